@@ -89,7 +89,7 @@ def main():
     """Print the table."""
     import cygrad
     import cygrad.nn.functional as F
-    from cygrad._core.access import tensor_of
+    from cygrad._core.graph.internals import tensor_of
     from cygrad._kernels.device.dispatch import use_gpu
     from cygrad._kernels.device import launch
     from cygrad._kernels.device import cupy_library as gpu

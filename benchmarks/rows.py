@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks import derivatives, layers, peers
 from benchmarks.row import Library, Names, Row
-from cygrad._core.state import take_sites
+from cygrad._core.runtime.thread_state import take_sites
 
 Sizes = tuple[int, int, int]  # of a network: in, hidden, out
 

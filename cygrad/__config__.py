@@ -4,7 +4,7 @@ import platform
 
 import numpy
 
-from cygrad._core.threads import get_num_threads
+from cygrad._core.runtime.threads import get_num_threads
 from cygrad.version import __version__
 
 __all__ = ["parallel_info", "show"]

@@ -24,18 +24,18 @@ _FAMILIES = (
 )
 
 with _library.uncollected():
-    from cygrad._core import convert as _convert
-    from cygrad._core import dtypes as _dtypes
-    from cygrad._core import shared_memory as _shared_memory
-    from cygrad._core import tensor_hooks as _tensor_hooks
-    from cygrad._core.device import device
-    from cygrad._core.dtypes import can_cast, dtype, get_default_dtype, set_default_dtype
-    from cygrad._core.dtypes import promote_types_py as promote_types
-    from cygrad._core.inquiry import functions as _inquiries
-    from cygrad._core.limits import finfo, iinfo
-    from cygrad._core.publishing import published as _published
-    from cygrad._core.size import Size
-    from cygrad._core.tensor import Tensor
+    from cygrad._core.tensor import convert as _convert
+    from cygrad._core.types import dtypes as _dtypes
+    from cygrad._core.tensor import shared_memory as _shared_memory
+    from cygrad._core.tensor import tensor_hooks as _tensor_hooks
+    from cygrad._core.types.device import device
+    from cygrad._core.types.dtypes import can_cast, dtype, get_default_dtype, set_default_dtype
+    from cygrad._core.types.dtypes import promote_types_py as promote_types
+    from cygrad._core.tensor.predicates import functions as _inquiries
+    from cygrad._core.types.type_info import finfo, iinfo
+    from cygrad._core.registry.publish import published as _published
+    from cygrad._core.types.size import Size
+    from cygrad._core.graph.tensor import Tensor
     from cygrad._ops.on_first_use import families as _families_on_first_use
 
     globals().update(_dtypes.by_name())
@@ -87,8 +87,8 @@ _MODULES = (
 )
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
-_ON_FIRST_USE["bfloat16"] = "cygrad._core.bfloat16"
-_ON_FIRST_USE["why_no_grad"] = "cygrad._core.cuts"
+_ON_FIRST_USE["bfloat16"] = "cygrad._core.types.bfloat16"
+_ON_FIRST_USE["why_no_grad"] = "cygrad._core.diagnostics.missing_grad"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE["debug"] = "cygrad.utils.debugging"
 _ON_FIRST_USE["vmap"] = "cygrad.func"
@@ -107,12 +107,12 @@ _ON_FIRST_USE |= dict.fromkeys(
         "set_warn_always",
         "use_deterministic_algorithms",
     ),
-    "cygrad._core.settings",
+    "cygrad._core.runtime.settings",
 )
-_ON_FIRST_USE |= dict.fromkeys(("get_default_device", "set_default_device"), "cygrad._core.device")
+_ON_FIRST_USE |= dict.fromkeys(("get_default_device", "set_default_device"), "cygrad._core.types.device")
 _ON_FIRST_USE |= dict.fromkeys(
     ("get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads"),
-    "cygrad._core.threads",
+    "cygrad._core.runtime.threads",
 )
 _ON_FIRST_USE |= dict.fromkeys(
     (
@@ -123,13 +123,13 @@ _ON_FIRST_USE |= dict.fromkeys(
         "reset_peak_memory_stats",
         "set_memory_limit",
     ),
-    "cygrad._core.memory",
+    "cygrad._core.runtime.memory_stats",
 )
-_ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors"
+_ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
 _ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"
 )
-_ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor_str")
+_ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor.tensor_str")
 _ON_FIRST_USE |= dict.fromkeys(
     (
         "enable_grad",

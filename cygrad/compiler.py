@@ -1,6 +1,6 @@
 """What programs for `torch.compile` ask and mark: here nothing is compiled (see `cygrad.compile`)."""
 
-from cygrad._core.settings import compile
+from cygrad._core.runtime.settings import compile
 
 __all__ = ["allow_in_graph", "compile", "disable", "is_compiling", "reset"]
 

@@ -5,20 +5,9 @@ a person: a dictionary from what happened ("saved", "changed", "freed", "cut", "
 tuple of file, line and function.
 """
 
-from cygrad._core.errors import (
-    AutogradError,
-    CaptureError,
-    ChangedInPlaceError,
-    FreedGraphError,
-    InvalidGradientError,
-    LeafChangedError,
-    LeavesGraphError,
-    NoGradientError,
-    NonFiniteError,
-    OverlapError,
-    ReadOnlyError,
-    Site,
-    UnusedInputError,
+from cygrad._core.errors.classes import (
+    AutogradError, CaptureError, ChangedInPlaceError, FreedGraphError, InvalidGradientError, LeafChangedError,
+    LeavesGraphError, NoGradientError, NonFiniteError, OverlapError, ReadOnlyError, Site, UnusedInputError,
     ViewChangedError,
 )
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
-from cygrad._core import overriding
-from cygrad._core.tensor import Tensor
+from cygrad._core.registry import torch_function
+from cygrad._core.graph.tensor import Tensor
 
 __all__ = [
     "handle_torch_function",
@@ -24,7 +24,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> cygrad.overrides.has_torch_function((cygrad.ones(2), 1.0))
     False
     """
-    return not overriding.is_taken() and any(map(overriding.overrides, relevant_args))
+    return not torch_function.is_taken() and any(map(torch_function.overrides, relevant_args))
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
@@ -58,7 +58,7 @@ def handle_torch_function(
     >>> double(Named()), double(cygrad.ones(1))
     ('double', tensor([2.]))
     """
-    return overriding.call(public_api, args, kwargs, relevant_args)
+    return torch_function.call(public_api, args, kwargs, relevant_args)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -13,8 +13,8 @@ import pytest
 
 try:
     import cygrad
-    from cygrad._core import messages
-    from cygrad._core.access import live_tensors
+    from cygrad._core.errors import messages
+    from cygrad._core.graph.internals import live_tensors
     from cygrad._ops.on_first_use import import_all
     from cygrad.autograd.graph import live_nodes
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cygrad._core import tensor_str as module
-from cygrad._core.tensor_str import set_printoptions
+from cygrad._core.tensor import tensor_str as module
+from cygrad._core.tensor.tensor_str import set_printoptions
 
 
 @pytest.fixture(autouse=True)

@@ -32,28 +32,28 @@ UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py",
 INWARD = {
     ("cygrad/distributions/_implicit.py", "cygrad._ops.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
-    ("cygrad/nn/parameter.py", "cygrad._core.show"),
-    ("cygrad/optim/adam.py", "cygrad._core.access"),
+    ("cygrad/nn/parameter.py", "cygrad._core.tensor.show"),
+    ("cygrad/optim/adam.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/adam.py", "cygrad._kernels.optimizer_steps"),
-    ("cygrad/optim/formula.py", "cygrad._core.access"),
+    ("cygrad/optim/formula.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/formula.py", "cygrad._kernels.optimizer_steps"),
-    ("cygrad/optim/optimizer.py", "cygrad._core.state"),
-    ("cygrad/optim/sgd.py", "cygrad._core.access"),
+    ("cygrad/optim/optimizer.py", "cygrad._core.runtime.thread_state"),
+    ("cygrad/optim/sgd.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
-    ("cygrad/utils/_selective.py", "cygrad._core.access"),
-    ("cygrad/utils/_selective.py", "cygrad._core.autocast"),
-    ("cygrad/utils/_selective.py", "cygrad._core.saved_tensors"),
-    ("cygrad/utils/_surroundings.py", "cygrad._core.autocast"),
-    ("cygrad/utils/checkpoint.py", "cygrad._core.blocks"),
-    ("cygrad/utils/checkpoint.py", "cygrad._core.engine"),
-    ("cygrad/utils/checkpoint.py", "cygrad._core.sites"),
-    ("cygrad/utils/checkpoint.py", "cygrad._core.state"),
-    ("cygrad/utils/debugging.py", "cygrad._core.blocks"),
-    ("cygrad/utils/debugging.py", "cygrad._core.growth"),
-    ("cygrad/utils/debugging.py", "cygrad._core.sites"),
+    ("cygrad/utils/_selective.py", "cygrad._core.graph.internals"),
+    ("cygrad/utils/_selective.py", "cygrad._core.registry.autocast"),
+    ("cygrad/utils/_selective.py", "cygrad._core.graph.saved_tensor_hooks"),
+    ("cygrad/utils/_surroundings.py", "cygrad._core.registry.autocast"),
+    ("cygrad/utils/checkpoint.py", "cygrad._core.runtime.interrupt_safe"),
+    ("cygrad/utils/checkpoint.py", "cygrad._core.engine.backward"),
+    ("cygrad/utils/checkpoint.py", "cygrad._core.errors.sites"),
+    ("cygrad/utils/checkpoint.py", "cygrad._core.runtime.thread_state"),
+    ("cygrad/utils/debugging.py", "cygrad._core.runtime.interrupt_safe"),
+    ("cygrad/utils/debugging.py", "cygrad._core.diagnostics.graph_growth"),
+    ("cygrad/utils/debugging.py", "cygrad._core.errors.sites"),
     ("cygrad/utils/dlpack.py", "cygrad._ops.dlpack"),
-    ("cygrad/utils/hooks.py", "cygrad._core.hooks"),
-    ("cygrad/viz/_collect.py", "cygrad._core.sites"),
+    ("cygrad/utils/hooks.py", "cygrad._core.graph.hook_handles"),
+    ("cygrad/viz/_collect.py", "cygrad._core.errors.sites"),
 }
 CUPY_IS_IMPORTED_IN = ("cygrad/_kernels/", "cygrad/_core/device.", "cygrad/cuda")
 LONGEST_FILE = 650
@@ -79,7 +79,7 @@ def place(path):
 
 
 def module_name(path):
-    """`cygrad/_core/node.pyx` is `cygrad._core.node`; an `__init__` is its package."""
+    """`cygrad/_core/node.pyx` is `cygrad._core.graph.node`; an `__init__` is its package."""
     parts = path.relative_to(CHECKOUT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -141,7 +141,7 @@ def test_there_is_something_to_read():
     layers = {layer(module) for module in MODULES}
     assert layers == {1, 2, 3, 4, 5}
     tensor = CHECKOUT / "cygrad" / "_core" / "tensor.pxd"
-    assert ("cygrad._core.node", True) in set(imported(tensor))
+    assert ("cygrad._core.graph.node", True) in set(imported(tensor))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=place)

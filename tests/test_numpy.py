@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._core.access import array_of
+from cygrad._core.graph.internals import array_of
 from helpers import fails
 
 A = np.linspace(-1.7, 2.3, 12)[[7, 2, 10, 0, 5, 11, 3, 8, 1, 6, 4, 9]].reshape(3, 4)

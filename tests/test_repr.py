@@ -9,8 +9,8 @@ import pytest
 from printing import sealed_options, text_of  # noqa: F401 (a fixture)
 
 import cygrad as torch
-from cygrad._core import tensor_str as module
-from cygrad._core.tensor_str import get_printoptions, printoptions, set_printoptions
+from cygrad._core.tensor import tensor_str as module
+from cygrad._core.tensor.tensor_str import get_printoptions, printoptions, set_printoptions
 
 inf, nan = math.inf, math.nan
 
@@ -232,8 +232,8 @@ def test_imported_on_first_use():
         import sys
         import cygrad
         x = cygrad.ones(2) * 2
-        assert "cygrad._core.tensor_str" not in sys.modules
+        assert "cygrad._core.tensor.tensor_str" not in sys.modules
         repr(x)
-        assert "cygrad._core.tensor_str" in sys.modules
+        assert "cygrad._core.tensor.tensor_str" in sys.modules
     """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,7 +7,7 @@ import pytest
 from printing import sealed_options, text_of  # noqa: F401 (a fixture)
 
 import cygrad as torch
-from cygrad._core.tensor_str import printoptions
+from cygrad._core.tensor.tensor_str import printoptions
 
 inf, nan = math.inf, math.nan
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._core.size import Size
+from cygrad._core.types.size import Size
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from ops import calls, test_forward_mode, test_generic  # type: ignore[import-not-found]  # noqa: E402
 
 import cygrad  # noqa: E402
-from cygrad._core.opdef import NONDIFF, PRIVATE, VIEW, registry  # noqa: E402
+from cygrad._core.graph.opdef import NONDIFF, PRIVATE, VIEW, registry  # noqa: E402
 
 COLUMNS = ("1st", "2nd", "forward mode", "complex", "in place", "out=", "view")
 PLACES = ("nn.functional", "linalg", "fft", "special", "signal.windows")

@@ -2,4 +2,4 @@
 
 from cygrad._library import later
 
-faults = later("cygrad._core.faults")  # which errors alone need
+faults = later("cygrad._core.diagnostics.graph_errors")  # which errors alone need

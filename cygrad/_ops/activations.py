@@ -11,13 +11,13 @@ from functools import partial
 import numpy as np
 
 import cygrad._kernels.cpu.nn.activations as kernels
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.gradients_in_blocks import in_parts, over
-from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
-from cygrad._core.record import apply1_args, record_n
-from cygrad._core.sites import warn
-from cygrad._core.state import get_modes
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.engine.blocked_gradients import in_parts, over
+from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply1_args, record_n
+from cygrad._core.errors.sites import warn
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import elementary
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused, gated, gated_gradient
 from cygrad._kernels.device.cupy_library import as_array

@@ -6,11 +6,11 @@ whatever it holds.
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.opdef import IN1, IN2, INPLACE, declare, publish
-from cygrad._core.record import record_n, result_type, write_into
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import IN1, IN2, INPLACE, declare, publish
+from cygrad._core.graph.record import record_n, result_type, write_into
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.matmul import addmm as sum_with_product
 from cygrad._kernels.cpu.base.matmul import matmul

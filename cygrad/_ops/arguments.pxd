@@ -1,6 +1,6 @@
 """Reading the arguments users give: dimensions, sizes, lists of tensors."""
 
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor
 from numpy cimport npy_intp
 
 cpdef Tensor require(object value, str op, str name=*, int position=*)    # or TypeError

@@ -4,9 +4,9 @@ import operator
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 
-from cygrad._core.events cimport mark_start
-from cygrad._core.tensor cimport Tensor
-from cygrad._core import messages
+from cygrad._core.graph.profiler_events cimport mark_start
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS
 
 

@@ -1,7 +1,7 @@
 """Addition to powers, and the operators."""
 
-from cygrad._core.opdef cimport OpDef
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.graph.opdef cimport OpDef
+from cygrad._core.graph.tensor cimport Tensor
 
 cpdef Tensor add(object input, object other, object alpha=*, Tensor out=*)
 cpdef Tensor sub(object input, object other, object alpha=*, Tensor out=*)

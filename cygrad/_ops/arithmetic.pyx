@@ -6,21 +6,20 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core.accumulate cimport is_unshared
-from cygrad._core.construct cimport canonical
-from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, category_of_num, dtype
-from cygrad._core.events cimport mark_start
-from cygrad._core.opdef cimport (
-    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, OpDef, OpNode, lookup,
-    op)
-from cygrad._core.opdef import publish
-from cygrad._core.record cimport (
+from cygrad._core.graph.accumulate_grad cimport is_unshared
+from cygrad._core.tensor.from_python cimport canonical
+from cygrad._core.types.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, category_of_num, dtype
+from cygrad._core.graph.profiler_events cimport mark_start
+from cygrad._core.graph.opdef cimport (
+    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, OpDef, OpNode, lookup, op)
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.record cimport (
     apply1, apply2, apply_n, as_type, may_write_directly, operate2, prepared, promoted, record1, record2, result_type, run2,
     tensor_argument, write_into)
-from cygrad._core.state cimport FORWARD, IN_RULE, ThreadState, thread_state
-from cygrad._core.tensor cimport Tensor, dtype_of, held_array, is_tensor, wrap
-from cygrad._core import messages
-from cygrad._core.operands import unsupported_operand
+from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, ThreadState, thread_state
+from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, is_tensor, wrap
+from cygrad._core.errors import messages
+from cygrad._core.diagnostics.operators import unsupported_operand
 cimport cygrad._kernels.cpu.base.elementwise as kernels
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.array_ops cimport cast
@@ -62,7 +61,7 @@ cdef object sub_rule(OpNode n, object g):
     if n.needs(1):
         of_other = g
         if is_on_cpu((<Tensor>g).array) and PyArray_SIZE(<ndarray>(<Tensor>g).array) > 1 << 18:
-            from cygrad._core.gradients_in_blocks import summed
+            from cygrad._core.engine.blocked_gradients import summed
             of_other = summed(n, 1, g)
         return g, neg(of_other) if n.arguments is None else mul(of_other, -n.arguments[0])
     return g, None

@@ -6,11 +6,11 @@ the gradient of the mask, are made of ops.
 
 import math
 
-from cygrad._core.access import array_of, memory_of, tensor_of, versions_of
-from cygrad._core.dual import is_recorded, values_of
-from cygrad._core.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
-from cygrad._core.record import record_n
-from cygrad._core.state import get_modes
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of, versions_of
+from cygrad._core.graph.dual import is_recorded, values_of
+from cygrad._core.graph.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.nn import attention as kernels
 from cygrad._kernels.device.cupy_library import is_array, module_of
 from cygrad._ops.arithmetic import add, mul, sub

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import memory_of, tensor_of
-from cygrad._core.opdef import ELSEWHERE, publish
-from cygrad._core.sites import warn
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import memory_of, tensor_of
+from cygrad._core.graph.opdef import ELSEWHERE, publish
+from cygrad._core.errors.sites import warn
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add
 from cygrad._ops.attended import attended, hiding, later, scores

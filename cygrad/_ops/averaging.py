@@ -5,11 +5,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.dual import is_recorded
-from cygrad._core.gradients_in_blocks import owned
-from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.engine.blocked_gradients import owned
+from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.arguments import require, wrap_dim
 from cygrad._ops.arithmetic import mul, pow

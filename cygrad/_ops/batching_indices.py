@@ -6,10 +6,10 @@ own, the number of the sample is one index more.
 
 import numpy as np
 
-from cygrad._core.access import tensor_of
-from cygrad._core.dual import values_of
-from cygrad._core.opdef import registry
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import tensor_of
+from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.gpu.base.arrays import in_memory
 from cygrad._ops.batching import rule, vectors
 from cygrad._ops.index_checks import BOOLEAN_MASK

@@ -5,10 +5,10 @@ Most of these ops have a batch of their own, and get the samples as more of it.
 
 import numpy as np
 
-from cygrad._core.access import array_of
-from cygrad._core.batches import NoBatchingRule
-from cygrad._core.opdef import registry
-from cygrad._core.record import apply_n
+from cygrad._core.graph.internals import array_of
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
+from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.loss import ctc as ctc_kernels
 from cygrad._ops.batching import RULES, Call, regroup, rule
 from cygrad._ops.channels import by_products

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._core.opdef import registry
+from cygrad._core.graph.opdef import registry
 from cygrad._ops.batching import operands, rule
 from cygrad._ops.selection import where
 

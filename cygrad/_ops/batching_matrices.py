@@ -1,7 +1,7 @@
 """Batching rules of linear algebra, which takes any number of matrices (see batching.py)."""
 
-from cygrad._core.opdef import registry
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.batching import rule
 from cygrad._ops.ldl import linalg_ldl_factor_ex, linalg_ldl_solve
 from cygrad._ops.least_squares import linalg_lstsq

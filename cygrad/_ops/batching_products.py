@@ -1,9 +1,9 @@
 """Batching rules of products, convolutions and normalisations (see batching.py)."""
 
-from cygrad._core.batches import NoBatchingRule
-from cygrad._core.opdef import registry
-from cygrad._core.record import apply_n
-from cygrad._core.tensor import Tensor
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
+from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.record import apply_n
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.attended import attended
 from cygrad._ops.batching import regroup, rule
 from cygrad._ops.batching_layers import of_given_statistics

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from cygrad._core.access import tensor_of
-from cygrad._core.batches import NoBatchingRule
-from cygrad._core.dual import values_of
-from cygrad._core.opdef import registry
+from cygrad._core.graph.internals import tensor_of
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
+from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.opdef import registry
 from cygrad._kernels.gpu.base.arrays import in_memory
 from cygrad._ops.batching import rule
 from cygrad._ops.parts import stack

@@ -6,8 +6,8 @@ found in `cygrad.special`. PyTorch differentiates only `i0`, `i0e`, `i1` and `i1
 
 import numpy as np
 
-from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, PRIVATE, declare, publish
-from cygrad._core.record import apply1, apply1_args
+from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply1, apply1_args
 from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._ops.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.by_scipy import SPECIAL, by_scipy, require_real_input, unary

@@ -8,22 +8,12 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import tensor_of
-from cygrad._core.dtypes import by_name
-from cygrad._core.opdef import (
-    ELEMENTWISE,
-    FLOAT_RESULT,
-    IN0,
-    IN1,
-    INPLACE,
-    NONDIFF,
-    OUT0,
-    declare,
-    publish,
-)
-from cygrad._core.record import apply1_args, apply2, apply_n, as_type, result_type
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import tensor_of
+from cygrad._core.types.dtypes import by_name
+from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, NONDIFF, OUT0, declare, publish
+from cygrad._core.graph.record import apply1_args, apply2, apply_n, as_type, result_type
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import numpy_fallback, elementary
 from cygrad._kernels.cpu.elementwise import numpy_pointwise as pointwise_kernels
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop

@@ -4,8 +4,8 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, INPLACE, METHOD_ONLY, declare
+from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, INPLACE, METHOD_ONLY, declare
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.gpu.libraries.scipy_special import special_function
 from cygrad._kernels.cpu.elementwise.polynomial_tables import Tabled

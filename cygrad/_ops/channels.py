@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, IN2, LINEAR, PRIVATE, declare, publish
-from cygrad._core.record import apply_n
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, IN2, LINEAR, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.matmul import matmul as matmul_arrays
 from cygrad._kernels.device.cupy_library import dense

@@ -4,12 +4,12 @@ from functools import wraps
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.dual import is_forward
-from cygrad._core.record import result_type, tensor_argument
-from cygrad._core.state import get_modes
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_forward
+from cygrad._core.graph.record import result_type, tensor_argument
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import broadcast_shape, is_integer
 
@@ -136,7 +136,7 @@ def number_argument(value, function, name, position):
 def check_unbatched(name, *tensors):
     """Raise NoBatchingRule inside of `vmap` where the values of a batched tensor would be read, and not recorded."""
     if is_forward():
-        from cygrad._core.tangents import refuse_samples  # not before there is a level
+        from cygrad._core.transforms.forward_mode import refuse_samples  # not before there is a level
 
         refuse_samples(name, [t for t in tensors if isinstance(t, Tensor)])
 

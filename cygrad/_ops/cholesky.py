@@ -4,11 +4,11 @@ Gradients: I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq
 follow from systems with triangular matrices.
 """
 
-from cygrad._core import return_types
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import IN0, IN1, OUT0, declare, publish
-from cygrad._core.record import record_n, write_into
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.opdef import IN0, IN1, OUT0, declare, publish
+from cygrad._core.graph.record import record_n, write_into
 from cygrad._kernels.cpu.linalg import cholesky as kernels
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, mul, neg

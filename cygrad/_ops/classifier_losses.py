@@ -8,12 +8,12 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dual import keep
-from cygrad._core.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, variant
-from cygrad._core.record import record_n, record_outputs
-from cygrad._core.state import get_modes
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.dual import keep
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, variant
+from cygrad._core.graph.record import record_n, record_outputs
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.device.cupy_library import dense, is_array
 from cygrad._kernels.cpu.nn.softmax import cross_entropy as cross_entropy_array

@@ -1,7 +1,7 @@
 """Comparisons, and `where`."""
 
-from cygrad._core.dtypes cimport dtype
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.types.dtypes cimport dtype
+from cygrad._core.graph.tensor cimport Tensor
 
 cdef object compare(object a, object b, int op)         # op: Py_LT, ...
 

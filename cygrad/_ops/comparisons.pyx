@@ -5,15 +5,16 @@ import warnings
 
 from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE
 
-from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, default_dtype, dtype, promote_types
-from cygrad._core.dual cimport keep
-from cygrad._core.opdef cimport ELEMENTWISE, IN2, INPLACE, NONDIFF, OpDef, OpNode, lookup, op
-from cygrad._core.opdef import publish
-from cygrad._core.record cimport apply2, as_type, record2, result_type, tensor_argument, write_into
-from cygrad._core.tensor cimport CUT_NONE, Tensor, cut, dtype_of
+from cygrad._core.types.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, default_dtype, dtype, promote_types
+from cygrad._core.graph.dual cimport keep
+from cygrad._core.graph.opdef cimport ELEMENTWISE, IN2, INPLACE, NONDIFF, OpDef, OpNode, lookup, op
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.record cimport apply2, as_type, record2, result_type, tensor_argument, write_into
+from cygrad._core.graph.tensor cimport CUT_NONE, Tensor, cut, dtype_of
 from cygrad._ops.arithmetic cimport operand
-from cygrad._core import messages, placing
-from cygrad._core.operands import unordered
+from cygrad._core.errors import messages
+from cygrad._core.registry import device_checks
+from cygrad._core.diagnostics.operators import unordered
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
 from cygrad._kernels.cpu.base.copying import element
 from cygrad._kernels.device import cupy_library
@@ -186,7 +187,7 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
         raise messages.fits_none("where")
     check_condition(<Tensor>condition)
     if cupy_library._found is not None:
-        (condition, input, other), _ = placing.check("where", (condition, input, other), {})
+        (condition, input, other), _ = device_checks.check("where", (condition, input, other), {})
     kind = result_type((input, other))
     widest = promote_types(kind, default_dtype()) if kind.category == FLOATING else kind
     check_fits(input, widest)

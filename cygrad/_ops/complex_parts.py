@@ -13,10 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core.access import array_of, is_spare, memory_of
-from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, IN1, LINEAR, OUT0, VIEW, declare, publish
-from cygrad._core.record import apply1, apply_n, record_view, tensor_argument
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import array_of, is_spare, memory_of
+from cygrad._core.graph.opdef import (
+    ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, IN1, LINEAR, OUT0, VIEW, declare, publish,
+)
+from cygrad._core.graph.record import apply1, apply_n, record_view, tensor_argument
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import complex_parts as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import require

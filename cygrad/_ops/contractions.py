@@ -7,12 +7,13 @@ import math
 import operator
 from functools import lru_cache
 
-from cygrad._core import autocast, messages
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import reused
-from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, declare, publish
-from cygrad._core.record import apply_n, tensor_argument
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.registry import autocast
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, declare, publish
+from cygrad._core.graph.record import apply_n, tensor_argument
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._ops.arguments import dim_argument, require, type_name
 from cygrad._ops.arithmetic import mul

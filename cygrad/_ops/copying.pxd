@@ -1,7 +1,7 @@
 """Copies, conversions, and writing into tensors."""
 
-from cygrad._core.dtypes cimport dtype
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.types.dtypes cimport dtype
+from cygrad._core.graph.tensor cimport Tensor
 
 cpdef Tensor clone(object input, object memory_format=*)
 cpdef Tensor contiguous(object input, object memory_format=*)

@@ -5,15 +5,15 @@ from numpy cimport PyArray_DATA, PyArray_ISONESEGMENT, PyArray_ISWRITEABLE, PyAr
 
 import numpy as np
 
-from cygrad._core.dtypes cimport COMPLEX, FLOATING, INTEGRAL, as_dtype, dtype, is_float_num
-from cygrad._core.opdef cimport FUNCTION_ONLY, LINEAR, MAY_OVERLAP, METHOD_ONLY, PRIVATE, OpDef, OpNode, op, variant
-from cygrad._core.opdef import publish
-from cygrad._core.record cimport begin_write, end_write, record1, record2
-from cygrad._core.tensor cimport Tensor, dtype_of, held_array, wrap
-from cygrad._core import memory_format as formats
-from cygrad._core import messages
-from cygrad._core.device import cpu_device, device as device_class
-from cygrad._core.dtypes import bfloat16_dtype, dtype as dtype_class
+from cygrad._core.types.dtypes cimport COMPLEX, FLOATING, INTEGRAL, as_dtype, dtype, is_float_num
+from cygrad._core.graph.opdef cimport FUNCTION_ONLY, LINEAR, MAY_OVERLAP, METHOD_ONLY, PRIVATE, OpDef, OpNode, op, variant
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.record cimport begin_write, end_write, record1, record2
+from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, wrap
+from cygrad._core.types import memory_format as formats
+from cygrad._core.errors import messages
+from cygrad._core.types.device import cpu_device, device as device_class
+from cygrad._core.types.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels.cpu.base import copying as kernels
 from cygrad._kernels.array_ops cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
 from cygrad._kernels.cpu.base.arrays cimport dense_copy, is_on_cpu

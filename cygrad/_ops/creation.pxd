@@ -2,8 +2,8 @@
 
 from numpy cimport ndarray
 
-from cygrad._core.dtypes cimport dtype
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.types.dtypes cimport dtype
+from cygrad._core.graph.tensor cimport Tensor
 
 cpdef tuple size_of(tuple given, dict named, str function)      # from f(2, 3), f((2, 3)) or f(size=(2, 3))
 cpdef tuple check_size(tuple size, str function=*)              # RuntimeError for a negative length

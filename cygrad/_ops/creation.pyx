@@ -14,17 +14,17 @@ from numpy cimport (
     NPY_DOUBLE, NPY_FLOAT, PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
     import_array, ndarray, npy_intp)
 
-from cygrad._core.construct cimport canonical, checked_lengths, data_array
-from cygrad._core.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
-from cygrad._core.dual cimport is_forward, spread
-from cygrad._core.events cimport OP, WITH_OUT, mark_start, note_op
-from cygrad._core.inplace cimport check_memory, take_shape
-from cygrad._core.state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
-from cygrad._core.tensor cimport (
+from cygrad._core.tensor.from_python cimport canonical, checked_lengths, data_array
+from cygrad._core.types.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
+from cygrad._core.graph.dual cimport is_forward, spread
+from cygrad._core.graph.profiler_events cimport OP, WITH_OUT, mark_start, note_op
+from cygrad._core.graph.inplace cimport check_memory, take_shape
+from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
+from cygrad._core.graph.tensor cimport (
     CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
     requires_grad as needs_grad, wrap, wrap_like)
-from cygrad._core import memory_format as formats
-from cygrad._core.device import check_device, default_device, defaults
+from cygrad._core.types import memory_format as formats
+from cygrad._core.types.device import check_device, default_device, defaults
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.array_ops cimport typenum_of
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu

@@ -4,10 +4,10 @@ from functools import cache
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.sites import warn
-from cygrad._core.tangents import has_samples
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
+from cygrad._core.transforms.forward_mode import has_samples
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device import cupy_library
 from cygrad._ops.arguments import integer, integers
 

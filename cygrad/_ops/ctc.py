@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import ELSEWHERE, IN0, IN1, PRIVATE, declare, named, publish
-from cygrad._core.record import record_n
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, PRIVATE, declare, named, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.loss import ctc as kernels
 from cygrad._kernels.gpu.base.arrays import move
 from cygrad._kernels.device.cupy_library import beside, is_array

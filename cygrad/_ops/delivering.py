@@ -2,13 +2,13 @@
 
 from functools import cache
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.dual import is_recorded
-from cygrad._core.inplace import check_outputs
-from cygrad._core.opdef import variant
-from cygrad._core.record import write_into
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.inplace import check_outputs
+from cygrad._core.graph.opdef import variant
+from cygrad._core.graph.record import write_into
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.creation_checks import out_requires_grad
 from cygrad._ops.diagonals import TRIL
 

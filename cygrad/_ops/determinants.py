@@ -6,13 +6,13 @@ matrix derivative results for forward and reverse mode algorithmic differentiati
 
 import numpy as np
 
-from cygrad._core import return_types
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dual import is_forward, values_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import IN0, OUT0, declare, publish
-from cygrad._core.record import apply_n
-from cygrad._core.state import get_modes
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.dual import is_forward, values_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
+from cygrad._core.graph.record import apply_n
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.linalg import svd as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks

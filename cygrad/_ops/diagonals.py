@@ -5,13 +5,15 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.construct import checked_lengths
-from cygrad._core.dtypes import as_dtype, dtype_of_number
-from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish, variant
-from cygrad._core.record import apply1_args, as_type, record_n, record_view, result_type, write_into
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types.dtypes import as_dtype, dtype_of_number
+from cygrad._core.graph.opdef import (
+    FUNCTION_ONLY, INPLACE, LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish, variant,
+)
+from cygrad._core.graph.record import apply1_args, as_type, record_n, record_view, result_type, write_into
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.shape import diagonals as kernels
 from cygrad._kernels.cpu.base.chunks import InPlace
 from cygrad._kernels.cpu.base.copying import copy

@@ -1,10 +1,10 @@
 """The distinct values of a tensor. Nobody wrote their derivatives, in PyTorch either: backward raises an error."""
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.kernels import as_float32
-from cygrad._core.opdef import declare, publish, variant
-from cygrad._core.record import record_outputs
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.kernel_call import as_float32
+from cygrad._core.graph.opdef import declare, publish, variant
+from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.reduction import searching as kernels
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.checks import require_kind, typed

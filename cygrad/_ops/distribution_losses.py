@@ -8,13 +8,13 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.dual import values_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIVATE, declare, named, publish
-from cygrad._core.record import apply2, promoted, result_type
-from cygrad._core.sites import warn
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.graph.dual import values_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIVATE, declare, named, publish
+from cygrad._core.graph.record import apply2, promoted, result_type
+from cygrad._core.errors.sites import warn
 from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops import loss_checks as checks

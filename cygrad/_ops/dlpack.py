@@ -7,11 +7,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.device import check_device
-from cygrad._core.opdef import publish
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.types.device import check_device
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device.cupy_library import cupy, is_available, on_device
 from cygrad._ops.creation import fresh, sharing
 from cygrad._ops.creation_checks import check_strides

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import named
-from cygrad._core.sites import warn
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import named
+from cygrad._core.errors.sites import warn
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul

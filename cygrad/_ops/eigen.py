@@ -8,12 +8,12 @@ there, also of the matrix' entries, if the eigenvectors take part.
 
 import numpy as np
 
-from cygrad._core import return_types
-from cygrad._core.access import array_of
-from cygrad._core.dual import is_recorded, values_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import OUT0, OUT1, declare, publish
-from cygrad._core.tensor import Tensor
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded, values_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.opdef import OUT0, OUT1, declare, publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.linalg.eigen import eig, eigh, eigvals, eigvalsh
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, sub

@@ -8,16 +8,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.construct import checked_lengths
-from cygrad._core.dual import is_forward, keep
-from cygrad._core.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, publish
-from cygrad._core.record import record_n, record_outputs
-from cygrad._core.sites import warn
-from cygrad._core.state import get_modes
-from cygrad._core.tangents import has_samples
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.graph.dual import is_forward, keep
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, publish
+from cygrad._core.graph.record import record_n, record_outputs
+from cygrad._core.errors.sites import warn
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.transforms.forward_mode import has_samples
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.nn import embeddings as kernels
 from cygrad._kernels.device.cupy_library import is_array

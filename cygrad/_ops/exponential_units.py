@@ -6,7 +6,7 @@ PyTorch. With `inplace` they overwrite the input, and return it.
 
 import numpy as np
 
-from cygrad._core.opdef import IN0, declare, named, publish, variant
+from cygrad._core.graph.opdef import IN0, declare, named, publish, variant
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.activations import applied, fused_gradient

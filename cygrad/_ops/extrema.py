@@ -9,13 +9,14 @@ from functools import partial
 import numpy as np
 
 import cygrad._kernels.cpu.base.reduce as reduce
-from cygrad._core import messages, return_types
-from cygrad._core.access import array_of
-from cygrad._core.dual import is_forward, keep
-from cygrad._core.gradients_in_blocks import reused
-from cygrad._core.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
-from cygrad._core.record import apply_n, record_n, record_outputs, tensor_argument
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_forward, keep
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply_n, record_n, record_outputs, tensor_argument
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema

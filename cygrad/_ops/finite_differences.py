@@ -1,10 +1,10 @@
 """Derivatives of what a tensor's elements are samples of, estimated by finite differences; made of other ops."""
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import owned
-from cygrad._core.opdef import FUNCTION_ONLY, publish, variant
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import owned
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, variant
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.signal import finite_differences as kernels
 from cygrad._ops.arguments import integer, integers, is_integer, require, wrap_dims
 from cygrad._ops.arithmetic import add, div, mul, neg, sub

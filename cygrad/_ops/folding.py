@@ -3,9 +3,9 @@
 import math
 from functools import lru_cache
 
-from cygrad._core import messages
-from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, METHOD_ONLY, PRIVATE, declare, publish
-from cygrad._core.record import apply1_args
+from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, METHOD_ONLY, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply1_args
 from cygrad._kernels.cpu.image import folding as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.arguments import integer, integers, is_integer, require

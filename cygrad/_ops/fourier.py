@@ -7,14 +7,14 @@ numbers keeps one half of its frequencies, those kept for two count twice.
 Integers are first converted to the default float type. Nothing is saved.
 """
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.construct import checked_lengths
-from cygrad._core.dtypes import get_default_dtype
-from cygrad._core.gradients_in_blocks import reused
-from cygrad._core.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish, variant
-from cygrad._core.record import apply_n
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types.dtypes import get_default_dtype
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish, variant
+from cygrad._core.graph.record import apply_n
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.signal import fourier as kernels
 from cygrad._kernels.cpu.signal.fourier import SCALED_BACK
 from cygrad._kernels.device.cupy_library import made

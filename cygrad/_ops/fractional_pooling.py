@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.kernels import as_float32
-from cygrad._core.opdef import publish
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.kernel_call import as_float32
+from cygrad._core.graph.opdef import publish
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._ops.arguments import require

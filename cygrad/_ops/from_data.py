@@ -5,13 +5,13 @@ Also the methods that make tensors of this tensor's type. The keywords are descr
 
 import numpy as np
 
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.construct import legacy_array
-from cygrad._core.device import cpu_device, device_at
-from cygrad._core.dtypes import get_default_dtype
-from cygrad._core.dual import spread
-from cygrad._core.opdef import publish
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.tensor.from_python import legacy_array
+from cygrad._core.types.device import cpu_device, device_at
+from cygrad._core.types.dtypes import get_default_dtype
+from cygrad._core.graph.dual import spread
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device import cupy_library
 from cygrad._ops import creation_checks as checks
 from cygrad._ops.arguments import integer, integers

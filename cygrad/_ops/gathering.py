@@ -5,14 +5,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.dual import keep
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.inplace import check_apart
-from cygrad._core.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
-from cygrad._core.record import record_n, write_into, written_in_place
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.graph.dual import keep
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.inplace import check_apart
+from cygrad._core.graph.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
+from cygrad._core.graph.record import record_n, write_into, written_in_place
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks, copying, loop_table
 from cygrad._kernels.cpu.indexing import indexing
 from cygrad._kernels.device import gpu_forms

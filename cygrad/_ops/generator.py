@@ -9,10 +9,10 @@ from _thread import _local, allocate_lock
 
 import numpy as np
 
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.device import check_device, device, device_at
-from cygrad._core.state import is_forward
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.types.device import check_device, device, device_at
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.random import random as kernels
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
 
@@ -217,7 +217,7 @@ def source_of(generator, function, place=None):
     Raises TypeError for what is no Generator, RuntimeError for one of another kind of device.
     """
     if is_forward():
-        from cygrad._core.drawing import note_draw  # which few programs need
+        from cygrad._core.transforms.vmap_random import note_draw  # which few programs need
 
         note_draw()
     if generator is None:

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from cygrad._core import messages, return_types
-from cygrad._core.access import array_of, memory_of
-from cygrad._core.construct import checked_lengths
-from cygrad._core.dtypes import by_name
-from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
-from cygrad._core.record import record_n, record_outputs, write_into
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of, memory_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types.dtypes import by_name
+from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
+from cygrad._core.graph.record import record_n, record_outputs, write_into
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.reduction import histograms as kernels
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import beside

@@ -1,6 +1,6 @@
 """Reading and writing parts of a tensor."""
 
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor
 
 cpdef object getitem(Tensor t, object index)
 cpdef object setitem(Tensor t, object index, object value)

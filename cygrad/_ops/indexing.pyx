@@ -16,16 +16,17 @@ from numpy cimport NPY_BOOL, NPY_INT32, NPY_INT64, NPY_UINT8, ndarray
 
 import numpy as np
 
-from cygrad._core.dtypes cimport is_float_num
-from cygrad._core.events cimport mark_start
-from cygrad._core.inplace cimport check_apart, check_inplace
-from cygrad._core.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, OpNode, op, variant
-from cygrad._core.opdef import publish
-from cygrad._core.dual cimport keep, keep_written
-from cygrad._core.record cimport begin_write, end_write, record1, record_n, record_view, write_into
-from cygrad._core.state cimport FORWARD, is_recording, thread_state
-from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
-from cygrad._core import faults, messages
+from cygrad._core.types.dtypes cimport is_float_num
+from cygrad._core.graph.profiler_events cimport mark_start
+from cygrad._core.graph.inplace cimport check_apart, check_inplace
+from cygrad._core.graph.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, OpNode, op, variant
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.dual cimport keep, keep_written
+from cygrad._core.graph.record cimport begin_write, end_write, record1, record_n, record_view, write_into
+from cygrad._core.runtime.thread_state cimport FORWARD, is_recording, thread_state
+from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
+from cygrad._core.diagnostics import graph_errors
+from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import indexing, scatter
 from cygrad._kernels.device import gpu_forms
@@ -313,7 +314,7 @@ cdef tuple checked_indices(OpNode n, tuple versions):
     indices = n.saved(2)
     for index, version in zip(indices, versions):
         if index is not None and version_of(<Tensor>index) != version:
-            raise faults.modified_error(index, n, version, version_of(<Tensor>index), False)
+            raise graph_errors.modified_error(index, n, version, version_of(<Tensor>index), False)
     return indices
 
 

@@ -1,8 +1,8 @@
 """Several tensors in one place of a node, for rules that need more than a node has places."""
 
-from cygrad._core import faults
-from cygrad._core.access import versions_of
-from cygrad._core.dual import keep
+from cygrad._core.diagnostics import graph_errors
+from cygrad._core.graph.internals import versions_of
+from cygrad._core.graph.dual import keep
 
 
 def check_unchanged(n, tensors, versions):
@@ -12,7 +12,7 @@ def check_unchanged(n, tensors, versions):
         return
     for tensor, version, current in zip(tensors, versions, now):
         if version is not None and current != version:
-            raise faults.modified_error(tensor, n, version, current, False)
+            raise graph_errors.modified_error(tensor, n, version, current, False)
 
 
 def keep_tensors(result, slot, tensors, changing=()):
@@ -24,7 +24,7 @@ def keep_tensors(result, slot, tensors, changing=()):
     versions = versions_of(tensors)
     for tensor, version in zip(tensors, versions):
         if version is None and tensor is not None and result.requires_grad:
-            raise faults.inference_saved(tensor)
+            raise graph_errors.inference_saved(tensor)
     if changing:
         versions = [None if i in changing else version for i, version in enumerate(versions)]
     keep(result, slot, (tensors, versions))

@@ -3,10 +3,10 @@
 PyTorch has no derivatives of these functions, and there are none here.
 """
 
-from cygrad._core import return_types
-from cygrad._core.access import array_of
-from cygrad._core.opdef import declare, publish
-from cygrad._core.record import record_n, write_into
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import declare, publish
+from cygrad._core.graph.record import record_n, write_into
 from cygrad._kernels.cpu.linalg import ldl as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.cpu.linalg.lu import are_rows

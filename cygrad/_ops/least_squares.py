@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cygrad._core import return_types
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import IN0, IN1, declare, publish
-from cygrad._core.record import record_outputs
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.opdef import IN0, IN1, declare, publish
+from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.linalg import least_squares as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.arguments import broadcast_shape, require

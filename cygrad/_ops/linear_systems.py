@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from cygrad._core import return_types
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import IN0, OUT0, declare, publish
-from cygrad._core.record import record_n, write_into
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
+from cygrad._core.graph.record import record_n, write_into
 from cygrad._kernels.cpu.linalg import lu as kernels
 from cygrad._kernels.device.cupy_library import module_of
 from cygrad._kernels.cpu.linalg.lapack import by_columns, laid_by_columns

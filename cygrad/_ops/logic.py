@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from cygrad._core.access import array_of
-from cygrad._core.opdef import ELEMENTWISE, INPLACE, NONDIFF, declare, publish
-from cygrad._core.record import apply1, apply2, apply_n, tensor_argument
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import ELEMENTWISE, INPLACE, NONDIFF, declare, publish
+from cygrad._core.graph.record import apply1, apply2, apply_n, tensor_argument
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
 from cygrad._ops.arguments import require
 from cygrad._ops.checks import check_unbatched, require_broadcast, require_kind, require_tensors

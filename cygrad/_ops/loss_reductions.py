@@ -6,12 +6,12 @@ That is their "mean", their "sum", or "none" of these. Its deprecated predecesso
 from functools import partial
 from types import FunctionType
 
-from cygrad._core.access import array_of
-from cygrad._core.dtypes import get_default_dtype
-from cygrad._core.dual import keep
-from cygrad._core.opdef import variant
-from cygrad._core.record import record_n, result_type
-from cygrad._core.sites import warn
+from cygrad._core.graph.internals import array_of
+from cygrad._core.types.dtypes import get_default_dtype
+from cygrad._core.graph.dual import keep
+from cygrad._core.graph.opdef import variant
+from cygrad._core.graph.record import record_n, result_type
+from cygrad._core.errors.sites import warn
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.cpu.base.reduce import mean as mean_of_array

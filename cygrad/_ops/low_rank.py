@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dual import is_recorded
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, declare, publish
-from cygrad._core.record import record_outputs
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, declare, publish
+from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.linalg.lobpcg import lobpcg as lobpcg_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, div, mul, sub

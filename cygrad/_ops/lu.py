@@ -8,12 +8,12 @@ factorization" (2011).
 
 import numpy as np
 
-from cygrad._core import return_types
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.kernels import as_float32
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, publish
-from cygrad._core.record import record_n, record_outputs, write_into
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.kernel_call import as_float32
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, publish
+from cygrad._core.graph.record import record_n, record_outputs, write_into
 from cygrad._kernels.cpu.linalg import lu as kernels
 from cygrad._ops.arguments import broadcast_shape, require
 from cygrad._ops.arithmetic import add, neg

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import publish
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.views import expand
 
 

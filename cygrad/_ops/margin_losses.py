@@ -5,12 +5,12 @@
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dual import is_forward, is_recorded, keep
-from cygrad._core.gradients_in_blocks import in_parts, is_own
-from cygrad._core.opdef import ELSEWHERE, IN0, IN1, IN2, declare, named, publish
-from cygrad._core.record import promoted, result_type
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.dual import is_forward, is_recorded, keep
+from cygrad._core.engine.blocked_gradients import in_parts, is_own
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, IN2, declare, named, publish
+from cygrad._core.graph.record import promoted, result_type
 from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.activations import fused_gradient

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dual import is_recorded
-from cygrad._core.gradients_in_blocks import reused
-from cygrad._core.opdef import FUNCTION_ONLY, METHOD_ONLY
-from cygrad._core.record import record_n, record_outputs
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY
+from cygrad._core.graph.record import record_n, record_outputs
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import matmul as blas, chunks
 from cygrad._ops.arguments import type_name
 from cygrad._ops.creation_checks import out_requires_grad

@@ -2,13 +2,13 @@
 
 from functools import lru_cache
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.memory_format import contiguous_format
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, declare, publish
-from cygrad._core.record import apply_n
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.types.memory_format import contiguous_format
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, declare, publish
+from cygrad._core.graph.record import apply_n
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.linalg.matrix_exponential import matrix_exp as matrix_exp_array
 from cygrad._ops.arguments import integer, require, tensor_list
 from cygrad._ops.delivering import given

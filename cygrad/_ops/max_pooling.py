@@ -9,11 +9,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._core.access import array_of
-from cygrad._core.dual import is_recorded, keep
-from cygrad._core.kernels import as_float32
-from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
-from cygrad._core.record import record_outputs
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded, keep
+from cygrad._core.graph.kernel_call import as_float32
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
+from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.arguments import require

@@ -1,8 +1,8 @@
 """Moving the elements of tensors: in reverse order, or in a circle. The results are new; all ops are linear."""
 
-from cygrad._core import messages
-from cygrad._core.opdef import LINEAR, declare, publish
-from cygrad._core.record import apply1_args
+from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import LINEAR, declare, publish
+from cygrad._core.graph.record import apply1_args
 from cygrad._kernels.cpu.shape import rearranging as kernels
 from cygrad._ops.arguments import integer, integers, is_integer, require, variadic, wrap_dim, wrap_dims
 from cygrad._ops.tuples import of_tuple

@@ -3,9 +3,9 @@
 Means and inverse deviations have no gradient; they are of the type of the weights, if there are any.
 """
 
-from cygrad._core.access import array_of
-from cygrad._core.opdef import FUNCTION_ONLY, publish
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add
 from cygrad._ops.checks import typed

@@ -12,15 +12,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._core import faults, messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dtypes import as_dtype
-from cygrad._core.dual import is_forward
-from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
-from cygrad._core.record import record_n, result_type
-from cygrad._core.sites import warn
-from cygrad._core.state import get_modes
-from cygrad._core.tangents import has_samples
+from cygrad._core.diagnostics import graph_errors
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.types.dtypes import as_dtype
+from cygrad._core.graph.dual import is_forward
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
+from cygrad._core.graph.record import record_n, result_type
+from cygrad._core.errors.sites import warn
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._kernels.device.cupy_library import as_array, is_writable
 from cygrad._kernels.cpu.nn.normalization import Frame
@@ -241,7 +242,7 @@ def _check_running(input, *statistics):
     """Raise unless running statistics can be overwritten."""
     for value in statistics:
         if value is not None and not is_writable(array_of(value)):
-            raise faults.read_only_error(value)
+            raise graph_errors.read_only_error(value)
         if value is not None and is_forward():
             _check_samples(input, value)
 

@@ -2,9 +2,9 @@
 
 import math
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.opdef import FUNCTION_ONLY, publish
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
 from cygrad._ops.arguments import integers, require, wrap_dim
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.delivering import given

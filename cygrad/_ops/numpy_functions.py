@@ -7,10 +7,10 @@ others are computed by NumPy, on the arrays of tensors: that raises PyTorch's er
 
 import numpy as np
 
-from cygrad._core.access import array_of
-from cygrad._core.dtypes import as_dtype
-from cygrad._core.opdef import publish
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import array_of
+from cygrad._core.types.dtypes import as_dtype
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops import numpy_products, numpy_reductions, numpy_shapes  # noqa: F401  they note what they mean
 from cygrad._ops.numpy_operands import (
     FUNCTIONS,

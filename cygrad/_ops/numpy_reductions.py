@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._core.dtypes import as_dtype
+from cygrad._core.types.dtypes import as_dtype
 from cygrad._ops.numpy_operands import (
     FUNCTIONS,
     as_tensor,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._core.access import array_of
+from cygrad._core.graph.internals import array_of
 from cygrad._ops.numpy_operands import (
     as_tensor,
     convert,

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._core.access import tensor_of
-from cygrad._core.dtypes import as_dtype, get_default_dtype
-from cygrad._core.opdef import ELEMENTWISE, OUT0, PRIVATE, declare, entries_by_ufunc, publish, registry
-from cygrad._core.record import apply1, result_type
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import tensor_of
+from cygrad._core.types.dtypes import as_dtype, get_default_dtype
+from cygrad._core.graph.opdef import ELEMENTWISE, OUT0, PRIVATE, declare, entries_by_ufunc, publish, registry
+from cygrad._core.graph.record import apply1, result_type
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.arithmetic import div, mul
 from cygrad._ops.creation import from_values, full_like
 from cygrad._ops.numpy_operands import Foreign, as_tensor, convert, deliver, operand, public, select, wrapped

@@ -6,9 +6,9 @@ Which names these are is read off the families by `tools/make_stubs.py`, and sta
 from importlib import import_module
 from sys import modules
 
-from cygrad._core.access import bind
-from cygrad._core.opdef import registry
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import bind
+from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.published import FUNCTIONS, METHODS
 
 

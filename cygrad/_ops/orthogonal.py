@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._core import messages, return_types
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.dual import is_recorded
-from cygrad._core.gradients_in_blocks import in_parts, reused
-from cygrad._core.opdef import IN0, IN1, OUT0, OUT1, declare, publish
-from cygrad._core.record import record_n, write_into
+from cygrad._core.errors import messages
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.engine.blocked_gradients import in_parts, reused
+from cygrad._core.graph.opdef import IN0, IN1, OUT0, OUT1, declare, publish
+from cygrad._core.graph.record import record_n, write_into
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.linalg import householder as kernels
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks

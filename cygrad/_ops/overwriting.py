@@ -6,13 +6,13 @@ gradients are zero, as in PyTorch.
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.limits import finfo
-from cygrad._core.opdef import publish, variant
-from cygrad._core.record import written_in_place
-from cygrad._core.state import is_forward
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.types.type_info import finfo
+from cygrad._core.graph.opdef import publish, variant
+from cygrad._core.graph.record import written_in_place
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base.numpy_fallback import call
 from cygrad._kernels.cpu.base.copying import FITS, copy_into
 from cygrad._kernels.cpu.random.random import COINS, EXPONENTIALS, INTEGERS, NORMALS, UNIFORMS

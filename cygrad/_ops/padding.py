@@ -1,12 +1,12 @@
 """Making dimensions longer at their ends, or shorter: with a number, or with elements of the tensor itself."""
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.autocast import POLICY_OF, guarded
-from cygrad._core.construct import checked_lengths
-from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
-from cygrad._core.record import apply1_args, record_n
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.registry.autocast import POLICY_OF, guarded
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply1_args, record_n
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.shape import padding as kernels
 from cygrad._kernels.cpu.base.copying import element
 from cygrad._ops.arguments import integers, require

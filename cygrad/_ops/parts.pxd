@@ -1,7 +1,7 @@
 """Views of a part of a tensor, or of several parts, and tensors made of parts."""
 
-from cygrad._core.opdef cimport OpDef
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.graph.opdef cimport OpDef
+from cygrad._core.graph.tensor cimport Tensor
 
 cpdef Tensor select(object input, object dim, object index)
 cpdef Tensor narrow(object input, object dim, object start, object length)

@@ -5,11 +5,11 @@ views return them as outputs of one node; such views can not be changed in place
 joined is new and contiguous.
 """
 
-from cygrad._core.opdef cimport FUNCTION_ONLY, IS_PART, LINEAR, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
-from cygrad._core.opdef import publish
-from cygrad._core.record cimport record1, record_n, record_view, record_views, result_type, write_into
-from cygrad._core.tensor cimport Tensor, dtype_of, held_array, wrap
-from cygrad._core.dtypes import can_cast
+from cygrad._core.graph.opdef cimport FUNCTION_ONLY, IS_PART, LINEAR, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.record cimport record1, record_n, record_view, record_views, result_type, write_into
+from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, wrap
+from cygrad._core.types.dtypes import can_cast
 from cygrad._kernels.array_ops cimport (
     concatenate, copy_into, length_of, may_overlap, ndim_of, stack as stack_arrays, typenum_of, zeros_beside)
 from cygrad._kernels.cpu.base.view_geometry cimport Geometry, geometry_of, remove_dim, select_at, slice_at, view_of

@@ -1,6 +1,6 @@
 """Elementwise functions of one tensor."""
 
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor
 
 cpdef Tensor exp(object input, Tensor out=*)
 cpdef Tensor log(object input, Tensor out=*)

@@ -6,13 +6,12 @@ converted to the default float type. Gradients of complex functions are PyTorch'
 
 import math
 
-from cygrad._core.dtypes cimport BOOLEAN, COMPLEX, dtype
-from cygrad._core.opdef cimport (
-    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, SELECTS, OpDef, OpNode, op,
-    variant)
-from cygrad._core.opdef import publish
-from cygrad._core.record cimport apply1, tensor_argument, write_into
-from cygrad._core.tensor cimport Tensor, dtype_of, wrap
+from cygrad._core.types.dtypes cimport BOOLEAN, COMPLEX, dtype
+from cygrad._core.graph.opdef cimport (
+    ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, SELECTS, OpDef, OpNode, op, variant)
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.record cimport apply1, tensor_argument, write_into
+from cygrad._core.graph.tensor cimport Tensor, dtype_of, wrap
 from cygrad._kernels.cpu.base import elementwise as kernels
 from cygrad._kernels.array_ops cimport typenum_of, zeros_beside
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
@@ -20,7 +19,7 @@ from cygrad._kernels.cpu.nn import activations
 cimport cygrad._ops.arguments as arguments
 from cygrad._ops.arithmetic cimport add, div, mul, neg, pow, spend, spend_div, spend_mul, sub
 from cygrad._ops.comparisons cimport where
-from cygrad._core import messages
+from cygrad._core.errors import messages
 
 cdef unsigned int SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT     # the flags of most rows here
 cdef double LN2 = math.log(2)

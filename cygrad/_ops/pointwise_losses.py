@@ -3,10 +3,10 @@
 `reduction` and its predecessors are described in loss_reductions.py. Each loss is one node, reduction included.
 """
 
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import ELSEWHERE, IN0, IN1, declare, publish
-from cygrad._core.record import promoted
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, publish
+from cygrad._core.graph.record import promoted
 from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.activations import fused_gradient

@@ -1,17 +1,9 @@
 """Orthogonal polynomials, found in `cygrad.special`; their gradients are their derivatives, where PyTorch has none."""
 
-from cygrad._core.opdef import (
-    ELEMENTWISE,
-    FLOAT_RESULT,
-    FUNCTION_ONLY,
-    IN0,
-    IN1,
-    METHOD_ONLY,
-    PRIVATE,
-    declare,
-    publish,
+from cygrad._core.graph.opdef import (
+    ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, IN1, METHOD_ONLY, PRIVATE, declare, publish,
 )
-from cygrad._core.record import apply_n
+from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.elementwise import polynomials as kernels
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.binary import as_tensors

@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.arguments import integer, integers, is_integer
 

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
 from cygrad._ops.views import expand
 
 

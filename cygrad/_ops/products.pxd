@@ -2,8 +2,8 @@
 
 from numpy cimport ndarray
 
-from cygrad._core.opdef cimport OpDef
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.graph.opdef cimport OpDef
+from cygrad._core.graph.tensor cimport Tensor
 
 cpdef Tensor matmul(object input, object other, Tensor out=*)
 cpdef Tensor mm(object input, object mat2, Tensor out=*)

@@ -11,14 +11,14 @@ import math
 
 from numpy cimport PyArray_SIZE, ndarray
 
-from cygrad._core.dtypes cimport COMPLEX, category_of_num
-from cygrad._core.opdef cimport FUNCTION_ONLY, IN0, IN1, IN2, METHOD_ONLY, PRODUCT, OpDef, OpNode, op, variant
-from cygrad._core.opdef import publish
-from cygrad._core.record cimport record2, record_n, tensor_argument, write_into
-from cygrad._core.state cimport NO_GRAD, thread_state
-from cygrad._core.tensor cimport Tensor, held_array, wrap
-from cygrad._core import autocast
-from cygrad._core.operands import unsupported_operand
+from cygrad._core.types.dtypes cimport COMPLEX, category_of_num
+from cygrad._core.graph.opdef cimport FUNCTION_ONLY, IN0, IN1, IN2, METHOD_ONLY, PRODUCT, OpDef, OpNode, op, variant
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.record cimport record2, record_n, tensor_argument, write_into
+from cygrad._core.runtime.thread_state cimport NO_GRAD, thread_state
+from cygrad._core.graph.tensor cimport Tensor, held_array, wrap
+from cygrad._core.registry import autocast
+from cygrad._core.diagnostics.operators import unsupported_operand
 cimport cygrad._kernels.array_ops as kernels
 from cygrad._kernels.array_ops cimport is_contiguous, length_of, ndim_of, swap_last, typenum_of
 from cygrad._kernels.cpu.base.matmul import dot as dot_kernel, matmul as matmul_kernel
@@ -115,7 +115,7 @@ cdef object matmul_rule(OpNode n, object g):
     if n.needs(0):
         b = n.saved(1)
         if kind == STACK and type((<Tensor>g).array) is ndarray and PyArray_SIZE(<ndarray>(<Tensor>g).array) > 1 << 15:
-            from cygrad._core.gradients_in_blocks import of_common_factor
+            from cygrad._core.engine.blocked_gradients import of_common_factor
             grad_a = of_common_factor(n, g, b)
         if grad_a is None:
             grad_a = times(g, b if kind != COLUMN else unsqueeze(b, 1), False, True)

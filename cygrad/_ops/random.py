@@ -7,9 +7,9 @@ sampling.py.
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.dtypes import as_dtype, dtype_of_number, get_default_dtype
-from cygrad._core.state import is_forward
+from cygrad._core.errors import messages
+from cygrad._core.types.dtypes import as_dtype, dtype_of_number, get_default_dtype
+from cygrad._core.runtime.thread_state import is_forward
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.random.random import NORMALS, UNIFORMS
 from cygrad._ops import creation_checks as checks
@@ -67,7 +67,7 @@ def keep_mask(shape, probability, generator, place=None):
 def for_each_sample(t, draw):
     """`t`, of numbers that were drawn; in `vmap` with those of all samples, which `draw(shape)` gives if need be."""
     if is_forward():
-        from cygrad._core.drawing import draw_for_samples  # which few programs need
+        from cygrad._core.transforms.vmap_random import draw_for_samples  # which few programs need
 
         return draw_for_samples(t, draw)
     return t

@@ -6,12 +6,12 @@ They save their input, and where two pieces meet with different slopes, the grad
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.limits import finfo
-from cygrad._core.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, ONE_PASS, declare, named, publish, variant
-from cygrad._core.record import apply1_args, record_n, write_into
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.types.type_info import finfo
+from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, ONE_PASS, declare, named, publish, variant
+from cygrad._core.graph.record import apply1_args, record_n, write_into
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array, beside
 from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select

@@ -7,15 +7,15 @@ One recorded op computes all steps of one layer in one direction. Its inputs are
 import math
 from typing import Any
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dual import keep
-from cygrad._core.engine import grad
-from cygrad._core.kernels import as_float32
-from cygrad._core.opdef import FUNCTION_ONLY, PRIVATE, declare, publish
-from cygrad._core.record import record_outputs
-from cygrad._core.state import get_modes
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.dual import keep
+from cygrad._core.engine.backward import grad
+from cygrad._core.graph.kernel_call import as_float32
+from cygrad._core.graph.opdef import FUNCTION_ONLY, PRIVATE, declare, publish
+from cygrad._core.graph.record import record_outputs
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.nn import recurrent as kernels
 from cygrad._kernels.cpu.base.copying import copy
 from cygrad._ops.arguments import require

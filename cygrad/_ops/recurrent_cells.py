@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.opdef import FUNCTION_ONLY, publish
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import require
 from cygrad._ops.arithmetic import add, mul, sub

@@ -1,7 +1,7 @@
 """Sums, means and products over dimensions."""
 
-from cygrad._core.opdef cimport OpDef
-from cygrad._core.tensor cimport Tensor
+from cygrad._core.graph.opdef cimport OpDef
+from cygrad._core.graph.tensor cimport Tensor
 
 # Dimensions to reduce, counted from the front; None for all. The signatures are for the TypeError.
 cpdef tuple axes_argument(OpDef op, Tensor t, object dim, object axis)

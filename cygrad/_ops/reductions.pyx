@@ -6,16 +6,16 @@ reduced dimensions in place with size 1. NumPy's names `axis` and `keepdims` are
 
 import numpy as np
 
-from cygrad._core.dtypes cimport FLOATING, as_dtype, dtype
-from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, OpDef, OpNode, op
-from cygrad._core.opdef import publish
-from cygrad._core.record cimport prepared, record1, tensor_argument, write_into
-from cygrad._core.tensor cimport Tensor, dtype_of, requires_grad
+from cygrad._core.types.dtypes cimport FLOATING, as_dtype, dtype
+from cygrad._core.graph.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, OpDef, OpNode, op
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.record cimport prepared, record1, tensor_argument, write_into
+from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad
 cimport cygrad._kernels.array_ops as kernels
 cimport cygrad._ops.arguments as arguments
 from cygrad._ops.arithmetic cimport div
 from cygrad._ops.views cimport expanded, viewed
-from cygrad._core import messages
+from cygrad._core.errors import messages
 
 
 # -- arguments and shapes ----------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.construct import checked_lengths
-from cygrad._core.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, publish
-from cygrad._core.record import apply1_args, record_n
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply1_args, record_n
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.shape import rearranging as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.arguments import dim_argument, integer, is_integer, require, variadic

@@ -6,10 +6,11 @@ part, and what the view shows of g.
 
 import numpy as np
 
-from cygrad._core import faults, messages
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.opdef import LINEAR, declare, publish
-from cygrad._core.record import record_n, recorded
+from cygrad._core.diagnostics import graph_errors
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.graph.opdef import LINEAR, declare, publish
+from cygrad._core.graph.record import record_n, recorded
 from cygrad._kernels.cpu.shape import diagonals, replacing, strided_gradients
 from cygrad._kernels.cpu.base.view_geometry import overlaps_itself, restride
 from cygrad._ops.arguments import dim_argument, integer, require
@@ -220,7 +221,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     _check_part(part, view[0])
     whole = array_of(t)
     if overlaps_itself(restride(whole, *view)):
-        raise faults.overlap_error(as_strided(t, size, stride, storage_offset))
+        raise graph_errors.overlap_error(as_strided(t, size, stride, storage_offset))
     base = (whole.shape, whole.strides)
     values = array_of(part).astype(whole.dtype, copy=False)
     array = strided_gradients.strided_scatter(whole, values, view, base)

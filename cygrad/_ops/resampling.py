@@ -1,7 +1,7 @@
 """The row of all ops that are linear along each spatial dimension: averages over windows, interpolation."""
 
-from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish, variant
-from cygrad._core.record import apply_n
+from cygrad._core.graph.opdef import LINEAR, PRIVATE, declare, publish, variant
+from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.image import resampling as kernels
 
 

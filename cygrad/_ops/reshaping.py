@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import METHOD_ONLY, publish, registry, variant
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import METHOD_ONLY, publish, registry, variant
 from cygrad._ops.arguments import dim_argument, integers, require, variadic, wrap_dim, wrap_dims
 from cygrad._ops.copying import contiguous
 from cygrad._ops.tuples import of_tuple

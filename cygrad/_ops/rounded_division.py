@@ -1,9 +1,9 @@
 """Division with a rounded quotient, behind `div(rounding_mode=)`. The quotient is a step function: gradients are 0."""
 
-from cygrad._core import messages
-from cygrad._core.opdef import ELEMENTWISE, PRIVATE, declare, publish
-from cygrad._core.record import apply2
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import ELEMENTWISE, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply2
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.elementwise import integers
 from cygrad._ops.checks import require_broadcast
 from cygrad._ops.copying import zeros_of

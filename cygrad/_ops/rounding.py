@@ -4,19 +4,11 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish
-from cygrad._core.record import (
-    apply1,
-    apply1_args,
-    apply2,
-    promoted,
-    recorded,
-    result_type,
-    tensor_argument,
-)
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply1, apply1_args, apply2, promoted, recorded, result_type, tensor_argument
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import numpy_fallback, copying
 from cygrad._kernels.cpu.base.chunks import result_for
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop

@@ -8,13 +8,13 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dtypes import dtype_of_number, get_default_dtype
-from cygrad._core.opdef import NONDIFF, declare, publish, variant
-from cygrad._core.record import record_n, write_into
-from cygrad._core.state import is_forward
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
+from cygrad._core.graph.opdef import NONDIFF, declare, publish, variant
+from cygrad._core.graph.record import record_n, write_into
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks, copying
 from cygrad._kernels.cpu.random import random as kernels_of_memory
 from cygrad._kernels.gpu.random import random as kernels_of_gpu

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import beside, in_slices, is_own, owned, reused
-from cygrad._core.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish
-from cygrad._core.record import record_n
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import beside, in_slices, is_own, owned, reused
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._kernels.cpu.base.elementary import DIVIDE
 from cygrad._ops.arguments import is_integer, require, wrap_dim

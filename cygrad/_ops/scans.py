@@ -4,15 +4,19 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core import gradients_in_blocks, messages, return_types
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.dtypes import as_dtype, dtype_of_number
-from cygrad._core.dual import keep, values_of
-from cygrad._core.gradients_in_blocks import beside, in_slices, owned, reused
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish, variant
-from cygrad._core.record import apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into
-from cygrad._core.state import get_modes
-from cygrad._core.tensor import Tensor
+from cygrad._core.engine import blocked_gradients
+from cygrad._core.errors import messages
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.types.dtypes import as_dtype, dtype_of_number
+from cygrad._core.graph.dual import keep, values_of
+from cygrad._core.engine.blocked_gradients import beside, in_slices, owned, reused
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish, variant
+from cygrad._core.graph.record import (
+    apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into,
+)
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.indexing import axis_ops as along
 from cygrad._kernels.cpu.reduction import scans
@@ -402,7 +406,7 @@ def trapezoid(y, x=None, *, dx=1, dim=-1):
     dx, dim = _distances("trapezoid", y, x, dx, dim)
     if not y.shape[dim]:
         return zeros(y.shape[:dim] + y.shape[dim + 1 :], dtype=y.dtype, device=y.device)
-    if x is None and is_own_number(y, dx) and y.numel() > max(1, gradients_in_blocks.LARGE) * y.shape[dim] > 1:
+    if x is None and is_own_number(y, dx) and y.numel() > max(1, blocked_gradients.LARGE) * y.shape[dim] > 1:
         args = (dim, dx, y.shape[dim])
         return linear_steps(_integrals, kernels.integrals, kernels.from_integrals, y, args, INTEGRAL)
     if x is None:

@@ -6,13 +6,13 @@ the elements are reduced.
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.dual import values_of
-from cygrad._core.gradients_in_blocks import reused
-from cygrad._core.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
-from cygrad._core.sites import warn
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.graph.dual import values_of
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device.cupy_library import filled_like, is_array

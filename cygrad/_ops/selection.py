@@ -4,12 +4,12 @@ import operator
 from functools import partial
 
 import cygrad._kernels.cpu.base.elementwise as kernels
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.dual import is_recorded
-from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, PRIVATE, declare, publish
-from cygrad._core.record import apply2, as_type, recorded, result_type
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply2, as_type, recorded, result_type
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.elementwise.fused_loops import fused
 from cygrad._ops.arithmetic import div

@@ -4,13 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.gradients_in_blocks import is_own, reused
-from cygrad._core.opdef import IN0, IN1, PRIVATE, declare, publish
-from cygrad._core.record import record_n
-from cygrad._core.sites import warn
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.engine.blocked_gradients import is_own, reused
+from cygrad._core.graph.opdef import IN0, IN1, PRIVATE, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.signal.fourier import SCALED_BACK, windowed_r2c
 from cygrad._kernels.cpu.base.stack_chunks import cut

@@ -5,10 +5,10 @@
 
 from functools import partial
 
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import owned
-from cygrad._core.opdef import ELSEWHERE, FUNCTION_ONLY, named, publish
-from cygrad._core.record import result_type
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import owned
+from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, named, publish
+from cygrad._core.graph.record import result_type
 from cygrad._ops.arguments import broadcast_shape, require, wrap_dim
 from cygrad._ops.arithmetic import add, div, mul, sub
 from cygrad._ops.checks import typed

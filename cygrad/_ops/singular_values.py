@@ -8,13 +8,14 @@ differentiation of pseudo-inverses and nonlinear least squares problems whose va
 
 import numpy as np
 
-from cygrad._core import messages, return_types
-from cygrad._core.access import array_of
-from cygrad._core.dual import is_recorded, values_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
-from cygrad._core.record import record_n
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded, values_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.linalg import svd as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.arguments import require

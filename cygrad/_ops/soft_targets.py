@@ -2,8 +2,8 @@
 
 import math
 
-from cygrad._core.dual import values_of
-from cygrad._core.gradients_in_blocks import owned
+from cygrad._core.graph.dual import values_of
+from cygrad._core.engine.blocked_gradients import owned
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops import loss_checks as checks
 from cygrad._ops.arithmetic import add, div, mul, neg, sub

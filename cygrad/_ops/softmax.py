@@ -4,12 +4,12 @@ Under the signatures of nn.functional; the package and the Tensor have `softmax(
 """
 
 import cygrad._kernels.cpu.nn.softmax as kernels
-from cygrad._core import messages
-from cygrad._core.access import is_spare, memory_of, tensor_of
-from cygrad._core.dtypes import as_dtype
-from cygrad._core.opdef import IN0, IN1, OUT0, PRIVATE, declare, named, publish
-from cygrad._core.record import apply1_args, apply_n
-from cygrad._core.sites import warn
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import is_spare, memory_of, tensor_of
+from cygrad._core.types.dtypes import as_dtype
+from cygrad._core.graph.opdef import IN0, IN1, OUT0, PRIVATE, declare, named, publish
+from cygrad._core.graph.record import apply1_args, apply_n
+from cygrad._core.errors.sites import warn
 from cygrad._ops.arguments import dim_argument, require
 from cygrad._ops.arithmetic import mul, neg, sub
 from cygrad._ops.copying import to

@@ -9,10 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.gradients_in_blocks import reused
-from cygrad._core.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, declare, publish
-from cygrad._core.record import apply1, apply1_args, apply_n, tensor_argument
+from cygrad._core.errors import messages
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, declare, publish
+from cygrad._core.graph.record import apply1, apply1_args, apply_n, tensor_argument
 from cygrad._kernels.cpu.base import chunks, elementary
 from cygrad._kernels.cpu.base import elementwise as kernels
 from cygrad._kernels.cpu.base.numpy_fallback import silent

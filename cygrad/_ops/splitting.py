@@ -1,11 +1,11 @@
 """Splitting tensors at given indices, or into a given number of parts."""
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.dual import is_recorded
-from cygrad._core.opdef import publish, registry, variant
-from cygrad._core.record import record_outputs
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.opdef import publish, registry, variant
+from cygrad._core.graph.record import record_outputs
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.arguments import dim_argument, integer, integers, is_integer, require
 from cygrad._ops.copying import clone
 from cygrad._ops.parts import chunk, split, split_with_sizes

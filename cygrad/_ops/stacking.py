@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.gradients_in_blocks import is_own
-from cygrad._core.opdef import FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
-from cygrad._core.record import record_n
-from cygrad._core.size import Size
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.engine.blocked_gradients import is_own
+from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.types.size import Size
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.device.cupy_library import beside, is_array
 from cygrad._ops import part_checks as checks

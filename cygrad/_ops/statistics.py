@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from cygrad._core import messages, return_types
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.dtypes import as_dtype
-from cygrad._core.dual import values_of
-from cygrad._core.gradients_in_blocks import is_own, reused
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
-from cygrad._core.record import apply_n, record_n, record_outputs
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.types.dtypes import as_dtype
+from cygrad._core.graph.dual import values_of
+from cygrad._core.engine.blocked_gradients import is_own, reused
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply_n, record_n, record_outputs
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks, elementwise, reduce
 from cygrad._kernels.cpu.base.matmul import matmul as product
 from cygrad._kernels.cpu.base.numpy_fallback import silent

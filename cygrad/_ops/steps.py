@@ -7,15 +7,15 @@ from functools import wraps
 
 import numpy as np
 
-from cygrad._core import gradients_in_blocks
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.dual import is_forward, keep
-from cygrad._core.engine import grad
-from cygrad._core.gradients_in_blocks import NO_GRAD, Gradients, is_own
-from cygrad._core.opdef import LINEAR, PRIVATE, declare, publish, variant
-from cygrad._core.passes import GradientEdge
-from cygrad._core.record import record_n, record_outputs
-from cygrad._core.state import events_are_collected, get_modes, saving_is_watched
+from cygrad._core.engine import blocked_gradients
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.graph.dual import is_forward, keep
+from cygrad._core.engine.backward import grad
+from cygrad._core.engine.blocked_gradients import NO_GRAD, Gradients, is_own
+from cygrad._core.graph.opdef import LINEAR, PRIVATE, declare, publish, variant
+from cygrad._core.engine.arguments import GradientEdge
+from cygrad._core.graph.record import record_n, record_outputs
+from cygrad._core.runtime.thread_state import events_are_collected, get_modes, saving_is_watched
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.device.cupy_library import filled_like, module_of
@@ -165,7 +165,7 @@ def _are_large(tensors):
     """Whether parts are worth it, and nobody looks at single steps."""
     arrays = [memory_of(t) for t in tensors]
     return (
-        max(a.size for a in arrays) > 2 * gradients_in_blocks.SIZE
+        max(a.size for a in arrays) > 2 * blocked_gradients.SIZE
         and _are_in_memory(arrays)
         and not get_modes() & ~NO_GRAD
         and not is_forward()

@@ -4,15 +4,15 @@ A storage is a view of all memory that a tensor shares with its base, made when 
 compared and set into tensors; it can not be given another size, as others may look at it.
 """
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, replace_array, tensor_of
-from cygrad._core.dtypes import by_name
-from cygrad._core.inquiry import memory_of
-from cygrad._core.opdef import publish
-from cygrad._core.sites import warn
-from cygrad._core.state import get_modes
-from cygrad._core.tangents import all_of
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, replace_array, tensor_of
+from cygrad._core.types.dtypes import by_name
+from cygrad._core.tensor.predicates import memory_of
+from cygrad._core.graph.opdef import publish
+from cygrad._core.errors.sites import warn
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.transforms.forward_mode import all_of
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.arguments import require
 from cygrad._ops.strided import as_strided
 

@@ -6,11 +6,11 @@ A view's geometry is (shape, strides, offset), a base's (shape, strides), in byt
 
 from typing import Any
 
-from cygrad._core.access import array_of
-from cygrad._core.inquiry import address, memory_of
-from cygrad._core.kernels import as_float32
-from cygrad._core.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
-from cygrad._core.record import record_n, record_view
+from cygrad._core.graph.internals import array_of
+from cygrad._core.tensor.predicates import address, memory_of
+from cygrad._core.graph.kernel_call import as_float32
+from cygrad._core.graph.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
+from cygrad._core.graph.record import record_n, record_view
 from cygrad._kernels.cpu.shape import strided_gradients as kernels
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._ops.arguments import integer, integers, require

@@ -1,9 +1,9 @@
 """Sums of products, which are not kept where they are many."""
 
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import is_own
-from cygrad._core.opdef import IN0, IN1, PRIVATE, declare, publish
-from cygrad._core.record import record_n
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import is_own
+from cygrad._core.graph.opdef import IN0, IN1, PRIVATE, declare, publish
+from cygrad._core.graph.record import record_n
 from cygrad._kernels.cpu.base import stack_chunks
 from cygrad._ops.arithmetic import mul
 from cygrad._ops.reductions import restored

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of, memory_of, tensor_of
-from cygrad._core.construct import checked_lengths
-from cygrad._core.dual import is_forward, values_of
-from cygrad._core.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, publish
-from cygrad._core.record import record_outputs
-from cygrad._core.tangents import refuse_samples
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.graph.dual import is_forward, values_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, publish
+from cygrad._core.graph.record import record_outputs
+from cygrad._core.transforms.forward_mode import refuse_samples
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.indexing import indexing as kernels
 from cygrad._kernels.cpu.indexing.axis_ops import first_nonzero, unravelled
 from cygrad._kernels.device.cupy_library import is_array

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from cygrad._core.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
-from cygrad._core.record import apply1, apply2, tensor_argument
+from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
+from cygrad._core.graph.record import apply1, apply2, tensor_argument
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.arithmetic import add, div, mul, neg, sub

@@ -2,7 +2,7 @@
 
 from functools import wraps
 
-from cygrad._core import messages
+from cygrad._core.errors import messages
 
 
 def of_tuple(entry, name):

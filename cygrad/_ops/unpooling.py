@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from cygrad._core.access import array_of
-from cygrad._core.construct import checked_lengths
-from cygrad._core.dual import keep
-from cygrad._core.messages import not_implemented_for
-from cygrad._core.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
-from cygrad._core.record import record_n
+from cygrad._core.graph.internals import array_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.graph.dual import keep
+from cygrad._core.errors.messages import not_implemented_for
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
+from cygrad._core.graph.record import record_n
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._ops.arguments import require
 from cygrad._ops.checks import first_outside

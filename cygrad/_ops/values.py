@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 
-from cygrad._core import messages, return_types
-from cygrad._core.access import array_of
-from cygrad._core.gradients_in_blocks import in_parts
-from cygrad._core.limits import finfo
-from cygrad._core.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
-from cygrad._core.record import apply1, apply1_args, record_outputs, tensor_argument
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.types.type_info import finfo
+from cygrad._core.graph.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
+from cygrad._core.graph.record import apply1, apply1_args, record_outputs, tensor_argument
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.base.elementary import log
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cygrad._core.access import memory_of, tensor_of
-from cygrad._core.construct import checked_lengths
-from cygrad._core.dtypes import dtype_of_number
-from cygrad._core.opdef import FUNCTION_ONLY, publish, registry
-from cygrad._core.record import record_n
+from cygrad._core.graph.internals import memory_of, tensor_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types.dtypes import dtype_of_number
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, registry
+from cygrad._core.graph.record import record_n
 from cygrad._kernels.cpu.indexing.axis_ops import put_powers
 from cygrad._ops.arguments import integer, require
 from cygrad._ops.creation import ones

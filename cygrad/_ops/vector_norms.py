@@ -9,12 +9,13 @@ import math
 import numpy as np
 
 import cygrad._kernels.cpu.base.reduce as reduce
-from cygrad._core import gradients_in_blocks, messages
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.dtypes import as_dtype
-from cygrad._core.dtypes import promote_types_py as promote_types
-from cygrad._core.opdef import FUNCTION_ONLY, IN0, OUT0, declare, publish, variant
-from cygrad._core.record import apply_n
+from cygrad._core.engine import blocked_gradients
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.types.dtypes import as_dtype
+from cygrad._core.types.dtypes import promote_types_py as promote_types
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, declare, publish, variant
+from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.base import chunks, stack_chunks
 from cygrad._ops.aggregates import times
 from cygrad._ops.arguments import integers, require
@@ -63,7 +64,7 @@ def vector_norm_rule(n, g):
             return array_of(_times_slope(tensor_of(g), tensor_of(x), tensor_of(divisor), ord))
 
         arrays = [array_of(t) for t in (g, x, divisor)]
-        return tensor_of(chunks.in_blocks(part, arrays, None, gradients_in_blocks.SIZE))
+        return tensor_of(chunks.in_blocks(part, arrays, None, blocked_gradients.SIZE))
     return _times_slope(g, x, divisor, ord)
 
 

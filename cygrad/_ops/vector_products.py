@@ -1,8 +1,8 @@
 """Outer and inner products of vectors; all but `vecdot` are made of other ops."""
 
-from cygrad._core.access import array_of
-from cygrad._core.opdef import IN0, IN1, declare, publish
-from cygrad._core.record import apply_n
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import IN0, IN1, declare, publish
+from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.nn import distances as kernels
 from cygrad._ops.arguments import broadcast_shape, dim_argument, require
 from cygrad._ops.arithmetic import mul

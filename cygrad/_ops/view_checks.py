@@ -1,7 +1,7 @@
 """What is wrong with the shape or type that a view was to have, in PyTorch's words."""
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
 
 
 def no_view(t, shape):

@@ -6,13 +6,13 @@ else knows of it.
 
 from typing import Any
 
-from cygrad._core import messages
-from cygrad._core.access import keep_apart, memory_of
-from cygrad._core.dual import is_recorded
-from cygrad._core.memory_format import contiguous_format
-from cygrad._core.opdef import FUNCTION_ONLY, publish, registry, variant
-from cygrad._core.record import record_n, record_outputs
-from cygrad._core.state import get_modes
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import keep_apart, memory_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.types.memory_format import contiguous_format
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, registry, variant
+from cygrad._core.graph.record import record_n, record_outputs
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base.copying import contiguous
 from cygrad._ops.arguments import integer, integers, is_integer, require
 from cygrad._ops.complex_parts import view_as_complex, view_as_real

@@ -1,7 +1,7 @@
 """Views: other looks at the same memory."""
 
-from cygrad._core.tensor cimport Tensor
-from cygrad._core.opdef cimport OpDef
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.opdef cimport OpDef
 
 cdef Tensor viewed(Tensor t, tuple shape)               # RuntimeError if strides can not express it
 cdef Tensor reshaped(Tensor t, tuple shape)             # a view if strides can, else a copy

@@ -9,17 +9,18 @@ import warnings
 
 from numpy cimport npy_intp
 
-from cygrad._core.dtypes cimport dtype, dtype_of_num
-from cygrad._core.events cimport mark_start
-from cygrad._core.inplace cimport check_inplace, give_history, set_array
-from cygrad._core.node cimport set_meta
-from cygrad._core.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
-from cygrad._core.opdef import publish
-from cygrad._core.dual cimport begin_looking, end_carrying
-from cygrad._core.record cimport node_of, record1, record_view
-from cygrad._core.state cimport FORWARD, is_recording, thread_state
-from cygrad._core.tensor cimport CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, requires_grad, version_of
-from cygrad._core import messages
+from cygrad._core.types.dtypes cimport dtype, dtype_of_num
+from cygrad._core.graph.profiler_events cimport mark_start
+from cygrad._core.graph.inplace cimport check_inplace, give_history, set_array
+from cygrad._core.graph.node cimport set_meta
+from cygrad._core.graph.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.dual cimport begin_looking, end_carrying
+from cygrad._core.graph.record cimport node_of, record1, record_view
+from cygrad._core.runtime.thread_state cimport FORWARD, is_recording, thread_state
+from cygrad._core.graph.tensor cimport (
+    CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, requires_grad, version_of)
+from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS
 from cygrad._kernels.cpu.base.view_geometry cimport (
     Geometry, geometry_of, insert_dim, permute_dims, remove_dim, reshape as fit_dims, swap_dims, view_of)

@@ -5,11 +5,11 @@ Each is one node. Shapes that do not broadcast raise RuntimeError.
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, LINEAR, declare, publish
-from cygrad._core.record import apply_n, result_type, write_into
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, LINEAR, declare, publish
+from cygrad._core.graph.record import apply_n, result_type, write_into
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, has_loop
 from cygrad._kernels.device.cupy_library import as_array, is_array

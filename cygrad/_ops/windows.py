@@ -1,8 +1,8 @@
 """Windows that slide along a dimension: a view in which elements stand several times."""
 
-from cygrad._core.access import array_of
-from cygrad._core.opdef import LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish
-from cygrad._core.record import apply1_args, record_view
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish
+from cygrad._core.graph.record import apply1_args, record_view
 from cygrad._kernels.cpu.shape import sliding_view as kernels
 from cygrad._ops.arguments import dim_argument, integer, require
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import cygrad
-from cygrad._core import autocast as core
-from cygrad._core.blocks import Block
+from cygrad._core.registry import autocast as core
+from cygrad._core.runtime.interrupt_safe import Block
 
 __all__ = [
     "autocast",

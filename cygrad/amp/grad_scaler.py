@@ -10,8 +10,8 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.access import array_of, arrays_for_update, tensor_of
-from cygrad._core.device import device as device_of
+from cygrad._core.graph.internals import array_of, arrays_for_update, tensor_of
+from cygrad._core.types.device import device as device_of
 from cygrad._kernels.gpu.optim import optim, grad_scaling
 
 __all__ = ["GradScaler"]

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from cygrad._core.engine import backward, grad
+from cygrad._core.engine.backward import backward, grad
 from cygrad.autograd import forward_ad as forward_ad
 from cygrad.autograd import function as function
 from cygrad.autograd import functional as functional

@@ -5,7 +5,7 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
-from cygrad._core.sites import line_of
+from cygrad._core.errors.sites import line_of
 
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 _SIZES = (("GB", 2**30), ("MB", 2**20), ("KB", 2**10))

@@ -2,10 +2,10 @@
 
 import warnings
 
-from cygrad._core import messages
-from cygrad._core.blocks import Block
-from cygrad._core.run import get_anomaly, set_anomaly
-from cygrad._core.state import get_watch, set_watch
+from cygrad._core.errors import messages
+from cygrad._core.runtime.interrupt_safe import Block
+from cygrad._core.engine.run import get_anomaly, set_anomaly
+from cygrad._core.runtime.thread_state import get_watch, set_watch
 
 _WATCH_NAN, _WATCH_RESULTS, _WATCH_INF = 1, 2, 4  # the bits of `_core/state.pxd`
 

@@ -7,8 +7,9 @@ mode] in `_core/tangents.py` tells how.
 
 from typing import NamedTuple
 
-from cygrad._core import messages, tangents
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.transforms import forward_mode
+from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd.grad_mode import _Mode
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
@@ -29,26 +30,26 @@ def enter_dual_level():
     0
     >>> forward_ad.exit_dual_level()
     """
-    _enter(tangents.Level())
+    _enter(forward_mode.Level())
     return 0
 
 
 def _enter(level):
-    if tangents.dual_levels():
+    if forward_mode.dual_levels():
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    tangents.enter(level)
+    forward_mode.enter(level)
 
 
 def exit_dual_level(*, level=None):
     """Close the dual level: the tangents of all tensors are gone. Raises RuntimeError if none is open."""
-    count = len(tangents.dual_levels())
+    count = len(forward_mode.dual_levels())
     if level is not None and level != count - 1:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
     if not count:
         raise RuntimeError("Dual level must be a positive number.")
-    tangents.leave(tangents.dual_levels()[-1])
+    forward_mode.leave(forward_mode.dual_levels()[-1])
 
 
 class dual_level(_Mode):
@@ -68,13 +69,13 @@ class dual_level(_Mode):
     _context = 0  # the number of the level
 
     def _plan(self):
-        level = tangents.Level()
-        return _enter, level, level, tangents.leave
+        level = forward_mode.Level()
+        return _enter, level, level, forward_mode.leave
 
 
 def _level(number, function):
     """The open level of this number, the innermost for None; None if there is none."""
-    levels = tangents.dual_levels()
+    levels = forward_mode.dual_levels()
     if number is None:
         return levels[-1] if levels else None
     if number < 0:
@@ -100,18 +101,18 @@ def make_dual(tensor, tangent, *, level=None):
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
-    number = tangents.dual_levels().index(level)
-    if tangents.tangent_of(tensor, level) is not None:
+    number = forward_mode.dual_levels().index(level)
+    if forward_mode.tangent_of(tensor, level) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
             f"{number} is not supported."
         )
-    if tangents.tangent_of(tangent, level) is not None:
+    if forward_mode.tangent_of(tangent, level) is not None:
         raise RuntimeError(
             f"Setting a forward grad that itself has a forward gradient at the same level{number} is not supported."
         )
-    tangents.check_size(tensor, tangent)
-    return tangents.dual(tensor, tangent, level)
+    forward_mode.check_size(tensor, tangent)
+    return forward_mode.dual(tensor, tangent, level)
 
 
 def unpack_dual(tensor, *, level=None):
@@ -121,4 +122,4 @@ def unpack_dual(tensor, *, level=None):
         return UnpackedDualTensor(tensor, None)
     if not isinstance(tensor, Tensor):
         raise messages.wrong_type("_unpack_dual", "dual", 1, "Tensor", tensor)
-    return UnpackedDualTensor(*tangents.unpacked(tensor, level))
+    return UnpackedDualTensor(*forward_mode.unpacked(tensor, level))

@@ -4,10 +4,10 @@ import functools
 import inspect
 import warnings
 
-from cygrad._core.function import PyNode, apply_function
-from cygrad._core.sites import warn
-from cygrad._core.state import is_forward
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.function import PyNode, apply_function
+from cygrad._core.errors.sites import warn
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd.grad_mode import is_grad_enabled, no_grad
 
 FunctionCtx = PyNode
@@ -85,7 +85,7 @@ class Function(PyNode):
     @staticmethod
     def jvp(ctx, *tangents):
         """The tangents of the outputs from those of the arguments (None for what has none), for forward mode."""
-        from cygrad._core.function_messages import no_jvp
+        from cygrad._core.diagnostics.custom_functions import no_jvp
 
         raise no_jvp(ctx)
 
@@ -112,7 +112,7 @@ class Function(PyNode):
         if kwargs or getattr(cls.forward, "__defaults__", True) or getattr(cls.forward, "__kwdefaults__", True):
             args = _with_defaults(cls.forward, args, kwargs)
         if (cls._has_vmap or cls.generate_vmap_rule) and is_forward():
-            from cygrad._core.batched_functions import apply_to_samples
+            from cygrad._core.transforms.vmap_custom_function import apply_to_samples
 
             return apply_to_samples(cls, ctx, args)
         return apply_function(ctx, cls.forward, args, cls.setup_context)

@@ -5,10 +5,10 @@ can be differentiated again. In `strict` mode an output that does not depend on 
 derivative is zero.
 """
 
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.engine import grad
-from cygrad._core.tangents import check_no_transform
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.engine.backward import grad
+from cygrad._core.transforms.forward_mode import check_no_transform
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.ranges import eye
 from cygrad._ops.stacking import stack
 from cygrad.autograd.functional_checks import (

@@ -10,9 +10,9 @@ import inspect
 import threading
 import warnings
 
-from cygrad._core import messages
-from cygrad._core.blocks import Block
-from cygrad._core.state import get_modes, set_modes
+from cygrad._core.errors import messages
+from cygrad._core.runtime.interrupt_safe import Block
+from cygrad._core.runtime.thread_state import get_modes, set_modes
 
 
 class _Switches(threading.local):

@@ -9,10 +9,10 @@ import warnings
 
 import numpy as np
 
-from cygrad._core import messages
-from cygrad._core.access import array_of
-from cygrad._core.engine import grad
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.engine.backward import grad
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.random import randn, randn_like
 from cygrad.autograd import gradcheck_report as reports
 from cygrad.autograd import jacobians

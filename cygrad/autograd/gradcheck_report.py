@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from cygrad._core.access import array_of
+from cygrad._core.graph.internals import array_of
 
 _STEPS = 10.0 ** -np.arange(1, 11)
 

@@ -4,15 +4,16 @@ import contextlib
 from functools import partial
 from weakref import WeakSet
 
-from cygrad._core import messages, saved_tensors
-from cygrad._core.access import array_of, count_change, tensor_of
-from cygrad._core.blocks import Block
-from cygrad._core.engine import notes_of_run, will_run
-from cygrad._core.hooks import RemovableHandle
-from cygrad._core.node import Node, nodes_alive
-from cygrad._core.passes import GradientEdge
-from cygrad._core.state import get_modes, set_modes
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph import saved_tensor_hooks
+from cygrad._core.graph.internals import array_of, count_change, tensor_of
+from cygrad._core.runtime.interrupt_safe import Block
+from cygrad._core.engine.backward import notes_of_run, will_run
+from cygrad._core.graph.hook_handles import RemovableHandle
+from cygrad._core.graph.node import Node, nodes_alive
+from cygrad._core.engine.arguments import GradientEdge
+from cygrad._core.runtime.thread_state import get_modes, set_modes
+from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.gpu.runtime.pinned_memory import pinned
 from cygrad.autograd.grad_mode import NO_GRAD
 from cygrad.autograd.hook_order import hook_order, print_hook_order
@@ -109,7 +110,7 @@ class saved_tensors_hooks(Block):
         self.unpack_hook = unpack_hook
 
     def _plan(self):
-        return saved_tensors.plan_of_hooks(self.pack_hook, self.unpack_hook)
+        return saved_tensor_hooks.plan_of_hooks(self.pack_hook, self.unpack_hook)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -148,7 +149,7 @@ class disable_saved_tensors_hooks(Block, contextlib.ContextDecorator):
         self._message = error_message
 
     def _plan(self):
-        return saved_tensors.plan_of_disabling(self._message)
+        return saved_tensor_hooks.plan_of_disabling(self._message)
 
 
 # -- hooks on several gradients --
@@ -236,7 +237,7 @@ class _MutationContext:
 
     def plan(self):
         """That of a block in which this holds."""
-        return saved_tensors.plan_of_hooks(self.pack, self.unpack, self.before_write)
+        return saved_tensor_hooks.plan_of_hooks(self.pack, self.unpack, self.before_write)
 
     def clear(self):
         """Forget all that is saved: what was recorded so far can no longer be differentiated."""
@@ -249,7 +250,7 @@ class _MutationContext:
         """The pack hook."""
         saved = _Saved(tensor)
         self.saved.add(saved)
-        self.unchanged.setdefault(saved_tensors.memory_of(tensor), WeakSet()).add(saved)
+        self.unchanged.setdefault(saved_tensor_hooks.memory_of(tensor), WeakSet()).add(saved)
         return saved
 
     def unpack(self, saved):
@@ -265,12 +266,12 @@ class _MutationContext:
         """Copy what is saved of memory that is about to be changed. Gives the operands to be saved for backward."""
         if self.outer is not None:
             operands = self.outer(tensor, operands)
-        memory = saved_tensors.memory_of(tensor)
+        memory = saved_tensor_hooks.memory_of(tensor)
         for saved in self.unchanged.pop(memory, ()):
             saved.tensor = self.copy(saved.tensor)
         first, *others = operands or (tensor,)
         return first, *[
-            x.clone() if isinstance(x, Tensor) and saved_tensors.memory_of(x) == memory else x for x in others
+            x.clone() if isinstance(x, Tensor) and saved_tensor_hooks.memory_of(x) == memory else x for x in others
         ]
 
     @staticmethod
@@ -303,7 +304,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks, contextlib.ContextDec
         return allow_mutation_on_saved_tensors()
 
     def _plan(self):
-        if saved_tensors.write_hook() is not None:
+        if saved_tensor_hooks.write_hook() is not None:
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
         return self._context.plan()
 
@@ -318,7 +319,7 @@ class copies_of_saved(saved_tensors_hooks):
     def __init__(self):
         self._context = _MutationContext()
         self._context.copy = _clone
-        self._context.outer = saved_tensors.write_hook()
+        self._context.outer = saved_tensor_hooks.write_hook()
 
     def _plan(self):
         return self._context.plan()

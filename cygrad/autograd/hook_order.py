@@ -1,7 +1,7 @@
 """In which order the hooks of a tensor are called (Note [Order of hooks] in _core/engine_hooks.pyx)."""
 
-from cygrad._core import messages
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.tensor import Tensor
 
 
 def _name(hook):

@@ -2,10 +2,10 @@
 
 from operator import index
 
-from cygrad._core import messages
-from cygrad._core.access import make_volatile
-from cygrad._core.engine import queue_callback
-from cygrad._core.tensor import Tensor
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import make_volatile
+from cygrad._core.engine.backward import queue_callback
+from cygrad._core.graph.tensor import Tensor
 
 
 class _Engine:

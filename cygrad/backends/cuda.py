@@ -17,7 +17,7 @@ PyTorch's ways to compute attention (`enable_flash_sdp`, `sdp_kernel`, ...) can 
 from contextlib import contextmanager
 
 import cygrad
-from cygrad._core.settings import matmul_settings as matmul
+from cygrad._core.runtime.settings import matmul_settings as matmul
 
 __all__ = [
     "cudnn_sdp_enabled",

@@ -1,6 +1,6 @@
 """GPUs, by CuPy: devices, streams and events, memory. Without a GPU `is_available()` is False."""
 
-from cygrad._core.errors import OutOfMemoryError
+from cygrad._core.errors.classes import OutOfMemoryError
 from cygrad.cuda import amp, nvtx
 from cygrad.cuda.devices import (
     can_device_access_peer,

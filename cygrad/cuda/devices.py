@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from cygrad._core.device import check_device, device
+from cygrad._core.types.device import check_device, device
 from cygrad._kernels.device import cupy_library
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import cygrad
-from cygrad._core import sites
-from cygrad._core.errors import CaptureError
+from cygrad._core.errors import sites
+from cygrad._core.errors.classes import CaptureError
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.runtime import graph_capture
 from cygrad._kernels.gpu.random.random import set_start

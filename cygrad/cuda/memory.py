@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cygrad._core.memory import empty_cache as _empty_cpu_cache
-from cygrad._core.memory import gpu_limit, holders_on_gpu
+from cygrad._core.runtime.memory_stats import empty_cache as _empty_cpu_cache
+from cygrad._core.runtime.memory_stats import gpu_limit, holders_on_gpu
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.runtime import allocator
 from cygrad._kernels.platform.machine import size_text as _size

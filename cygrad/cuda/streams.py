@@ -3,8 +3,8 @@
 from contextlib import ExitStack
 from typing import Any
 
-from cygrad._core.state import set_stream as mark_nodes
-from cygrad._core.streams import place_of
+from cygrad._core.runtime.thread_state import set_stream as mark_nodes
+from cygrad._core.engine.streams import place_of
 from cygrad._kernels.device import cupy_library
 from cygrad.cuda.devices import _index
 
@@ -29,7 +29,7 @@ class Stream:
     @property
     def device(self) -> Any:
         """The GPU it belongs to."""
-        from cygrad._core.device import device
+        from cygrad._core.types.device import device
 
         return device("cuda", self.device_index)
 

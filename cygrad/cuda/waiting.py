@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from cygrad._core import sites
-from cygrad._core.settings import number_of_mode
+from cygrad._core.errors import sites
+from cygrad._core.runtime.settings import number_of_mode
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.runtime.allocator import user_place

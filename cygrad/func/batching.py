@@ -4,9 +4,9 @@ import functools
 import warnings
 from collections import namedtuple
 
-from cygrad._core import tangents
-from cygrad._core.batches import Batch, NoBatchingRule
-from cygrad._core.tensor import Tensor
+from cygrad._core.transforms import forward_mode
+from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.generator import get_rng_state, set_rng_state
 from cygrad._ops.parts import cat
 from cygrad._ops.stacking import stack
@@ -103,10 +103,10 @@ def _at_once(func, args, kwargs, leaves, dims, randomness):
     whole = [x if d is None else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
     batch = Batch(_batch_size(leaves, dims), randomness)
     try:
-        tangents.open_batch(batch)
+        forward_mode.open_batch(batch)
         own = [x if d is None else batch.first(x) for x, d in zip(whole, dims, strict=True)]
-        output = tangents.call_inside(func, *rebuild(args, own), **kwargs)
-        found = tangents.close_batch(batch, flatten(output)[0])
+        output = forward_mode.call_inside(func, *rebuild(args, own), **kwargs)
+        found = forward_mode.close_batch(batch, flatten(output)[0])
         return output, found, not batch.draws_for_one
     except NoBatchingRule as error:
         if batch.has_changed_given:
@@ -116,7 +116,7 @@ def _at_once(func, args, kwargs, leaves, dims, randomness):
             ) from None
         raise
     finally:
-        tangents.leave(batch)
+        forward_mode.leave(batch)
 
 
 def _placed(t, samples, dim, size, options):
@@ -163,7 +163,7 @@ def _one_by_one(func, args, kwargs, leaves, dims, options):
         if options.randomness == "same":
             set_rng_state(state)
         sample = rebuild(args, [_sample(x, d, i) for x, d in zip(leaves, dims, strict=True)])
-        outputs.append(tangents.call_inside(func, *sample, **kwargs))
+        outputs.append(forward_mode.call_inside(func, *sample, **kwargs))
     if options.randomness == "error":
         _check_not_drawn(state)
     return _joined(outputs, size, options)

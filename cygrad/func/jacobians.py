@@ -2,9 +2,9 @@
 
 import functools
 
-from cygrad._core.engine import grad as gradients
-from cygrad._core.tangents import call_inside
-from cygrad._core.tensor import Tensor
+from cygrad._core.engine.backward import grad as gradients
+from cygrad._core.transforms.forward_mode import call_inside
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.parts import cat
 from cygrad._ops.ranges import eye
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled

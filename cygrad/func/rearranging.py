@@ -4,7 +4,7 @@ import math
 import re
 from typing import Any
 
-from cygrad._core.tensor import Tensor
+from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.parts import stack
 
 _DOTS = "…"

@@ -7,7 +7,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.access import arrays_for_update, with_gradients
+from cygrad._core.graph.internals import arrays_for_update, with_gradients
 from cygrad._kernels.optimizer_steps import adam_step, count_steps
 from cygrad.optim.formula import rate_of
 from cygrad.optim.optimizer import (

@@ -9,7 +9,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.access import array_of, arrays_for_update
+from cygrad._core.graph.internals import array_of, arrays_for_update
 from cygrad._kernels.optimizer_steps import formula_step
 from cygrad.optim.optimizer import Optimizer, _count_on_gpu, as_real, loss_of
 

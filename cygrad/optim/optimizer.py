@@ -12,7 +12,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.state import events_are_collected
+from cygrad._core.runtime.thread_state import events_are_collected
 from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook

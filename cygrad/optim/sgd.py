@@ -7,7 +7,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.access import arrays_for_update, tensor_of, with_gradients
+from cygrad._core.graph.internals import arrays_for_update, tensor_of, with_gradients
 from cygrad._kernels.optimizer_steps import sgd_step
 from cygrad.optim.optimizer import (
     Optimizer,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cygrad._core.sites import warn
+from cygrad._core.errors.sites import warn
 from cygrad._kernels.device.cupy_library import is_available, is_loaded
 from cygrad.autograd import profiler as _profiler
 from cygrad.autograd._profiler_trace import write_trace

@@ -8,7 +8,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core import autocast
+from cygrad._core.registry import autocast
 from cygrad.func.trees import flatten
 
 of_thread = autocast.state

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cygrad import Tensor
-from cygrad._core.sites import place
+from cygrad._core.errors.sites import place
 from cygrad.autograd.function import FunctionCtx
 
 Shape = tuple[int, ...]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import cygrad as torch
-from cygrad._core.access import array_of
+from cygrad._core.graph.internals import array_of
 from cygrad.autograd.graph import live_nodes
 from cygrad.utils.checkpoint import (
     CheckpointError,

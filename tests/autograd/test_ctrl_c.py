@@ -7,10 +7,11 @@ import sys
 import pytest
 
 import cygrad as torch
-from cygrad._core import autocast, tangents
-from cygrad._core.dual import is_forward
-from cygrad._core.engine import current_run
-from cygrad._core.saved_tensors import _thread, hooks_in_use
+from cygrad._core.registry import autocast
+from cygrad._core.transforms import forward_mode
+from cygrad._core.graph.dual import is_forward
+from cygrad._core.engine.backward import current_run
+from cygrad._core.graph.saved_tensor_hooks import _thread, hooks_in_use
 from cygrad.autograd import forward_ad, graph
 from cygrad.utils import checkpoint as module
 from cygrad.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
@@ -63,7 +64,7 @@ def nothing_is_left():
     assert hooks_in_use() is None and _thread.disabled is None
     assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
     assert current_run() == (0, [])
-    assert tangents.levels() == () and not is_forward()
+    assert forward_mode.levels() == () and not is_forward()
     assert not torch.is_autocast_enabled("cpu") and autocast.state.keeper is None and autocast.state.nesting == 0
     assert module._overrides == {"early_stop": None, "debug": None}
     assert module.GraphExecGroup._innermost == {"notes": None}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._core.state import events_are_collected
+from cygrad._core.runtime.thread_state import events_are_collected
 from cygrad.autograd import profiler
 from tests.autograd.test_ctrl_c import interrupted_everywhere, nothing_is_left
 

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import cygrad as torch
-from cygrad._core import tangents
+from cygrad._core.transforms import forward_mode
 from cygrad.autograd import forward_ad
 from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from helpers import fails, in_thread, leaf
@@ -122,14 +122,14 @@ def test_forward_over_reverse_and_reverse_over_forward():
 
 def test_nested_levels():
     """What `func.jvp` of itself is made of."""
-    outer, inner = tangents.enter(), tangents.enter()
+    outer, inner = forward_mode.enter(), forward_mode.enter()
     try:
-        x = tangents.dual(tangents.dual(X, V, outer), V, inner)
+        x = forward_mode.dual(forward_mode.dual(X, V, outer), V, inner)
         y = torch.exp(x * x).sum()
-        second = tangents.tangent_of(tangents.tangent_of(y, inner), outer)
+        second = forward_mode.tangent_of(forward_mode.tangent_of(y, inner), outer)
     finally:
-        tangents.leave(inner)
-        tangents.leave(outer)
+        forward_mode.leave(inner)
+        forward_mode.leave(outer)
     assert torch.allclose(second, (torch.exp(X * X) * (4 * X * X + 2) * V * V).sum())
 
 
@@ -166,7 +166,7 @@ def test_an_error_leaves_no_level_open():
     with dual_level(), fails(RuntimeError, "Nested forward mode AD is not supported at the moment"):
         with dual_level():
             pass
-    assert not tangents.levels()
+    assert not forward_mode.levels()
 
 
 def test_levels():

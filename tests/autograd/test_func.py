@@ -191,9 +191,9 @@ def test_after_an_error_no_batch_is_open():
 
 
 def forward_levels():
-    from cygrad._core import tangents
+    from cygrad._core.transforms import forward_mode
 
-    return tangents.levels()
+    return forward_mode.levels()
 
 
 def in_place(name):

@@ -5,7 +5,7 @@ import weakref
 import pytest
 
 import cygrad as torch
-from cygrad._core.function import apply_function
+from cygrad._core.graph.function import apply_function
 from cygrad.autograd import Function
 from helpers import fails, kind, leaf
 

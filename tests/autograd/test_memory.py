@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 import cygrad as torch
-from cygrad._core.access import live_tensors
+from cygrad._core.graph.internals import live_tensors
 from cygrad.autograd import Function, graph, nan_check
 from cygrad.autograd.graph import live_nodes
 

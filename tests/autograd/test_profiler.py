@@ -6,8 +6,8 @@ import pytest
 from ops.calls import SAMPLES, Call
 
 import cygrad as torch
-from cygrad._core.opdef import registry
-from cygrad._core.state import events_are_collected
+from cygrad._core.graph.opdef import registry
+from cygrad._core.runtime.thread_state import events_are_collected
 from cygrad.autograd import profiler
 from cygrad.autograd.profiler import profile, record_function
 from helpers import fails, in_threads, leaf, line_marked

@@ -5,9 +5,9 @@ import sys
 import pytest
 
 import cygrad as torch
-from cygrad._core import tangents
-from cygrad._core.dual import is_forward
-from cygrad._core.engine import current_run
+from cygrad._core.transforms import forward_mode
+from cygrad._core.graph.dual import is_forward
+from cygrad._core.engine.backward import current_run
 from cygrad.autograd import forward_ad
 from cygrad.utils.checkpoint import checkpoint
 from helpers import fails, leaf
@@ -223,7 +223,7 @@ def test_interrupt_at_any_call_leaves_no_level_open(transform):
         finally:
             sys.setprofile(None)
         assert current_run() == (0, [])
-        assert tangents.levels() == ()
+        assert forward_mode.levels() == ()
         assert not is_forward()
         assert torch.is_grad_enabled()
     assert total > 10

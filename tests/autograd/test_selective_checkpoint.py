@@ -7,7 +7,7 @@ import pytest
 
 import cygrad as torch
 from cygrad import ops
-from cygrad._core.access import live_tensors
+from cygrad._core.graph.internals import live_tensors
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.autograd.profiler import profile
 from cygrad.nn import functional as F

@@ -8,7 +8,7 @@ from ops.calls import SAMPLES, Call, Cygrad
 
 import cygrad as torch
 from cygrad import nn
-from cygrad._core.access import tensor_of
+from cygrad._core.graph.internals import tensor_of
 from cygrad.nn import functional as F
 
 REFUSED = (

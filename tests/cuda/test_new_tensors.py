@@ -8,7 +8,7 @@ import pytest
 from cupy_standin import compiler
 
 import cygrad
-from cygrad._core.access import array_of
+from cygrad._core.graph.internals import array_of
 from cygrad._kernels.device.dispatch import Kernel
 from cygrad._kernels.device import cupy_library
 from cygrad.distributions import Beta, Dirichlet, Gamma

@@ -6,7 +6,7 @@ from ops.calls import SAMPLES, Call
 from ops.calls import on_gpu as on_a_gpu
 
 import cygrad
-from cygrad._core.access import array_of
+from cygrad._core.graph.internals import array_of
 
 
 def assert_same(on_gpu, found, expected, what, is_moved=False):

@@ -7,7 +7,7 @@ import pytest
 from ops.calls import SAMPLES, Call, Cygrad
 
 import cygrad as torch
-from cygrad._core.access import tensor_of
+from cygrad._core.graph.internals import tensor_of
 
 # Ops that have to know a value of a tensor, or how many there are, or to look for a failure of theirs.
 WAITING = set(

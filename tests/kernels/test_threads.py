@@ -11,7 +11,7 @@ import pytest
 from kernels.arrays_zoo import values
 
 import cygrad
-from cygrad._core import threads
+from cygrad._core.runtime import threads
 from cygrad._kernels.cpu.base import copying, elementwise, reduce
 from cygrad._kernels.cpu.nn import activations
 from cygrad._kernels.cpu.optim import optim

@@ -9,8 +9,8 @@ import numpy as np
 
 import cygrad
 from cygrad import _library, _ops
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import PRIVATE, registry
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import PRIVATE, registry
 
 # --- What there is -----------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from ops.test_generic import WITH_INPLACE, inplace_form
 
 import cygrad
 from cygrad import func
-from cygrad._core.access import array_of
-from cygrad._core.batches import NoBatchingRule
+from cygrad._core.graph.internals import array_of
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 
 SIZE = 3
 # What is of another shape for each sample, which PyTorch refuses

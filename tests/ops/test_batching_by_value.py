@@ -9,8 +9,8 @@ import pytest
 
 import cygrad
 from cygrad import func
-from cygrad._core.access import array_of
-from cygrad._core.batches import Batch
+from cygrad._core.graph.internals import array_of
+from cygrad._core.transforms.vmap_levels import Batch
 
 NAN = float("nan")
 F = cygrad.nn.functional

@@ -6,7 +6,7 @@ from ops.calls import DIFFERENTIABLE, Call, Cygrad
 from ops.test_generic import STEP, WITH_INPLACE, assert_near, each_sample, inplace_form
 
 import cygrad
-from cygrad._core.access import array_of
+from cygrad._core.graph.internals import array_of
 from cygrad.autograd import forward_ad
 
 SMOOTH = {"grad": True, "smooth": True}

@@ -27,8 +27,8 @@ from ops.calls import (
 )
 
 import cygrad
-from cygrad._core.access import array_of
-from cygrad._core.opdef import ELEMENTWISE, INPLACE, PRIVATE, registry
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import ELEMENTWISE, INPLACE, PRIVATE, registry
 
 STEP = 1e-6
 

@@ -11,8 +11,8 @@ import pytest
 from ops.calls import SAMPLES, Call, Cygrad, flags_of, inplace_form, takes_out
 
 import cygrad
-from cygrad._core.access import array_of, tensor_of
-from cygrad._core.opdef import VIEW
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import VIEW
 
 WITH_OUT = [name for name in SAMPLES if takes_out(name)]
 IN_PLACE = [name for name in SAMPLES if inplace_form(name)]

@@ -6,7 +6,7 @@ import pytest
 from ops.calls import is_internal, public_function
 
 import cygrad
-from cygrad._core.opdef import registry
+from cygrad._core.graph.opdef import registry
 
 PLACES = (cygrad, cygrad.nn.functional, cygrad.Tensor, cygrad.linalg, cygrad.special, cygrad.fft)
 

@@ -15,7 +15,7 @@ from ops.calls import COMPOSITES, DIFFERENTIABLE, SAMPLES, Call, flags_of, inpla
 from ops.memory import BACKWARDS, FORWARDS
 
 import cygrad
-from cygrad._core.opdef import ELEMENTWISE
+from cygrad._core.graph.opdef import ELEMENTWISE
 
 PURE = bool(os.environ.get("CYGRAD_PURE"))
 SIZE = 1 << 19  # elements of the largest operand: 2 MB of single precision
@@ -132,7 +132,7 @@ in_loops = pytest.mark.skipif(PURE, reason="NumPy's calls in place of loops take
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr("cygrad._kernels.cpu.base.chunks.SIZE", BLOCK)
-    monkeypatch.setattr("cygrad._core.gradients_in_blocks.SIZE", BLOCK)
+    monkeypatch.setattr("cygrad._core.engine.blocked_gradients.SIZE", BLOCK)
     monkeypatch.setattr("cygrad._kernels.cpu.image.window_geometry.SCRATCH", 4 * BLOCK)
 
 
@@ -221,7 +221,7 @@ def test_gradient_of_a_window_alone():
 def as_a_whole(monkeypatch, function, *args, **kwargs):
     with monkeypatch.context() as whole:
         whole.setattr("cygrad._kernels.cpu.base.chunks.SIZE", 1 << 60)
-        whole.setattr("cygrad._core.gradients_in_blocks.SIZE", 1 << 60)
+        whole.setattr("cygrad._core.engine.blocked_gradients.SIZE", 1 << 60)
         return function(*args, **kwargs)
 
 
@@ -271,8 +271,8 @@ def test_steps_that_take_memory(name, monkeypatch):
         pytest.skip("no sample of this op has a gradient")
     found = []
     for large, part in ((0, 2), (1 << 60, 1 << 60)):
-        monkeypatch.setattr("cygrad._core.gradients_in_blocks.LARGE", large)
-        monkeypatch.setattr("cygrad._core.gradients_in_blocks.SIZE", part)
+        monkeypatch.setattr("cygrad._core.engine.blocked_gradients.LARGE", large)
+        monkeypatch.setattr("cygrad._core.engine.blocked_gradients.SIZE", part)
         monkeypatch.setattr("cygrad._kernels.cpu.base.chunks.SIZE", part)
         cygrad.manual_seed(0)
         outputs = call.outputs()

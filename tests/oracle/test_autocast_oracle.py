@@ -6,7 +6,7 @@ from oracle.programs import compare, fill
 from oracle.test_ops_oracle import SHARED, Torch
 
 import cygrad
-from cygrad._core.autocast import POLICY_OF
+from cygrad._core.registry.autocast import POLICY_OF
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 pytest.importorskip("ml_dtypes")

@@ -7,7 +7,7 @@ import warnings
 import pytest
 from errors import situations as ours
 
-from cygrad._core import faults
+from cygrad._core.diagnostics import graph_errors
 
 pytestmark = pytest.mark.oracle
 
@@ -43,7 +43,7 @@ def theirs():
 
 def outcome(situation):
     """(the builtin kind of what is raised or warned, the first line)."""
-    faults._warned.clear()
+    graph_errors._warned.clear()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:

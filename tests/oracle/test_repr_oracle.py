@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad._core import tensor_str as module
+from cygrad._core.tensor import tensor_str as module
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from errors.situations import custom_functions, cuts, in_place, operands, passes, table, wrong_values
 
-from cygrad._core import faults
+from cygrad._core.diagnostics import graph_errors
 
 __all__ = ["FILES", "GOLDEN", "SITUATIONS", "text_of"]
 
@@ -21,7 +21,7 @@ FILES = [Path(module.__file__) for module in (table, in_place, passes, cuts, wro
 
 def text_of(function):
     """The text of the error or warning that a situation ends in, without places."""
-    faults._warned.clear()  # which lines have been warned of
+    graph_errors._warned.clear()  # which lines have been warned of
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:

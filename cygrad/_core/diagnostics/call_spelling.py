@@ -1,0 +1,101 @@
+"""How the program wrote a call that was refused: as a method or not, and by which of a function's names."""
+
+import dis
+import re
+import sys
+from types import FrameType
+
+from cygrad._core.graph.opdef import registry
+
+_TAKES = re.compile(r"takes (\d+) positional arguments but (\d+) were given")
+_TAKES_ITSELF = re.compile(r"takes 1 positional argument but (\d+) were given")
+_NESTED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>")  # a tuple, a list or a class among arguments
+_POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
+# Names that are no aliases of a row: of which function the errors are, and what PyTorch calls this one there
+_OTHER_NAMES = {
+    "expit": ("sigmoid", "special_expit"),
+    "gammainc": ("igamma", "special_gammainc"),
+    "gammaincc": ("igammac", "special_gammaincc"),
+    "gammaln": ("lgamma", "special_gammaln"),
+    "ger": ("outer", "ger"),
+    "moveaxis": ("movedim", "moveaxis"),
+    "multigammaln": ("mvlgamma", "special_multigammaln"),
+    "psi": ("digamma", "special_psi"),
+    "row_stack": ("vstack", "row_stack"),
+    "swapaxes": ("transpose", "swapaxes"),
+    "swapdims": ("transpose", "swapdims"),
+}
+
+
+def as_called(text, plain, title, values):
+    """The text of an error of the function `plain` in the words of its call by the program, with these values.
+
+    A method does not count the tensor itself among its arguments; an alias goes by its own name.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") == "cygrad._core.registry.autocast":  # before the function
+        frame = frame.f_back
+    shown, bracket, _ = text.partition("()")
+    is_own = shown == title or _OTHER_NAMES.get(plain.__name__, ("",))[0] == shown
+    if frame is None or not bracket or not is_own or frame.f_globals.get("__name__", "").startswith("cygrad."):
+        return text
+    before = _instructions(frame)
+    is_method = is_method_call(frame, len(values))
+    if is_method is None:
+        return text
+    row = dict.get(registry, plain.__name__)
+    names = {shown: shown, **{name: own for name, (of, own) in _OTHER_NAMES.items() if of == shown}}
+    if row is not None and title == plain.__name__ == shown:
+        names.update(zip(row.aliases, row.aliases))
+    loaded = (one.argval for one in reversed(before) if one.opname[:4] == "LOAD" and isinstance(one.argval, str))
+    name = next((names[name] for name in loaded if name in names), shown)
+    family = next(loaded, "")
+    if not is_method and family in ("special", "linalg") and not name.startswith(family):
+        name = f"{family}_{name}"
+    text = name + text.removeprefix(shown)
+    if name == "swapaxes":
+        text = text.replace("argument 'dim", "argument 'axis")
+    arguments = plain.__code__.co_varnames[: plain.__code__.co_argcount]
+    match = _POSITION.search(text)
+    if match and match[1] in arguments:
+        place = arguments.index(match[1]) + (not is_method)
+        text = text.replace(match[0], f"argument '{match[1]}' (position {place})")
+    if not is_method:
+        return text
+    takes_none = _TAKES_ITSELF.search(text)
+    if takes_none and plain.__code__.co_kwonlyargcount <= ("out" in plain.__code__.co_varnames):
+        return f"TensorBase.{name}() takes no arguments ({int(takes_none[1]) - 1} given)"
+    return _without_self(text, len(values))
+
+
+def _instructions(frame):
+    """Those of a frame up to the call that it is in."""
+    return [one for one in dis.get_instructions(frame.f_code) if one.offset <= frame.f_lasti]
+
+
+def is_method_call(frame, count):
+    """Whether the call that a frame is in, of so many values, is that of a method.
+
+    None if it is of a list of arguments, which may have the tensor itself or not.
+    """
+    call = _instructions(frame)[-1]
+    return call.arg == count - 1 if call.opname in ("CALL", "CALL_KW") else None
+
+
+def _without_self(text, count):
+    """Without the first of so many arguments, where the text has them all."""
+    given = _NESTED.sub("", text.partition("got (")[2]).partition(")")[0]
+    if given.count(",") + 1 == count:
+        text = re.sub(r"got \(Tensor(?:, )?", "got (", text, count=1)
+    text = re.sub(r"got \((\w+=[^)]*[^ ])\)", r"got (\1, )", text, count=1)  # as in PyTorch, if all have keywords
+    return takes_one_less(text)
+
+
+def takes_one_less(text):
+    """Where too many arguments are counted, the text without the tensor itself among them."""
+    match = _TAKES.search(text)
+    if match and match[1] != "1":
+        plural = "s" * (match[1] != "2")
+        count = f"takes {int(match[1]) - 1} positional argument{plural} but {int(match[2]) - 1} were given"
+        text = text.replace(match[0], count.replace("but 1 were", "but 1 was"))
+    return text

@@ -1,0 +1,502 @@
+"""Errors of the graph: PyTorch's first line, then who saved, changed, freed or made what, at which line, and the cure.
+
+The classes are in `errors.py`; `cuts.py` has the error of a tensor without history, `non_finite.py` those of nan.
+"""
+
+import ast
+import threading
+import warnings
+
+from cygrad._core.errors import messages
+from cygrad._core.diagnostics.source_call import call_at, name_of_change
+from cygrad._core.errors.classes import (
+    AutogradError, ChangedInPlaceError, FreedGraphError, InvalidGradientError, LeafChangedError, LeavesGraphError,
+    OverlapError, ReadOnlyError, UnusedInputError, ViewChangedError,
+)
+from cygrad._core.errors.sites import at, expression, line_of, place
+from cygrad._core.runtime.thread_state import current_place
+
+
+def short_name(node):
+    """'Mul' for MulBackward0, 'Sum1' for SumBackward1, as PyTorch's texts name the function behind a node."""
+    function, _, number = node.name().rpartition("Backward")
+    return function + number.lstrip("0") if function and number.isdigit() else node.name().removesuffix("Backward")
+
+
+# -- saved tensors --
+
+_OPERATORS = {
+    "add_": "+",
+    "sub_": "-",
+    "mul_": "*",
+    "div_": "/",
+    "pow_": "**",
+    "floor_divide_": "//",
+    "remainder_": "%",
+}
+_CURES = {
+    "step": "the optimizer's step changed a parameter between forward and backward: call backward() before step()",
+    "__setitem__": "write into a copy: `y = x.clone(); y[...] = value`",
+    "copy_": "make a new tensor, `x = y.clone()`, or let the graph save a copy: `x.clone()`",
+    "zero_": "make a new tensor, `x = torch.zeros_like(x)`, or let the graph save a copy: `x.clone()`",
+    "fill_": "make a new tensor, `x = torch.full_like(x, value)`, or let the graph save a copy: `x.clone()`",
+    "increment_version": "save a copy, `x.clone()`, before the memory is changed behind the back of autograd",
+    "backward": "this is a gradient, to which another backward pass was added: keep a copy, `g = x.grad.clone()`",
+}
+_ACTIVATIONS = {  # what modules and functions call when they are told `inplace=True`
+    "relu_", "relu6_", "elu_", "selu_", "celu_", "leaky_relu_", "rrelu_", "hardtanh_", "threshold_", "silu_", "mish_",
+    "hardswish_", "hardsigmoid_"
+}  # fmt: skip
+
+
+def _is_asked_inplace(op_name, place):
+    """Was it a function that was told `inplace=True`, or a module, as of dropout, which calls `mul_`?"""
+    call = call_at(place)
+    if op_name in _ACTIVATIONS or (call is not None and call.is_told):
+        return True
+    return call is not None and op_name in _OPERATORS and not call.has_out and not call.name.endswith("_")
+
+
+def _cure_of_change(op_name, place):
+    """What to write instead of the op that changed a saved tensor there."""
+    if op_name in _CURES:
+        return _CURES[op_name]
+    name = name_of_change(op_name, place)
+    if name.endswith("(out=)"):
+        return f"give {name.removesuffix('(out=)')} another tensor as `out`, or none"
+    if _is_asked_inplace(op_name, place):
+        underscore = f" (or the underscore of `{op_name}`)" if op_name in _ACTIVATIONS else ""
+        return f"leave out `inplace=True`{underscore}, or let the graph save a copy: `x.clone()`"
+    symbol, plain = _OPERATORS.get(name), name.removesuffix("_")
+    instead = f"`x = x {symbol} y` for `x {symbol}= y`" if symbol else f"`x = x.{plain}(...)`"
+    return (
+        f"use the op that makes a new tensor instead of `{name}` ({instead}), or let the graph save a copy: `x.clone()`"
+    )
+
+
+def modified_error(tensor, node, expected, now, is_output):
+    """A saved tensor was changed in place since it was saved."""
+    from cygrad._core.graph.internals import array_of, last_change
+
+    array = array_of(tensor)
+    made_by = node if is_output else tensor.grad_fn
+    which = f", which is output {tensor.output_nr} of {short_name(made_by)}," if made_by else ""
+    op_name, code, offset = last_change(tensor)
+    return ChangedInPlaceError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{messages.type_word(array)} {list(array.shape)}]{which} is at version {now}; expected version {expected} "
+        "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False).\n"
+        f"  saved by {node.name()} at {at(*node._site)}\n"
+        f"  changed by {name_of_change(op_name, (code, offset))} at {at(code, offset)}\n"
+        f"  to mend it: {_cure_of_change(op_name, (code, offset))}",
+        saved=node._site,
+        changed=(code, offset),
+    )
+
+
+def inference_saved(tensor):
+    """A tensor of inference mode was to be saved."""
+    from cygrad._core.graph.internals import origin_of
+
+    used = current_place()
+    kind, _, code, offset = origin_of(tensor)
+    made = f", made in inference mode at {at(code, offset)}," if kind else ""
+    return AutogradError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+        "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+        "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.\n"
+        f"  one of shape {tuple(tensor.shape)}{made} is needed for the gradient of what was computed at {at(*used)}",
+        called=used,
+        made=(code, offset) if kind else None,
+    )
+
+
+# -- freed graphs --
+
+_LEAF = 2**64 - 1  # the sequence number of AccumulateGrad
+_CURE_OF_THREADS = (
+    "let each thread compute a graph of its own, from leaves that they may share, or add the losses up and call "
+    "backward() once, in one thread"
+)
+
+
+def freed_error(node, freed_by):
+    """The saved values of `node` were freed by an earlier pass."""
+    caller, code, offset, sequence, thread = freed_by
+    elsewhere = thread != threading.get_ident()
+    joined, cure = (None, _CURE_OF_THREADS) if elsewhere else _joint(node, sequence)
+    text = (
+        f"{messages.BACKWARD_TWICE}\n"
+        f"  freed by {caller}{' in another thread' if elsewhere else ''} at {at(code, offset)}\n"
+        f"  needed again by {node.name()} recorded at {at(*node._site)}\n"
+    )
+    places = {"freed": (code, offset), "recorded": node._site}
+    if joined is not None:
+        old, output_nr, new = joined
+        shape = old._metas[output_nr][0]
+        text += (
+            f"  the two passes are joined by the result of {old.name()}, of shape {tuple(shape)}, made before the "
+            f"first at {at(*old._site)}\n"
+            f"  and used after it by {new.name()} at {at(*new._site)}\n"
+        )
+        places["joined"] = old._site
+    cure += "; retain_graph=True only if one graph is really to be run twice"
+    return FreedGraphError(f"{text}  to mend it: {cure}", **places)
+
+
+def _joint(node, sequence):
+    """((old node, output, new node) where the running pass enters what an earlier one has freed or None, the cure)."""
+    from cygrad._core.engine.backward import current_run
+
+    number, nodes = current_run()
+    if not number:
+        return None, "read saved tensors before backward() is called"
+    new = [one for one in nodes if sequence <= one._sequence_nr() < _LEAF]
+    for user in new:
+        for old, output_nr in user.next_functions:
+            if old is not None and old._sequence_nr() < sequence and _leads_to(old, node):
+                return (old, output_nr, user), cure_of_joint(old, user, new)
+    return None, (
+        "the whole graph was made before the first pass: add the losses up and call backward() once, "
+        "or compute that part anew for each call"
+    )
+
+
+def _leads_to(start, wanted):
+    """Is `wanted` part of the graph below `start`?"""
+    seen, waiting = {start}, [start]
+    while waiting:
+        node = waiting.pop()
+        if node is wanted:
+            return True
+        below = {child for child, _ in node.next_functions if child is not None}
+        waiting += below - seen
+        seen |= below
+    return False
+
+
+def cure_of_joint(old, user, new):
+    """What to do about an `old` node that its `user`, one of the `new` ones, joins with what came later."""
+    if any(one._site == old._site for one in new):  # the same line made another one since
+        if user.name() == "AddBackward0" and user._site == old._site:
+            return "a running total needs no history: add `loss.detach()` or `loss.item()` to it"
+        return "this tensor is carried from one iteration into the next: cut it there with `.detach()`"
+    return (
+        "make this tensor anew for each pass (move its line into the loop), or let one of the passes use its "
+        "`.detach()` and end there"
+    )
+
+
+# -- gradients --
+
+
+def unused_input(value, index):
+    """An input of `autograd.grad` is not part of the graph."""
+    node = getattr(value, "grad_fn", None)
+    made = "a leaf" if node is None else f"made by {node.name()} at {at(*node._site)}"
+    shape = f", of shape {tuple(value.shape)}," if hasattr(value, "shape") else ""
+    return UnusedInputError(
+        f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+        "Set allow_unused=True if this is the desired behavior.\n"
+        f"  it is {made}{shape} and the outputs were not computed from it; from a copy or a view made before or after, "
+        "perhaps: differentiate with respect to the very tensor that was used",
+        recorded=None if node is None else node._site,
+        called=current_place(),
+    )
+
+
+def input_without_gradient(value, index):
+    """An input of `autograd.grad` does not require grad."""
+    from cygrad._core.diagnostics.missing_grad import why_no_grad
+
+    return UnusedInputError(
+        f"One of the differentiated Tensors does not require grad\n  inputs[{index}]: {why_no_grad(value)}\n"
+        "  to mend it: set requires_grad=True on it before computing the outputs",
+        called=current_place(),
+    )
+
+
+def too_few_gradients(node, got, expected):
+    """A node returned less than one gradient for each input."""
+    return RuntimeError(
+        f"Function {node.name()} returned an invalid number of gradients - got {got}, but expected {expected}"
+    )
+
+
+def invalid_gradient_shape(node, index, got, expected):
+    """A node returned a gradient that can not be summed to its input's shape."""
+    return InvalidGradientError(
+        f"Function {node.name()} returned an invalid gradient at index {index} - got {list(got)} but expected "
+        f"shape compatible with {list(expected)}\n  {node.name()} was recorded at {at(*node._site)}",
+        recorded=node._site,
+    )
+
+
+def complex_gradient(node, index):
+    """A custom function returned a complex gradient for a real input."""
+    return InvalidGradientError(
+        "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got "
+        "false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)\n"
+        f"  the gradient at index {index} of {node.name()} is complex, and the input real: return `grad.real`\n"
+        f"  {node.name()} was recorded at {at(*node._site)}",
+        recorded=node._site,
+    )
+
+
+def note_node(error, node):
+    """Add to an exception of the user's code which node of the graph it came from; shown below its traceback."""
+    if isinstance(error, AutogradError):  # which names its lines itself
+        return
+    from cygrad._core.graph.accumulate_grad import AccumulateGrad
+
+    if isinstance(node, AccumulateGrad):  # which has no line of its own
+        note = f"  while the gradient of a leaf of shape {tuple(node.variable.shape)} was accumulated"
+    else:
+        note = f"  in the backward of {node.name()}, recorded at {at(*node._site)}"
+    earlier = getattr(error, "__notes__", [])
+    if note not in earlier:
+        error.add_note(note)
+    elif _AGAIN not in earlier:  # one for each pass would be a thousand
+        error.add_note(_AGAIN)
+        if isinstance(error, RecursionError):
+            error.add_note(_CURE_OF_RECURSION)
+
+
+_AGAIN = "  and in the same way in each of the backward passes that were begun inside of one another"
+_CURE_OF_RECURSION = (
+    "  a hook that runs backward through its own node, or a backward that applies its own function, never comes to an "
+    "end\n  to mend it: let it differentiate what was computed before that node, by other functions"
+)
+
+
+# -- leaving the graph --
+
+
+def read_of_gradient(tensor):
+    """`numpy()` of a tensor that requires grad."""
+    place = current_place()
+    return LeavesGraphError(
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.\n"
+        f"  called at {at(*place)}\n"
+        "  what NumPy computes is not recorded, so the gradient would be lost without a word",
+        called=place,
+    )
+
+
+def not_a_leaf_to_copy(tensor):
+    """deepcopy of a tensor with a history."""
+    node = tensor.grad_fn
+    return LeavesGraphError(
+        "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+        "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+        "see https://github.com/pytorch/pytorch/pull/103001\n"
+        f"  this one, of shape {tuple(tensor.shape)}, was computed by {node.name()} at {at(*node._site)}\n"
+        "  to mend it: keep t.detach() where a copy is to be made, or compute it anew in the copy",
+        recorded=node._site,
+        called=current_place(),
+    )
+
+
+# -- in-place --
+
+
+def _leaf_cures(op_name, place):
+    """Three ways to change a leaf, in the user's own words where they can be had."""
+    call = call_at(place)
+    if call is not None and op_name != "__setitem__":
+        return _cures_of_call(call)
+    if op_name == "__setitem__":
+        dotted, rest = "[...]", " = ..."
+    elif op_name in _OPERATORS:
+        dotted, rest = "", f" {_OPERATORS[op_name]}= ..."
+    else:
+        dotted, rest = f".{op_name}(...)", ""
+    own, base, parts = expression(*place), "w", dotted
+    if op_name == "__setitem__" and own:
+        base, parts = _split_target(own) or ("w", dotted)
+        own += rest
+    elif op_name in _OPERATORS and rest.strip(" .") in own:
+        base, parts = _split_target(own.partition(rest.strip(" ."))[0]) or ("w", dotted)
+    elif op_name not in own:
+        own = ""
+    return _three_ways(own or "w" + dotted + rest, f"{base}.data{parts}{rest}", _by_copy(base))
+
+
+def _cures_of_call(call):
+    """The three ways for a call of a function, a method or a module."""
+    bases = []
+
+    def through_data(text):
+        base, parts = _split_target(text) or (text, "")
+        bases.append(base)
+        return f"{base}.data{parts}"
+
+    by_data = call.of(through_data)
+    if call.is_told:
+        return _three_ways(call.text, by_data, "leave out `inplace=True`, which makes a new tensor and is recorded")
+    return _three_ways(call.text, by_data, _by_copy(bases[0] if bases else "w"))
+
+
+def _by_copy(base):
+    name = base if base.isidentifier() else "w"
+    return f"make a new tensor: {name} = {base}.clone(), and change that, which records the change"
+
+
+def _three_ways(own, by_data, instead):
+    through = f"    or through the data: {by_data}\n" if by_data else ""
+    return (
+        "  to mend it, change the values without recording the change:\n"
+        f"    with torch.no_grad(): {own}\n{through}"
+        f"    or {instead}"
+    )
+
+
+def _is_view(target):
+    """Is it a method of a tensor that is called, as in `w.view(-1)`?"""
+    from cygrad._core.graph.tensor import Tensor  # for which this module is imported
+
+    return isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and hasattr(Tensor, target.func.attr)
+
+
+def _split_target(text):
+    """'w' and '[0]' of 'w[0]', 'model.weight' and '' of 'model.weight'; None for what can not be read."""
+    text = text.strip()
+    try:
+        target = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    while isinstance(target, ast.Subscript) or _is_view(target):
+        target = target.value if isinstance(target, ast.Subscript) else target.func.value
+    base = ast.get_source_segment(text, target) or text
+    return base, text.removeprefix(base)
+
+
+def leaf_error(tensor, op_name):
+    """In-place change of a leaf that requires grad."""
+    place = current_place()
+    return LeafChangedError(
+        "a leaf Variable that requires grad is being used in an in-place operation.\n"
+        f"  changed by {name_of_change(op_name, place)} at {at(*place)}\n" + _leaf_cures(op_name, place),
+        changed=place,
+    )
+
+
+def leaf_view_error(tensor, op_name, base, code, offset):
+    """In-place change of a view of a leaf that requires grad."""
+    place = current_place()
+    return LeafChangedError(
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.\n"
+        f"  changed by {name_of_change(op_name, place)} at {at(*place)}\n"
+        f"  the view of the leaf of shape {tuple(base.shape)} was made at {at(code, offset)}\n"
+        + _leaf_cures(op_name, place),
+        changed=place,
+        made=(code, offset),
+    )
+
+
+def view_error(node, output_nr, op_name, creation_meta, code, offset):
+    """A view whose history can not be rewritten was changed in place; itself, or without `op_name` through others."""
+    place = current_place()
+    changed = "is being" if op_name else "its base or another view of its base has been"
+    if creation_meta in (1, 3) or node is None:
+        mode, end = ("no_grad mode", "with grad mode enabled")
+        if creation_meta == 3:
+            mode, end = ("inference mode", "in normal mode")
+        view = "A view" if node is None else f"Output {output_nr} of {short_name(node)} is a view of a view which"
+        text = f"{view} was created in {mode} and {changed} modified inplace {end}. "
+    else:
+        text = f"Output {output_nr} of {short_name(node)} is a view and {changed} modified inplace. "
+    text += _WHY_NO_CHANGE[creation_meta]
+    if op_name:
+        text += f"\n  changed by {name_of_change(op_name, place)} at {at(*place)}"
+    text += f"\n  the view was made at {at(code, offset)}"
+    if creation_meta == 2:
+        text += "\n  to mend it: take the part by indexing, as in `x[0:2]`, or change a `.clone()` of it"
+    return ViewChangedError(text, changed=place if op_name else None, made=(code, offset))
+
+
+_BOTH_INSIDE = (
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+    "the view and the inplace either both inside the {} block (if you don't want the inplace to be tracked) or both "
+    "outside (if you want the inplace to be tracked)."
+)
+_WHY_NO_CHANGE = {
+    1: _BOTH_INSIDE.format("no_grad"),
+    2: "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    3: _BOTH_INSIDE.format("inference_mode"),
+    4: "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic "
+    "to handle view+inplace would override the custom backward associated with the custom Function, leading to "
+    "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
+}
+
+
+def overlapping_operand_error():
+    """Writing to memory that an operand shares in another layout."""
+    place = current_place()
+    return OverlapError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        f"location. Please clone() the tensor before performing the operation.\n  changed at {at(*place)}",
+        changed=place,
+    )
+
+
+def overlap_error(tensor):
+    """Writing to a tensor whose elements share memory."""
+    place = current_place()
+    return OverlapError(
+        f"{messages.OVERLAP}\n  shape {tuple(tensor.shape)}, strides {tensor.stride()}: a dimension of stride 0 comes "
+        f"from expand() or broadcasting\n  changed at {at(*place)}",
+        changed=place,
+    )
+
+
+def read_only_error(tensor):
+    """Writing to read-only memory."""
+    place = current_place()
+    return ReadOnlyError(
+        "the memory of this tensor is read-only and can not be changed in place\n"
+        f"  changed at {at(*place)}\n"
+        "  it comes from a NumPy array whose `flags.writeable` is False (a memory-mapped or broadcast array); "
+        "to mend it: change a copy, `x = x.clone()`",
+        changed=place,
+    )
+
+
+# -- .grad of what is no leaf --
+
+_warned: set[str] = set()
+
+
+def _instruction(code, offset):
+    """The name of the instruction at an offset, which may lie among the words that the interpreter keeps behind it."""
+    import opcode  # takes a millisecond
+
+    while offset > 0 and opcode.opname[code.co_code[offset]] == "CACHE":
+        offset -= 2
+    return opcode.opname[code.co_code[offset]]
+
+
+def warn_non_leaf_grad(node):
+    """`.grad` of the result of `node` was read: warn once for each line that made such a result.
+
+    Only a plain `t.grad` counts: `hasattr`, `dir` and debuggers look at attributes from elsewhere.
+    """
+    code, offset = current_place()
+    if code is None or _instruction(code, offset) != "LOAD_ATTR":
+        return
+    made = place(*node._site)
+    if made in _warned:
+        return
+    _warned.add(made)
+    warnings.warn_explicit(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+        "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+        "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.\n"
+        f"  this one was made by {node.name()} at {at(*node._site)}",
+        UserWarning,
+        code.co_filename,
+        line_of(code, offset) or 0,
+    )

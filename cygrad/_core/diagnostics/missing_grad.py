@@ -1,0 +1,134 @@
+"""Where a gradient was cut: what `backward()` tells of a tensor without a history."""
+
+import numpy as np
+
+from cygrad._core.graph.internals import array_of, origin_of
+from cygrad._core.errors.classes import NoGradientError
+from cygrad._core.tensor.scalar import last_item
+from cygrad._core.errors.sites import at, is_ours, warn
+from cygrad._core.runtime.thread_state import current_place, get_modes
+from cygrad._core.graph.tensor import Tensor
+
+_CUT_WORDS = {1: "no_grad", 2: "detach", 3: ".data", 4: "inference_mode"}
+_OF_BACKWARD = 6  # the kinds of `tensor.pxd`
+_BY_OP = 5
+_NO_GRAD = 1
+
+
+def why_no_grad(tensor):
+    """One line that says where the gradient of `tensor` was lost: by what, and at which line.
+
+    It is also part of the error of `backward()` on such a tensor.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> cygrad.why_no_grad(x.detach() * 2).partition(" at ")[0]
+    'cut by detach'
+    >>> cygrad.why_no_grad(x * 2)
+    'it requires grad: backward() computes its gradient'
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"why_no_grad(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
+    kind = origin_of(tensor)[0]
+    if tensor.requires_grad:
+        if tensor.grad_fn is None and tensor._base is None and kind != 0:
+            return f"it is a leaf: requires_grad was set on it after its history was {_cut(tensor)}"
+        if tensor.grad_fn is not None or tensor._base is None:
+            return "it requires grad: backward() computes its gradient"
+        return "it is a view of a tensor that requires grad, but was made where nothing is recorded (no_grad)"
+    return _without_origin(tensor) if kind == 0 else _cut(tensor)
+
+
+def _cut(tensor):
+    """By what, and where."""
+    kind, name, code, offset = origin_of(tensor)
+    if kind == _BY_OP and name == "to":
+        return f"cut by conversion to integers or booleans at {at(code, offset)}"
+    if kind == _BY_OP:
+        word = "integer op" if array_of(tensor).dtype.kind in "iu" else "non-differentiable op"
+        return f"cut by {word} {name} at {at(code, offset)}"
+    if kind == _OF_BACKWARD:
+        return f"cut by {name} without create_graph=True at {at(code, offset)}"
+    word = name if kind == 2 else _CUT_WORDS[kind]
+    during = f" (op {name})" if kind in (1, 4) else ""
+    if _in_custom_forward(kind, code):
+        during += ", in which the forward of a custom Function runs"
+    return f"cut by {word} at {at(code, offset)}{during}"
+
+
+def _without_origin(tensor):
+    """Nothing that this was computed from has required grad; unless it came back from a Python number."""
+    text = "every input has requires_grad=False: nothing it was computed from asks for a gradient"
+    read = last_item()
+    if read is not None:
+        value, code, offset = read
+        array = array_of(tensor)
+        with np.errstate(all="ignore"):
+            same = array.size == 1 and array.dtype.kind in "fc" and array.item() == array.dtype.type(value)
+        if same:
+            text += (
+                f"; .item() or float() has read this value at {at(code, offset)}, and Python numbers have no gradient"
+            )
+    if get_modes() & 1:
+        text += "; grad mode is off now"
+    return text
+
+
+def _in_custom_forward(kind, code):
+    """Whether grad mode was off because the line stands in the `forward` of a custom function."""
+    return kind == _NO_GRAD and code is not None and code.co_name == "forward" and code.co_varnames[:1] == ("ctx",)
+
+
+_CURES = {
+    0: "set requires_grad=True on what it starts from before computing it; if a parameter does require grad, a step "
+    "between went through numbers or arrays (`.item()`, `.tolist()`, `.numpy()`): go on with the tensors themselves",
+    1: "compute this outside of no_grad, or within `with torch.enable_grad():`",
+    2: "leave the detach out on the way from the parameters to this tensor",
+    3: "use the tensor itself in place of its `.data`",
+    4: "compute this outside of inference_mode",
+    5: "what is to get a gradient has to reach the loss through floating-point ops that have one",
+    6: "ask for create_graph=True there: then the gradient is itself recorded and can be differentiated",
+}
+_CURES_OF_OPS = {
+    "argmax": "choosing has no gradient: weigh by `torch.softmax(x, dim)`, "
+    "or take the value itself by `x.max(dim).values`",
+    "argmin": "choosing has no gradient: weigh by `torch.softmax(-x, dim)`, "
+    "or take the value itself by `x.min(dim).values`",
+    "to": "convert to floating-point types only; integers are for indices",
+    "torch.tensor": "torch.tensor copies values without their history: use the tensor itself, "
+    "or torch.stack for several",
+    **dict.fromkeys(
+        ("eq", "ne", "lt", "le", "gt", "ge"),
+        "a comparison has no slope: put something smooth in its place, as `torch.sigmoid(x)` for `x > 0`",
+    ),
+}
+
+
+def _cure(kind, name, code):
+    if _in_custom_forward(kind, code):
+        return (
+            "what forward computes on the way is not recorded: return it as an output, too, and save that one, "
+            "or compute it again in backward"
+        )
+    return _CURES_OF_OPS[name] if kind in (2, _BY_OP) and name in _CURES_OF_OPS else _CURES[kind]
+
+
+def no_grad_error(tensor, index):
+    """Backward was asked for on a tensor without history."""
+    kind, name, code, offset = origin_of(tensor)
+    return NoGradientError(
+        f"element {index} of tensors does not require grad and does not have a grad_fn\n"
+        f"  {why_no_grad(tensor)}\n  to mend it: {_cure(kind, name, code)}",
+        cut=None if kind == 0 else (code, offset),
+    )
+
+
+def warn_late_leaf(tensor):
+    """`backward()` of a tensor whose history was cut, and that was then made a leaf: no parameter gets a gradient."""
+    code = current_place()[0]
+    if code is not None and not is_ours(code):
+        kind, name, cut_code, _ = origin_of(tensor)
+        warn(
+            "backward() has nothing to do: requires_grad was set on this tensor after its history was "
+            f"{_cut(tensor)}; only its own .grad is filled\n  to mend it: {_cure(kind, name, cut_code)}"
+        )

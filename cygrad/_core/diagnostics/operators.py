@@ -1,0 +1,58 @@
+"""Operators on a tensor and something that is no operand."""
+
+from cygrad._core.errors.messages import type_name
+from cygrad._core.graph.tensor import Tensor
+
+_FUNCTIONS = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "div",
+    "** or pow()": "pow",
+    "@": "matmul",
+    "+=": "add_",
+    "-=": "sub_",
+    "*=": "mul_",
+    "/=": "div_",
+    "**=": "pow_",
+    "<": "lt",
+    "<=": "le",
+    ">": "gt",
+    ">=": "ge",
+    "//": "floor_divide",
+    "%": "remainder",
+    "&": "bitwise_and",
+    "|": "bitwise_or",
+    "^": "bitwise_xor",
+}
+_SEQUENCES = (str, bytes, bytearray, list, tuple)
+
+
+def unsupported_operand(symbol, a, b):
+    """NotImplemented if the other operand may know what to do; else TypeError in PyTorch's words."""
+    other = b if isinstance(a, Tensor) else a
+    if hasattr(type(other), "__torch_function__"):
+        found = _taken_over(symbol, a, b)
+        if found is not NotImplemented:
+            return found
+    if type(other).__module__.partition(".")[0] not in ("builtins", "cygrad"):
+        return NotImplemented
+    if isinstance(other, _SEQUENCES) and (symbol == "*" or (symbol == "+" and other is a)):
+        return NotImplemented  # Python repeats or joins the sequence, or says why not
+    raise TypeError(f"unsupported operand type(s) for {symbol}: '{type_name(a)}' and '{type_name(b)}'")
+
+
+def unordered(symbol, a, b):
+    """The same for `<` and its kind."""
+    if hasattr(type(b), "__torch_function__"):
+        return _taken_over(symbol, a, b)
+    if type(b).__module__.partition(".")[0] not in ("builtins", "cygrad"):
+        return NotImplemented
+    raise TypeError(f"'{symbol}' not supported between instances of '{type_name(a)}' and '{type_name(b)}'")
+
+
+def _taken_over(symbol, a, b):
+    """What the class of an operand that is no tensor makes of it by `__torch_function__`."""
+    from cygrad._core.registry.torch_function import ask  # which few programs need
+
+    return ask(getattr(Tensor, _FUNCTIONS[symbol]), (a, b), (a, b), {}) if symbol in _FUNCTIONS else NotImplemented

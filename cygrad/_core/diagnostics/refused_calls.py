@@ -1,0 +1,326 @@
+"""Calls that Python or Cython has refused: NumPy's names and numbers, and what is missing in PyTorch's words."""
+
+import inspect
+import re
+import sys
+from contextlib import suppress
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.diagnostics.call_spelling import as_called, is_method_call
+from cygrad._core.graph.tensor import Tensor
+
+OTHER_NAMES = {
+    "axis": "dim",
+    "axis0": "dim0",
+    "axis1": "dim1",
+    "keepdims": "keepdim",
+    "x2": "other",
+    "other": "src",
+    "element": "elements",
+    "test_element": "test_elements",
+}
+NO_TENSOR = re.compile(r"must be (Number|float), not Tensor$|invalid combination of arguments")
+FIRST = ("input", "self", "x", "a", "x1")
+VARIADIC = 4 | 8  # inspect.CO_VARARGS, CO_VARKEYWORDS
+NOT_A_TENSOR = re.compile(r"Argument '(\w+)' has incorrect type \(expected .*Tensor, got (.*)\)")
+# Written in Python by PyTorch too, whose errors are Python's own there
+IN_PYTHON = frozenset(
+    """atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul
+    einsum lobpcg lu meshgrid norm split stft tensordot unique unique_consecutive unravel_index bartlett
+    blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser nuttall
+    adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d binary_cross_entropy
+    cross_entropy elu fold gaussian_nll_loss glu hardsigmoid hardswish hardtanh huber_loss interpolate l1_loss
+    leaky_relu linear_cross_entropy local_response_norm lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d
+    max_unpool3d mish mse_loss multi_head_attention_forward multi_margin_loss multilabel_margin_loss
+    multilabel_soft_margin_loss nll_loss normalize pad relu6 silu smooth_l1_loss soft_margin_loss softmin
+    softsign tanhshrink triplet_margin_with_distance_loss""".split()
+)
+
+
+# Of several signatures in PyTorch, which names none of them when a call fits none: unless just one of them has as many
+# arguments as were given, which is so for the numbers behind the name
+OVERLOADED = {
+    name: counts
+    for name, _, counts in (
+        word.partition(":")
+        for word in """
+        addmm:37 all any arange:18 argsort:145 baddbmm:37 bartlett_window:17 bitwise_and bitwise_left_shift
+        bitwise_or bitwise_right_shift bitwise_xor blackman_window:17 bmm:24 bucketize:5 chebyshev_polynomial_t
+        chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w clamp clamp_max clamp_min clip
+        linalg_cond:1 conv1d conv2d conv3d copysign count_nonzero:1 cumulative_trapezoid:1 div:24 divide:4 dsplit
+        embedding_bag:345678 eq eye:18 fill float_power fmod ge gradient:1 greater greater_equal gru gt
+        hamming_window:1 hann_window:17 hermite_polynomial_h hermite_polynomial_he histogram:16 histogramdd hsplit
+        index_fill isin kaiser_window:18 laguerre_polynomial_l le legendre_polynomial_p lerp less less_equal
+        linspace logspace lstm lt masked_fill linalg_matrix_norm:1 linalg_matrix_rank max:14 mean:145 min:14 mm:24
+        moveaxis movedim nanquantile narrow ne linalg_norm:1 not_equal nuclear_norm:14 linalg_pinv pow prod:1345
+        quantile rand:18 rand_like:18 randint:2 randint_like randn:18 randn_like:18 randperm:18 remainder
+        repeat_interleave:1 rnn_relu rnn_tanh round:13 rsub scatter searchsorted shifted_chebyshev_polynomial_t
+        shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sort:15
+        squeeze:1 squeeze_copy:1 std std_mean subtract:4 sum:1345 tensor_split trapezoid:1 trapz:1 var var_mean
+        view_copy vsplit xlog1py xlogy zeta""".split()
+    )
+}
+# Of several signatures, where what they are other names of has one
+ALIASES_OF_SEVERAL = "multiply()", "divide()", "subtract()", "true_divide()"
+# What an argument of a name must be, in all functions that have one
+KINDS = {
+    **dict.fromkeys(
+        """accumulate align_corners assume_unique ceil_mode center count_include_pad density descending equal_nan
+        full_matrices hermitian include_self invert keepdim largest left log_input log_target normalized onesided
+        out_int32 pivot return_complex right scale_grad_by_freq sparse stable train training transpose unbiased
+        unitriangular with_replacement wrap zero_infinity""".split(),
+        "bool",
+    ),
+    **dict.fromkeys("eps margin momentum atol rtol base delta".split(), "float"),
+    **dict.fromkeys("groups num_groups storage_offset diagonal decimals minlength ignore_index".split(), "int"),
+}
+# Where early PyTorch took factors (n) before what they multiply: what that is, in which orders with `input` (t) they
+# may stand before it, and what they are called. Methods of sums of products begin with `input`, functions with `beta`.
+# The `input` of a sum may be a number.
+_PRODUCTS = "nt ntn tn tnn", "beta alpha"
+FORMER_ORDERS = {
+    **dict.fromkeys(("add", "sub"), ("other", "tn nn", "alpha")),
+    **dict.fromkeys(("addcdiv", "addcmul"), ("tensor1 tensor2", "tn", "value")),
+    **dict.fromkeys(("addbmm", "baddbmm"), ("batch1 batch2", *_PRODUCTS)),
+    "addmm": ("mat1 mat2", *_PRODUCTS),
+    "addmv": ("mat vec", *_PRODUCTS),
+    "addr": ("vec1 vec2", *_PRODUCTS),
+}
+# Found in torch.special alone, beside the polynomials
+SPECIAL = frozenset(
+    """airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 entr erfcx i0e i1 i1e log_ndtr modified_bessel_i0
+    modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 ndtr ndtri scaled_modified_bessel_k0
+    scaled_modified_bessel_k1 spherical_bessel_j0 xlog1py zeta""".split()
+)
+# Ints that a method takes one by one, too
+ONE_BY_ONE = frozenset("count_nonzero dsplit hsplit squeeze squeeze_ vsplit".split())
+ABOUT_ARGUMENTS = re.compile(r"(\w+)\(\)(: argument '| got an unexpected | got multiple | takes )")
+BY_POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
+OF_NO_TYPE = re.compile(r"dtype must be a torch.dtype, not ")
+
+
+def look_again(function, values, names, kind, error):
+    """What to do after the failure of a call with these values, of which the last are given by these keywords.
+
+    A tuple of the result of another call, or the text of a TypeError, or None: the error is right as it is.
+    """
+    found = _answer(function, values, names, kind, error)
+    if isinstance(found, tuple) or (found is None and not issubclass(kind, TypeError)):
+        return found
+    text = str(error) if found is None else found
+    if "out" not in (names or ()):  # an in-place form has words of its own
+        call = Call.of(function, values, names)
+        text = as_called(text, call.plain, call.title, values)
+        if text.startswith(ALIASES_OF_SEVERAL) and "() received" not in text:
+            text = as_called(call.fits_none(), call.plain, call.title, values)
+    return None if text == str(error) else text
+
+
+def _plain(function):
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def _answer(function, values, names, kind, error):
+    if any(_may_override(item) for value in values for item in (value if type(value) in (tuple, list) else (value,))):
+        from cygrad._core.registry.torch_function import call_of_objects  # which few programs need
+
+        found = call_of_objects(function, values, names)
+        if found is not None:
+            return found
+    call = Call.of(function, values, names)
+    plain, title, arguments = call.plain, call.title, call.arguments
+    code = plain.__code__
+    names = names or ()
+    given = len(call.placed)
+    if not issubclass(kind, TypeError):
+        return call.misfit()
+    if any(name not in arguments for name in names):
+        known = tuple(_known(name, arguments, given, names) for name in names)
+        if known != names:
+            return (function(*values[:given], **dict(zip(known, values[given:]))),)
+    text = str(error)
+    if title in ONE_BY_ONE and given > 2 and all(_is_int(value) for value in values[1:given]):
+        return (function(values[0], values[1:given], **call.named),)
+    if title == "rsub" and len(values) == given == 3 and not isinstance(values[1], Tensor):
+        # beside numbers alone the factor needs no name
+        return (function(*values[:2], alpha=values[2]),)
+    former = call.in_former_order()
+    if former is not None:
+        tensors, factors, rest = former
+        return (function(*tensors, **factors, **rest),)
+    required = arguments[: code.co_argcount - len(plain.__defaults__ or ())]
+    missing = [f'"{name}"' for name in required[given:] if name not in names]
+    if missing and not code.co_flags & VARIADIC and title not in IN_PYTHON:
+        if call.is_of_several():
+            return call.fits_none()
+        plural = "s" * (len(missing) == 1)  # as in PyTorch
+        return f"{title}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
+    # Numbers of NumPy first: then tensors among them may be right
+    why = "" if any(isinstance(value, np.generic) for value in values) else text
+    simple = [_simple(value, why) for value in values]
+    if any(a is not b for a, b in zip(simple, values)):
+        with suppress(TypeError):
+            return (function(*simple[:given], **dict(zip(names, simple[given:]))),)
+    return call.words(text)
+
+
+def _may_override(value):
+    """Whether this is no tensor, but of a class that takes over calls."""
+    return not isinstance(value, Tensor) and hasattr(type(value), "__torch_function__")
+
+
+def _title(function):
+    """What PyTorch's texts call a function, of which some have the names of their namespaces."""
+    name, family = function.__name__, function.__module__.rpartition(".")[2]
+    if family == "fourier":
+        return f"fft_{name}"
+    return f"special_{name}" if family == "polynomials" or name in SPECIAL else name
+
+
+class Call:
+    """A call that was refused: the function, PyTorch's name for it, the names of its arguments, and what was given."""
+
+    def __init__(self, plain, title, arguments, placed, named):
+        self.plain, self.title, self.arguments = plain, title, arguments
+        self.placed, self.named = placed, named
+
+    @staticmethod
+    def of(function, values, names):
+        """A call with these values, of which the last are given by these names, if any."""
+        plain = _plain(function)
+        code = plain.__code__
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        given = len(values) - len(names or ())
+        return Call(plain, _title(plain), arguments, values[:given], dict(zip(names or (), values[given:])))
+
+    def words(self, text):
+        """The text of a TypeError as PyTorch has it, or None if that is the same."""
+        if text.endswith(" received an invalid combination of arguments"):  # which is what `messages.fits_none` says
+            return self.fits_none()
+        if text.startswith("not a number: ") and "alpha" in self.named:
+            return self.wrong("alpha", "Number")
+        about = ABOUT_ARGUMENTS.match(text)
+        if about and about[1] == self.plain.__name__ and "failed to unpack" not in text and self.is_of_several():
+            return self.fits_none()
+        match = NOT_A_TENSOR.match(text)
+        if match:
+            wrong = match[1] if match[1] in self.arguments else "out"
+            return f"{self.title}(): argument '{wrong}' must be Tensor, not {match[2]}"
+        if OF_NO_TYPE.match(text) and "dtype" in self.arguments:
+            return self.wrong("dtype", "torch.dtype")
+        if not about:
+            return self.misfit()
+        if about[1] != self.plain.__name__ or self.title in IN_PYTHON:
+            return None
+        found = self.title + text.removeprefix(about[1])
+        found = re.sub(r"but (\d+) positional arguments \(and .*\) were", r"but \1 were", found)
+        found = found.replace("multiple values for keyword argument", "multiple values for argument")  # Cython's words
+        match = BY_POSITION.search(found)
+        if match and match[1] in self.named:
+            found = found.replace(match[0], f"argument '{match[1]}'")
+        return found
+
+    def in_former_order(self):
+        """(tensors, factors by name, other keywords) of a call with factors before what they multiply, or None.
+
+        Early PyTorch had it so; the program is warned. What is multiplied may be given by name.
+        """
+        multiplied, orders, names = map(str.split, FORMER_ORDERS.get(self.title, ("", "", "")))
+        last_ones = [*names[1:], *multiplied]  # which may be given by name
+        by_name = [name for name in last_ones if name in self.named]
+        if by_name != last_ones[len(last_ones) - len(by_name) :] or any(name in self.named for name in names[:1]):
+            return None
+        placed = (*self.placed, *(self.named[name] for name in by_name))
+        before, last = placed[: -len(multiplied)], placed[-len(multiplied) :]
+        order = "".join("n" if isinstance(value, (int, float, complex)) else "t" for value in before)
+        if order not in orders or len(last) > 1 and not all(isinstance(value, Tensor) for value in last):
+            return None
+        order = order.replace("nn", "tn") if "nn" in orders else order
+        in_place = "out" in self.named and self.named["out"] is self.placed[0]
+        if order[0] == "t" and "nt" in orders:
+            if is_method_call(sys._getframe(3), len(self.placed) + len(self.named) - in_place) is False:
+                return None
+        given = iter(names)
+        old = [f"Number {next(given)}" if kind == "n" else "Tensor input" for kind in order]
+        tensors = [f"Tensor {name}" for name in multiplied]
+        new = ["Tensor input", *tensors, "*", *(f"Number {name} = 1" for name in names)]
+        messages.former_order(self.title + "_" * in_place, ", ".join(old + tensors), ", ".join(new))
+        factors = [value for value, kind in zip(before, order) if kind == "n"]
+        rest = {name: value for name, value in self.named.items() if name not in by_name}
+        return (before[order.index("t")], *last), dict(zip(names, factors)), rest
+
+    def misfit(self):
+        """The text of the error of the first argument that is of another kind than all of its name, or None."""
+        if self.title in IN_PYTHON or self.title.startswith("linalg_"):  # where some numbers may be tensors
+            return None
+        for name, value in [*zip(self.arguments, self.placed), *self.named.items()]:
+            wanted = KINDS.get(name)
+            if wanted and not _FITS[wanted](value) and not (value is None and self.default(name) is None):
+                return self.wrong(name, wanted)
+        return None
+
+    def default(self, name):
+        """The default of an argument; True if there is none."""
+        defaults = self.plain.__defaults__ or ()
+        places = self.arguments[: self.plain.__code__.co_argcount]
+        by_place = dict(zip(places[len(places) - len(defaults) :], defaults))
+        return (by_place | (self.plain.__kwdefaults__ or {})).get(name, True)
+
+    def wrong(self, name, wanted):
+        """The text for an argument that must be something else."""
+        if self.is_of_several():
+            return self.fits_none()
+        if name in self.named:
+            return str(messages.wrong_keyword(self.title, name, wanted, self.named[name]))
+        place = self.arguments.index(name)
+        return str(messages.wrong_type(self.title, name, place + 1, wanted, self.placed[place]))
+
+    def is_of_several(self):
+        """Whether PyTorch tries several signatures for as many arguments."""
+        named = [name for name, value in self.named.items() if name != "out" or value is not self.placed[0]]
+        return str(len(self.placed) + len(named)) not in OVERLOADED.get(
+            self.title.removeprefix("special_"), "0123456789"
+        )
+
+    def fits_none(self):
+        """The text for arguments that fit none of several signatures."""
+        parameters = inspect.signature(self.plain).parameters.values()
+        shown = [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
+        return str(messages.no_such_call(self.title, self.placed, self.named, [", ".join(shown)]))
+
+
+def _is_int(value):
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_float(value):
+    if isinstance(value, Tensor):
+        return not (value.ndim or value.requires_grad)
+    return isinstance(value, (int, float, np.number))
+
+
+_FITS = {"bool": lambda value: isinstance(value, bool), "int": _is_int, "float": _is_float}
+
+
+def _simple(value, text):
+    """Python's number for one of NumPy, and for a tensor where the text says that it must be none; str for bytes."""
+    if isinstance(value, np.generic):
+        number = value.item()
+        return value if isinstance(number, np.generic) else number  # Python has no such number as longdouble
+    if isinstance(value, Tensor) and NO_TENSOR.search(text) and not value.ndim and not value.requires_grad:
+        return value.item()
+    if isinstance(value, complex) and not value.imag and text.endswith("not complex"):
+        return value.real
+    return value.decode() if isinstance(value, bytes) and value.isascii() else value
+
+
+def _known(name, arguments, given, names):
+    """What an argument of this name is called here, if the function has none of the name."""
+    other = OTHER_NAMES.get(name)
+    if name in FIRST:
+        other = "input" if "input" in arguments or not arguments or given else arguments[0]
+    return other if name not in arguments and other in arguments and other not in names else name

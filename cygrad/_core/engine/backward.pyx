@@ -1,0 +1,385 @@
+"""Running backward: what `Tensor.backward`, `autograd.backward` and `autograd.grad` share."""
+
+from cpython.number cimport PyNumber_Index
+from cpython.pythread cimport PyThread_get_thread_ident
+from numpy cimport PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array, ndarray
+
+from cygrad._core.types.dtypes cimport FLOATING, category_of_num
+from cygrad._core.graph.record cimport model_of
+from cygrad._core.graph.node cimport Node
+from cygrad._core.engine.run cimport Run
+from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, current_site, thread_state
+from cygrad._core.graph.tensor cimport (
+    CUT_BACKWARD, CUT_NONE, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
+    wrap_in_mode)
+from cygrad._kernels.cpu.base.arrays cimport array_of_number
+from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
+from cygrad._core.diagnostics import graph_errors
+from cygrad._core.engine import arguments
+from cygrad._core.errors import messages
+
+import numpy as np
+
+import_array()
+
+
+cdef object transform_check = None  # raises inside of a function transform; None as long as there was none
+
+
+def check_before_backward(check):
+    """Let this be called before each `backward`, which is not allowed inside of a function transform."""
+    global transform_check
+    transform_check = check
+
+
+cdef bint flag(object value) except -1:
+    """Whether a flag is set: any integer will do, as in PyTorch, but nothing that is true by chance."""
+    return value is True or (value is not False and PyNumber_Index(value) != 0)
+
+
+cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, object create_graph, object inputs,
+                         str caller):
+    """Check, run, accumulate."""
+    if transform_check is not None:
+        transform_check()
+    cdef Run run = Run.__new__(Run)
+    cdef bint recorded = flag(create_graph)
+    run.caller = caller
+    run.keep_graph = recorded if retain_graph is None else flag(retain_graph)
+    if inputs is not None:
+        inputs = arguments.inputs_of(inputs, "backward")
+    plant(run, tensors, roots_of(tensors, gradients))
+    if inputs is not None:
+        aim_at_leaves(run, inputs)
+    carry_out(run, recorded)
+    return None
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None,
+             inputs=None, *, retain_variables=None):
+    """Add to the leaves' `grad` the gradients of `tensors` with respect to them.
+
+    `tensors` is a tensor or a sequence of them; `grad_tensors` gives for each the gradient of the final result
+    with respect to it (None for tensors of one element: 1). `retain_graph` keeps the saved values for another
+    pass (default: `create_graph`). `create_graph` records the pass. `inputs` limits it to these tensors.
+    `grad_variables` and `retain_variables` are old names of `grad_tensors` and `retain_graph`.
+
+    Raises RuntimeError for a tensor that does not require grad, a gradient of the wrong shape, a graph that was
+    freed, a saved tensor that was changed in place.
+
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> cygrad.autograd.backward([x * 2, x * x], [cygrad.ones(2), cygrad.ones(2)])
+    >>> x.grad
+    tensor([4., 4.])
+    """
+    if grad_variables is not None:
+        messages.grad_variables_deprecated()
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                               "`backward()`. Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
+    if retain_variables is not None:
+        messages.deprecated("retain_variables", "retain_graph")
+        retain_graph = retain_variables
+    tensors = arguments.roots_of(tensors)
+    run_backward(tensors, arguments.gradients_for(tensors, grad_tensors), retain_graph, create_graph, inputs, "backward")
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, bint only_inputs=True,
+         allow_unused=None, bint is_grads_batched=False, bint materialize_grads=False):
+    """The gradients of the sum of `outputs` with respect to `inputs`, as a tuple; nothing is accumulated.
+
+    `grad_outputs` gives for each output the gradient of the final result with respect to it. An input that the
+    outputs do not depend on gives None with `allow_unused=True`, zeros with `materialize_grads=True`, and is an
+    error otherwise. `retain_graph` and `create_graph` are as in `backward`.
+    The gradients are of the subclass of Tensor, if any, that is among outputs and inputs.
+
+    Raises RuntimeError as `backward` does, and for an unused input.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> cygrad.autograd.grad(x ** 2, x)
+    (tensor(6.),)
+    """
+    cdef tuple targets, results
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
+                         "but got: allow_unused=False.")
+    if not only_inputs:
+        messages.only_inputs_deprecated()
+    create_graph = flag(create_graph)
+    retain_graph = create_graph if retain_graph is None else flag(retain_graph)
+    allow_unused = materialize_grads if allow_unused is None else flag(allow_unused)
+    outputs = arguments.roots_of(outputs)
+    targets = (inputs,) if isinstance(inputs, Tensor) else arguments.inputs_of(inputs, "grad")
+    if materialize_grads:
+        arguments.check_no_edges(targets)
+    gradients = (None,) * len(outputs) if grad_outputs is None else arguments.gradients_for(outputs, grad_outputs)
+    if is_grads_batched:
+        results = arguments.batched(run_grad, outputs, targets, gradients, retain_graph, create_graph, allow_unused)
+    else:
+        results = run_grad(outputs, gradients, targets, retain_graph, create_graph, allow_unused)
+    if materialize_grads:
+        results = tuple([zeros_for(t, create_graph) if result is None else result
+                         for t, result in zip(targets, results)])
+    model = model_of(outputs + targets)
+    if model is not None:
+        results = arguments.as_subclass(results, type(model))
+    return dict(zip(inputs, results)) if type(inputs) is dict else results
+
+
+cpdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, bint retain_graph, bint create_graph,
+                     bint allow_unused):
+    """`grad` of what has been checked."""
+    cdef Run run = Run.__new__(Run)
+    run.caller = "grad"
+    run.keep_graph = retain_graph
+    plant(run, outputs, roots_of(outputs, gradients))
+    aim_at_inputs(run, inputs, allow_unused)
+    carry_out(run, create_graph)
+    return captured_gradients(run, inputs, create_graph, allow_unused)
+
+
+def gradients_since(unsigned long long oldest, tuple outputs, tuple inputs, tuple gradients, bint create_graph):
+    """`grad` through what was recorded since the node with the number `oldest`; None for what is not reached."""
+    cdef Run run = Run.__new__(Run)
+    run.caller = "grad"
+    run.keep_graph = create_graph
+    run.oldest = oldest
+    plant(run, outputs, list(gradients))
+    aim_at_inputs(run, inputs, True)
+    carry_out(run, create_graph)
+    return captured_gradients(run, inputs, create_graph, True)
+
+
+def queue_callback(callback):
+    """Call `callback()` at the end of the backward pass that is running in this thread."""
+    cdef ThreadState* state = thread_state()
+    if state.run == NULL:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    (<Run>state.run).callbacks.append(callback)
+
+
+# -- before ------------------------------------------------------------------------------------------------
+
+cdef list roots_of(tuple tensors, tuple gradients):
+    """The gradient to start with for each tensor, after all checks."""
+    cdef list roots = []
+    cdef Py_ssize_t i
+    cdef Tensor t
+    if len(tensors) != 1 or len(gradients) != 1 or gradients[0] is not None or not is_real_scalar(tensors[0]):
+        arguments.check_roots(tensors, gradients)
+    for i in range(len(tensors)):
+        if not isinstance(tensors[i], Tensor):          # a GradientEdge
+            roots.append(arguments.root_of_edge(tensors[i]) if gradients[i] is None else gradients[i])
+            continue
+        t = <Tensor>tensors[i]
+        if t.flags & IS_VOLATILE:
+            raise RuntimeError(messages.VOLATILE_BACKWARD)
+        if not requires_grad(t) or (grad_fn_of(t) is None and not t.flags & REQUIRES_GRAD):
+            from cygrad._core.diagnostics.missing_grad import no_grad_error
+            raise no_grad_error(t, i)
+        grad = gradients[i]
+        if grad is None and t.origin_kind != CUT_NONE and grad_fn_of(t) is None:
+            from cygrad._core.diagnostics.missing_grad import warn_late_leaf
+            warn_late_leaf(t)
+        roots.append(wrap_in_mode(ones_like(t.array)) if grad is None else grad)
+    return roots
+
+
+cdef object ones_like(object array):
+    """The gradient that a loss starts with; that of a number without NumPy's detours."""
+    if type(array) is ndarray and not PyArray_NDIM(<ndarray>array):
+        return array_of_number(1.0, PyArray_TYPE(<ndarray>array))
+    return np.ones_like(array)
+
+
+cdef bint is_real_scalar(object value) except -1:
+    if not isinstance(value, Tensor):
+        return False
+    array = (<Tensor>value).array
+    if type(array) is ndarray:
+        return PyArray_SIZE(<ndarray>array) == 1 and category_of_num(PyArray_TYPE(<ndarray>array)) == FLOATING
+    return array.size == 1 and array.dtype.kind == "f"
+
+
+cdef int plant(Run run, tuple tensors, list roots) except -1:
+    """Find the graph below the tensors, and put their gradients into it."""
+    cdef Py_ssize_t i
+    cdef int nr
+    cdef list entries = []
+    for value in tensors:
+        target = target_of(value, &nr)
+        entries.append((run.add(target), nr))
+    run.discover()
+    run.one_root = len(tensors) == 1
+    for i in range(len(tensors)):
+        entry, nr = entries[i]
+        if thread_state().watch:
+            check_given(i, <Tensor>roots[i])
+        run.give(entry, nr, <Tensor>roots[i])
+        roots[i] = None
+    return 0
+
+
+cdef object target_of(object value, int* nr):
+    """Where the gradient of a tensor or of a GradientEdge arrives: (node or leaf, which of its outputs)."""
+    if not isinstance(value, Tensor):
+        nr[0] = value.output_nr
+        return value.node
+    node = grad_fn_of(<Tensor>value)
+    nr[0] = (<Tensor>value).output_nr_
+    return value if node is None else node
+
+
+cdef int aim_at_leaves(Run run, tuple inputs) except -1:
+    """Accumulate into these tensors only."""
+    cdef int nr
+    cdef Py_ssize_t entry
+    for value in inputs:
+        if isinstance(value, Tensor) and not requires_grad(<Tensor>value):
+            value.retain_grad()         # raises
+    for value in inputs:
+        if isinstance(value, Tensor):
+            value.retain_grad()
+        entry = run.find(target_of(value, &nr))
+        if entry >= 0:
+            run.entries[entry].needed = True
+    run.select()
+    return 0
+
+
+cdef int aim_at_inputs(Run run, tuple inputs, bint allow_unused) except -1:
+    """Capture the gradients of these tensors."""
+    cdef int nr
+    cdef Py_ssize_t entry
+    run.captures = {}
+    run.captured = [None] * len(inputs)
+    for i, value in enumerate(inputs):
+        if isinstance(value, Tensor) and not requires_grad(<Tensor>value):
+            raise graph_errors.input_without_gradient(value, i)
+    for i, value in enumerate(inputs):
+        entry = run.find(target_of(value, &nr))
+        if entry >= 0:
+            run.entries[entry].captured = True
+            run.captures.setdefault((entry, nr), []).append(i)
+        elif not allow_unused:
+            raise graph_errors.unused_input(value, i)
+    run.select()
+    return 0
+
+
+# -- during and after --------------------------------------------------------------------------------------
+
+cdef int carry_out(Run run, bint create_graph) except -1:
+    """Execute, and then the final callbacks, under the right grad mode."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef void* outer = state.run
+    cdef unsigned long long unwanted = state.unwanted
+    cdef int lasti = 0
+    code = current_site(&lasti)
+    run.freed_by = (run.caller, code, lasti, state.sequence, PyThread_get_thread_ident())
+    run.callbacks = []
+    if modes & FORWARD:
+        from cygrad._core.transforms.forward_mode import flush
+        flush()                         # which may raise: nothing has been changed yet
+        run.cuts = not create_graph     # tangents need the recorded form of the rules
+    state.run = <void*>run
+    state.modes = (modes & ~NO_GRAD) if create_graph or run.cuts else (modes | NO_GRAD)
+    state.unwanted = 0
+    try:
+        if run.has_streams or state.stream != NULL:
+            execute_in_streams(run)
+        else:
+            run.execute()
+        for callback in run.callbacks:      # may grow meanwhile
+            callback()
+    finally:
+        state.modes = modes
+        state.run = outer
+        state.unwanted = unwanted
+    return 0
+
+
+cdef int execute_in_streams(Run run) except -1:
+    from cygrad._core.engine.streams import Pass
+    run.streams = Pass()
+    try:
+        run.execute()
+    finally:
+        streams, run.streams = run.streams, None
+        streams.leave()
+    return 0
+
+
+cdef Tensor zeros_for(Tensor input, bint create_graph):
+    """The gradient of an input that was not used, if one is asked for."""
+    zeros = wrap_in_mode(np.zeros_like(input.array))
+    if create_graph:
+        set_leaf_requires_grad(zeros, True)
+    return zeros
+
+
+cdef tuple captured_gradients(Run run, tuple inputs, bint create_graph, bint allow_unused):
+    if run.cuts:
+        from cygrad._core.transforms.forward_mode import without_history
+        run.captured = [None if result is None else without_history(result) for result in run.captured]
+    cdef list gradients = []
+    for i, result in enumerate(run.captured):
+        if result is not None:
+            if not create_graph and isinstance(inputs[i], Tensor):
+                if 0 in (<Tensor>result).array.strides:     # so that it may be changed in place
+                    result = result.clone()
+                cut(<Tensor>result, <Tensor>inputs[i], CUT_BACKWARD, "grad")
+        elif not allow_unused:
+            raise graph_errors.unused_input(inputs[i], i)
+        gradients.append(result)
+    return tuple(gradients)
+
+
+cdef int check_given(Py_ssize_t i, Tensor grad) except -1:
+    """`nan_check`: raise if there is a nan in a gradient that a backward pass begins with."""
+    cdef bint inf = thread_state().watch & WATCH_INF
+    if has_bad(grad.array, inf):
+        from cygrad._core.diagnostics import non_finite
+        non_finite.bad_given(i, grad.array, inf)
+    return 0
+
+
+# -- the pass that runs in this thread, for Python code of the package --------------------------------------
+
+def current_run():
+    """(number of the backward pass that runs in this thread or 0, its nodes)."""
+    cdef void* run = thread_state().run
+    return (0, []) if run == NULL else ((<Run>run).id, (<Run>run).nodes())
+
+
+def history_is_cut():
+    """Does a backward pass run in this thread whose gradients are recorded for their tangents or samples only?"""
+    cdef void* run = thread_state().run
+    return run != NULL and (<Run>run).cuts
+
+
+def notes_of_run():
+    """A dictionary that lives as long as the backward pass that runs in this thread; raises outside of one."""
+    cdef void* run = thread_state().run
+    if run == NULL:
+        raise RuntimeError("no backward pass is running")
+    if (<Run>run).notes is None:
+        (<Run>run).notes = {}
+    return (<Run>run).notes
+
+
+def is_selective():
+    """Does the backward pass that runs in this thread compute only the gradients asked for? None: no pass runs."""
+    cdef void* run = thread_state().run
+    return None if run == NULL else bool((<Run>run).selective)
+
+
+def will_run(Node node not None):
+    """Does the backward pass that runs in this thread want a gradient at this node?"""
+    cdef void* run = thread_state().run
+    cdef Py_ssize_t entry = -1 if run == NULL else (<Run>run).find(node)
+    return entry >= 0 and (<Run>run).wants(entry)

@@ -1,0 +1,104 @@
+"""The streams of a GPU in a backward pass.
+
+Note [Streams of backward]
+--------------------------
+A node remembers the stream that was current when it was made (None for the default one), and its rule runs there. What
+a node gets from one in another stream is waited for by an event. Leaves collect in the stream that called backward,
+which at the end waits for all others, so that what comes next may use the gradients. Memory goes back to the stream
+that took it: gradients that another stream reads are kept until the end, where these streams wait for each other.
+
+A place is (number of the GPU, CUDA's handle, CuPy's stream), or None.
+"""
+
+from cygrad._core.runtime.thread_state import set_stream
+from cygrad._kernels.gpu.runtime.graph_capture import current
+from cygrad._kernels.device.cupy_library import cupy, current_device, on_device
+
+
+def place_of(stream, index):
+    """The place that stands for CuPy's stream on a GPU."""
+    return (index, stream.ptr, stream) if stream.ptr else None
+
+
+class Pass:
+    """Which stream a backward pass is in; made only where a stream beside the default one takes part."""
+
+    def __init__(self):
+        index = current_device()
+        cuda = cupy().cuda
+        self._event, self._null = cuda.Event, cuda.Stream.null
+        self._own = self._now = place_of(cuda.get_current_stream(), index)
+        self._former = set_stream(self._own)
+        self._before = {index: cuda.get_current_stream()}  # by GPU: the stream to go back to
+        self._made_in = {}  # by entry: (place, event or None) of its gradient
+        self._used = []
+        self._kept = []
+
+    def enter(self, entry, place, is_leaf, grad):
+        """Go to the stream of a node, and let it wait for the gradient."""
+        place = self._own if is_leaf else place
+        if place != self._now:
+            self._go(place)
+        self._take(entry, grad)
+
+    def add(self, entry, present):
+        """Before a gradient is added to what has arrived, which may be of another stream."""
+        self._take(entry, tuple(present) if isinstance(present, list) else present)
+
+    def gave(self, entry, place, is_leaf):
+        """After it is there; `place` is where it will be used."""
+        is_elsewhere = (self._own if is_leaf else place) != self._now
+        self._made_in[entry] = self._now, self._mark(self._now) if is_elsewhere else None
+
+    def leave(self):
+        """Go back, and wait for all streams."""
+        self._go(self._own)
+        for index, stream in self._before.items():
+            with on_device(index):
+                stream.use()
+        set_stream(self._former)
+        others = [place for place in self._used if place != self._own]
+        for place in others:
+            self._wait(self._own, self._mark(place))
+        capture = current()
+        if capture is not None:
+            capture.kept += self._kept
+        elif self._kept:
+            mark = self._mark(self._own)
+            for place in others:
+                self._wait(place, mark)
+
+    def _take(self, entry, grad):
+        made_in, mark = self._made_in.get(entry, (self._own, None))
+        if made_in != self._now and grad is not None:
+            self._wait(self._now, self._mark(made_in) if mark is None else mark)
+            self._kept.append(grad)
+
+    def _go(self, place):
+        for index in {at[0] for at in (self._now, place) if at is not None} or self._before:
+            with on_device(index):
+                self._before.setdefault(index, cupy().cuda.get_current_stream())
+                (place[2] if place is not None and place[0] == index else self._null).use()
+        self._now = place
+        if place not in self._used:
+            self._used.append(place)
+        set_stream(place)
+
+    def _each(self, place):
+        """The streams that a place stands for: the default one of each GPU, or its own."""
+        if place is None:
+            return [(index, self._null) for index in self._before]
+        return [(place[0], place[2])]
+
+    def _mark(self, place):
+        events = []
+        for index, stream in self._each(place):
+            with on_device(index):
+                events.append(stream.record(self._event(disable_timing=True)))
+        return events
+
+    def _wait(self, place, events):
+        for index, stream in self._each(place):
+            with on_device(index):
+                for event in events:
+                    stream.wait_event(event)

@@ -1,0 +1,124 @@
+"""The classes of errors that know where things happened; public as `cygrad.errors`.
+
+Each is a subclass of the exception that PyTorch raises in its place. `error.sites` tells a program what the text tells
+a person: a dictionary from what happened ("saved", "changed", "freed", "cut", "recorded", ...) to the `Site` of it.
+"""
+
+from typing import NamedTuple
+
+from cygrad._core.errors.sites import line_of
+
+
+class Site(NamedTuple):
+    """A line of the user's code."""
+
+    file: str
+    line: int | None
+    function: str
+
+    def __str__(self):
+        return f"{self.file}:{self.line}"
+
+
+def site(code, offset):
+    """The site of an instruction, or None where Python code took no part."""
+    return None if code is None else Site(code.co_filename, line_of(code, offset), code.co_qualname)
+
+
+class AutogradError(RuntimeError):
+    """Base of the errors of the graph; `sites` maps what happened to the line where it did.
+
+    >>> import cygrad
+    >>> w = cygrad.ones(2, requires_grad=True)
+    >>> try:
+    ...     w += 1
+    ... except cygrad.errors.LeafChangedError as error:
+    ...     list(error.sites)
+    ['changed']
+    """
+
+    __module__ = "cygrad.errors"
+    sites: dict[str, Site]
+
+    def __init__(self, text, **places):
+        super().__init__(text)
+        found = {name: site(*place) for name, place in places.items() if place is not None}
+        self.sites = {name: where for name, where in found.items() if where is not None}
+
+
+class ChangedInPlaceError(AutogradError):
+    """A tensor that backward needs was changed in place. Sites: saved, changed."""
+
+    __module__ = "cygrad.errors"
+
+
+class FreedGraphError(AutogradError):
+    """The graph was freed by an earlier pass. Sites: freed, recorded, and joined if an old tensor joins both."""
+
+    __module__ = "cygrad.errors"
+
+
+class NoGradientError(AutogradError):
+    """Backward from a tensor without a history. Sites: cut."""
+
+    __module__ = "cygrad.errors"
+
+
+class LeafChangedError(AutogradError):
+    """A leaf that requires grad, or a view of one, was changed in place. Sites: changed, and made for a view."""
+
+    __module__ = "cygrad.errors"
+
+
+class ViewChangedError(AutogradError):
+    """A view whose history can not be rewritten was changed in place. Sites: changed, made."""
+
+    __module__ = "cygrad.errors"
+
+
+class OverlapError(AutogradError):
+    """What is written shares memory with itself or with what is read. Sites: changed."""
+
+    __module__ = "cygrad.errors"
+
+
+class ReadOnlyError(AutogradError):
+    """The memory to be written is read-only. Sites: changed."""
+
+    __module__ = "cygrad.errors"
+
+
+class NonFiniteError(AutogradError):
+    """Anomaly mode or `nan_check` found a nan or an infinite number. Sites: recorded, or computed for a result."""
+
+    __module__ = "cygrad.errors"
+
+
+class UnusedInputError(AutogradError):
+    """An input of `grad` is not part of the graph, or does not require grad. Sites: recorded, called."""
+
+    __module__ = "cygrad.errors"
+
+
+class InvalidGradientError(AutogradError):
+    """A node returned gradients of the wrong number, kind or shape. Sites: recorded."""
+
+    __module__ = "cygrad.errors"
+
+
+class CaptureError(AutogradError):
+    """What a graph of a GPU's work can not hold was done in its capture. Sites: called."""
+
+    __module__ = "cygrad.errors"
+
+
+class OutOfMemoryError(RuntimeError):
+    """A GPU has less memory left than was asked for, also after what could be given back was."""
+
+    __module__ = "cygrad"
+
+
+class LeavesGraphError(AutogradError):
+    """NumPy or a deep copy would lose the gradient. Sites: called, recorded."""
+
+    __module__ = "cygrad.errors"

@@ -1,0 +1,396 @@
+"""The texts users read when something is wrong: PyTorch's first line, then what, where and how to mend it."""
+
+import warnings
+
+NON_LEAF_REQUIRES_GRAD = (
+    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+    "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+)
+INFERENCE_REQUIRES_GRAD = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+INFERENCE_INPLACE = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed."
+    "You can make a clone to get a normal tensor before doing inplace update."
+    "See https://github.com/pytorch/rfcs/pull/17 for more details."
+)
+SAVED_DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+    "This is not supported, please use out-of-place `.detach()` instead"
+)
+BACKWARD_IN_TRANSFORM = (
+    "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+    "functorch.vjp instead or call backward() outside of functorch transforms."
+)
+REQUIRES_GRAD_IN_TRANSFORM = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of "
+    "a function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+    "transformed instead."
+)
+DETACH_VIEW_INPLACE = (
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
+    "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+    "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+    "torch/optim/optimizer.py as the solution."
+)
+BACKWARD_TWICE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward."
+)
+VOLATILE_REQUIRES_GRAD = "Variable can't be volatile and require_grad at the same time!"
+VOLATILE_BACKWARD = (
+    "element 0 of tensors does not require grad and does not have a grad_fn\n"
+    "  it was computed from a Variable(..., volatile=True): such a computation is not recorded and can not be "
+    "differentiated\n"
+    "  to differentiate it, make the Variable without volatile; to leave other code unrecorded, use no_grad()"
+)
+PACK_CHANGED = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+    "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
+    "perform in-place operations on the input to a pack hook."
+)
+OVERLAP = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+_TORCH_TYPE = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "float32": "Float",
+    "float64": "Double",
+    "bfloat16": "BFloat16",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
+
+
+def type_word(array):
+    """'torch.FloatTensor' and the like."""
+    place = "" if type(array).__module__ == "numpy" else "cuda."
+    return f"torch.{place}{_TORCH_TYPE.get(str(array.dtype), str(array.dtype))}Tensor"
+
+
+def as_tensor(number):
+    """A Python number that an op saved, as the 0-dim tensor PyTorch shows: of Python's own precision."""
+    import numpy as np
+
+    from cygrad._core.graph.internals import tensor_of
+
+    return tensor_of(np.asarray(number))
+
+
+# -- asking for gradients --
+
+
+def non_scalar_hint(shape):
+    """What to write instead of `y.backward()` for a tensor of several elements."""
+    return (
+        f"\n  this tensor has shape {tuple(shape)}: reduce it first, as in `y.sum().backward()`, "
+        "or give the gradient of the final result: `y.backward(v)` with v of the same shape"
+    )
+
+
+def only_float_requires_grad(dtype):
+    """requires_grad on an integer tensor."""
+    return (
+        "only Tensors of floating point and complex dtype can require gradients\n"
+        f"  this one is {dtype}: make it with dtype=torch.float32, or convert it with .float() first"
+    )
+
+
+def refuse_gradient(is_volatile, dtype):
+    """requires_grad on what can have none: a volatile tensor, an integer one, or one from inference mode."""
+    if is_volatile:
+        raise RuntimeError(VOLATILE_REQUIRES_GRAD)
+    is_inexact = dtype.is_floating_point or dtype.is_complex
+    raise RuntimeError(INFERENCE_REQUIRES_GRAD if is_inexact else only_float_requires_grad(dtype))
+
+
+# -- assignments to .grad and .data --
+
+
+def check_grad_assignment(tensor, value):
+    """What may be assigned to `tensor.grad`, beside None."""
+    from cygrad._core.graph.tensor import Tensor
+
+    if not isinstance(value, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type_name(value)}")
+    if value is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value.device != tensor.device:
+        raise RuntimeError("assigned grad has data located on a different device")
+    if value.shape != tensor.shape:
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+            f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same size"
+        )
+    if value.dtype is not tensor.dtype:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{c_word(value)}' to a tensor with grad_dtype "
+            f"'{tensor.dtype.type_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+            "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any "
+            "dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
+            "downstream systems that assume they match."
+        )
+
+
+_C_WORDS = {
+    "Float": "float",
+    "Double": "double",
+    "Half": "c10::Half",
+    "BFloat16": "c10::BFloat16",
+    "Long": "long int",
+    "Int": "int",
+    "Short": "short int",
+    "Char": "signed char",
+    "Byte": "unsigned char",
+    "Bool": "bool",
+    "UInt16": "unsigned short",
+    "UInt32": "unsigned int",
+    "UInt64": "unsigned long",
+    "ComplexFloat": "c10::complex<float>",
+    "ComplexDouble": "c10::complex<double>",
+}
+
+
+def c_name(dtype):
+    """What C++ calls a type of elements; some of PyTorch's texts do."""
+    return _C_WORDS.get(dtype.type_name, dtype.type_name)
+
+
+def c_word(tensor):
+    """The same for the type of a tensor's elements."""
+    return c_name(tensor.dtype)
+
+
+def check_data_assignment(tensor, value):
+    """What may be assigned to `tensor.data`."""
+    from cygrad._core.graph.tensor import Tensor
+
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type_name(value)}")
+    if tensor.requires_grad and not (value.dtype.is_floating_point or value.dtype.is_complex):
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+
+
+def warn_imaginary_lost():
+    """A complex tensor was written into a real one."""
+    warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
+
+
+said: set[str] = set()  # what is said once in a process
+
+
+def warn_scalar_of_gradient():
+    """float() of a tensor that requires grad: once in a process, unless `set_warn_always` asks for more."""
+    from cygrad._core.runtime.settings import is_warn_always_enabled
+
+    if "scalar of gradient" in said and not is_warn_always_enabled():
+        return
+    warnings.warn(
+        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+        "Consider using tensor.detach() first.",
+        UserWarning,
+        stacklevel=2,
+    )
+    said.add("scalar of gradient")
+
+
+# -- shapes and types --
+
+
+def contiguous_strides(shape):
+    """The strides of a tensor that lies in memory in the order of its indices; a length of 0 counts as 1."""
+    strides, step = [], 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return tuple(reversed(strides))
+
+
+def no_dimensions(dim):
+    """A dimension of a 0-dim tensor."""
+    return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+
+
+def check_result_type(from_num, to_num, op=None, place=0):
+    """May a result of the first type be written into a tensor of the second, which is the `out=` of `op` if given?"""
+    from cygrad._core.registry import out_dtypes
+    from cygrad._core.types.dtypes import dtype_by_num
+
+    result, output = dtype_by_num(from_num), dtype_by_num(to_num)
+    out_dtypes.check(None if op is None else out_dtypes.name_of(op), place, result, output)
+
+
+def check_asked_type(name, dtype, out):
+    """Raise unless an `out` that is given with a `dtype` has that, which reductions demand."""
+    from cygrad._core.registry import out_dtypes
+    from cygrad._core.types.dtypes import as_dtype
+
+    if out.dtype is not as_dtype(dtype):
+        out_dtypes.check(name, 0, as_dtype(dtype), out.dtype)
+
+
+def check_out_type(array, out):
+    """Raise unless `out` has just the type of the result `array`, which some ops demand."""
+    from cygrad._core.types.dtypes import dtype_by_num
+    from cygrad._core.graph.tensor import Tensor
+
+    if isinstance(out, Tensor) and array.dtype.num != out.dtype.num:  # what is none is refused when it is written
+        expected = c_name(dtype_by_num(array.dtype.num))
+        raise RuntimeError(f"Expected out tensor to have dtype {expected}, but got {c_word(out)} instead")
+
+
+def check_clamp_type(result, out):
+    """The same for `clamp` with numbers, whose text gives the second type C++'s name."""
+    from cygrad._core.types.dtypes import can_cast
+    from cygrad._core.graph.tensor import Tensor
+
+    if isinstance(out, Tensor) and not can_cast(result, out.dtype):
+        raise RuntimeError(f"result type {result.type_name} can't be cast to the desired output type {c_word(out)}")
+
+
+def check_abs_in_place(t):
+    """Raise if `abs_` would put real numbers into a complex tensor, which `out=` may."""
+    if t.is_complex():
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+
+
+def check_inplace_shape(result, out):
+    """The shape of a result to be written into an operand must broadcast to that of the operand."""
+    import numpy as np
+
+    try:
+        broadcast = np.broadcast_shapes(result, out)
+    except ValueError:
+        broadcast = result
+    if broadcast != out:
+        raise RuntimeError(f"output with shape {list(out)} doesn't match the broadcast shape {list(broadcast)}")
+
+
+def output_resized(shape, required):
+    """An `out` with elements gets another shape."""
+    from cygrad._core.errors.sites import warn
+
+    warn(
+        f"An output with one or more elements was resized since it had shape {list(shape)}, which does not match the "
+        f"required output shape {list(required)}. This behavior is deprecated, and in a future PyTorch release outputs "
+        "will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, "
+        "inplace, to zero elements with t.resize_(0)."
+    )
+
+
+NOT_RESIZABLE = (
+    "Trying to resize storage that is not resizable\n"
+    "  the memory belongs to a NumPy array or to another library: clone() the tensor first"
+)
+
+
+# -- old names --
+
+
+def warn_volatile():
+    """A tensor is made volatile."""
+    from cygrad._core.errors.sites import warn
+
+    warn("volatile=True is deprecated: put the computation into `with no_grad():`", DeprecationWarning)
+
+
+def deprecated(old, new):
+    """An old name was used."""
+    warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=2)
+
+
+def former_order(function, old, new):
+    """Arguments were given in the order of early PyTorch."""
+    from cygrad._core.errors.sites import warn
+
+    out = ", Tensor out = None"
+    warn(
+        f"This overload of {function} is deprecated:\n\t{function}({old}, *{out})\nConsider using one of the following "
+        f"signatures instead:\n\t{function}({new}{out})"
+    )
+
+
+def grad_variables_deprecated():
+    """`grad_variables` was given to `backward`."""
+    warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+
+
+def only_inputs_deprecated():
+    """`only_inputs=False` has no effect."""
+    warnings.warn(
+        "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient "
+        "for other parts of the graph, please use torch.autograd.backward.",
+        FutureWarning,
+        stacklevel=2,
+    )
+
+
+# -- arguments --
+
+
+def type_name(value):
+    """The type of a value as PyTorch's texts spell it."""
+    kind = type(value)
+    if kind.__module__ == "numpy":
+        return f"numpy.{kind.__name__}"
+    return f"torch.{kind.__name__}" if kind.__name__ in _TORCH_NAMES and _is_ours(kind) else kind.__name__
+
+
+_TORCH_NAMES = {"dtype", "device", "Size", "layout", "memory_format"}
+
+
+def _is_ours(kind):
+    return kind.__module__.partition(".")[0] == "cygrad"
+
+
+def wrong_type(function, argument, position, wanted, value):
+    """An argument of a wrong type."""
+    return TypeError(
+        f"{function}(): argument '{argument}' (position {position}) must be {wanted}, not {type_name(value)}"
+    )
+
+
+def wrong_keyword(function, argument, wanted, value):
+    """A keyword argument of a wrong type."""
+    return TypeError(f"{function}(): argument '{argument}' must be {wanted}, not {type_name(value)}")
+
+
+def check_flag(function, argument, position, value):
+    """Raise unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise wrong_type(function, argument, position, "bool", value)
+
+
+def fits_none(function):
+    """The error of a call that fits no signature; `calls.py` says of what it was, and how the function is called."""
+    return TypeError(f"{function}() received an invalid combination of arguments")
+
+
+def no_such_call(function, arguments, keywords, signatures):
+    """Arguments that fit none of a function's signatures."""
+    from cygrad._core.graph.tensor import Tensor
+
+    def word(value):
+        return "Tensor" if isinstance(value, Tensor) else type_name(value)
+
+    got = ", ".join(word(value) for value in arguments)
+    by_name = ", ".join(f"{name}={word(value)}" for name, value in reversed(keywords.items()))
+    if by_name:  # as in PyTorch
+        got = f"{got}, {by_name}" if got else f"{by_name}, "
+    lines = "".join(f"\n * ({signature})" for signature in signatures)
+    return TypeError(
+        f"{function}() received an invalid combination of arguments - got ({got}), but expected one of:{lines}\n"
+    )
+
+
+def not_implemented_for(kernel, dtype):
+    """An op that does not know this type of elements."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.type_name}'")

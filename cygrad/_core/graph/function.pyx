@@ -1,0 +1,470 @@
+"""Custom functions: the node that is also the context `ctx`.
+
+As in PyTorch the `ctx` that `forward` and `backward` get *is* the node: of a class derived from `PyNode` for new
+style functions (static methods), the function object itself for old style ones (instance methods).
+"""
+
+cimport cython
+import numpy as np
+
+from cygrad._core.graph.node cimport begin_node
+from cygrad._core.graph.opdef cimport Packed
+from cygrad._core.graph.profiler_events cimport FUNCTION, Events, begin_event, end_event, set_node
+from cygrad._core.graph.inplace cimport check_inplace, rebase_history, set_history
+from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
+from cygrad._core.graph.tensor cimport (
+    CUT_NON_DIFFERENTIABLE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, VIEW_CUSTOM_FUNCTION, VIEW_DEFAULT, VIEW_MULTI_OUTPUT,
+    Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
+from cygrad._core.types.dtypes cimport dtype_of_num, is_float_num
+from cygrad._core.diagnostics import graph_errors
+from cygrad._core.errors import messages
+
+cdef object wording():
+    """The module that words what is wrong, imported when it is needed."""
+    from cygrad._core.diagnostics import custom_functions as function_messages
+    return function_messages
+
+
+@cython.trashcan(True)
+cdef class PyNode(Node):
+    """What a custom function's `forward` and `backward` get as `ctx`; also the node in the graph."""
+
+    def __cinit__(self):
+        begin_node(self, thread_state())
+        self.materialize_grads = True
+
+    def __init__(self, *args, **kwargs):        # these nodes are made by hand
+        pass
+
+    def __repr__(self):
+        return f"<torch.autograd.function.{self.name()} object at {hex(id(self))}>"
+
+    # -- for forward ---------------------------------------------------------------------------------------
+
+    def save_for_backward(self, *tensors):
+        """Keep these tensors (or None) for `backward`, which finds them in `saved_tensors`.
+
+        For anything that is not a tensor `apply` raises TypeError: that belongs into an attribute of ctx.
+        """
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors):
+        """Keep these tensors for `jvp`."""
+        wording().check_for_forward(tensors)
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *tensors):
+        """Say that forward changed these inputs in place; it must also return them."""
+        self.dirty_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors):
+        """Say that these outputs have no gradient."""
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value):
+        """Whether a gradient that did not come is given to backward as zeros (default) or as None."""
+        if not isinstance(value, bool):
+            raise TypeError("set_materialize_grads received an invalid combination of arguments - got "
+                            f"({type(value).__name__}), but expected (bool)")
+        self.materialize_grads = value
+
+    # -- for backward --------------------------------------------------------------------------------------
+
+    @property
+    def needs_input_grad(self):
+        """For each argument of forward, whether it needs a gradient."""
+        return self.needs  # not by Cython's own getter: see `args` in opdef.pyx
+
+    @needs_input_grad.setter
+    def needs_input_grad(self, tuple value):
+        self.needs = value
+
+    @property
+    def saved_tensors(self):
+        """What forward saved, once it is done. Raises RuntimeError if it was changed in place since, or freed."""
+        cdef Py_ssize_t i
+        cdef Tensor t
+        if self.in_jvp:
+            return getattr(self, "saved_for_forward", ())
+        if self.freed_by is not None:
+            raise graph_errors.freed_error(self, self.freed_by)
+        cdef list saved = self.kept()
+        if saved is None:
+            return ()
+        values = []
+        for i in range(len(saved)):
+            value = saved[i]
+            if value is not None:
+                if type(value) is Packed:
+                    values.append((<Packed>value).unpacked(self))
+                    continue
+                t = <Tensor>value
+                if version_of(t) != <long>self.versions[i]:
+                    raise graph_errors.modified_error(t, self, self.versions[i], version_of(t),
+                                                self.saved_outputs[i] >= 0)
+                if self.saved_outputs[i] >= 0 and self.recorded:
+                    t = alias(t)
+                    t.grad_fn_ = self
+                    t.output_nr_ = self.saved_outputs[i]
+                    t.flags |= REQUIRES_GRAD
+                    value = t
+            values.append(value)
+        return tuple(values)
+
+    def _let_go(self):
+        """Keep nothing for backward any longer; False where that is not what was asked for."""
+        if not self.in_jvp:
+            self.forget()
+        return not self.in_jvp
+
+    # The engine holds the node's own lock while backward runs (see `args` in opdef.pyx): what is saved has another one.
+
+    cdef list kept(self):
+        """What is saved, held, as another thread may free it; or None."""
+        with cython.critical_section(self.is_tensor_input):
+            return self.saved
+
+    cdef int forget(self) except -1:
+        with cython.critical_section(self.is_tensor_input):
+            self.saved = None
+        return 0
+
+    @property
+    def _raw_saved_tensors(self):
+        """The places of the saved tensors, each with `register_hooks(pack, unpack)`."""
+        from cygrad._core.graph.saved_tensor_hooks import raw_saved
+        if self.freed_by is not None:
+            raise graph_errors.freed_error(self, self.freed_by)
+        return tuple([raw_saved(self, i) for i in range(len(self.kept() or ()))])
+
+    def _place(self, int i):
+        """(what is saved in place `i`, which output that is or -1, have the saved values been freed)."""
+        if self.freed_by is not None:
+            return None, -1, True
+        cdef list saved = self.kept()
+        if saved is None or not 0 <= i < len(saved):
+            raise IndexError(f"nothing is saved in place {i}")
+        return saved[i], self.saved_outputs[i], False
+
+    cdef Py_ssize_t n_places(self):
+        cdef list saved = self.kept()
+        return 0 if saved is None else len(saved)
+
+    cdef object value_in(self, Py_ssize_t i):
+        cdef list saved = self.kept()
+        return None if saved is None else saved[i]      # a hook may have freed them
+
+    cdef int output_in(self, Py_ssize_t i) except -2:
+        return self.saved_outputs[i]
+
+    cdef int put_packed(self, Py_ssize_t i, object packed) except -1:
+        cdef list saved = self.kept()
+        if saved is not None:
+            saved[i] = packed
+        return 0
+
+    @property
+    def saved_variables(self):
+        """Old name of `saved_tensors`."""
+        messages.deprecated("'saved_variables'", "'saved_tensors'")
+        return self.saved_tensors
+
+    cdef bint takes_undefined(self) noexcept:
+        return True
+
+    cdef int release_variables(self, object freed_by) except -1:
+        self.forget()
+        self.to_save = None
+        self.freed_by = freed_by
+        return 0
+
+    cdef object call(self, object grad):
+        if self.is_tensor_input is None:
+            raise RuntimeError(f"{self.name()} has not been applied to anything")
+        cdef tuple grads = (grad,) if self.n_outputs == 1 else (
+            grad if grad is not None else (None,) * self.n_outputs)
+        if self.materialize_grads:
+            grads = self.materialized(grads)
+        return self.checked(self._call_backward(grads))
+
+    cdef object label(self):
+        return type(self)
+
+    def _call_backward(self, grads):
+        return type(self)._forward_cls._backward_of()(self, *grads)
+
+    cdef tuple materialized(self, tuple grads):
+        cdef Py_ssize_t i
+        if not contains(grads, None):
+            return grads
+        return tuple([
+            wrap(np.zeros(self.metas[i][0], dtype_of_num(self.metas[i][1]).numpy))
+            if grads[i] is None and self.metas[i] is not None
+            else grads[i] for i in range(len(grads))])
+
+    cdef tuple checked(self, object results):
+        """The gradients of the tensor inputs, out of what backward returned."""
+        cdef Py_ssize_t i, n = len(self.is_tensor_input)
+        cdef list grads = []
+        if not isinstance(results, tuple):
+            results = (results,)
+        if len(results) > n and all([value is None for value in results[n:]]):
+            results = results[:n]
+        if len(results) != n:
+            raise wording().wrong_number_of_gradients(self, n, len(results))
+        for i in range(n):
+            value = results[i]
+            if self.is_tensor_input[i]:
+                if value is not None and not isinstance(value, Tensor):
+                    raise wording().not_a_gradient(self, i, value)
+                grads.append(value)
+            elif value is not None:
+                raise wording().gradient_of_no_tensor(self, i)
+        return tuple(grads)
+
+
+# -- applying ----------------------------------------------------------------------------------------------
+
+cdef unsigned int take_inputs(PyNode node, tuple args) except? 0xFFFF:
+    """Note which arguments are tensors and need gradients, and link their nodes. Returns all inputs' flags."""
+    cdef Tensor t
+    cdef list needs = [], tensors = []
+    cdef unsigned int flags = 0
+    for value in args:
+        if isinstance(value, Tensor):
+            t = <Tensor>value
+            needed = requires_grad(t)
+            flags |= t.flags & IS_VOLATILE
+            if needed:
+                flags |= REQUIRES_GRAD
+                target = grad_fn_of(t)
+                if target is None and t.flags & REQUIRES_GRAD:
+                    target = t
+                node.add_edge(target, t.output_nr_)
+            else:
+                node.add_edge(None, 0)
+            needs.append(needed)
+            tensors.append(True)
+        else:
+            needs.append(False)
+            tensors.append(False)
+    node.needs = tuple(needs)
+    node.is_tensor_input = tuple(tensors)
+    return flags
+
+
+def apply_function(PyNode node not None, forward, args, setup_context=None):
+    """Run `forward` unrecorded and record it as one node.
+
+    `forward` is called with `args`; `setup_context(ctx, args, output)` after it, if given.
+    """
+    cdef ThreadState* state = thread_state()
+    cdef Events events
+    cdef Py_ssize_t event
+    if state.events == NULL:
+        return apply_quietly(node, forward, args, setup_context)
+    events = <Events>state.events
+    event = begin_event(events, node.label(), FUNCTION, args)
+    try:
+        return apply_quietly(node, forward, args, setup_context)
+    finally:
+        end_event(events, event)
+        set_node(events, event, node, node.recorded, saved_bytes(node))
+
+
+cdef long long saved_bytes(PyNode node) except -1:
+    cdef long long found = 0
+    for value in node.kept() or ():
+        if isinstance(value, Tensor):
+            found += <long long>(<Tensor>value).array.nbytes
+    return found
+
+
+cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_context):
+    """`apply_function` without the profiler."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef unsigned int flags
+    if node.is_tensor_input is not None:
+        raise RuntimeError(f"{node.name()} has been applied before\n  each call needs a node of its own")
+    flags = take_inputs(node, args)
+    node.recorded = flags == REQUIRES_GRAD and is_recording()
+    state.modes = (modes | NO_GRAD) & ~FORWARD
+    try:
+        results = forward(*args)
+        if setup_context is not None:
+            setup_context(node, args, results)
+    finally:
+        state.modes = modes
+    single = not isinstance(results, tuple)
+    outputs = join_outputs(node, (results,) if single else results, args, flags,
+                           None if setup_context is None else node.to_save)
+    if node.recorded:
+        save(node, outputs)
+    else:
+        node.to_save = None
+    if modes & FORWARD:
+        from cygrad._core.transforms.jvp_custom_function import carry_through_function
+        carry_through_function(node, args, outputs)
+    return outputs[0] if single else tuple(outputs)
+
+
+def call_jvp(PyNode node not None, tangents):
+    """The tangents of the outputs, from those of the arguments, as the function's own `jvp` gives them."""
+    node.in_jvp = True
+    try:
+        return type(node)._forward_cls.jvp(node, *tangents)
+    finally:
+        node.in_jvp = False
+
+
+cdef list join_outputs(PyNode node, tuple results, tuple args, unsigned int flags, tuple not_as_is):
+    """The outputs with their new histories. `not_as_is`: inputs that may not be returned as they are."""
+    cdef Py_ssize_t i, joined = 0
+    cdef list outputs = list(results), metas = []
+    cdef Tensor t
+    check_marks(node, args, results)
+    node.n_outputs = <int>len(results)
+    for value in results:
+        metas.append(None if not isinstance(value, Tensor)
+                     else ((<Tensor>value).array.shape, (<Tensor>value).array.dtype.num))
+    node.metas = tuple(metas)
+    for i in range(len(results)):
+        if not isinstance(results[i], Tensor):
+            continue
+        t = <Tensor>results[i]
+        if not gets_history(node, t):
+            outputs[i] = without_history(node, t, contains(args, t))
+        elif contains(node.dirty_tensors, t):
+            joined += 1
+            rebase_history(t, node)
+            t.output_nr_ = 0 if t.view is not None else <int>i
+        else:
+            joined += 1
+            if contains(not_as_is, t) and contains(args, t):
+                raise RuntimeError(wording().INPUT_AS_IS)
+            outputs[i] = with_history(node, t, <int>i, contains(args, t))
+        if flags & IS_VOLATILE:
+            (<Tensor>outputs[i]).flags |= IS_VOLATILE
+    if joined > 1:
+        for value in outputs:
+            if isinstance(value, Tensor) and (<Tensor>value).grad_fn_ is node and (<Tensor>value).view is not None:
+                (<Tensor>value).view.creation_meta = VIEW_MULTI_OUTPUT
+    return outputs
+
+
+cdef bint contains(tuple values, object wanted) noexcept:
+    """By identity."""
+    if values is not None:
+        for value in values:
+            if value is wanted:
+                return True
+    return False
+
+
+cdef bint gets_history(PyNode node, Tensor t) except -1:
+    return node.recorded and is_float_num(t.array.dtype.num) and not contains(node.non_differentiable, t)
+
+
+cdef int check_marks(PyNode node, tuple args, tuple results) except -1:
+    """What forward said of its inputs and outputs; counts the changes of dirty ones."""
+    cdef Tensor t
+    for value in node.dirty_tensors or ():
+        wording().check_dirty(value, contains(results, value), contains(args, value))
+        if contains(args, value):
+            bump(<Tensor>value, node.name())
+    for value in node.non_differentiable or ():
+        wording().check_non_differentiable(value)
+    for value in node.dirty_tensors or ():
+        t = <Tensor>value
+        if not gets_history(node, t):
+            continue
+        if requires_grad(t) and (grad_fn_of(t) is None if is_changeable(t) else t.grad_fn_ is None):
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        if t.view is not None and len(results) > 1:
+            raise RuntimeError(wording().DIRTY_VIEW_OF_SEVERAL)
+        check_inplace(t, node.name(), True)
+    return 0
+
+
+cdef inline bint is_changeable(Tensor t) noexcept:
+    """Of another view `grad_fn_of` would raise, now that its memory was changed."""
+    return t.view is None or t.view.creation_meta == VIEW_DEFAULT
+
+
+cdef Tensor without_history(PyNode node, Tensor t, bint is_input):
+    """An output that has no gradient."""
+    if requires_grad(t):        # an input, or a tensor from elsewhere, keeps its history; a view that of its base
+        return t.detach() if is_input or t.view is None else t
+    if is_input and not contains(node.dirty_tensors, t):
+        t = alias_view(t)
+    if node.recorded and (t.origin_kind == 0 or not is_input):      # whatever forward, which is not recorded, noted
+        t.origin_code = node.code
+        t.origin_lasti = node.lasti
+        t.origin_kind = CUT_NON_DIFFERENTIABLE
+        t.origin_name = node.name()
+    return t
+
+
+cdef Tensor with_history(PyNode node, Tensor t, int nr, bint is_input):
+    if is_input:
+        t = alias_view(t)
+    elif t.grad_fn_ is node and t.view is None:     # the same tensor twice: it is the later output
+        pass
+    elif t.grad_fn_ is not None or t.flags & REQUIRES_GRAD:
+        t = alias(t)
+    set_history(t, node, nr)
+    t.flags |= REQUIRES_GRAD
+    if t.view is not None:
+        t.view.creation_meta = VIEW_CUSTOM_FUNCTION
+        t.view.attr_version = version_of(t)
+    t.origin_kind = 0
+    t.origin_code = t.origin_name = None
+    return t
+
+
+cdef Tensor alias_view(Tensor t):
+    """An input that is returned as it is becomes a view of itself."""
+    from cygrad._core.graph.opdef import registry
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    state.modes |= NO_GRAD
+    try:
+        return registry["alias"].entry(t)
+    finally:
+        state.modes = modes
+
+
+cdef int save(PyNode node, list outputs) except -1:
+    """Keep what save_for_backward was given. Outputs are kept without their history, which is this node."""
+    cdef Py_ssize_t nr
+    cdef Tensor t
+    if not node.to_save:
+        node.to_save = None
+        return 0
+    saved, versions, numbers = [], [], []
+    for value in node.to_save:
+        number = -1
+        version = 0
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise wording().not_saved(value, len(saved))
+            t = <Tensor>value
+            if t.flags & IS_INFERENCE:
+                raise graph_errors.inference_saved(t)
+            for nr in range(len(outputs)):
+                if outputs[nr] is value and t.grad_fn_ is node:
+                    number = nr
+                    value = alias(t)
+                    break
+            version = version_of(t)
+        saved.append(value)
+        versions.append(version)
+        numbers.append(number)
+    node.saved = saved
+    node.versions = versions
+    node.saved_outputs = numbers
+    node.to_save = None
+    if thread_state().on_save != NULL:
+        (<object>thread_state().on_save)(node)
+    return 0

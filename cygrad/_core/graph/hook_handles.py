@@ -1,0 +1,92 @@
+"""Dictionaries of hooks, the handles that remove them, and what hooks may return."""
+
+import itertools
+import weakref
+
+from cygrad._core.errors import messages
+
+_ids = itertools.count()
+
+
+class HookDict(dict):
+    """Hooks by number, in the order of registration; weakly referable, so that a handle keeps nothing alive."""
+
+    __slots__ = ("__weakref__",)
+
+
+class RemovableHandle:
+    """Removes a hook: by `remove()`, or when used as a context manager, at the end of the block."""
+
+    __slots__ = {"_hooks": "Weak reference to the dictionary.", "id": "The number of the hook in its dictionary."}
+    __module__ = "cygrad.utils.hooks"
+
+    def __init__(self, hooks_dict):
+        self._hooks = weakref.ref(hooks_dict)
+        self.id = next(_ids)
+
+    @classmethod
+    def add(cls, hooks_dict, hook):
+        """Put `hook` into `hooks_dict` and return its handle."""
+        handle = cls(hooks_dict)
+        hooks_dict[handle.id] = hook
+        return handle
+
+    def remove(self):
+        """Remove the hook; doing so twice is harmless."""
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.remove()
+
+
+# -- what hooks return --
+
+
+def _hook_name(hook):
+    return getattr(hook, "__name__", "<unknown>")
+
+
+def check_hook_result(hook, result, grad):
+    """What a hook returned in place of `grad`."""
+    from cygrad._core.graph.tensor import Tensor
+
+    if not isinstance(result, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{messages.type_name(result)}'")
+    if grad is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
+    if result.dtype is not grad.dtype:
+        from cygrad._core.graph.internals import array_of
+
+        raise RuntimeError(
+            f"hook '{_hook_name(hook)}' has changed the type of value (was {messages.type_word(array_of(grad))} "
+            f"got {messages.type_word(array_of(result))})"
+        )
+    if result.shape != grad.shape:
+        raise RuntimeError(f"hook '{_hook_name(hook)}' has changed the size of value")
+
+
+def check_post_accumulate_result(hook, result, leaf):
+    """What a hook that runs after accumulation returned: nothing is made of it, so it must be None, or the leaf."""
+    check_hook_result(hook, result, leaf)
+    if result is not leaf:
+        raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+def check_hook_results(hook, results, grads):
+    """What a node's hook returned in place of the tuple `grads`."""
+    if not isinstance(results, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{messages.type_name(results)}'")
+    if len(results) != len(grads):
+        raise RuntimeError(
+            f"hook '{_hook_name(hook)}' has returned an incorrect number of values "
+            f"(got {len(results)}, but expected {len(grads)})"
+        )
+    for result, grad in zip(results, grads, strict=True):
+        if result is not None:
+            check_hook_result(hook, result, grad)
+    return results

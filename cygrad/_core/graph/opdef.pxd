@@ -1,0 +1,90 @@
+"""One row per op, and the node of all built-in ops. The manual of the row format is in opdef.pyx."""
+
+from cpython.object cimport Py_TYPE, PyTypeObject
+from numpy cimport ndarray
+
+from cygrad._core.graph.node cimport Node
+from cygrad._core.runtime.thread_state cimport ThreadState
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._kernels.cpu.base.ufunc cimport Ufunc
+
+# Node and incoming gradient (a tuple of them if the op has several outputs); gives a gradient or None for each
+# input as a tuple, or the bare gradient if there is one input.
+ctypedef object (*rule_t)(OpNode n, object g)
+
+cpdef enum:             # what is saved
+    IN0 = 1
+    IN1 = 2
+    IN2 = 4
+    OUT0 = 8
+    OUT1 = 16               # in the places of IN1 and IN2
+    OUT2 = 32
+
+cpdef enum:             # OpDef.flags
+    LINEAR = 1              # linear in its tensor inputs
+    ELEMENTWISE = 2         # each output element depends on the input elements at its place only
+    VIEW = 4                # the output shares the input's memory
+    NONDIFF = 8             # has no derivative: nothing is recorded
+    FLOAT_RESULT = 16       # integer input is first converted to the default float type
+    INPLACE = 32            # has an in-place form, named with a trailing underscore
+    METHOD_ONLY = 64        # a Tensor method, but no function of the package
+    FUNCTION_ONLY = 128     # a function of the package, but no Tensor method
+    PRIVATE = 256           # neither: used by rules and other entry points
+    MAY_OVERLAP = 512       # in place, elements of the tensor may share memory: what it writes there is the same
+    ONE_PASS = 1024         # the rule of an elementwise op makes no large array but the gradients
+    SELECTS = 2048          # elements of a gradient are those of the incoming one, or 0: no rule makes a nan so
+    PRODUCT = 8192          # gradients are matrix products of the incoming one and of what is saved of another input
+    IS_PART = 4096          # the result is elements in places that `part_of` gives; the gradient is zeros elsewhere
+
+cdef class OpDef:
+    cdef readonly str name              # 'mul'
+    cdef readonly str node_name         # 'MulBackward0'
+    cdef str in_place                   # 'mul_'
+    cdef rule_t rule                    # NULL: not differentiable
+    cdef object python_rule             # what `rule` calls if the family is written in Python
+    cdef readonly Ufunc ufunc           # NumPy's loop, if the op is one
+    cdef readonly object kernel         # arrays, then the other arguments; gives an array or a tuple of them
+    cdef unsigned int[3] saves          # what the gradients of inputs 0, 1, 2 (and later) need
+    cdef readonly unsigned int flags
+    cdef readonly tuple inputs          # names of the tensor inputs, for `_saved_<name>`
+    cdef readonly tuple outputs         # names of the results, likewise
+    cdef readonly tuple attributes      # names of the other arguments, likewise
+    cdef readonly tuple aliases         # other public names
+    cdef public object entry            # the public function
+
+cdef class OpNode(Node):
+    cdef OpDef op
+    cdef object saved0, saved1, saved2      # inputs: Tensor or Python number
+    cdef object result                      # output, without history; further outputs lie in saved1 and saved2
+    cdef long version0, version1, version2, version_result
+    cdef tuple arguments                    # the other ones, `args` in Python
+    cdef object freed_by                    # site of the backward call that freed the saved values
+
+    cpdef bint needs(self, int i) noexcept          # does input i want its gradient?
+    cpdef object saved(self, int i)                 # saved input i, checked
+    cpdef Tensor saved_result(self)                 # saved output, checked
+    cpdef Tensor saved_output(self, int i)          # saved output i of several, checked
+    cdef object part_of(self, ndarray whole)        # the elements that a part looks at
+    cpdef int save_input(self, int i, object value) except -1
+    cdef int save_result(self, Tensor out) except -1
+    cdef int save_outputs(self, list outs, unsigned int mask) except -1
+    cdef unsigned int mask(self) noexcept
+
+cdef inline bint is_op_node(object node) noexcept:
+    return Py_TYPE(node).tp_dealloc == (<PyTypeObject*>OpNode).tp_dealloc
+
+cdef class Packed:
+    cdef readonly object packed, unpack_hook    # what the hook made of the tensor, and what makes it one again
+    cdef object shape, dtype            # that it had
+    cdef object history                 # the node or the leaf that it had; None if it had none, or is the node's result
+    cdef object tangents                # {level: tangent}, or None
+    cdef int output_nr                  # which output of `history`, or of the node; -1 for a tensor without history
+
+    cdef Tensor unpacked(self, Node node)       # the tensor that was packed, with its history
+
+cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the rest
+cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative
+cdef OpDef lookup(str name)
+cdef OpDef flat(OpDef op)
+cdef bint is_bad_result(OpDef op, object array, ThreadState* state) except -1
+cdef int refuse_result(OpDef op, object array, tuple inputs, ThreadState* state) except -1

@@ -1,0 +1,650 @@
+"""One row per op, and the node of all built-in ops.
+
+How to declare an op
+--------------------
+In its family file under `_ops/`, three things stand together:
+
+    cdef object sin_rule(OpNode n, object g):               # the rule
+        return mul(g, cos(n.saved(0)))
+
+    cdef OpDef SIN = op("sin", sin_rule).row(
+        saves=IN0, flags=ELEMENTWISE | INPLACE | FLOAT_RESULT, ufunc="sin", inputs="self")
+
+    cpdef Tensor sin(object input, Tensor out=None):        # the entry point
+        (docstring: formula, shapes, dtypes, errors, what is saved)
+        return apply1(SIN, input, out)
+
+*rule*: takes the node and the incoming gradient, which is never None for an op with one output; for several
+outputs a tuple in which missing gradients are None, but not all. It returns a tuple with a gradient or None for
+each input; with one input just the gradient. It is written with recorded ops on tensors, so that the gradient of
+the gradient follows. `n.needs(i)` tells whether input i wants its gradient, `n.saved(i)` and `n.saved_result()`
+give what the row says is saved, `n.arguments` holds the other arguments. A gradient may have the shape and dtype that
+broadcasting or promotion gave the output: the engine sums and casts it back to the input's.
+
+*row*: `op(name, rule)` (no rule: the op has no derivative, and NONDIFF among its flags). A second row of the same
+op, for other arguments and with another node, is named 'max.dim' and needs no entry point of its own. Then
+    saves       what the gradients need: one mask of IN0, IN1, IN2, OUT0 for all, or a tuple with one per input.
+                Only what a needed gradient needs is saved. OUT1 and OUT2, of an op of several results, take the
+                places of inputs 1 and 2; `n.saved_output(i)` gives them.
+    flags       see opdef.pxd
+    ufunc       name of NumPy's ufunc, called by its inner loop; else
+    kernel      a function of arrays, then `args`; gives an array or a tuple of arrays
+    numpy       names of NumPy's ufuncs that mean this op, besides `ufunc`: they record it when called on tensors
+    node        PyTorch's name of the node; from the name if left out ('sin': 'SinBackward0')
+    inputs      names of the tensor inputs, as PyTorch spells them in `_saved_self`, `_saved_other`
+    outputs     names of the results, likewise
+    attributes  names of `args`, for `_saved_dim` and the like
+    aliases     other public names of the op
+
+*entry point*: a cpdef function of the row's name, with the public docstring. `publish` puts it into the package
+and, as a method, into Tensor; with INPLACE it makes `sin_` too, a method and a function, by calling the entry point
+with `out=` the tensor itself (Note [Writing into a tensor] in record.pyx).
+
+A family is compiled (`.pyx`) where calls are short and frequent. Where arrays are large or calls rare, it is written
+in Python (`.py`), at a tenth of the size: there `declare` makes the row, from a rule that is a Python function of the
+same arguments, and `apply_n`, `record_n`, `record_outputs` and `record_view` of record.pyx do the rest:
+
+    def trace_rule(n, g):
+        ...
+    TRACE = declare("trace", trace_rule, kernel=trace_array, flags=LINEAR, inputs="self", attributes="shape")
+
+    def trace(input):
+        (docstring)
+        return apply_n(TRACE, (input,))
+"""
+
+cimport cython
+from cpython.object cimport Py_TYPE, PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
+from numpy cimport PyArray_SIZE, ndarray
+
+import numpy as np
+
+from cygrad._core.graph.accumulate_grad cimport AccumulateGrad, keep_leaf
+from cygrad._core.types.dtypes cimport COMPLEX, category_of_num
+from cygrad._core.graph.dual cimport any_level
+from cygrad._core.graph.node cimport Node, forbid_making, meta_of
+from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
+from cygrad._core.graph.tensor cimport (
+    IS_INFERENCE, REQUIRES_GRAD, Tensor, accumulator_of, alias, bind_methods, grad_fn_of, requires_grad, version_of, wrap)
+from cygrad._core.diagnostics import graph_errors
+from cygrad._core.errors import messages
+from cygrad._kernels.array_ops cimport typenum_of, zeros_beside
+from cygrad._kernels.device.dispatch import in_memory
+from cygrad._kernels.cpu.base.ufunc cimport Ufunc
+from cygrad._kernels.platform.memory_pool cimport call_kernel
+from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
+
+
+class Registry(dict):
+    """Every row by name. A row that is missing may be in a family that is not imported yet: `finder` imports it."""
+
+    finder = None           # set by _ops/on_first_use.py
+
+    def __missing__(self, name):
+        if self.finder is not None:
+            self.finder(name)
+        if name in self:
+            return self[name]
+        raise KeyError(name)
+
+
+cdef extern from "checked_call.h":
+    bint check_calls "cygrad_check_calls"(object function, int least, int most, object look_again)
+    void stand_before "cygrad_stand_before"(object function, object behind, bint in_place, object look_again)
+    int asking "cygrad_asking", taken "cygrad_taken"
+    cpdef void let_override "cygrad_let_override"(object classes, object hand_over) noexcept    # see `overriding.py`
+
+
+registry = Registry()
+entries_by_ufunc = {}   # the entry points of the families that are imported, by the ufuncs of NumPy that mean them
+unpublished = {}        # those whose entry point has not been bound
+ufuncs_by_name = {}     # names of NumPy's ufuncs, by name of the row
+
+
+@cython.final
+cdef class OpDef:
+    """The row of an op; see the head of this file."""
+
+    def row(self, *, saves=0, unsigned int flags=0, kernel=None, ufunc=None, node=None, inputs="self other",
+            outputs="result", attributes="", aliases="", str numpy=""):
+        """Fill in the row and register it; see the head of this file."""
+        cdef int i
+        self.flags = flags
+        self.kernel = in_memory(kernel)
+        self.ufunc = None if ufunc is None else Ufunc(getattr(np, ufunc))
+        self.node_name = node or "".join([word.title() for word in self.name.split("_")]) + "Backward0"
+        for i in range(3):
+            self.saves[i] = saves if isinstance(saves, int) else (saves[i] if i < len(saves) else 0)
+        self.inputs = tuple(inputs.split())
+        self.outputs = tuple(outputs.split())
+        self.attributes = tuple(attributes.split())
+        self.aliases = tuple(aliases.split())
+        if self.name in registry:
+            raise ValueError(f"op {self.name!r} is declared twice")
+        registry[self.name] = unpublished[self.name] = self
+        ufuncs_by_name[self.name] = [*([ufunc] if ufunc else []), *numpy.split()]
+        self.name = self.name.partition(".")[0]
+        return self
+
+    def __repr__(self):
+        return f"<op {self.name}>"
+
+    @property
+    def differentiable(self):
+        """Whether the op is recorded."""
+        return self.rule != NULL
+
+    @property
+    def saved_masks(self):
+        """What is saved for the gradients of inputs 0, 1, 2."""
+        return self.saves[0], self.saves[1], self.saves[2]
+
+
+cdef OpDef op(str name, rule_t rule=NULL):
+    cdef OpDef row = OpDef.__new__(OpDef)
+    row.name = name
+    row.in_place = name.partition(".")[0] + "_"
+    row.rule = rule
+    return row
+
+
+cdef inline bint is_large(object grad) noexcept:
+    """Is there one gradient, of so many elements that it may pay to compute it in blocks?"""
+    return type(grad) is Tensor and type((<Tensor>grad).array) is ndarray and (
+        PyArray_SIZE(<ndarray>(<Tensor>grad).array) > 1 << 15)
+
+
+cdef inline bint of_other_size(object saved, Tensor grad) noexcept:
+    """Is this a tensor that has been broadcast, so that its gradient will be summed?"""
+    return type(saved) is Tensor and type((<Tensor>saved).array) is ndarray and (
+        PyArray_SIZE(<ndarray>(<Tensor>saved).array) != PyArray_SIZE(<ndarray>grad.array))
+
+
+cdef object call_python_rule(OpNode n, object g):
+    return n.op.python_rule(n, g)
+
+
+def declare(str name, rule=None, **row):
+    """A row whose rule is a Python function, or None: `op(name, rule).row(**row)` for families written in Python."""
+    cdef OpDef made = op(name)
+    if rule is not None:
+        made.rule = call_python_rule
+        made.python_rule = rule
+    return made.row(**row)
+
+
+cpdef OpDef variant(OpDef row, str node=None, unsigned int flags=0, str name=None):
+    """A row for the same op under another node, or without a derivative; it has no place in the registry.
+
+    `flags` are added to the row's; `name` is for another function that the row's rule fits.
+    """
+    cdef OpDef other = op(name or row.name, row.rule if node else NULL)
+    other.node_name = node or row.node_name
+    other.ufunc, other.kernel, other.python_rule = row.ufunc, row.kernel, row.python_rule
+    other.saves = row.saves
+    other.flags = row.flags | flags | (0 if node else NONDIFF)
+    other.inputs, other.outputs = row.inputs, row.outputs
+    other.attributes, other.aliases = row.attributes, row.aliases
+    return other
+
+
+ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY     # in neither place: found in nn.functional
+
+
+def named(str name):
+    """A decorator: what the package calls a function that has another name in its family."""
+    def rename(function):
+        function.__name__ = function.__qualname__ = name
+        return function
+    return rename
+
+
+cdef OpDef lookup(str name):
+    return <OpDef>registry[name]
+
+
+@cython.final
+@cython.trashcan(True)
+cdef class OpNode(Node):
+    """The node of a built-in op.
+
+    Attributes named `_saved_<input>` give what the op saved, under PyTorch's names.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([3.0], requires_grad=True)
+    >>> (x * 2).grad_fn._saved_other
+    tensor(2)
+    """
+
+    cpdef str name(self):
+        """PyTorch's name of this kind of node, such as 'MulBackward0'."""
+        return self.op.node_name
+
+    cdef object label(self):
+        return self.op
+
+    cdef Node shown(self):
+        if Py_TYPE(self) == <PyTypeObject*>OpNode:
+            own = type_named(self.op.node_name)
+            (<PyObject*>self).ob_type = <PyTypeObject*>own
+        return self
+
+    cdef object call(self, object grad):
+        cdef ThreadState* state = thread_state()
+        cdef unsigned int modes = state.modes
+        if not modes & NO_GRAD:
+            return self.op.rule(self, grad)
+        state.modes = modes | IN_RULE
+        try:
+            if self.op.flags & (ELEMENTWISE | LINEAR) == ELEMENTWISE and is_large(grad) and not (
+                    self.op.flags & ONE_PASS and not (of_other_size(self.saved0, grad) or of_other_size(self.saved1, grad))
+                    ) and not (
+                    modes & FORWARD or state.unwanted or state.events != NULL):
+                from cygrad._core.engine.blocked_gradients import gradients
+                found = call_kernel(gradients, ((<Tensor>grad).array,), (self, grad, state.spare == <void*>grad))
+                if found is not None:
+                    return found
+            return self.op.rule(self, grad)
+        finally:
+            state.modes = modes
+
+    def part(self, saved, tuple args):
+        """A node like this one, whose inputs 0 to 2 and result, as far as they are saved, are `saved`."""
+        cdef OpNode node = OpNode.__new__(OpNode)
+        node.op, node.arguments, node.n_edges, node.n_outputs = self.op, args, self.n_edges, self.n_outputs
+        node.edge0, node.edge1, node.edge2 = [None if self.target(i) is None else self.op for i in range(3)]
+        node.more_edges = self.more_edges
+        node.saved0, node.saved1, node.saved2, node.result = saved
+        return node
+
+    def opened(self, saved0, saved1=None):
+        """This node with what it saved as inputs 0 and 1, so that rules within its rule ask no hook again."""
+        cdef OpNode node = self.part((None, None, None, None), self.arguments)
+        node.edge0, node.edge1, node.edge2 = self.edge0, self.edge1, self.edge2
+        node.save_input(0, saved0)
+        node.save_input(1, saved1)
+        return node
+
+    def run_rule(self, OpNode part, grads):
+        """What the rule of this node makes of another's gradients."""
+        return self.op.rule(part, grads)
+
+    def on_block(self, bint is_spare, Tensor grad, *saved):
+        """What the rule makes of a block of the gradient, and of blocks of inputs 0 to 2 and of the result."""
+        cdef ThreadState* state = thread_state()
+        node = self.part(saved, self.arguments)
+        state.spare = <void*>grad if is_spare else NULL
+        try:
+            return self.op.rule(node, grad)
+        finally:
+            state.spare = NULL
+
+    def may_run_in_parts(self, grads):
+        """May the rule be run on one part of large arrays after the other, as nobody records or watches what it does?"""
+        cdef ThreadState* state = thread_state()
+        if not state.modes & IN_RULE or state.modes & FORWARD or state.events != NULL:
+            return False
+        for value in (*(grads if type(grads) is tuple else (grads,)), self.saved0, self.saved1, self.saved2, self.result):
+            if is_large(value):
+                return True
+        return False
+
+    def expected_gradients(self):
+        """(shape, whether it is complex) of each gradient; None for an input that has none."""
+        cdef list expected = []
+        for i in range(self.n_edges):
+            target = self.target(i)
+            if target is None:
+                expected.append(None)
+                continue
+            if isinstance(target, Node):
+                shape, num = meta_of(<Node>target, self.target_nr(i))
+            else:
+                shape, num = (<Tensor>target).array.shape, (<Tensor>target).array.dtype.num
+            expected.append((shape, category_of_num(num) == COMPLEX))
+        return expected
+
+    cpdef bint needs(self, int i) noexcept:
+        """Whether the gradient of input `i` is wanted: by the graph, and by the pass that is running."""
+        if 0 <= i < 64 and thread_state().unwanted >> i & 1:
+            return False
+        if i == 0:
+            return self.edge0 is not None
+        if i == 1:
+            return self.edge1 is not None
+        if i == 2:
+            return self.edge2 is not None
+        return 0 < i < self.n_edges and self.more_edges[i - 3][0] is not None
+
+    cdef object part_of(self, ndarray whole):
+        """The elements that this node, of a slice or of what is selected, looks at, in an array of the whole."""
+        dim = self.arguments[1]
+        where = slice(*self.arguments[2:]) if len(self.arguments) == 5 else self.arguments[2]
+        return whole[(slice(None),) * dim + (where, ...)]
+
+    # -- saved values --------------------------------------------------------------------------------------
+
+    cpdef int save_input(self, int i, object value) except -1:
+        """Save `value`, a tensor or a number, as input `i`: for rules that need what is no input."""
+        cdef long version = 0
+        if isinstance(value, Tensor):
+            if (<Tensor>value).flags & IS_INFERENCE:
+                raise graph_errors.inference_saved(value)
+            version = version_of(<Tensor>value)
+        if i == 0:
+            self.saved0 = value
+            self.version0 = version
+        elif i == 1:
+            self.saved1 = value
+            self.version1 = version
+        elif i == 2:
+            self.saved2 = value
+            self.version2 = version
+        else:
+            raise IndexError(f"a node saves inputs 0 to 2, not {i}")
+        return 0
+
+    cdef int save_outputs(self, list outs, unsigned int mask) except -1:
+        """Save those of the results that the mask names."""
+        if mask & OUT0:
+            self.save_result(outs[0])
+        if mask & OUT1:
+            self.save_input(1, alias(outs[1]))
+        if mask & OUT2:
+            self.save_input(2, alias(outs[2]))
+        return 0
+
+    cdef int save_result(self, Tensor out) except -1:
+        # not `out` itself: its grad_fn is this node, and the circle would keep memory until the collector comes
+        self.result = alias(out)
+        self.version_result = version_of(out)
+        return 0
+
+    cpdef object saved(self, int i):
+        """Saved input `i`; raises RuntimeError if it was changed or freed since."""
+        cdef object value
+        cdef long version
+        cdef Tensor t
+        if i == 0:
+            value = self.saved0
+            version = self.version0
+        elif i == 1:
+            value = self.saved1
+            version = self.version1
+        elif i == 2:
+            value = self.saved2
+            version = self.version2
+        else:
+            raise IndexError(f"a node saves inputs 0 to 2, not {i}")
+        if isinstance(value, Tensor):
+            t = <Tensor>value
+            if version_of(t) != version:
+                raise graph_errors.modified_error(t, self, version, version_of(t), False)
+            if t.grad_fn_ is None and isinstance(self.target(i), Node):
+                raise RuntimeError(messages.SAVED_DETACHED)
+            return t
+        if type(value) is Packed:
+            return (<Packed>value).unpacked(self)
+        if self.freed_by is not None:
+            raise graph_errors.freed_error(self, self.freed_by)
+        return value
+
+    cpdef Tensor saved_result(self):
+        """The saved result; raises RuntimeError if it was changed or freed since."""
+        return self.saved_output(0)
+
+    cpdef Tensor saved_output(self, int i):
+        """Saved result `i`, of several; raises RuntimeError if it was changed or freed since."""
+        cdef Tensor t, kept
+        cdef object value = self.result if i == 0 else self.saved1 if i == 1 else self.saved2
+        cdef long version = self.version_result if i == 0 else self.version1 if i == 1 else self.version2
+        if self.freed_by is not None:
+            raise graph_errors.freed_error(self, self.freed_by)
+        if value is None:
+            raise RuntimeError(f"{self.op.node_name} did not save its result")
+        if type(value) is Packed:
+            return (<Packed>value).unpacked(self)
+        kept = <Tensor?>value
+        if version_of(kept) != version:
+            raise graph_errors.modified_error(kept, self, version, version_of(kept), True)
+        if i >= self.n_outputs or thread_state().modes & NO_GRAD:     # the last results may have no derivative
+            return kept
+        t = alias(kept)
+        t.tangents = kept.tangents
+        t.grad_fn_ = self
+        t.output_nr_ = i
+        t.flags |= REQUIRES_GRAD
+        return t
+
+    cdef int release_variables(self, object freed_by) except -1:
+        if self.saved0 is None and self.saved1 is None and self.saved2 is None and self.result is None:
+            return 0
+        self.saved0 = self.saved1 = self.saved2 = self.result = None
+        self.freed_by = freed_by
+        return 0
+
+    @property
+    def _is_view(self):
+        """Whether the result shares the memory of the input."""
+        return bool(self.op.flags & VIEW)
+
+    cdef unsigned int mask(self) noexcept:
+        return self.op.saves[0] | self.op.saves[1] | self.op.saves[2]
+
+    def _place(self, int i):
+        """(what is saved as input 0, 1, 2 or, for 3, as result; which output that is or -1; have they been freed)."""
+        if not 0 <= i < self.n_places():
+            raise IndexError(f"a node has the places 0 to 3, not {i}")
+        with cython.critical_section(self):
+            return self.value_in(i), self.output_in(i), self.freed_by is not None
+
+    cdef Py_ssize_t n_places(self):
+        return 4
+
+    cdef object value_in(self, Py_ssize_t i):
+        return self.saved0 if i == 0 else self.saved1 if i == 1 else self.saved2 if i == 2 else self.result
+
+    cdef int output_in(self, Py_ssize_t i) except -2:
+        return 0 if i == 3 else i if 0 < i < self.n_outputs and self.mask() & (OUT0 << i) else -1
+
+    cdef int put_packed(self, Py_ssize_t i, object packed) except -1:
+        if i == 3:
+            self.result = packed
+        else:
+            self.save_input(i, packed)
+        return 0
+
+    @property
+    def args(self):
+        # Cython's own getter would lock the node, which the engine has locked while a rule runs: CPython 3.13 without
+        # the GIL then waits for itself, some 35 us.
+        return self.arguments
+
+    @property
+    def _freed_by(self):
+        return self.freed_by
+
+    def __dir__(self):
+        from cygrad._core.graph.saved_attributes import names
+        return [*object.__dir__(self), *names(self, self.op)]
+
+    def __getattr__(self, str name):
+        from cygrad._core.graph.saved_attributes import read
+        with cython.critical_section(self):     # another thread may free what this one reads
+            return read(self, self.op, name)
+
+forbid_making(OpNode)
+
+
+# Note [Types of nodes]
+# ---------------------
+# `type(node).__name__` is PyTorch's name of the node, 'MulBackward0', which many programs that draw graphs read. Making
+# a node of a type of its own would take time, and few nodes are looked at: so a node gets its type when Python first
+# sees it, from `grad_fn` or `next_functions`. These types are as OpNode in all but the name, are made when first needed
+# and live for ever, so that nodes need not count references to them. Compiled code asks `is_op_node`.
+cdef dict types_of_nodes = {}
+(<PyTypeObject*>OpNode).tp_flags |= 1 << 10     # Py_TPFLAGS_BASETYPE
+
+
+cdef object type_named(str name):
+    cdef PyTypeObject* like = <PyTypeObject*>OpNode
+    cdef PyTypeObject* new
+    found = types_of_nodes.get(name)
+    if found is None:
+        found = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins"})
+        new = <PyTypeObject*>found
+        new.tp_dealloc, new.tp_traverse, new.tp_clear = like.tp_dealloc, like.tp_traverse, like.tp_clear
+        Py_INCREF(found)
+        found = types_of_nodes.setdefault(name, found)
+    return found
+
+
+# -- what hooks pack ---------------------------------------------------------------------------------------
+
+@cython.final
+cdef class Packed:
+    """Lies in a node in place of a tensor it saved: what a hook made of that, until another one makes it a tensor."""
+
+    cdef Tensor unpacked(self, Node node):
+        cdef object value = self.unpack_hook(self.packed)
+        if not isinstance(value, Tensor) or (<Tensor>value).array.shape != self.shape or (
+                (<Tensor>value).array.dtype != self.dtype):     # kernels trust what they have saved
+            from cygrad._core.graph.saved_tensor_hooks import unlike
+            raise unlike(value, self.shape, self.dtype)
+        if self.history is None and self.output_nr < 0:
+            value = value.detach()
+        else:
+            value = joined(<Tensor>value, node if self.history is None else self.history, self.output_nr)
+        if self.tangents:
+            from cygrad._core.transforms.forward_mode import join_tangents
+            join_tangents(value, self.tangents)
+        return <Tensor>value
+
+forbid_making(Packed)
+
+
+cdef Packed pack(Node node, Tensor t, int output_nr, object pack_hook, object unpack_hook):
+    """What lies in `node` in place of `t`, which is its result `output_nr` or, if that is -1, one of its inputs."""
+    cdef Packed new = Packed.__new__(Packed)
+    cdef long version = version_of(t)
+    if any_level():
+        from cygrad._core.transforms import forward_mode
+        new.tangents = forward_mode.of_packed(t) if output_nr < 0 else forward_mode.of_packed_result(node, output_nr)
+    if output_nr >= 0:
+        t = joined(t, node, output_nr)          # and no history: `node` would hold itself
+    elif requires_grad(t):
+        new.history = grad_fn_of(t)
+        output_nr = t.output_nr_
+        if new.history is None:
+            new.history = t                     # a leaf
+    new.output_nr = output_nr
+    new.unpack_hook = unpack_hook
+    new.shape, new.dtype = t.array.shape, t.array.dtype
+    new.packed = pack_hook(t)
+    if version_of(t) != version:
+        raise RuntimeError(messages.PACK_CHANGED)
+    return new
+
+
+def pack_saved(object pack_hook, object unpack_hook, Node node not None, int place=-1):
+    """Pack, without recording, all tensors that `node` has saved, or that in one place."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef Py_ssize_t i
+    state.modes |= NO_GRAD
+    try:
+        for i in range(node.n_places()):
+            value = node.value_in(i)
+            if isinstance(value, Tensor) and (place < 0 or place == i):
+                node.put_packed(i, pack(node, <Tensor>value, node.output_in(i), pack_hook, unpack_hook))
+    finally:
+        state.modes = modes
+
+
+cdef Tensor joined(Tensor t, object history, int output_nr):
+    """The memory of `t` in a tensor whose history is output `output_nr` of the node `history`, or is that of a leaf."""
+    cdef Tensor new = alias(t)
+    new.flags |= REQUIRES_GRAD
+    if isinstance(history, Tensor):         # what is accumulated at the new tensor goes to the leaf
+        new.accumulator = accumulator_of(<Tensor>history)
+        keep_leaf(<AccumulateGrad>new.accumulator)
+    else:
+        new.grad_fn_ = <Node?>history
+        new.output_nr_ = output_nr
+    return new
+
+
+cdef bint is_bad_result(OpDef op, object array, ThreadState* state) except -1:
+    """`nan_check`: is there a nan among the elements of a result, unless it shows those of an operand?"""
+    return (state.watch & WATCH_RESULTS and state.run == NULL and not op.flags & VIEW
+            and has_bad(array, state.watch & WATCH_INF != 0))
+
+
+cdef int refuse_result(OpDef op, object array, tuple inputs, ThreadState* state) except -1:
+    from cygrad._core.diagnostics import non_finite
+    non_finite.bad_result(op.name, array, inputs, state.watch & WATCH_INF)
+    return 0
+
+
+cdef dict flat_rows = {}
+
+
+cdef OpDef flat(OpDef op):
+    """The row of an op without a derivative, such as `==`, for where it overwrites a tensor that has a gradient: zero."""
+    cdef OpDef row = flat_rows.get(op.name)
+    if row is None:
+        row = variant(op, op.node_name)
+        row.flags &= ~NONDIFF
+        row.rule = zero_gradient
+        flat_rows[op.name] = row
+    return row
+
+
+cdef object zero_gradient(OpNode n, object grad):
+    cdef Tensor g = <Tensor>grad
+    zeros = wrap(zeros_beside(g.array, g.array.shape, typenum_of(g.array)))
+    return zeros if n.n_edges == 1 else (zeros,) + (None,) * (n.n_edges - 1)
+
+
+# -- from rows to the public namespace ---------------------------------------------------------------------
+
+def publish(module, others=None):
+    """Bind the entry points of a family's rows: see `published` in `publishing.py`."""
+    from cygrad._core.registry.publish import published
+    functions, methods = published(module, others or {})
+    bind_methods(methods)
+    return functions
+
+
+def look_again(function, values, names, kind, error):
+    """See `calls.py`, which few programs need."""
+    from cygrad._core.diagnostics import refused_calls
+    return refused_calls.look_again(function, values, names, kind, error)
+
+
+def check_function(function, int least, int most):
+    """Calls of a compiled function, which takes so many arguments by position, are looked at again if they fail."""
+    check_calls(function, least, most, look_again)
+
+
+def standing_before(behind, bint in_place=False):
+    """A new compiled function before one of Python, or a tuple of several: see `by_keyword.h`."""
+    @cython.binding(True)       # a method
+    def standing(input, *args, **kwargs):
+        pass
+    stand_before(standing, behind, in_place, look_again)
+    return standing
+
+
+def is_taken(becomes=None):
+    """Whether calls are handed over to no class in this thread; changed to `becomes` if given."""
+    global taken
+    before, taken = taken, bool(taken if becomes is None else becomes)
+    return before
+
+
+def ask_first(bint somebody):
+    """Whether functions that may have to ask first do so from now on."""
+    global asking
+    asking = somebody

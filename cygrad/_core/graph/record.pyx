@@ -1,0 +1,635 @@
+"""The one path of all ops: run the kernel, then note what made the result.
+
+Recording asks one question first: does an input require grad? Only then does it look at the thread's modes, make
+the node, link its edges, save what the row says, and note the site.
+
+Note [Writing into a tensor]
+----------------------------
+Entry points take `out`. `mul(x, y, out=z)` writes into z and records nothing (PyTorch refuses to differentiate
+it); z takes the shape of the result, with a warning if it had elements. When `out` is the first input itself, the
+call *is* the in-place op `x.mul_(y)`: the old value of x is what the gradient needs, so it is copied if the row saves
+it; the counter moves; x gets the new node as its history (`rebase_history` in inplace.pyx). Every check comes before
+the first byte is written.
+"""
+
+cimport numpy as cnp
+from numpy cimport ndarray, PyArray_TYPE, PyArray_SAMESHAPE
+
+import numpy as np
+
+from cygrad._core.types.dtypes cimport (
+    FLOATING, category_of_num, category_of_number, combine, default_dtype, dtype, dtype_of_scalar, promote_types)
+from cygrad._core.graph.dual cimport (
+    begin_carrying, concerns_tangents, end_carrying, keep_samples, keep_written, leave_to_base, record_dual)
+from cygrad._core.graph.profiler_events cimport IN_PLACE, OP, WITH_OUT, is_detailed, mark_start, note_op
+from cygrad._core.graph.kernel_call cimport run_kernel
+from cygrad._core.graph.inplace cimport (
+    check_inplace, check_memory, check_operand_memory, check_out, check_result, keeps_shape, old_value, out_argument,
+    rebase_history, take_shape)
+from cygrad._core.graph.node cimport begin_node, set_meta, set_metas
+from cygrad._core.graph.opdef cimport (
+    FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, flat, is_bad_result, refuse_result)
+from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
+from cygrad._core.graph.tensor cimport (
+    CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, KEEPS_CLASS,
+    VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, alias, become_volatile,
+    bump, counter_of, cut, dtype_of, grad_fn_of, held_array, is_dual, is_tensor, requires_grad, version_of, wrap, wrap_as,
+    wrap_like)
+from cygrad._core.errors import messages
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.array_ops cimport are_of_one_shape, cast, typenum_of
+from cygrad._kernels.cpu.base.arrays cimport broadcasts_to, copy_array, is_on_cpu
+
+cnp.import_array()
+
+cdef unsigned int WATCHED = REQUIRES_GRAD | IS_VOLATILE
+
+
+cdef inline unsigned int watched(Tensor t) noexcept:
+    """REQUIRES_GRAD and IS_VOLATILE of an input; nonzero sends its op down the recording path."""
+    return (t.flags | (t.view.base.flags if t.view is not None else 0)) & WATCHED
+
+
+# -- recording ---------------------------------------------------------------------------------------------
+
+cdef inline object edge_target(Tensor t):
+    """Where the edge of an input that requires grad points: its node, or the leaf itself."""
+    cdef object node
+    if t.view is not None:
+        node = grad_fn_of(t)
+    else:
+        node = t.grad_fn_       # read once, as in `held_array`
+    if node is None:            # a view of a leaf, made in no_grad mode, collects nothing
+        return t if t.flags & REQUIRES_GRAD else None
+    return node
+
+
+cdef int link(OpNode node, Tensor t, bint dual) except -1:
+    """Add the edge for an input. What has a tangent gets one that leads nowhere, in the node that carries tangents."""
+    cdef object target = edge_target(t) if watched(t) & REQUIRES_GRAD else None
+    if target is None:
+        return node.add_edge(alias(t) if dual and is_dual(t) else None, 0)
+    return node.add_edge(target, t.output_nr_)
+
+
+cdef inline OpNode new_node(OpDef op, tuple args, ThreadState* state):
+    cdef OpNode node = OpNode.__new__(OpNode)
+    begin_node(node, state)
+    node.op = op
+    node.arguments = args
+    return node
+
+
+cdef int finish(OpNode node, Tensor out, unsigned int mask, ThreadState* state) except -1:
+    """Join a result and its node."""
+    set_meta(node, out.array)
+    out.grad_fn_ = node
+    out.flags |= REQUIRES_GRAD
+    if mask:
+        if mask & OUT0:
+            node.save_result(out)
+        if state.on_save != NULL:
+            (<object>state.on_save)(node)
+    return 0
+
+
+cdef inline bint records(OpDef op, unsigned int flags, unsigned int modes) noexcept:
+    return flags & WATCHED == REQUIRES_GRAD and modes == 0 and op.rule != NULL
+
+
+cdef int leave_unrecorded(OpDef op, Tensor out, Tensor source, unsigned int flags, unsigned int modes) except -1:
+    """A new result gets no history."""
+    if modes & INFERENCE:
+        out.flags |= IS_INFERENCE
+    return note_cut(op, out, source, flags, modes)
+
+
+cdef int note_cut(OpDef op, Tensor out, Tensor source, unsigned int flags, unsigned int modes) except -1:
+    """Pass on what is remembered about a missing history, for `cuts.why_no_grad`."""
+    if flags & IS_VOLATILE:
+        out.flags |= IS_VOLATILE
+    elif not modes & IN_RULE and source is not None and (flags or source.origin_kind != CUT_NONE):
+        cut(out, source, CUT_INFERENCE if modes & INFERENCE else CUT_NO_GRAD if modes & NO_GRAD
+            else CUT_NON_DIFFERENTIABLE, op.name)
+    return 0
+
+
+cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
+    cdef Tensor out = wrap_like(a, array)
+    cdef unsigned int flags = watched(a)
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int mask, modes = state.modes
+    cdef OpNode node = None
+    if state.watch and is_bad_result(op, array, state):
+        refuse_result(op, array, (a,), state)
+    if records(op, flags, modes):
+        node = new_node(op, args, state)
+        node.edge0 = edge_target(a)
+        node.nr0 = a.output_nr_
+        node.n_edges = 1
+        mask = op.saves[0]
+        if mask & IN0:
+            node.save_input(0, a)
+        finish(node, out, mask, state)
+    elif modes & FORWARD:
+        return record_dual(op, (array,), (a,), args, 1)[0]
+    elif flags or modes or a.origin_kind != CUT_NONE:
+        leave_unrecorded(op, out, a, flags, modes)
+    if state.events != NULL:
+        note_op(state, op, OP, node, out, (a,) if is_detailed(state) else None)
+    return out
+
+
+cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
+    cdef Tensor out
+    cdef Tensor ta = None
+    cdef Tensor tb = None
+    cdef unsigned int kept = 0, fa = 0, fb = 0, mask = 0
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef OpNode node = None
+    if is_tensor(a):
+        ta = <Tensor>a
+        fa = watched(ta)
+        kept = ta.flags
+    if is_tensor(b):
+        tb = <Tensor>b
+        fb = watched(tb)
+        kept |= tb.flags
+    out = wrap(array) if not kept & KEEPS_CLASS else wrap_as(model_of((a, b)), array)
+    if state.watch and is_bad_result(op, array, state):
+        refuse_result(op, array, (a, b), state)
+    if records(op, fa | fb, modes):
+        node = new_node(op, args, state)
+        node.n_edges = 2
+        if fa:
+            node.edge0 = edge_target(ta)
+            node.nr0 = ta.output_nr_
+            mask = op.saves[0]
+        if fb:
+            node.edge1 = edge_target(tb)
+            node.nr1 = tb.output_nr_
+            mask |= op.saves[1]
+        if mask & IN0:
+            node.save_input(0, a)
+        if mask & IN1:
+            node.save_input(1, b)
+        finish(node, out, mask, state)
+    elif modes & FORWARD:
+        return record_dual(op, (array,), (a, b), args, 1)[0]
+    elif fa or fb or modes:
+        leave_unrecorded(op, out, ta if fa or (ta is not None and not fb) else tb, fa | fb, modes)
+    elif ta is not None and ta.origin_kind != CUT_NONE:
+        leave_unrecorded(op, out, ta, 0, 0)
+    elif tb is not None and tb.origin_kind != CUT_NONE:
+        leave_unrecorded(op, out, tb, 0, 0)
+    if state.events != NULL:
+        note_op(state, op, OP, node, out, (a, b) if is_detailed(state) else None)
+    return out
+
+
+cdef tuple flags_and_source(tuple inputs):
+    """(flags of all inputs, the tensor that requires grad or else remembers where its gradient was cut)."""
+    cdef Tensor t, source = None, remembers = None
+    cdef unsigned int flags = 0, own
+    for value in inputs:
+        if isinstance(value, Tensor):
+            t = <Tensor>value
+            own = watched(t)
+            if own and source is None:
+                source = t
+            elif t.origin_kind != CUT_NONE and remembers is None:
+                remembers = t
+            flags |= own
+    return flags, remembers if source is None else source
+
+
+cdef Tensor model_of(tuple inputs):
+    """The input whose class the results get: the first of a subclass, unless a later one's class derives from that."""
+    cdef Tensor model = None
+    for value in inputs:
+        if isinstance(value, Tensor) and (<Tensor>value).flags & KEEPS_CLASS:
+            if model is None or (type(value) is not type(model) and issubclass(type(value), type(model))):
+                model = <Tensor>value
+    return model
+
+
+cdef inline Tensor wrap_result(Tensor model, object array):
+    return wrap(array) if model is None else wrap_as(model, array)
+
+
+cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint dual=False):
+    """The node for any number of inputs, with edges and saved inputs; not yet joined to a result."""
+    cdef OpNode node = new_node(op, args, thread_state())
+    cdef Py_ssize_t i
+    mask[0] = 0
+    for i in range(len(inputs)):
+        value = inputs[i]
+        if isinstance(value, Tensor):
+            link(node, <Tensor>value, dual)
+            if watched(<Tensor>value) & REQUIRES_GRAD or dual and is_dual(<Tensor>value):
+                mask[0] |= op.saves[i if i < 2 else 2]
+        else:
+            node.add_edge(None, 0)
+    for i in range(min(len(inputs), 3)):
+        if mask[0] & (1 << i) and inputs[i] is not None:
+            node.save_input(i, inputs[i])
+    return node
+
+
+cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
+    cdef Tensor out
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int mask
+    cdef OpNode node = None
+    if state.modes & FORWARD:
+        return record_dual(op, (array,), inputs, args, 1)[0]
+    out = wrap_result(model_of(inputs), array)
+    flags, source = flags_and_source(inputs)
+    if state.watch and is_bad_result(op, array, state):
+        refuse_result(op, array, inputs, state)
+    if records(op, flags, state.modes):
+        node = node_of(op, inputs, args, &mask)
+        finish(node, out, mask, state)
+    else:
+        leave_unrecorded(op, out, source, flags, state.modes)
+    if state.events != NULL:
+        note_op(state, op, OP, node, out, inputs)
+    return out
+
+
+cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
+    """Several results, of which the first `n_differentiable` have gradients."""
+    cdef Tensor out
+    cdef Tensor model
+    cdef list outs
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int mask
+    cdef int i
+    if state.modes & FORWARD:
+        return record_dual(op, arrays, inputs, args, n_differentiable)
+    model = model_of(inputs)
+    outs = [wrap_result(model, array) for array in arrays]
+    flags, source = flags_and_source(inputs)
+    if state.watch:
+        for array in arrays:
+            if is_bad_result(op, array, state):
+                refuse_result(op, array, inputs, state)
+    if not records(op, flags, state.modes):
+        for out in outs:
+            leave_unrecorded(op, out, source, flags, state.modes)
+        if state.events != NULL:
+            note_op(state, op, OP, None, outs, inputs)
+        return tuple(outs)
+    node = node_of(op, inputs, args, &mask)
+    set_metas(node, arrays[:n_differentiable])
+    for i in range(len(outs)):
+        out = outs[i]
+        if i < n_differentiable:
+            out.grad_fn_ = node
+            out.output_nr_ = i
+            out.flags |= REQUIRES_GRAD
+        else:
+            cut(out, source, CUT_NON_DIFFERENTIABLE, op.name)
+    node.save_outputs(outs, mask)
+    if mask and state.on_save != NULL:
+        (<object>state.on_save)(node)
+    if state.events != NULL:
+        note_op(state, op, OP, node, outs, inputs)
+    return tuple(outs)
+
+
+# -- views -------------------------------------------------------------------------------------------------
+
+cdef int make_view(Tensor out, Tensor a, unsigned int modes, int creation_meta) except -1:
+    """Let `out` be a view of `a`: same counter, same base."""
+    cdef ViewMeta view
+    if a.flags & IS_INFERENCE:
+        out.flags |= IS_INFERENCE
+        return 0
+    if modes & FORWARD:
+        leave_to_base(out)
+    out.flags &= ~IS_INFERENCE
+    out.counter = counter_of(a)
+    out.flags |= a.flags & WAS_WRAPPED
+    view = ViewMeta.__new__(ViewMeta)
+    view.base = a if a.view is None else a.view.base
+    if creation_meta == VIEW_DEFAULT:
+        if modes & INFERENCE:
+            creation_meta = VIEW_INFERENCE
+        elif modes & NO_GRAD:
+            creation_meta = VIEW_NO_GRAD
+        elif a.view is not None:
+            creation_meta = a.view.creation_meta
+    view.creation_meta = creation_meta
+    view.attr_version = version_of(a)
+    view.code = current_site(&view.lasti)
+    out.view = view
+    return 0
+
+
+cpdef Tensor record_view(OpDef op, object array, Tensor a, tuple args):
+    cdef Tensor out = record1(op, array, a, args)
+    make_view(out, a, thread_state().modes, VIEW_DEFAULT)
+    return out
+
+
+cpdef tuple record_views(OpDef op, tuple arrays, Tensor a, tuple args):
+    cdef tuple outs = record_outputs(op, arrays, (a,), args, <int>len(arrays))
+    cdef unsigned int modes = thread_state().modes
+    for out in outs:
+        make_view(<Tensor>out, a, modes, VIEW_DEFAULT if modes else VIEW_MULTI_OUTPUT)
+    return outs
+
+
+# -- kernels -----------------------------------------------------------------------------------------------
+
+cpdef object promoted(object a, object b, unsigned int flags):
+    """Two operands, tensors or numbers, as arrays of the type of the result."""
+    cdef dtype result = result_type((a, b))
+    if flags & FLOAT_RESULT and result.category < FLOATING:
+        result = default_dtype()
+    return as_type(a, result), as_type(b, result)
+
+
+cpdef dtype result_type(tuple operands):
+    """The type of an op's result on tensors and numbers (Note [Promotion] in dtypes.pyx); None is passed over."""
+    cdef dtype with_dims = None, zero_dim = None, number = None
+    mark_start()
+    for value in operands:
+        if value is None:
+            continue
+        if not isinstance(value, Tensor):
+            number = combine_same(number, dtype_of_scalar(value))
+        elif (<Tensor>value).array.ndim:
+            with_dims = combine_same(with_dims, dtype_of(<Tensor>value))
+        else:
+            zero_dim = combine_same(zero_dim, dtype_of(<Tensor>value))
+    return combine(with_dims, combine(zero_dim, number))
+
+
+cdef inline dtype combine_same(dtype a, dtype b):
+    return b if a is None else promote_types(a, b)
+
+
+cpdef object as_type(object value, dtype wanted):
+    if not isinstance(value, Tensor):
+        return cast(np.asarray(value), wanted.num)
+    return cast((<Tensor>value).array, wanted.num)
+
+
+cdef inline object run1(OpDef op, object array, object out, Tensor target=None):
+    if not is_on_cpu(array):
+        if op.flags & FLOAT_RESULT and category_of_num(array.dtype.num) < FLOATING:
+            array = cast(array, default_dtype().num)
+        return run_kernel(op, (array,), (), target) if op.ufunc is None else gpu_forms.run(op.ufunc.numpy, (array,), ())
+    if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>array)) < FLOATING:
+        array = cast(<ndarray>array, default_dtype().num)
+        out = None
+    if op.ufunc is None:
+        return run_kernel(op, (array,), (), target)
+    return op.ufunc.call1(<ndarray>array, <ndarray>out)
+
+
+cdef inline bint is_in_memory(object operand) noexcept:
+    """Is this no tensor on a GPU?"""
+    return not is_tensor(operand) or is_on_cpu((<Tensor>operand).array)
+
+
+cdef object run2(OpDef op, object a, object b, object out, Tensor target=None):
+    """The result array of a binary op on tensors and numbers. `out` is used only if no conversion is needed."""
+    cdef object xa, xb
+    cdef int needed
+    if op.ufunc is not None and is_in_memory(a) and is_in_memory(b):
+        if is_tensor(a):
+            xa = (<Tensor>a).array
+            needed = category_of_num(PyArray_TYPE(<ndarray>xa))
+            if not op.flags & FLOAT_RESULT or needed >= FLOATING:
+                if is_tensor(b):
+                    xb = (<Tensor>b).array
+                    if PyArray_TYPE(<ndarray>xa) == PyArray_TYPE(<ndarray>xb):
+                        return op.ufunc.call2(<ndarray>xa, <ndarray>xb, <ndarray>out)
+                elif category_of_number(b) <= needed:
+                    return op.ufunc.call2_scalar(<ndarray>xa, b, False, <ndarray>out)
+        elif is_tensor(b):
+            xb = (<Tensor>b).array
+            needed = category_of_num(PyArray_TYPE(<ndarray>xb))
+            if (not op.flags & FLOAT_RESULT or needed >= FLOATING) and category_of_number(a) <= needed:
+                return op.ufunc.call2_scalar(<ndarray>xb, a, True, <ndarray>out)
+    xa, xb = promoted(a, b, op.flags)
+    if op.ufunc is None:
+        return run_kernel(op, (xa, xb), (), target)
+    if not is_on_cpu(xa) or not is_on_cpu(xb):
+        return gpu_forms.run(op.ufunc.numpy, (xa, xb), ())
+    return op.ufunc.call2(<ndarray>xa, <ndarray>xb, None)
+
+
+# -- kernel, then record -----------------------------------------------------------------------------------
+
+cpdef Tensor tensor_argument(OpDef op, object value, str name, int position):
+    mark_start()
+    if not isinstance(value, Tensor):
+        raise messages.wrong_type(op.name, name, position, "Tensor", value)
+    return <Tensor>value
+
+
+cdef object prepare = None      # `autocast.on_gpu` while autocast is on in some thread
+
+
+def call_prepare(function):
+    """Let ops on GPUs ask this function for their operands, or None."""
+    global prepare
+    prepare = function
+
+
+cdef Tensor prepared(str name, Tensor t):
+    """An operand of an op whose result is new: cast, if autocast wants that on GPUs."""
+    return t if prepare is None or is_on_cpu(t.array) else prepare(name, t)
+
+
+cpdef Tensor apply1(OpDef op, object a, object out):
+    cdef Tensor t = tensor_argument(op, a, "input", 1)
+    if out is None:
+        t = prepared(op.name, t)
+        return record1(op, run1(op, t.array, None), t, None)
+    out = out_argument(op, out)
+    if op.ufunc is not None and may_write_directly(op, out, t.array, None):
+        return write_direct(op, out, t, None)
+    return write_into(op, out, run1(op, t.array, None, out), (t,), None)
+
+
+cpdef Tensor apply1_args(OpDef op, object a, tuple args, object out):
+    cdef Tensor t = tensor_argument(op, a, "input", 1)
+    array = run_kernel(op, (held_array(t),), args, out_argument(op, out))
+    if out is None:
+        return record1(op, array, t, args)
+    return write_into(op, out, array, (t,), args)
+
+
+cdef Tensor operate2(OpDef op, object a, object b):
+    mark_start()
+    return record2(op, run2(op, a, b, None), a, b, None)
+
+
+cpdef Tensor apply2(OpDef op, object a, object b, object out):
+    mark_start()
+    a, b = operand(op, a, "input", 1), operand(op, b, "other", 2)
+    if out is None:
+        return operate2(op, a, b)
+    out = out_argument(op, out)
+    if op.ufunc is not None and isinstance(a, Tensor) and may_write_directly(op, out, (<Tensor>a).array, b):
+        return write_direct(op, out, <Tensor>a, b)
+    return write_into(op, out, run2(op, a, b, None, out), (a, b), None)
+
+
+cdef inline object operand(OpDef op, object value, str name, int position):
+    """A tensor or a number, which may be one of NumPy's."""
+    if is_tensor(value) or isinstance(value, (int, float, complex)):
+        return value
+    return value.item() if isinstance(value, np.generic) else tensor_argument(op, value, name, position)
+
+
+cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, object out=None):
+    """`inputs` are tensors, None or numbers; the kernel gets arrays in their place."""
+    mark_start()
+    arrays = tuple([held_array(<Tensor>value) if isinstance(value, Tensor) else value for value in inputs])
+    array = run_kernel(op, arrays, args or (), out_argument(op, out))
+    if out is None:
+        return record_n(op, array, inputs, args)
+    return write_into(op, out, array, inputs, args)
+
+
+# -- writing into a tensor ---------------------------------------------------------------------------------
+
+cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept:
+    """Can the loop write into `out` itself: same types and shapes, nothing to convert?"""
+    cdef object xb
+    cdef object target = out.array
+    if op.flags & NONDIFF or type(a) is not ndarray or type(target) is not ndarray:
+        return False
+    if PyArray_TYPE(<ndarray>a) != PyArray_TYPE(<ndarray>target) or not PyArray_SAMESHAPE(<ndarray>a, <ndarray>target):
+        return False
+    if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>a)) < FLOATING:
+        return False
+    if b is None:
+        return True
+    if not isinstance(b, Tensor):
+        return type(b) in (int, float, bool) and (
+            category_of_number(b) <= category_of_num(PyArray_TYPE(<ndarray>a)))
+    xb = (<Tensor>b).array
+    return is_on_cpu(xb) and PyArray_TYPE(<ndarray>xb) == PyArray_TYPE(<ndarray>a) and (
+        broadcasts_to(<ndarray>xb, <ndarray>target))
+
+
+cdef Tensor write_direct(OpDef op, Tensor out, Tensor a, object b):
+    cdef tuple inputs = (a,) if b is None else (a, b)
+    cdef unsigned int mask = 0
+    cdef OpNode node = begin_write(op, out, inputs, None, &mask)
+    if b is None:
+        run1(op, a.array, out.array)
+    else:
+        run2(op, a, b, out.array)
+    return end_write(op, out, inputs, node, mask)
+
+
+cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tuple args):
+    """Write a computed result into `target`; in place if that is the first input."""
+    cdef Tensor out = out_argument(op, target)
+    cdef OpNode node
+    cdef unsigned int mask = 0
+    cdef bint other_shape = not are_of_one_shape(array, out.array) and not keeps_shape(op, out, inputs)
+    if not (is_on_cpu(array) and is_on_cpu(out.array)):
+        gpu_forms.check_out(array, out.array)
+    if other_shape or out is not inputs[0]:
+        check_out(op, out, flags_and_source(inputs)[0] & WATCHED)
+    check_result(None if out is inputs[0] else op, 0, array, out, not other_shape)
+    node = begin_write(op, out, inputs, args, &mask)
+    if other_shape:
+        take_shape(out, array, True)
+    try:
+        if type(array) is ndarray and PyArray_TYPE(<ndarray>array) == typenum_of(out.array) and is_on_cpu(out.array):
+            copy_array(<ndarray>out.array, <ndarray>array)
+        else:
+            chunks.write(array, out.array)
+    except BaseException:       # Ctrl-C, or no memory, between two blocks
+        bump(out, op.in_place)
+        raise
+    return end_write(op, out, inputs, node, mask)
+
+
+cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, object out):
+    """A computed result, as a new tensor or written into `out`."""
+    return record_n(op, array, inputs, args) if out is None else write_into(op, out, array, inputs, args)
+
+
+cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=None):
+    """All checks, and the node with the history from before the write. None if nothing is recorded."""
+    cdef unsigned int modes = thread_state().modes & ~FORWARD
+    cdef bint in_place = out is inputs[0]
+    cdef bint dual = thread_state().modes & FORWARD and concerns_tangents(op, inputs, args, out)
+    cdef Tensor original
+    flags, source = flags_and_source(inputs)
+    cdef bint recording = flags & WATCHED == REQUIRES_GRAD and not modes
+    if in_place:
+        check_inplace(out, label or op.in_place, flags & REQUIRES_GRAD and not modes)
+    else:
+        check_out(op, out, flags & WATCHED)
+    check_memory(out, op.flags & MAY_OVERLAP)
+    for value in inputs:
+        check_operand_memory(out, value)
+    if thread_state().on_write != NULL:
+        inputs = (<object>thread_state().on_write)(out, inputs)     # copies of those that lie there, too
+    if op.rule == NULL and in_place and (recording and requires_grad(out) or dual and is_dual(out)):
+        op = flat(op)
+    dual = dual and op.rule != NULL
+    if (not recording or op.rule == NULL) and not dual:
+        if flags & IS_VOLATILE and not modes:
+            become_volatile(out)
+        elif in_place and not requires_grad(out):
+            note_cut(op, out, source, flags, modes)
+        return None
+    if dual or in_place and needs_old_value(op, inputs):
+        original = old_value(out)
+        keep_samples(out, original)
+        if dual:
+            begin_carrying(op, out, original, inputs, args)
+        inputs = (original,) + inputs[1:]
+    return node_of(op, inputs, args, mask) if recording else None
+
+
+cdef bint needs_old_value(OpDef op, tuple inputs):
+    cdef Py_ssize_t i
+    for i in range(len(inputs)):
+        if isinstance(inputs[i], Tensor) and watched(<Tensor>inputs[i]):
+            if op.saves[i if i < 2 else 2] & IN0:
+                return True
+    return False
+
+
+cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=None):
+    bump(out, label or (op.in_place if out is inputs[0] else op.name + "(out=)"))
+    cdef ThreadState* state = thread_state()
+    if state.watch and is_bad_result(op, out.array, state):
+        refuse_result(op, out.array, inputs, state)
+    if node is not None:
+        set_meta(node, out.array)
+        if mask & OUT0:
+            node.save_result(out)
+        rebase_history(out, node)
+        if mask and state.on_save != NULL:
+            (<object>state.on_save)(node)
+    if state.modes & FORWARD:
+        end_carrying(out, node)
+    if state.events != NULL:
+        note_op(state, label or op, IN_PLACE if out is inputs[0] else WITH_OUT, node, out, inputs)
+    return out
+
+
+cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, object kept, object write, tuple given=()):
+    """`t`, its first input, changed by `write(*given)` after all checks; `kept` is saved in the third place."""
+    cdef unsigned int mask = 0
+    cdef OpNode node = begin_write(op, t, inputs, args, &mask)
+    keep_written(node, kept)
+    write(*given)
+    return end_write(op, t, inputs, node, mask)

@@ -1,0 +1,150 @@
+"""Hooks on what nodes save: the pack hook's result lies in the node in place of the tensor, until it is unpacked."""
+
+import threading
+from functools import partial
+from typing import Any
+
+from cygrad._core.graph import internals
+from cygrad._core.runtime.interrupt_safe import putting
+from cygrad._core.graph.dual import record_same
+from cygrad._core.errors.messages import type_name
+from cygrad._core.graph.node import Node
+from cygrad._core.graph.opdef import Packed, pack_saved, registry
+from cygrad._core.runtime.thread_state import save_by, take_saving
+from cygrad._core.graph.tensor import Tensor
+
+_FREED = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
+    "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved variables after calling backward."
+)
+_SET_BEFORE = (
+    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
+    "allowed at a time."
+)
+
+
+def _check_hooks(function, first, pack_hook, unpack_hook):
+    if not (callable(pack_hook) and callable(unpack_hook)):
+        raise TypeError(
+            f"{function}(): incompatible function arguments. The following argument types are supported:\n"
+            f"    1. ({first}arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None"
+        )
+
+
+# -- one saved tensor --
+
+
+def unlike(value, shape, dtype):
+    """The error for what an unpack hook returned in place of a tensor of this shape and dtype."""
+    if not isinstance(value, Tensor):
+        return TypeError(
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type_name(value)}"
+        )
+    memory = internals.memory_of(value)
+    return RuntimeError(
+        f"the unpack hook of a saved tensor returned shape {memory.shape} and torch.{memory.dtype}, but "
+        f"{shape} and torch.{dtype} was saved"
+    )
+
+
+class SavedTensor:
+    """What a node saved in one of its places; made by `node._raw_saved_self` and the like."""
+
+    __slots__ = ("_node", "_place")
+    _node: Any
+    _place: int
+    __module__ = "cygrad.autograd.graph"
+
+    def __init__(self):
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """Keep `pack_hook(tensor)` in place of the tensor, and use `unpack_hook` of that when the tensor is needed.
+
+        Raises RuntimeError if there are hooks already, if the tensor is None or has been freed.
+        """
+        _check_hooks("register_hooks", "self: SavedTensor, ", pack_hook, unpack_hook)
+        value, _, freed = self._node._place(self._place)
+        if freed:
+            raise RuntimeError(_FREED)
+        if isinstance(value, Packed):
+            raise RuntimeError(_SET_BEFORE)
+        if value is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        pack_saved(pack_hook, unpack_hook, self._node, self._place)  # a number is kept as it is
+
+    @property
+    def data(self):
+        """The tensor as it is saved, or what the pack hook returned if there is one."""
+        value = self._node._place(self._place)[0]
+        if isinstance(value, Packed):
+            return value.packed
+        return value if isinstance(value, Tensor) else None
+
+    @property
+    def unpack_hook(self):
+        """The unpack hook, or None."""
+        value = self._node._place(self._place)[0]
+        return value.unpack_hook if isinstance(value, Packed) else None
+
+
+def raw_saved(node: Node, place):
+    """The handle of one place of a node."""
+    handle = SavedTensor.__new__(SavedTensor)
+    handle._node, handle._place = node, place
+    return handle
+
+
+# -- all tensors that this thread saves --
+
+
+class _Thread(threading.local):
+    hooks: tuple = ()  # (pack hook, unpack hook, `on_save`, `on_write`), of which the last is used
+    disabled = None  # why there may be none
+
+
+_thread = _Thread()
+take_saving(_thread)
+
+
+def write_hook():
+    """What this thread calls before memory is changed, or None."""
+    return _thread.hooks[-1][3] if _thread.hooks else None
+
+
+def plan_of_hooks(pack_hook, unpack_hook, on_write=None):
+    """The plan of a block with these hooks. Raises RuntimeError while hooks are disabled."""
+    _check_hooks("_push_saved_tensors_default_hooks", "", pack_hook, unpack_hook)
+    if _thread.disabled is not None:
+        raise RuntimeError(_thread.disabled)
+    hooks = _thread.hooks
+    if hooks and on_write is None:
+        on_write = hooks[-1][3]
+    return save_by, (*hooks, (pack_hook, unpack_hook, partial(pack_saved, pack_hook, unpack_hook), on_write)), hooks
+
+
+def hooks_in_use():
+    """The pair of hooks that this thread gives what it saves to, or None."""
+    return _thread.hooks[-1][:2] if _thread.hooks else None
+
+
+def stand_in(tensor):
+    """The same memory as the result of an op, for what an op has given once and need not compute again."""
+    return record_same(registry["alias"], tensor.detach().requires_grad_(), None)
+
+
+def plan_of_disabling(message):
+    """The plan of a block in which hooks raise RuntimeError(message), as this does where there are some."""
+    if _thread.hooks:
+        raise RuntimeError(message)
+    _thread.disabled = _thread.disabled  # is then in the dictionary of this thread
+    return putting(_thread.__dict__, "disabled", message)
+
+
+def memory_of(tensor):
+    """A key that tensors on the same memory share as long as one of them is alive."""
+    array = internals.memory_of(tensor)
+    while array.base is not None and type(array.base) is type(array):
+        array = array.base
+    return id(array)

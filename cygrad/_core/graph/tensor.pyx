@@ -1,0 +1,629 @@
+"""Tensor: an array, its place in the graph, and PyTorch's attributes. Ops are bound as methods from the registry.
+
+Note [Version counters]
+-----------------------
+An in-place op counts. A saved tensor remembers the count at which it was saved, and refuses to be used after it
+has moved. Views and `detach()` share the counter of the memory they share; `.data` does not, which is why it
+hides changes. Most tensors are never shared nor changed, so the counter is made when first needed; until then
+the version is 0. The counter also keeps the last change's op and site, for the error text.
+"""
+
+cimport cython
+cimport numpy as cnp
+from cpython.object cimport PyObject
+from numpy cimport ndarray, PyArray_TYPE
+
+from cygrad._core.types.dtypes cimport default_dtype, dtype_of_num, is_float_num
+from cygrad._core.runtime.thread_state cimport FORWARD, INFERENCE, current_site, thread_state
+from cygrad._core.graph.accumulate_grad cimport new_accumulator
+from cygrad._core.graph.inplace cimport let_go, regenerate, set_array, set_grad, set_history
+from cygrad._core.engine.backward cimport run_backward
+from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, keep_spare
+cimport cygrad._core.tensor.scalar as scalar
+cimport cygrad._ops.arguments as arguments
+cimport cygrad._ops.arithmetic as arithmetic
+cimport cygrad._ops.comparisons as comparisons
+cimport cygrad._ops.indexing as indexing
+cimport cygrad._ops.parts as parts
+cimport cygrad._ops.pointwise as pointwise
+cimport cygrad._ops.products as products
+cimport cygrad._ops.views as views
+
+from numbers import Number
+
+import numpy as np
+
+from cygrad._core.diagnostics import graph_errors
+from cygrad._core.engine import arguments as passes
+from cygrad._core.errors import messages
+from cygrad._core.tensor.from_python import legacy_array
+from cygrad._core.types.device import cpu_device, device_of
+from cygrad._core.types.size import Size
+
+cnp.import_array()
+
+cdef object nothing = np.empty(0, np.float32)   # the array of a tensor that got none
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        PyObject* tp_dict
+        const char* tp_name
+        unsigned long tp_flags
+    unsigned long Py_TPFLAGS_IMMUTABLETYPE
+    void PyType_Modified(PyTypeObject* type)
+    int PyObject_GenericSetAttr(object o, object name, PyObject* value) except -1
+
+
+@cython.final
+@cython.no_gc
+cdef class VersionCounter:
+    pass
+
+
+@cython.final
+cdef class ViewMeta:
+    pass
+
+
+@cython.freelist(64)
+@cython.trashcan(True)
+cdef class Tensor:
+    """An n-dimensional array that remembers how it was computed.
+
+    `Tensor(2, 3)` is uninitialised and of the default dtype; `Tensor([1, 2])` copies data into the default dtype.
+    Prefer `cygrad.tensor(data, dtype=..., requires_grad=...)`.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    def __cinit__(self):
+        self.array = nothing            # Tensor.__new__(Tensor) is a tensor, too
+        if type(self) is not Tensor and getattr(type(self), "_results_keep_class", True):
+            self.flags = KEEPS_CLASS
+
+    def __dealloc__(self):
+        keep_spare(<PyObject*>self.array)
+
+    def __init__(self, *args, **kwargs):
+        if self.array is nothing:       # else made by _make_subclass
+            if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
+                become(self, views.alias(args[0]))
+            else:
+                self.array = legacy_array(args, kwargs, default_dtype())
+
+    # -- place in the graph --------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self):
+        """Whether gradients flow to this tensor. May be set on leaves."""
+        return requires_grad(self)
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        if type(value) is not bool:
+            raise RuntimeError("requires_grad must be a bool")
+        if grad_fn_of(self) is not None:
+            raise RuntimeError(messages.NON_LEAF_REQUIRES_GRAD if not value else
+                               "you can only change requires_grad flags of leaf variables.")
+        set_leaf_requires_grad(self, value)
+
+    @requires_grad.deleter
+    def requires_grad(self):
+        raise RuntimeError("requires_grad must be a bool")
+
+    @property
+    def grad_fn(self):
+        """The node that computed this tensor; None for leaves."""
+        cdef Node node = grad_fn_of(self)
+        return None if node is None else node.shown()
+
+    @property
+    def is_leaf(self):
+        """Whether this tensor was made by the user rather than by a recorded op."""
+        return grad_fn_of(self) is None
+
+    @property
+    def output_nr(self):
+        """Which output of `grad_fn` this tensor is."""
+        grad_fn_of(self)
+        return self.output_nr_
+
+    @property
+    def grad(self):
+        """The gradient that `backward()` accumulated here: a tensor of the same shape, or None."""
+        cdef Tensor grad = self.grad_
+        if grad is None and self.grad_fn_ is not None and not self.flags & RETAINS_GRAD:
+            graph_errors.warn_non_leaf_grad(self.grad_fn_)
+        return grad
+
+    @grad.setter
+    def grad(self, value):
+        if value is not None:
+            messages.check_grad_assignment(self, value)
+        set_grad(self, value)
+
+    @grad.deleter
+    def grad(self):
+        set_grad(self, None)
+
+    @property
+    def data(self):
+        """The same memory as a tensor without history, whose changes are not counted. May be set."""
+        cdef Tensor out = wrap_like(self, self.array)
+        out.flags |= self.flags & (IS_INFERENCE | WAS_WRAPPED)
+        cut(out, self, CUT_DATA, ".data")
+        return out
+
+    @data.setter
+    def data(self, value):
+        messages.check_data_assignment(self, value)
+        set_array(self, (<Tensor>value).array)
+
+    @data.deleter
+    def data(self):
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+    @property
+    def _version(self):
+        """How often this tensor's memory was changed in place."""
+        if self.flags & IS_INFERENCE:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return version_of(self)
+
+    @property
+    def _base(self):
+        """The tensor this is a view of, or None."""
+        return None if self.view is None else self.view.base
+
+    def detach(self):
+        """The same memory, without history; in-place changes are still counted."""
+        cdef Tensor out = alias(self, True)
+        out.flags |= self.flags & IS_VOLATILE
+        cut(out, self, CUT_DETACH, "detach")
+        if thread_state().modes & FORWARD:
+            from cygrad._core.transforms.forward_mode import detach_samples
+            out.array = self.array[...]     # by which its samples are found
+            detach_samples(self, out)
+        return out
+
+    # -- backward; hooks are in tensor_hooks.pyx ------------------------------------------------------------
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None, *,
+                 retain_variables=None):
+        """Compute the gradients of this tensor with respect to the leaves, and add them to their `grad`.
+
+        `gradient` (same shape) is the gradient of the final result with respect to this tensor; it may be left
+        out for a tensor of one element. `retain_graph` keeps the saved values for another pass; `create_graph`
+        records the pass itself; `inputs` limits it to these tensors.
+
+        Raises RuntimeError if nothing requires grad, if the graph has been freed, if a saved tensor was changed.
+        """
+        if retain_variables is not None:
+            messages.deprecated("retain_variables", "retain_graph")
+            retain_graph = retain_variables
+        gradients = (gradient,) if gradient is None else passes.gradients_for((self,), gradient)
+        run_backward((self,), gradients, retain_graph, create_graph, inputs, "backward")
+
+    # -- shape and type ------------------------------------------------------------------------------------
+
+    @property
+    def shape(self):
+        """The lengths of the dimensions, a `Size`."""
+        return tuple.__new__(Size, self.array.shape)
+
+    def size(self, dim=None):
+        """The shape, or the length of dimension `dim`."""
+        if dim is None:
+            return tuple.__new__(Size, self.array.shape)
+        return entry_of(self.array.shape, dim, "size")
+
+    @property
+    def ndim(self):
+        """The number of dimensions."""
+        return self.array.ndim
+
+    def dim(self):
+        """The number of dimensions."""
+        return self.array.ndim
+
+    def numel(self):
+        """The number of elements."""
+        return self.array.size
+
+    @property
+    def dtype(self):
+        """The type of the elements."""
+        return dtype_of(self)
+
+    @property
+    def device(self):
+        """Where the elements are."""
+        return cpu_device if is_on_cpu(self.array) else device_of(self.array)
+
+    def stride(self, dim=None):
+        """Steps between neighbours along each dimension (or along `dim`), in elements."""
+        cdef Py_ssize_t itemsize = self.array.itemsize
+        strides = tuple([s // itemsize for s in self.array.strides])
+        if self.array.size == 0 and not any(strides):   # NumPy leaves them at 0
+            strides = messages.contiguous_strides(self.array.shape)
+        return strides if dim is None else entry_of(strides, dim, "stride")
+
+    # -- as a Python object --------------------------------------------------------------------------------
+
+    def __len__(self):
+        if self.array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self.array.shape[0]
+
+    def item(self):
+        """The value of this tensor's only element, as a Python number.
+
+        Raises RuntimeError if there are more elements, or none.
+
+        >>> import cygrad
+        >>> cygrad.tensor([2.5]).item()
+        2.5
+        """
+        return scalar.item(self)
+
+    def __bool__(self):
+        return scalar.truth(self)
+
+    def __float__(self):
+        if requires_grad(self):
+            messages.warn_scalar_of_gradient()
+        return scalar.as_float(self)
+
+    def __int__(self):
+        return scalar.as_int(self)
+
+    def __complex__(self):
+        if requires_grad(self):
+            messages.warn_scalar_of_gradient()
+        return scalar.as_complex(self)
+
+    def __index__(self):
+        return scalar.as_index(self)
+
+    def __iter__(self):
+        if self.array.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(parts.unbind(self))
+
+    def __contains__(self, element):
+        if not isinstance(element, (Tensor, Number)):
+            raise RuntimeError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+        return bool((<Tensor>(element == self)).array.any())
+
+    def __hash__(self):
+        return <Py_hash_t><void*>self
+
+    def __repr__(self):
+        from cygrad._core.tensor.show import repr_of
+        return repr_of(self, class_name=None if type(self) is Tensor else type(self).__name__)
+
+    # A __dict__ would be made for every tensor, also for the millions of temporaries that never get an attribute.
+
+    def __setattr__(self, str name, value):
+        try:
+            PyObject_GenericSetAttr(self, name, <PyObject*>value)
+        except AttributeError:
+            if hasattr(type(self), name):
+                raise
+            own_attributes(self)[name] = value
+
+    def __getattr__(self, str name):
+        if self.attributes is not None and name in self.attributes:
+            return self.attributes[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __delattr__(self, str name):
+        if self.attributes is not None and name in self.attributes:
+            del self.attributes[name]
+        elif not hasattr(type(self), name):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        else:
+            PyObject_GenericSetAttr(self, name, NULL)
+
+    def __getitem__(self, index):
+        return indexing.getitem(self, index)
+
+    def __setitem__(self, index, value):
+        indexing.setitem(self, index, value)
+
+    def __delitem__(self, index):
+        raise TypeError("Tensor does not support deleting items")
+
+    def __add__(self, other):
+        return arithmetic.operator_add(self, other)
+
+    def __radd__(self, other):
+        return arithmetic.operator_add(other, self)
+
+    def __iadd__(self, other):
+        return arithmetic.operator_iadd(self, other)
+
+    def __sub__(self, other):
+        return arithmetic.operator_sub(self, other)
+
+    def __rsub__(self, other):
+        return arithmetic.operator_sub(other, self)
+
+    def __isub__(self, other):
+        return arithmetic.operator_isub(self, other)
+
+    def __mul__(self, other):
+        return arithmetic.operator_mul(self, other)
+
+    def __rmul__(self, other):
+        return arithmetic.operator_mul(other, self)
+
+    def __imul__(self, other):
+        return arithmetic.operator_imul(self, other)
+
+    def __truediv__(self, other):
+        return arithmetic.operator_div(self, other)
+
+    def __rtruediv__(self, other):
+        return arithmetic.operator_rdiv(self, other)
+
+    def __itruediv__(self, other):
+        return arithmetic.operator_idiv(self, other)
+
+    def __matmul__(self, other):
+        return products.operator_matmul(self, other)
+
+    def __rmatmul__(self, other):
+        return products.operator_matmul(other, self)
+
+    def __pow__(self, other, modulo):
+        if modulo is not None:
+            return NotImplemented
+        return arithmetic.operator_pow(self, other)
+
+    def __rpow__(self, other, modulo):
+        return arithmetic.operator_pow(other, self)
+
+    def __ipow__(self, other):
+        return arithmetic.operator_ipow(self, other)
+
+    def __neg__(self):
+        return arithmetic.neg(self)
+
+    def __pos__(self):
+        return pointwise.positive(self)
+
+    def __abs__(self):
+        return pointwise.abs(self)
+
+    def __floordiv__(self, other):
+        return arithmetic.operator_named("floor_divide", "//", self, other, None)
+
+    def __rfloordiv__(self, other):
+        return arithmetic.operator_named("floor_divide", "//", other, self, None)
+
+    def __ifloordiv__(self, other):
+        return arithmetic.operator_named("floor_divide", "//=", self, other, self)
+
+    def __mod__(self, other):
+        return arithmetic.operator_named("remainder", "%", self, other, None)
+
+    def __rmod__(self, other):
+        return arithmetic.operator_named("remainder", "%", other, self, None)
+
+    def __imod__(self, other):
+        return arithmetic.operator_named("remainder", "%=", self, other, self)
+
+    def __and__(self, other):
+        return arithmetic.operator_named("bitwise_and", "&", self, other, None)
+
+    def __rand__(self, other):
+        return arithmetic.operator_named("bitwise_and", "&", other, self, None)
+
+    def __iand__(self, other):
+        return arithmetic.operator_named("bitwise_and", "&=", self, other, self)
+
+    def __or__(self, other):
+        return arithmetic.operator_named("bitwise_or", "|", self, other, None)
+
+    def __ror__(self, other):
+        return arithmetic.operator_named("bitwise_or", "|", other, self, None)
+
+    def __ior__(self, other):
+        return arithmetic.operator_named("bitwise_or", "|=", self, other, self)
+
+    def __xor__(self, other):
+        return arithmetic.operator_named("bitwise_xor", "^", self, other, None)
+
+    def __rxor__(self, other):
+        return arithmetic.operator_named("bitwise_xor", "^", other, self, None)
+
+    def __ixor__(self, other):
+        return arithmetic.operator_named("bitwise_xor", "^=", self, other, self)
+
+    def __lshift__(self, other):
+        return arithmetic.operator_named("bitwise_left_shift", "<<", self, other, None)
+
+    def __rlshift__(self, other):
+        return arithmetic.operator_named("bitwise_left_shift", "<<", other, self, None)
+
+    def __ilshift__(self, other):
+        return arithmetic.operator_named("bitwise_left_shift", "<<=", self, other, self)
+
+    def __rshift__(self, other):
+        return arithmetic.operator_named("bitwise_right_shift", ">>", self, other, None)
+
+    def __rrshift__(self, other):
+        return arithmetic.operator_named("bitwise_right_shift", ">>", other, self, None)
+
+    def __irshift__(self, other):
+        return arithmetic.operator_named("bitwise_right_shift", ">>=", self, other, self)
+
+    def __invert__(self):
+        return arithmetic.operator_invert(self)
+
+    def __richcmp__(self, other, int op):
+        return comparisons.compare(self, other, op)
+
+
+(<PyTypeObject*>Tensor).tp_name = b"cygrad.Tensor"       # where users find it
+(<PyTypeObject*>Tensor).tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE    # they may give it methods, as they do PyTorch's
+
+
+cdef object entry_of(tuple lengths, object dim, str name):
+    """What `size(dim)` and `stride(dim)` give."""
+    i = arguments.dim_argument(dim, len(lengths), name, "dim", 1)
+    if not lengths:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return lengths[i]
+
+
+cdef int become(Tensor new, Tensor view) except -1:
+    """Give `new` the memory and the history of a view that nobody else knows."""
+    new.array, new.grad_fn_, new.output_nr_ = view.array, view.grad_fn_, view.output_nr_
+    new.flags |= view.flags & ~KEEPS_CLASS
+    new.counter, new.view = view.counter, view.view
+    return 0
+
+
+# -- what the rest of the core uses ------------------------------------------------------------------------
+
+cdef Tensor wrap(object array):
+    cdef Tensor t = Tensor.__new__(Tensor)
+    t.array = array
+    return t
+
+
+cdef Tensor wrap_as(Tensor like, object array):
+    if thread_state().run != NULL:      # gradients are plain tensors
+        return wrap(array)
+    cdef Tensor t = Tensor.__new__(type(like))
+    t.array = array
+    return t
+
+
+cdef Tensor wrap_in_mode(object array):
+    cdef Tensor t = wrap(array)
+    if thread_state().modes & INFERENCE:
+        t.flags |= IS_INFERENCE
+    return t
+
+
+cdef dict own_attributes(Tensor t):
+    if t.attributes is None:
+        with cython.critical_section(t):
+            if t.attributes is None:
+                t.attributes = {}
+    return t.attributes
+
+
+cdef VersionCounter counter_of(Tensor t):
+    if t.counter is None:
+        with cython.critical_section(t):
+            if t.counter is None:
+                t.counter = VersionCounter.__new__(VersionCounter)
+    return t.counter
+
+
+cdef int bump(Tensor t, object op_name) except -1:
+    cdef VersionCounter counter
+    if t.flags & IS_INFERENCE:
+        return 0
+    counter = counter_of(t)
+    counter.version += 1
+    code = current_site(&counter.lasti)
+    if counter.code is not code or counter.op_name is not op_name:
+        with cython.critical_section(counter):
+            counter.op_name, counter.code = op_name, code
+    return 0
+
+
+cdef Node accumulator_of(Tensor t):
+    cdef Node node
+    if t.accumulator is None:
+        node = new_accumulator(t)           # may start the collector, and that other threads
+        with cython.critical_section(t):
+            if t.accumulator is None:
+                t.accumulator = node
+    return t.accumulator
+
+
+cdef Node grad_fn_of(Tensor t):
+    if t.view is not None and t.view.attr_version != version_of(t):
+        with cython.critical_section(t):
+            if t.view.attr_version != version_of(t):
+                regenerate(t)
+    cdef PyObject* node = <PyObject*>t.grad_fn_     # read once, as in `held_array`
+    return <Node>node
+
+
+cdef dtype dtype_of(Tensor t):
+    if type(t.array) is ndarray:
+        return dtype_of_num(PyArray_TYPE(<ndarray>t.array))
+    return dtype_of_num(t.array.dtype.num)
+
+
+cdef Tensor alias(Tensor t, bint keep_class=False):
+    cdef Tensor out = wrap_like(t, t.array) if keep_class else wrap(t.array)
+    out.flags |= t.flags & (IS_INFERENCE | WAS_WRAPPED)
+    if not t.flags & IS_INFERENCE:
+        out.counter = counter_of(t)
+    return out
+
+
+cdef int cut(Tensor out, Tensor source, int kind, object name) except -1:
+    """Note on `out` that the gradient of `source` stops here; if it had none, where it stopped before."""
+    if source.flags & REQUIRES_GRAD:
+        set_origin(out, current_site(&out.origin_lasti), name)
+        out.origin_kind = kind
+    elif out is not source and source.origin_kind != CUT_NONE:
+        set_origin(out, source.origin_code, source.origin_name)
+        out.origin_lasti = source.origin_lasti
+        out.origin_kind = source.origin_kind
+    return 0
+
+
+cdef inline int set_origin(Tensor out, object code, object name) except -1:
+    if out.origin_code is None:             # a new tensor
+        out.origin_code, out.origin_name = code, name
+    elif out.origin_code is not code or out.origin_name is not name:
+        with cython.critical_section(out):
+            former = out.origin_code, out.origin_name
+            out.origin_code, out.origin_name = code, name
+        let_go(former, 0)
+    return 0
+
+
+cdef int become_volatile(Tensor out) except -1:
+    """What a volatile tensor was written into is volatile from now on, and so is what it is a view of."""
+    cdef Tensor t
+    for t in (out,) if out.view is None else (out, out.view.base):
+        set_history(t, None, 0)
+        t.flags = (t.flags & ~REQUIRES_GRAD) | IS_VOLATILE
+    return 0
+
+
+cdef int set_leaf_requires_grad(Tensor t, bint value) except -1:
+    if grad_fn_of(t) is not None:
+        if value:
+            return 0
+        raise RuntimeError(messages.NON_LEAF_REQUIRES_GRAD)
+    if value:
+        if (t.flags & IS_VOLATILE or not is_float_num(t.array.dtype.num)
+                or t.flags & IS_INFERENCE and not thread_state().modes & INFERENCE):
+            messages.refuse_gradient(t.flags & IS_VOLATILE, dtype_of(t))
+        t.flags |= REQUIRES_GRAD
+    else:
+        t.flags &= ~REQUIRES_GRAD
+    return 0
+
+
+cdef int bind_methods(dict methods) except -1:
+    """Put compiled functions into Tensor's dictionary: this is how ops become methods."""
+    (<dict>(<PyTypeObject*>Tensor).tp_dict).update(methods)
+    PyType_Modified(<PyTypeObject*>Tensor)
+    return 0

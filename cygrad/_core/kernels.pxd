@@ -1,7 +1,0 @@
-"""Running the kernel of an op."""
-
-from cygrad._core.opdef cimport OpDef
-from cygrad._core.tensor cimport Tensor
-
-# `arrays` may hold numbers and None; `out` is the tensor that the result will be written into, if there is one.
-cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=*)

@@ -1,0 +1,337 @@
+"""Automatic mixed precision: which ops get their operands in another type, and where that is switched on.
+
+`publish` puts `guarded` around the entry points of the ops that the policies name; those that are called more often ask
+for themselves: products of matrices (`products.pyx`), and what only GPUs have in their lists, where it looks for these
+anyway (`prepared` in `record.pyx`). Nothing is asked while autocast is off in all threads, and no selective checkpoint
+runs, which stands before the ops of the CPU's lists (`keeping`).
+"""
+
+import functools
+from _thread import _local, allocate_lock, get_ident  # `threading` takes as long to import as an op family
+from types import FunctionType
+
+from cygrad._core.graph import record
+from cygrad._core.types import dtypes
+from cygrad._core.runtime.interrupt_safe import Block, putting
+from cygrad._core.types.device import device
+from cygrad._core.graph.opdef import ask_first, standing_before
+from cygrad._core.registry.device_checks import TOGETHER, WITH_NUMBERS, check
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.device import cupy_library
+
+# What happens to the operands of an op that are floating-point, but not float64. The names are those of the ops in
+# cygrad; PyTorch has the same for its CPU autocast.
+POLICIES = {
+    "lower": """
+        addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linalg_vecdot
+        linear lstm matmul mm prelu rnn_relu rnn_tanh scaled_dot_product_attention
+    """,
+    "float32": """
+        adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices avg_pool3d bilinear
+        binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve
+        cosine_embedding_loss cross_entropy ctc_loss fft fft2 fftn fractional_max_pool2d
+        fractional_max_pool2d_with_indices fractional_max_pool3d fractional_max_pool3d_with_indices geqrf grid_sample
+        grid_sampler grid_sampler_2d grid_sampler_3d hfft hinge_embedding_loss huber_loss ifft ifft2 ifftn ihfft
+        inverse irfft irfft2 irfftn kl_div l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig
+        linalg_eigh linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq
+        linalg_matrix_rank linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
+        linear_cross_entropy lp_pool3d lu lu_solve margin_ranking_loss max_pool3d max_unpool1d max_unpool2d
+        max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinverse
+        poisson_nll_loss polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+        replication_pad3d rfft rfft2 rfftn smooth_l1_loss soft_margin_loss stft svd trace triangular_solve
+        triplet_margin_loss view_as_complex
+    """,
+    "widest": "cat stack index_copy",
+    "state": "gru",  # whose state is added up: as precise as it and the input come
+}
+
+# The same for tensors on GPUs, as PyTorch has it there.
+GPU_POLICIES = {
+    "lower": """
+        addbmm addmm addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+        conv_transpose3d einsum gru gru_cell linalg_multi_dot linalg_vecdot linear lstm lstm_cell matmul mm mv prelu
+        rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell scaled_dot_product_attention
+    """,
+    "float32": """
+        acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cross_entropy
+        cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss huber_loss interpolate kl_div l1_loss
+        layer_norm linalg_matrix_norm linalg_norm linalg_vector_norm linear_cross_entropy log log10 log1p log2
+        log_softmax logsumexp margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss norm
+        normalize nuclear_norm pdist poisson_nll_loss pow prod reciprocal renorm rms_norm rsqrt sinh smooth_l1_loss
+        soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss upsample
+    """,
+    "widest": """
+        addcdiv addcmul atan2 bilinear cross dot grid_sample grid_sampler grid_sampler_2d grid_sampler_3d index_put
+        scatter_add tensordot vdot
+    """,
+    "refused": "binary_cross_entropy",
+}
+
+
+def _by_name(policies):
+    return {name: policy for policy, names in policies.items() for name in names.split()}
+
+
+POLICY_OF, GPU_POLICY_OF = _by_name(POLICIES), _by_name(GPU_POLICIES)
+# products.pyx, comparisons.pyx; record.pyx, arithmetic.pyx, reductions.pyx
+ASK_THEMSELVES = frozenset("bmm dot linear matmul mm mv where".split())
+PREPARED = frozenset("acos asin cosh erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh sum tan".split())
+
+
+class State(_local):
+    """What autocast is for a thread."""
+
+    def __init__(self):
+        # for a kind of device: is it on, and the lower precision, which is asked for when first needed on the CPU
+        self.cpu, self.cuda = (False, None), (False, dtypes.by_name()["float16"])
+        self.nesting = 0
+        self.is_casting = False  # within one op nothing is cast again
+        self.keeper = None  # of a selective checkpoint
+        self.cache_enabled = True
+        self.cache = {}  # id of a parameter: it, its version, what it was cast to
+
+
+state = State()
+
+_lock = allocate_lock()
+_askers: set = set()  # threads in which autocast is on, or a selective checkpoint runs
+_followers: list = []
+
+
+def follow(function):
+    """Call `function(instead)` as soon as there is somebody to ask, `function(None)` when there is nobody any more."""
+    _followers.append(function)
+
+
+def note_user(begins=False):
+    """Somebody begins to stand before the ops of this thread, or has ended. One thread too many does no harm."""
+    with _lock:
+        if begins or state.cpu[0] or state.cuda[0] or state.keeper is not None:
+            _askers.add(get_ident())
+        else:
+            _askers.discard(get_ident())
+        for function in _followers:
+            function(instead if _askers else None)
+        _ask()
+
+
+def _ask():
+    ask_first(bool(_askers) or cupy_library._found is not None)
+
+
+cupy_library.followers.append(_ask)
+
+
+def known_device(name):
+    """The type of a device that is written `name`; the error is that of `device`."""
+    return device(name).type
+
+
+def is_enabled(device_type):
+    """Whether this thread casts operands on that device."""
+    return getattr(state, known_device(device_type))[0]
+
+
+def set_enabled(device_type, enabled):
+    """Switch it on or off."""
+    kind = known_device(device_type)
+    if enabled:
+        note_user(True)  # first: Ctrl-C may come in between
+    setattr(state, kind, (bool(enabled), getattr(state, kind)[1]))
+    if not enabled:
+        note_user()
+
+
+def get_dtype(device_type):
+    """The lower precision of a device."""
+    return getattr(state, known_device(device_type))[1] or dtypes.bfloat16_dtype()
+
+
+def set_dtype(device_type, dtype):
+    """Choose the lower precision of a device."""
+    kind = known_device(device_type)
+    setattr(state, kind, (getattr(state, kind)[0], dtype))
+
+
+def clear_cache():
+    """Forget the casts of parameters."""
+    state.cache.clear()
+
+
+# -- casting --
+
+
+def is_eligible(value):
+    """Whether autocast changes the type of this operand."""
+    return isinstance(value, Tensor) and value.dtype.is_floating_point and value.dtype.itemsize < 8
+
+
+def cast(value, dtype):
+    """A tensor in this type, if it is eligible; the tensors of a list or tuple so."""
+    if type(value) in (list, tuple):
+        return type(value)(cast(item, dtype) for item in value)
+    if not is_eligible(value) or value.dtype is dtype:
+        return value
+    if not (state.cache_enabled and dtype.itemsize < 4 and value.requires_grad and value.is_leaf):
+        return value.to(dtype)
+    known = state.cache.get(id(value))
+    if known is None or known[1] != value._version or known[2].dtype is not dtype:
+        known = value, value._version, value.to(dtype)
+        if known[2].requires_grad:  # or it was made without recording, for which the next use may not be the same
+            state.cache[id(value)] = known
+    return known[2]
+
+
+def widest(operands):
+    """The type that holds all of the tensors in nested lists, among those that autocast changes."""
+    found = None
+    for value in operands:
+        if type(value) in (list, tuple):
+            inner = widest(value)
+        else:
+            inner = value.dtype if is_eligible(value) else None
+        if inner is not None:
+            found = inner if found is None else dtypes.promote_types_py(found, inner)
+    return found
+
+
+# -- standing before an op --
+
+
+def guard(module, others):
+    """Let the entry points of a family that have a policy ask first, there and among `others` that it publishes."""
+    for space in (module, module.get("methods", {}), others):
+        for key, entry in list(space.items()):
+            name = getattr(entry, "__name__", None)
+            is_own = getattr(entry, "__module__", None) == module["__name__"]
+            if is_own and name in _GUARDED and not hasattr(entry, "asks"):
+                asking = guarded(entry)
+                if isinstance(entry, FunctionType):  # which asks if that matters, see `by_keyword.h`
+                    asking = functools.update_wrapper(standing_before((entry, asking)), asking)
+                else:
+                    entry.published = asking  # what `overriding.py` tells a class that was called
+                space[key] = asking
+
+
+def guarded(entry):
+    """An entry point that asks first, and looks where its operands are once an array may be on a GPU."""
+    name = entry.__name__
+    is_cast, is_placed = name in POLICY_OF or name in GPU_POLICY_OF, name in TOGETHER or name in WITH_NUMBERS
+
+    @functools.wraps(entry)
+    def call(*args, **kwargs):
+        if is_placed and cupy_library._found is not None:
+            args, kwargs = check(name, args, kwargs)
+        found = instead(entry, None, *args, **kwargs) if _askers and is_cast else None
+        return entry(*args, **kwargs) if found is None else found
+
+    call.asks = True  # type: ignore[attr-defined]
+    return call
+
+
+def instead(entry, out, /, *args, **kwargs):
+    """What `entry(*args, **kwargs)` gives, if somebody stands before it in this thread; otherwise None."""
+    if out is not None:
+        kwargs["out"] = out
+    name = entry.__name__
+    keeper = state.keeper
+    if keeper is not None and name in POLICY_OF:
+        state.keeper = None
+        try:
+            return keeper(entry, args, kwargs)
+        finally:
+            state.keeper = keeper
+    if state.is_casting or not (state.cpu[0] or state.cuda[0]):
+        return None
+    values = (*args, *kwargs.values())
+    kind = _kind_of(values)
+    policy = (GPU_POLICY_OF if kind == "cuda" else POLICY_OF).get(name)
+    if policy is None or not getattr(state, kind)[0] or kind == "cuda" and _is_left(name, values):
+        return None
+    if policy == "refused":
+        raise RuntimeError(_REFUSED)
+    dtype = _wanted(kind, policy, values)
+    operands = [cast(value, dtype) for value in args]
+    named = {key: value if key == "out" else cast(value, dtype) for key, value in kwargs.items()}
+    state.is_casting = True
+    try:
+        return entry(*operands, **named)
+    finally:
+        state.is_casting = False
+
+
+_GUARDED = (POLICY_OF.keys() | GPU_POLICY_OF.keys() | TOGETHER | WITH_NUMBERS.keys()) - ASK_THEMSELVES - PREPARED
+_TYPED = frozenset(
+    "cumprod cumsum linalg_matrix_norm linalg_norm linalg_vector_norm log_softmax norm prod softmax".split()
+)
+_REFUSED = """torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.
+Many models use a sigmoid layer right before the binary cross entropy layer.
+In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits
+or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are
+safe to autocast."""
+
+
+def _is_left(name, values):
+    """Whether the user names the type of an op's result, or an op for which there is no policy."""
+    if name in _TYPED:
+        return any(isinstance(value, dtypes.dtype) for value in values)
+    return name in ("interpolate", "upsample") and "area" in [value for value in values if isinstance(value, str)]
+
+
+def on_gpu(name, tensor):
+    """An operand, on a GPU, of an op that asks for itself: in float32 where that is its policy."""
+    if state.is_casting or not state.cuda[0] or GPU_POLICY_OF.get(name) != "float32":
+        return tensor
+    return cast(tensor, dtypes.by_name()["float32"])
+
+
+follow(lambda asked: record.call_prepare(None if asked is None else on_gpu))
+
+
+def _kind_of(operands):
+    """The kind of device that an op's tensors are on."""
+    for value in operands:
+        if isinstance(value, Tensor):
+            return value.device.type
+        if type(value) in (list, tuple) and value:
+            return _kind_of(value)
+    return "cpu"
+
+
+def _wanted(kind, policy, operands):
+    if policy == "lower":
+        return get_dtype(kind)
+    if policy == "state":  # that of the parameters, which are in a list, does not count
+        return widest([value for value in operands if isinstance(value, Tensor)])
+    return dtypes.by_name()["float32"] if policy == "float32" else widest(operands)
+
+
+# -- blocks --
+
+
+class keeping(Block):
+    """A block in which `keeper(entry, args, kwargs)` stands before the heavy ops of this thread."""
+
+    _ended = staticmethod(note_user)
+
+    def __init__(self, keeper):
+        self._keeper = keeper
+
+    def _plan(self):
+        note_user(True)
+        return putting(state.__dict__, "keeper", self._keeper)
+
+
+def plan_of_mode(kind, enabled, dtype, cache_enabled):
+    """The plan of a block in which autocast is on, or off. `note_user` is to be called after it."""
+    if enabled:
+        note_user(True)
+    place, nesting = state.__dict__, state.nesting
+    former = {key: place[key] for key in (kind, "cache_enabled", "nesting")}
+    if not nesting:
+        former["cache"] = {}
+    return (
+        functools.partial(dict.update, place),
+        {kind: (enabled, dtype), "cache_enabled": cache_enabled, "nesting": nesting + 1},
+        former,
+    )

@@ -1,0 +1,138 @@
+"""From rows to the public namespace."""
+
+import re
+from functools import update_wrapper
+from types import FunctionType
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import (
+    FUNCTION_ONLY, INPLACE, METHOD_ONLY, PRIVATE, check_function, entries_by_ufunc, standing_before, ufuncs_by_name,
+    unpublished,
+)
+from cygrad._core.graph.tensor import Tensor
+
+VAR_POSITIONAL = 4  # inspect.CO_VARARGS
+
+
+def published(module, others):
+    """The entry points of a family: {name: function} for the package, and the same for the methods of Tensor.
+
+    The methods' names are left in the module as `published_methods`.
+
+    `module` is a family's namespace (`globals()`): every row whose entry point it holds is bound. Functions
+    without a row (those made of other ops) are named in the module's `composite` dictionary
+    {name: flags}; methods that differ from the function of their name, in its `methods` {name: function}; what in-place
+    forms alone ask of their tensor, in its `in_place_checks` {name: function}; `others` are functions that the package
+    has under these names.
+    """
+    from cygrad._core.registry.autocast import guard
+
+    guard(module, others)
+    functions = {}
+    methods = {}
+    looked_at = {}
+    checks = module.get("in_place_checks", {})
+    rows = {name: (row.flags, row) for name, row in unpublished.items() if name in module}
+    rows.update({name: (flags, None) for name, flags in module.get("composite", {}).items()})
+    for name, (flags, row) in rows.items():
+        entry = module[name]
+        names = (name,)
+        if row is not None:
+            row.entry = entry
+            del unpublished[name]
+            names += row.aliases
+        if flags & PRIVATE:
+            continue
+        looked_at[entry] = module[name] = entry = _checked(entry)
+        for ufunc in ufuncs_by_name.get(name, ()):
+            entries_by_ufunc.setdefault(getattr(np, ufunc), entry)
+        for public in names:
+            if not flags & METHOD_ONLY:
+                functions[public] = entry
+            if not flags & FUNCTION_ONLY:
+                methods[public] = entry
+            if flags & INPLACE:
+                methods[public + "_"] = in_place = _in_place_form(entry, public + "_", checks.get(name))
+                if not flags & METHOD_ONLY:
+                    functions[public + "_"] = in_place
+    for entries, more in ((methods, module.get("methods", {})), (functions, others)):
+        for name, entry in more.items():
+            if entry not in looked_at:
+                looked_at[entry] = _checked(entry)
+            entries[name] = looked_at[entry]
+    module["published_methods"] = tuple(methods)
+    return functions, methods
+
+
+def _checked(entry):
+    """An entry point whose calls are looked at again if they fail: see `by_keyword.h`.
+
+    Those of Python that call `apply1` with their row, and no more, are not even called for a tensor alone.
+    """
+    plain = entry
+    while hasattr(plain, "__wrapped__"):
+        plain = plain.__wrapped__
+    code = getattr(plain, "__code__", None)
+    if code is None:
+        return entry
+    names = code.co_varnames[: code.co_argcount]
+    if not isinstance(plain, FunctionType):
+        if not code.co_flags & VAR_POSITIONAL:
+            required = len(names) - len(plain.__defaults__ or ())
+            check_function(plain, required, _by_position(names))
+        return entry
+    if hasattr(entry, "asks"):
+        return entry
+    called = code.co_names if entry is plain and len(names) == 1 else ()
+    short = called[:1] == ("apply1",) and len(called) == 2
+    behind = (entry, *(plain.__globals__[name] for name in called)) if short else entry
+    return update_wrapper(standing_before(behind), entry)
+
+
+def _by_position(names):
+    """How many arguments may be given by position: not `out`, nor the factor before it."""
+    return next((place for place, name in enumerate(names) if name in ("alpha", "out")), len(names))
+
+
+def _of_method(error, name):
+    """An error of the function in the words of its in-place form, which does not count the tensor itself."""
+    if type(error) is not TypeError:
+        return error
+    from cygrad._core.diagnostics.call_spelling import takes_one_less  # which imports what publishes
+
+    text = takes_one_less(re.sub(r"^\w+\(\)", f"{name}()", str(error)))
+    text = re.sub(r"\(position (\d+)\)", lambda match: f"(position {int(match[1]) - 1})", text, count=1)
+    text = re.sub(r"(, )?out=Tensor(?=[,)])", "", text, count=1)
+    return TypeError(re.sub(r"got \(Tensor(, )?", "got (", text, count=1))
+
+
+def _after(check, entry):
+    def checked(input, *, out):
+        check(input)
+        return entry(input, out=out)
+
+    return checked
+
+
+def _in_place_form(entry, name, check=None):
+    entry = entry if check is None else _after(check, entry)
+
+    def unusual(*args, **kwargs):
+        if args and isinstance(args[0], TypeError):
+            raise _of_method(args[0], name) from None
+        if not args:
+            if "input" not in kwargs:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "input"')
+            args = (kwargs.pop("input"),)
+        if not isinstance(args[0], Tensor):
+            raise messages.wrong_type(name, "input", 1, "Tensor", args[0])
+        if "out" in kwargs:
+            raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
+        return entry(*args, out=args[0], **kwargs)
+
+    form = standing_before((entry, ("out",), Tensor, unusual), True)
+    form.__name__ = form.__qualname__ = name
+    form.__doc__ = f"In-place form of `{name.removesuffix('_')}`: writes the result into this tensor and returns it."
+    return form

@@ -1,0 +1,163 @@
+"""Classes that take over the calls of public functions: PyTorch's `__torch_function__`.
+
+Note [Overriding]
+-----------------
+An object that is no tensor makes a function fail, so that only a call that has failed is looked at for such objects
+(`calls.py`), and an operator that finds no operand (`operands.py`). Tensors of a subclass would not fail: when the
+first class that defines `__torch_function__` is made, the functions of the package and their methods begin to look at
+the types of their arguments (`by_keyword.h`); until then they test one pointer. Operators, and methods that take sizes
+one by one or are no ops, do not pass there: a class gets its own, which ask it. Inside of a call that was handed on to
+`Tensor.__torch_function__`, nobody is asked.
+"""
+
+import sys
+from functools import wraps
+
+from cygrad._core.graph.opdef import is_taken, let_override
+from cygrad._core.graph.tensor import Tensor
+
+classes: set[type] = set()  # the subclasses of Tensor that take over calls, which are kept
+
+# Operators, and the methods that they are calls of
+_OPERATORS = {
+    **{name: name for name in "add mul sub matmul pow ne lt le gt ge neg abs".split()},
+    "truediv": "div",
+    "mod": "remainder",
+    "invert": "bitwise_not",
+    "radd": "add",
+    "rmul": "mul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "rand": "bitwise_and",
+    "ror": "bitwise_or",
+    "rxor": "bitwise_xor",
+    "iadd": "add_",
+    "isub": "sub_",
+    "imul": "mul_",
+    "itruediv": "div_",
+    "ipow": "pow_",
+}
+_THEMSELVES = "rsub rtruediv floordiv rfloordiv rmod rpow rmatmul lshift rshift eq getitem setitem repr".split()
+# What a class gets of its own, and what it is asked about
+_METHODS = {
+    **{f"__{name}__": method for name, method in _OPERATORS.items()},
+    **{f"__{name}__": f"__{name}__" for name in _THEMSELVES},
+    **{name: name for name in "backward detach expand item numpy permute reshape sum_to_size to tolist view".split()},
+}
+
+
+class DisableTorchFunctionSubclass:
+    """A context in which functions of tensors of subclasses are called without asking `__torch_function__`."""
+
+    def __enter__(self):
+        self._before = is_taken(True)
+
+    def __exit__(self, *error):
+        is_taken(self._before)
+
+
+def _is_foreign(value):
+    """A tensor of PyTorch itself knows nothing of the functions here."""
+    torch = sys.modules.get("torch")
+    return isinstance(value, getattr(torch, "Tensor", ()))
+
+
+def overrides(value):
+    """Whether the class of a value takes over calls."""
+    if isinstance(value, Tensor):
+        return type(value) in classes and not is_taken()
+    return getattr(type(value), "__torch_function__", None) is not None and not _is_foreign(value)
+
+
+def overriders(values):
+    """The values whose classes are asked, one for each class: from left to right, subclasses before their bases."""
+    found: list = []
+    for value in values:
+        if overrides(value) and all(type(value) is not type(other) for other in found):
+            before = (i for i, other in enumerate(found) if issubclass(type(value), type(other)))
+            found.insert(next(before, len(found)), value)
+    return found
+
+
+def _flat(values):
+    for value in values:
+        yield from value if isinstance(value, (tuple, list)) else (value,)
+
+
+def ask(function, values, args, kwargs):
+    """What a class of these values makes of a call, the first that does not leave it to the next; or NotImplemented."""
+    asked = overriders(values)
+    types = tuple(map(type, asked))
+    for value in asked:
+        result = value.__torch_function__(getattr(function, "published", function), types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return NotImplemented
+
+
+def call(function, args, kwargs, relevant=None):
+    """The same for all arguments and what lies in lists of them, or `relevant` ones; TypeError for NotImplemented."""
+    values = list(_flat((*args, *kwargs.values())) if relevant is None else relevant)
+    result = ask(function, values, args, kwargs)
+    if result is NotImplemented:
+        name = getattr(function, "__name__", function)
+        kinds = "".join(f"\n  - tensor subclass {type(value)}" for value in overriders(values))
+        raise TypeError(
+            f"Multiple dispatch failed for 'torch.{name}'; all __torch_function__ handlers returned NotImplemented:\n"
+            f"{kinds}"
+        )
+    return result
+
+
+def hand_over(function, values, names):
+    """The call of a function with values, the last of which are given by these keywords, by a class of theirs."""
+    given = len(values) - len(names or ())
+    return call(function, values[:given], dict(zip(names or (), values[given:])))
+
+
+def call_of_objects(function, values, names):
+    """The result, in a tuple, of a failed call with objects that are no tensors but take it over; else None."""
+    return (hand_over(function, values, names),) if any(map(overrides, _flat(values))) else None
+
+
+# -- subclasses of Tensor --
+
+
+def _of_class(result, cls):
+    """The results of a function as tensors of a class."""
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        return type(result)(_of_class(one, cls) for one in result)
+    return result
+
+
+def call_plainly(cls, func, types, args, kwargs):
+    """`Tensor.__torch_function__`."""
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        return _of_class(func(*args, **(kwargs or {})), cls)
+
+
+def begin_overriding(cls):
+    """Let a subclass of Tensor take over calls."""
+    classes.add(cls)
+    let_override(classes, hand_over)
+    for name, method in _METHODS.items():
+        plain = getattr(Tensor, name)
+        if getattr(cls, name) is plain:
+            setattr(cls, name, _asking(plain, getattr(Tensor, method)))
+
+
+def _asking(plain, method):
+    is_operator = plain.__name__.startswith("__")  # Python asks the other operand after NotImplemented
+
+    @wraps(plain)
+    def asking(*args, **kwargs):
+        if is_taken():
+            return plain(*args, **kwargs)
+        return ask(method, args, args, kwargs) if is_operator else call(method, args, kwargs)
+
+    return asking

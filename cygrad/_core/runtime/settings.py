@@ -1,0 +1,184 @@
+"""Switches of PyTorch's: what GPUs need not do alike each time, or to the full precision; and such as change nothing
+here, so that programs can set them and read them back.
+
+On the CPU results are always the same for the same input. Warnings are Python's own.
+"""
+
+import warnings
+
+from cygrad._core.errors import messages
+from cygrad._kernels.device.cupy_library import switches
+from cygrad._kernels.gpu.runtime.matmul_precision import Precision, apply
+
+_MODES = ("default", "warn", "error")
+
+
+class _Switches:
+    """What was set."""
+
+    debug_mode = 0  # 0, 1 or 2
+    warn_always = False
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Ask for algorithms that give the same result each time. On the CPU all of cygrad's do.
+
+    On GPUs, sums of what goes to one place (gradients of indices and embeddings, `scatter_add`, ...) then have a fixed
+    order, which takes longer.
+
+    >>> import cygrad
+    >>> cygrad.use_deterministic_algorithms(True)
+    >>> cygrad.are_deterministic_algorithms_enabled()
+    True
+    >>> cygrad.use_deterministic_algorithms(False)
+    """
+    if type(mode) is not bool:
+        raise messages.wrong_type("_set_deterministic_algorithms", "mode", 1, "bool", mode)
+    _set_debug_mode((1 if warn_only else 2) if mode else 0)
+
+
+def _set_debug_mode(mode):
+    _Switches.debug_mode = mode
+    switches.in_order = mode > 0
+
+
+def are_deterministic_algorithms_enabled():
+    """Whether `use_deterministic_algorithms(True)` was called."""
+    return _Switches.debug_mode > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    """Whether it was called with `warn_only=True`."""
+    return _Switches.debug_mode == 1
+
+
+def number_of_mode(debug_mode):
+    """0, 1 or 2 for 'default', 'warn' or 'error', or one of these numbers. Raises RuntimeError for another value."""
+    if isinstance(debug_mode, str):
+        if debug_mode not in _MODES:
+            raise RuntimeError(
+                "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got " + debug_mode
+            )
+        debug_mode = _MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    return int(debug_mode)
+
+
+def set_deterministic_debug_mode(debug_mode):
+    """The same switch as a number or a word: 0 'default', 1 'warn', 2 'error'.
+
+    Raises TypeError for another type, RuntimeError for another value.
+    """
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    _set_debug_mode(number_of_mode(debug_mode))
+
+
+def get_deterministic_debug_mode():
+    """What `set_deterministic_debug_mode` set, as a number."""
+    return _Switches.debug_mode
+
+
+def set_warn_always(b):
+    """Ask for warnings each time and not only once; of most, Python's warning filters decide that here."""
+    if type(b) is not bool:
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _Switches.warn_always = b
+
+
+def is_warn_always_enabled():
+    """What `set_warn_always` set."""
+    return _Switches.warn_always
+
+
+def set_flush_denormal(mode):
+    """Ask for the smallest numbers to be taken for zero. Gives False: nothing changes."""
+    return False
+
+
+def set_float32_matmul_precision(precision):
+    """Allow products of float32 on GPUs to be computed in TF32: 'high' or 'medium', and not 'highest', as at first.
+
+    Those on the CPU always have the precision of float32.
+    """
+    if precision not in ("highest", "high", "medium"):
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; "
+            "the currentsetFloat32MatmulPrecision call has no effect.",
+            stacklevel=2,
+        )
+        return
+    Precision.matmul = precision
+    apply()
+
+
+def get_float32_matmul_precision():
+    """What `set_float32_matmul_precision` set."""
+    return Precision.matmul
+
+
+class _Matmul:
+    """The attributes of `backends.cuda.matmul`. Others raise AttributeError."""
+
+    __slots__ = ()
+
+    @property
+    def allow_tf32(self):
+        """Whether products of float32 may be computed in TF32."""
+        return Precision.matmul != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value):
+        Precision.matmul = "high" if _switch(value, "allow_tf32") else "highest"
+        apply()
+
+    @property
+    def allow_fp16_accumulation(self):
+        """Whether products of float16 may be added up in float16."""
+        return Precision.fp16_accumulation
+
+    @allow_fp16_accumulation.setter
+    def allow_fp16_accumulation(self, value):
+        Precision.fp16_accumulation = _switch(value, "allow_fp16_accumulation")
+        apply()
+
+    @property
+    def allow_fp16_reduced_precision_reduction(self):
+        """Whether parts of a sum may be added up in float16."""
+        return Precision.reduced["float16"]
+
+    @allow_fp16_reduced_precision_reduction.setter
+    def allow_fp16_reduced_precision_reduction(self, value):
+        Precision.reduced["float16"] = _switch(value, "allow_fp16_reduced_precision_reduction")
+
+    @property
+    def allow_bf16_reduced_precision_reduction(self):
+        """Whether parts of a sum may be added up in bfloat16."""
+        return Precision.reduced["bfloat16"]
+
+    @allow_bf16_reduced_precision_reduction.setter
+    def allow_bf16_reduced_precision_reduction(self, value):
+        Precision.reduced["bfloat16"] = _switch(value, "allow_bf16_reduced_precision_reduction")
+
+
+def _switch(value, name):
+    if type(value) is not bool:
+        raise RuntimeError(f"set_{name}_cublas expects a bool, but got {type(value).__name__}")
+    return value
+
+
+matmul_settings = _Matmul()
+
+
+def compile(model=None, **options):
+    """A module or function as it is; a decorator where only options are given. Nothing is compiled.
+
+    >>> import cygrad
+    >>> @cygrad.compile(mode="max-autotune")
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(cygrad.ones(2))
+    tensor([2., 2.])
+    """
+    return model if model is not None else lambda wrapped: wrapped

@@ -1,0 +1,242 @@
+"""Per-thread state.
+
+Note [Sites]
+------------
+Every node, and every act that may later be blamed in an error (an in-place change, a `detach`, ...), keeps a
+*site*: the code object of the Python line that made it and the offset of the instruction there. Taking one costs
+a few nanoseconds because nothing is looked up: no line number, no file name, no traceback. `sites.py` turns a
+site into `file:line` when an error needs it.
+
+Lines inside cygrad's own Python files (an `nn.Module`, an optimizer) are of no use to a user, so the search goes
+outwards to the first frame that is not ours. Whether a code object is ours is remembered in a small table keyed
+by its address. The table holds no reference: our own code objects live as long as the package, so an address can
+only ever go stale from "user's" to "ours", which is harmless.
+"""
+
+cimport cython
+
+import os
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+
+from cygrad._kernels.platform.memory_pool cimport connect
+
+cdef extern from *:
+    """
+    #include "frames.h"
+
+    #if defined(_MSC_VER)
+    #define CYGRAD_THREAD_LOCAL __declspec(thread)
+    #else
+    #define CYGRAD_THREAD_LOCAL __thread
+    #endif
+
+    /* The few bytes of state fit into the room that glibc keeps for libraries loaded late, which makes reaching
+     * them one instruction instead of a call. */
+    #if defined(__GLIBC__) && defined(__GNUC__)
+    #define CYGRAD_NEAR __attribute__((tls_model("initial-exec")))
+    #else
+    #define CYGRAD_NEAR
+    #endif
+
+    typedef struct { unsigned int modes; unsigned long long sequence; void *run;
+        unsigned long long unwanted; void *spare; unsigned int watch; void *on_save; void *on_write;
+        void *stream; void *events;
+    } cygrad_thread_state;
+    static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state;
+
+    /* An entry is a code object's address, whose lowest bit says whether it is ours: one word, which threads without
+     * the GIL may read and write at once. */
+    #define CYGRAD_CODES 256
+    static size_t cygrad_codes[CYGRAD_CODES];
+
+    static inline size_t *cygrad_code_entry(PyObject *code) {
+        return &cygrad_codes[(((size_t)code) >> 5) % CYGRAD_CODES];
+    }
+    """
+    ctypedef struct cygrad_thread_state:        # the same fields as ThreadState
+        unsigned int modes
+        unsigned int watch
+        unsigned long long sequence
+        void* on_save
+        void* on_write
+        void* stream
+        void* events
+    cygrad_thread_state cygrad_state
+    size_t* cygrad_code_entry(PyObject* code) noexcept
+    ctypedef struct cygrad_frame
+    cygrad_frame* cygrad_current_frame() noexcept
+    cygrad_frame* cygrad_outer_frame(cygrad_frame*) noexcept
+    PyObject* cygrad_frame_code(cygrad_frame*) noexcept
+    int cygrad_frame_lasti(cygrad_frame*) noexcept
+
+cdef str _our_files = os.path.dirname(os.path.abspath(__file__)) + os.sep     # the library lies in `cygrad` itself
+
+
+cdef ThreadState* thread_state() noexcept:
+    return <ThreadState*>&cygrad_state
+
+
+cdef inline int _is_ours(PyObject* code) except -1:
+    cdef size_t entry = cygrad_code_entry(code)[0]
+    return entry & 1 if entry | 1 == <size_t>code | 1 else _look_at(<object>code)
+
+
+cdef int _look_at(object code) except -1:
+    cdef bint ours = (<str>code.co_filename).startswith(_our_files)
+    cygrad_code_entry(<PyObject*>code)[0] = <size_t><PyObject*>code | ours
+    return ours
+
+
+cdef object current_site(int* lasti):
+    cdef cygrad_frame* frame = cygrad_current_frame()
+    cdef cygrad_frame* outer
+    cdef PyObject* code
+    if frame == NULL:
+        lasti[0] = -1
+        return None
+    code = cygrad_frame_code(frame)
+    while _is_ours(code):
+        outer = cygrad_outer_frame(frame)
+        if outer == NULL:               # all frames are ours: keep the outermost
+            break
+        frame = outer
+        code = cygrad_frame_code(frame)
+    lasti[0] = cygrad_frame_lasti(frame)
+    return <object>code
+
+
+def _explain_shortage(text):
+    from cygrad._core.runtime.memory_stats import explained
+    return explained(text)
+
+connect(&current_site, _explain_shortage)
+
+
+def current_place():
+    """(code, offset) of the innermost Python line outside cygrad."""
+    cdef int lasti
+    code = current_site(&lasti)
+    return code, lasti
+
+
+def take_sites(int n):
+    """Take the current site `n` times, as recording `n` ops does: for the benchmark of what one costs."""
+    cdef int _, lasti
+    for _ in range(n):
+        current_site(&lasti)
+
+
+def get_modes():
+    """This thread's mode bits but FORWARD, which is set apart; see `state.pxd`."""
+    return cygrad_state.modes & ~FORWARD
+
+
+def set_modes(unsigned int modes):
+    """Set this thread's mode bits but FORWARD, and return the former ones."""
+    former = get_modes()
+    cygrad_state.modes = (modes & ~FORWARD) | (cygrad_state.modes & FORWARD)
+    return former
+
+
+def get_watch():
+    """What this thread's results are checked for."""
+    return cygrad_state.watch
+
+
+def set_watch(unsigned int watch):
+    """Set what this thread's results are checked for, and return the former bits."""
+    former = cygrad_state.watch
+    cygrad_state.watch = watch
+    return former
+
+
+cdef object exchange(void** place, object function):
+    """Put a function, or None, into a place of this thread; gives what was there."""
+    former = None if place[0] == NULL else <object>place[0]
+    Py_XDECREF(<PyObject*>place[0])
+    if function is not None:
+        Py_INCREF(function)
+    place[0] = NULL if function is None else <void*>function
+    return former
+
+
+def set_stream(place):
+    """The place of the stream that nodes made in this thread run in, or None; gives the former."""
+    return exchange(&cygrad_state.stream, place)
+
+
+def events_are_collected():
+    """Whether the profiler is on in this thread."""
+    return cygrad_state.events != NULL
+
+
+def saving_is_watched():
+    """Whether there are hooks on saved tensors in this thread."""
+    return cygrad_state.on_save != NULL
+
+
+def set_forward(bint on):
+    """Whether results get tangents; gives whether they did."""
+    former = bool(cygrad_state.modes & FORWARD)
+    cygrad_state.modes = cygrad_state.modes | FORWARD if on else cygrad_state.modes & ~FORWARD
+    return former
+
+
+def is_forward():
+    """Whether results get tangents or samples."""
+    return bool(cygrad_state.modes & FORWARD)
+
+
+def next_sequence_nr():
+    """The number that the next node of this thread gets."""
+    return cygrad_state.sequence
+
+
+# -- blocks ------------------------------------------------------------------------------------------------
+# `__enter__` and `__exit__` of context managers written in Python. They are compiled, so that Ctrl-C can come before
+# or after them, but in no place that leaves a block without its end.
+
+cdef object _saving = None
+
+
+def take_saving(thread):
+    """Where the hooks on saved tensors of this thread stand: `thread.hooks`."""
+    global _saving
+    _saving = thread
+
+
+def save_by(tuple hooks):
+    """Use the last of these hooks: each has those for packing and unpacking, `on_save` and `on_write`."""
+    cdef tuple last = hooks[len(hooks) - 1] if hooks else (None,) * 4
+    _saving.hooks = hooks
+    exchange(&cygrad_state.on_save, last[2])
+    exchange(&cygrad_state.on_write, last[3])
+
+
+@cython.binding(True)
+def begin_block(self):
+    """Begin what `self._plan()` tells: (a compiled function, its argument now, its argument in the end).
+
+    Gives `self._context`.
+    """
+    cdef tuple plan = self._plan()
+    context = self._context             # now: it may be a property, in Python
+    self._plans = plan, self._plans
+    try:
+        plan[0](plan[1])
+    except BaseException:
+        end_block(self)
+        raise
+    return context
+
+
+@cython.binding(True)
+def end_block(self, *exc_info):
+    """End what was begun last, by that function or by another one that the plan names; then call `self._ended`."""
+    cdef tuple plans = self._plans, plan = plans[0]
+    self._plans = plans[1]
+    plan[0 if len(plan) == 3 else 3](plan[2])
+    if self._ended is not None:
+        self._ended()

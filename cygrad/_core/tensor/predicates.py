@@ -1,0 +1,283 @@
+"""What a tensor is: questions that are answered without looking at its elements."""
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, bind, was_made_in_inference_mode
+from cygrad._core.graph.internals import memory_of as own_memory
+from cygrad._core.types.memory_format import contiguous_format
+from cygrad._core.types.memory_format import memory_format as layout_in_memory
+from cygrad._core.graph.record import result_type as result_type_of
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.device.cupy_library import is_array
+
+
+class layout:
+    """How the elements of a tensor are arranged; `cygrad.strided` is the only way here."""
+
+    __module__ = "cygrad"
+    __slots__ = ("_name",)
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return self._name
+
+
+strided = layout("strided")
+
+
+# -- methods and functions --
+
+
+def _require(value, function, name="input", position=1):
+    if not isinstance(value, Tensor):
+        raise messages.wrong_type(function, name, position, "Tensor", value)
+    return value
+
+
+def is_floating_point(input):
+    """Whether the elements are real floating-point numbers.
+
+    >>> import cygrad
+    >>> cygrad.is_floating_point(cygrad.tensor([1.0])), cygrad.is_floating_point(cygrad.tensor([1]))
+    (True, False)
+    """
+    return _require(input, "is_floating_point").dtype.is_floating_point
+
+
+def is_complex(input):
+    """Whether the elements are complex numbers."""
+    return _require(input, "is_complex").dtype.is_complex
+
+
+def is_signed(input):
+    """Whether the elements can be negative."""
+    return _require(input, "is_signed").dtype.is_signed
+
+
+def is_same_size(input, other):
+    """Whether both have the same shape."""
+    return _require(input, "is_same_size").shape == _require(other, "is_same_size", "other", 2).shape
+
+
+def is_nonzero(input):
+    """Whether the only element is not zero. Raises RuntimeError if there are more, or none.
+
+    >>> import cygrad
+    >>> cygrad.is_nonzero(cygrad.tensor([0.5]))
+    True
+    """
+    return bool(_require(input, "is_nonzero"))
+
+
+def is_inference(input):
+    """Whether this tensor was made in inference mode."""
+    return was_made_in_inference_mode(_require(input, "is_inference"))
+
+
+def get_device(input):
+    """The number of the GPU the tensor is on; -1 on the CPU."""
+    device = _require(input, "get_device").device
+    return -1 if device.index is None else device.index
+
+
+def is_distributed(input):
+    """Whether the tensor is spread over several machines: False."""
+    _require(input, "is_distributed")
+    return False
+
+
+# -- functions --
+
+
+def is_tensor(obj):
+    """Whether this is a tensor.
+
+    >>> import cygrad
+    >>> cygrad.is_tensor(cygrad.zeros(1)), cygrad.is_tensor([0.0])
+    (True, False)
+    """
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj):
+    """Whether this is the memory of a tensor, as `untyped_storage()` gives it."""
+    return getattr(type(obj), "_is_storage", False)
+
+
+def numel(input):
+    """The number of elements.
+
+    >>> import cygrad
+    >>> cygrad.numel(cygrad.zeros(2, 3))
+    6
+    """
+    return _require(input, "numel").numel()
+
+
+def result_type(tensor, other):
+    """The dtype that an operation on these two, tensors or numbers, would give.
+
+    >>> import cygrad
+    >>> cygrad.result_type(cygrad.tensor([1, 2]), 1.5)
+    torch.float32
+    """
+    operands = tuple(value.item() if isinstance(value, np.generic) else value for value in (tensor, other))
+    if not all(isinstance(value, (Tensor, bool, int, float, complex)) for value in operands):
+        raise messages.no_such_call(
+            "result_type",
+            operands,
+            {},
+            (
+                "Tensor tensor, Tensor other",
+                "Number scalar, Tensor tensor",
+                "Tensor tensor, Number other",
+                "Number scalar1, Number scalar2",
+            ),
+        )
+    return result_type_of(operands)
+
+
+# -- methods and attributes --
+
+
+def is_contiguous(self, *, memory_format=contiguous_format):
+    """Whether the elements lie in memory in the order of their indices, without gaps.
+
+    With `memory_format=cygrad.channels_last` and the like: in that order.
+    """
+    if not isinstance(memory_format, layout_in_memory):
+        raise messages.wrong_keyword("is_contiguous", "memory_format", "torch.memory_format", memory_format)
+    return memory_format.describes(own_memory(self))
+
+
+def memory_of(tensor):
+    """The array of what `tensor` is a view of; its own if it is no view, or not since `.data` was set."""
+    own = own_memory(tensor)
+    if tensor._base is None:
+        return own
+    base = own_memory(tensor._base)
+    return base if _owner(own) is _owner(base) else own
+
+
+def _owner(array):
+    """What holds the memory which `array` shows."""
+    if is_array(array):
+        return array.data.mem
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def address(array):
+    """Where in memory the first element of an array is."""
+    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
+
+
+def storage_offset(self):
+    """Where the first element lies in the base's memory, in elements; 0 for what is no view."""
+    memory = memory_of(self)
+    own = own_memory(self)
+    return 0 if memory is own else (address(own) - address(memory)) // self.itemsize
+
+
+def data_ptr(self):
+    """Address of the first element."""
+    return address(array_of(self))
+
+
+def element_size(self):
+    """Bytes of one element."""
+    return self.itemsize
+
+
+def nelement(self):
+    """The number of elements."""
+    return self.numel()
+
+
+def ndimension(self):
+    """The number of dimensions."""
+    return self.ndim
+
+
+def _itemsize(self):
+    """Bytes of one element."""
+    return own_memory(self).itemsize
+
+
+def _nbytes(self):
+    """Bytes of all elements."""
+    return self.numel() * self.itemsize
+
+
+def _is_cuda(self):
+    """Whether the tensor is on a GPU."""
+    return self.device.type == "cuda"
+
+
+def _is_cpu(self):
+    """Whether the tensor is on the CPU."""
+    return self.device.type == "cpu"
+
+
+def _layout(self):
+    """How the elements are arranged: `strided`."""
+    return strided
+
+
+def _never(doc):
+    return property(lambda self: False, doc=doc)
+
+
+def _is_view(self):
+    """Whether this tensor is a (differentiable) view of another."""
+    return self._base is not None
+
+
+functions = {
+    "is_tensor": is_tensor,
+    "is_storage": is_storage,
+    "numel": numel,
+    "result_type": result_type,
+    "layout": layout,
+    "strided": strided,
+}
+_both = {
+    "is_floating_point": is_floating_point,
+    "is_complex": is_complex,
+    "is_signed": is_signed,
+    "is_distributed": is_distributed,
+    "is_same_size": is_same_size,
+    "is_nonzero": is_nonzero,
+    "is_inference": is_inference,
+    "get_device": get_device,
+}
+functions |= _both
+bind(_both)
+bind(
+    {
+        "is_contiguous": is_contiguous,
+        "storage_offset": storage_offset,
+        "data_ptr": data_ptr,
+        "element_size": element_size,
+        "nelement": nelement,
+        "ndimension": ndimension,
+        "_is_view": _is_view,
+        "itemsize": property(_itemsize),
+        "nbytes": property(_nbytes),
+        "is_cuda": property(_is_cuda),
+        "is_cpu": property(_is_cpu),
+        "layout": property(_layout),
+        "is_sparse": _never("Whether only some elements are stored: no tensor here is sparse."),
+        "is_quantized": _never("Whether elements are stored as small integers with a scale: none here are."),
+        "is_meta": _never("Whether there is a shape, but no memory: all tensors here have memory."),
+        "is_mps": _never("Whether the tensor is on an Apple GPU: none here is."),
+        "is_mkldnn": _never("Whether the elements lie as MKL-DNN wants them: none here do."),
+    }
+)

@@ -1,0 +1,10 @@
+"""A tensor of one element as a Python number."""
+
+from cygrad._core.graph.tensor cimport Tensor
+
+cdef object item(Tensor t)
+cdef bint truth(Tensor t) except -1
+cdef object as_float(Tensor t)
+cdef object as_int(Tensor t)
+cdef object as_complex(Tensor t)
+cdef object as_index(Tensor t)

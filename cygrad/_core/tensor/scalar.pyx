@@ -1,0 +1,94 @@
+"""A tensor of one element as a Python number: `item()`, `float(t)`, `if t`, `range(t)`."""
+
+from numpy cimport PyArray_SIZE, ndarray
+
+from cygrad._core.graph.dual cimport check_read, is_forward
+from cygrad._core.types.dtypes cimport INTEGRAL, category_of_num
+from cygrad._core.runtime.thread_state cimport current_site
+from cygrad._core.graph.tensor cimport Tensor, requires_grad
+from cygrad._kernels.cpu.base.arrays cimport value_of
+
+
+cdef inline Py_ssize_t size_of(Tensor t, bint in_condition=False) except -1:
+    if is_forward():
+        check_read(t, in_condition)
+    if type(t.array) is ndarray:
+        return PyArray_SIZE(<ndarray>t.array)
+    return t.array.size
+
+
+cdef str shape_hint(Tensor t):
+    return (f"\n  this one has shape {tuple(t.array.shape)}: reduce it first, as in t.sum() or t.mean(), pick an "
+            "element, as in t[0], or take them all by t.tolist()")
+
+
+_last_item = [None]         # (value, code, offset); a list, whose elements threads may set at once
+
+
+cdef object noted(Tensor t):
+    """The only element; if a gradient ends with it, the place is remembered for `cuts.why_no_grad`."""
+    cdef int lasti
+    value = value_of(t.array)
+    if requires_grad(t):
+        code = current_site(&lasti)
+        _last_item[0] = (value, code, lasti)
+    return value
+
+
+cdef object item(Tensor t):
+    if size_of(t) != 1:
+        raise RuntimeError(f"a Tensor with {t.array.size} elements cannot be converted to Scalar{shape_hint(t)}")
+    return noted(t)
+
+
+def last_item():
+    """(value, code, offset) of the last element that `item()` or `float()` read of a tensor that requires grad, or None."""
+    return _last_item[0]
+
+
+cdef object only_value(Tensor t):
+    if size_of(t) != 1:
+        raise ValueError(f"only one element tensors can be converted to Python scalars{shape_hint(t)}")
+    return noted(t)
+
+
+cdef bint truth(Tensor t) except -1:
+    cdef Py_ssize_t size = size_of(t, True)
+    if size == 1:
+        return bool(value_of(t.array))
+    if size == 0:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+    raise RuntimeError(
+        "Boolean value of Tensor with more than one value is ambiguous\n"
+        f"  this one has shape {tuple(t.array.shape)}: write t.any() or t.all(); to combine conditions elementwise, "
+        "& and | instead of `and` and `or`")
+
+
+cdef object real_value(Tensor t, str c_type):
+    value = only_value(t)
+    if type(value) is complex:
+        if value.imag != 0:
+            raise RuntimeError(f"value cannot be converted to type {c_type} without overflow\n"
+                               f"  {value} has an imaginary part: take t.real, t.imag or t.abs() first")
+        return value.real
+    return value
+
+
+cdef object as_float(Tensor t):
+    return float(real_value(t, "double"))
+
+
+cdef object as_int(Tensor t):
+    return int(real_value(t, "int64_t"))
+
+
+cdef object as_complex(Tensor t):
+    return complex(only_value(t))
+
+
+cdef object as_index(Tensor t):
+    if size_of(t) != 1 or category_of_num(t.array.dtype.num) > INTEGRAL:
+        raise TypeError(
+            "only integer tensors of a single element can be converted to an index\n"
+            f"  this one has shape {tuple(t.array.shape)} and elements of {t.array.dtype}")
+    return int(value_of(t.array))

@@ -1,0 +1,167 @@
+# cython: binding=True
+"""Methods of Tensor that register hooks, ask for gradients, keep or end them; bound when this module is imported."""
+
+from weakref import ref
+
+from cygrad._core.graph.accumulate_grad cimport AccumulateGrad, keep_leaf
+from cygrad._core.types.dtypes cimport is_float_num
+from cygrad._core.graph.inplace cimport set_grad, set_history, set_tangents
+from cygrad._core.graph.node cimport POST_ACCUMULATE, RETAINS, TENSOR_PRE, Node, hooks_of
+from cygrad._core.runtime.thread_state cimport FORWARD, thread_state
+from cygrad._core.graph.tensor cimport (
+    CUT_DETACH, IS_VOLATILE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, accumulator_of, bind_methods, cut, dtype_of, grad_fn_of,
+    requires_grad, set_leaf_requires_grad)
+from cygrad._core.errors import messages
+from cygrad._core.graph.hook_handles import HookDict, RemovableHandle
+
+
+def register_hook(Tensor self not None, hook):
+    """Call `hook(grad)` when the gradient of this tensor is known; it may return another one.
+
+    Returns a handle with `remove()`. Raises RuntimeError if the tensor does not require grad.
+    """
+    cdef Node node
+    if not requires_grad(self):
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node = grad_fn_of(self)
+    if node is None:
+        node = accumulator_of(self)
+    return RemovableHandle.add(hooks_of(node, TENSOR_PRE).setdefault(self.output_nr_, HookDict()), hook)
+
+
+def register_post_accumulate_grad_hook(Tensor self not None, hook):
+    """Call `hook(self)` each time after a gradient has been added to this leaf's `grad`."""
+    if not requires_grad(self):
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if grad_fn_of(self) is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return RemovableHandle.add(hooks_of(accumulator_of(self), POST_ACCUMULATE), hook)
+
+
+def _backward_hooks(Tensor self not None):
+    node = grad_fn_of(self) or self.accumulator
+    if node is None or node.hooks is None or node.hooks.tensor_pre is None:
+        return None
+    return node.hooks.tensor_pre.get(self.output_nr_)
+
+
+def _post_accumulate_grad_hooks(Tensor self not None):
+    if self.accumulator is None or self.accumulator.hooks is None:
+        return None
+    return self.accumulator.hooks.post_accumulate
+
+
+def retains_grad(Tensor self not None):
+    """Whether this non-leaf keeps its `grad`."""
+    return bool(self.flags & RETAINS_GRAD)
+
+
+def retain_grad(Tensor self not None):
+    """Keep the gradient of this non-leaf in its `grad`. Raises RuntimeError without requires_grad."""
+    if not requires_grad(self):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if grad_fn_of(self) is None or self.flags & RETAINS_GRAD:
+        return
+    self.flags |= RETAINS_GRAD
+    note_retains_grad(self, self.grad_fn_)
+
+
+cdef int note_retains_grad(Tensor t, Node node) except -1:
+    hooks_of(node, RETAINS)[t.output_nr_] = ref(t)
+    return 0
+
+
+# -- asking for a gradient, or for none ---------------------------------------------------------------------------------
+
+cdef object transform_check = None  # raises inside of a function transform; None as long as there was none
+
+
+def check_before_requires_grad(check):
+    """Let this be called before each `requires_grad_`, which a function that is transformed may not call."""
+    global transform_check
+    transform_check = check
+
+
+def requires_grad_(Tensor self not None, requires_grad=True):
+    """Set `requires_grad` of this leaf, and return it.
+
+    Raises RuntimeError for a non-leaf and for dtypes without gradients.
+    """
+    if type(requires_grad) is not bool:
+        raise messages.wrong_type("requires_grad_", "requires_grad", 1, "bool", requires_grad)
+    if transform_check is not None:
+        transform_check()
+    if requires_grad and not is_float_num(self.array.dtype.num):
+        raise RuntimeError(messages.only_float_requires_grad(dtype_of(self)).replace(" and complex", "", 1))
+    set_leaf_requires_grad(self, requires_grad)
+    return self
+
+
+def detach_(Tensor self not None):
+    """Cut this tensor from its history, in place. Raises RuntimeError for views."""
+    if self.view is not None:
+        raise RuntimeError(messages.DETACH_VIEW_INPLACE)
+    cut(self, self, CUT_DETACH, "detach_")
+    if thread_state().modes & FORWARD:
+        from cygrad._core.transforms.forward_mode import flush
+        flush()
+    hooks = self._backward_hooks
+    set_history(self, None, 0)
+    set_tangents(self, None)
+    self.flags &= ~REQUIRES_GRAD
+    if hooks is not None:           # which stay the tensor's
+        accumulator_of(self).ensure_hooks().tensor_pre = {0: hooks}
+    return self
+
+
+def _accumulate_grad(Tensor self not None):
+    """The node that an edge to this leaf stands for (Note [Leaf edges] in node.pyx)."""
+    node = accumulator_of(self)
+    keep_leaf(<AccumulateGrad>node)
+    return node
+
+
+def _get_grad(Tensor self not None):
+    """`grad`, without the warning that a non-leaf has none."""
+    grad = self.grad_           # read once
+    return grad
+
+
+def _set_grad(Tensor self not None, value):
+    self.grad = value
+
+
+def _delete_grad(Tensor self not None):
+    set_grad(self, None)
+
+
+def volatile(Tensor self not None):
+    """Deprecated: whether this came from `Variable(..., volatile=True)`. May be set on leaves."""
+    return bool(self.flags & IS_VOLATILE)
+
+
+def set_volatile(Tensor self not None, value):
+    if type(value) is not bool:
+        raise RuntimeError("volatile must be a bool")
+    if grad_fn_of(self) is not None:
+        raise RuntimeError("volatile can only be set on leaf variables")
+    if value:
+        messages.warn_volatile()
+        self.flags = (self.flags & ~REQUIRES_GRAD) | IS_VOLATILE
+    else:
+        self.flags &= ~IS_VOLATILE
+
+
+bind_methods({
+    "requires_grad_": requires_grad_,
+    "detach_": detach_,
+    "_accumulate_grad": property(_accumulate_grad),
+    "_grad": property(_get_grad, _set_grad, _delete_grad),
+    "volatile": property(volatile, set_volatile),
+    "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+    "retain_grad": retain_grad,
+    "_backward_hooks": property(_backward_hooks),
+    "_post_accumulate_grad_hooks": property(_post_accumulate_grad_hooks),
+    "retains_grad": property(retains_grad),
+})

@@ -1,0 +1,94 @@
+"""Custom functions of the samples of a batch (Note [Batches] in batches.py)."""
+
+from collections import namedtuple
+
+from cygrad._core.transforms import forward_mode
+from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
+from cygrad._core.graph.function import apply_function
+from cygrad._core.runtime.thread_state import set_forward
+from cygrad._core.graph.tensor import Tensor
+
+VmapInfo = namedtuple("VmapInfo", "batch_size randomness")
+
+
+def apply_to_samples(cls, ctx, args):
+    """`cls.apply(*args)` while levels are open, for a class with a `vmap` of its own or `generate_vmap_rule`."""
+    forward_mode.flush()
+    batch, outside = forward_mode.batch_of([x for x in args if isinstance(x, Tensor)])
+    if batch is None:
+        return apply_function(ctx, cls.forward, args, cls.setup_context)
+    if cls.generate_vmap_rule and cls._has_vmap:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
+            "ambiguity. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+        )
+    ctx._is_batched = True
+    if cls.generate_vmap_rule:
+        _check_inside(cls, args)
+        return apply_function(ctx, _in_batches(cls.forward), args, _in_batches(cls.setup_context))
+    single, first = forward_mode.on_levels(outside, lambda: _of_samples(cls, batch, args))
+    return apply_function(ctx, lambda *_: first[0] if single else first, args, _in_batches(cls.setup_context))
+
+
+def _check_inside(cls, args):
+    """Raise NoBatchingRule where what is outside of a batch differentiates the function too."""
+    levels = forward_mode.levels()
+    batches = [level for level in levels if isinstance(level, Batch)]
+    samples = [batch.samples(x) for batch in batches for x in args if isinstance(x, Tensor)]
+    if batches != list(levels[: len(batches)]) or any(x is not None and x.requires_grad for x in samples):
+        raise NoBatchingRule(cls.__name__ + "Backward")
+
+
+def _in_batches(function):
+    """A function whose ops are followed by the open batches alone."""
+
+    def run(*args):
+        levels = forward_mode.levels()
+        forward_mode.open_only(tuple([level for level in levels if isinstance(level, Batch)]))
+        try:
+            found = function(*args)
+            forward_mode.flush()
+            return found
+        finally:
+            forward_mode.open_only(levels)
+            set_forward(False)  # as it is while a function runs
+
+    return run
+
+
+def _of_samples(cls, batch, args):
+    """(whether there is one output, the outputs for the first sample); `batch` has their samples."""
+    samples = [batch.samples(x) if isinstance(x, Tensor) else None for x in args]
+    in_dims = tuple([None if x is None else 0 for x in samples])
+    whole = [x if found is None else found for x, found in zip(args, samples, strict=True)]
+    result = cls.vmap(VmapInfo(batch.size, batch.randomness), in_dims, *whole)
+    if not isinstance(result, tuple) or len(result) != 2:
+        got = f"{len(result)} returns" if isinstance(result, tuple) else f"a {type(result)}"
+        raise RuntimeError(
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
+            f"compatible with the output. Got {got} instead"
+        )
+    output, dims = result
+    single = not isinstance(output, tuple)
+    outputs = (output,) if single else output
+    if not isinstance(dims, (tuple, list)):
+        dims = (dims,) * len(outputs)
+    if len(dims) != len(outputs):
+        raise RuntimeError(
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={dims} to be compatible with the structure of `output`.\n"
+            f"  {cls.__name__}.vmap returned {len(outputs)} outputs and {len(dims)} out_dims\n"
+            "  return for each output the dimension along which its samples lie, None for one that has none"
+        )
+    return single, tuple([_first(batch, *pair) for pair in zip(outputs, dims, strict=True)])
+
+
+def _first(batch, output, dim):
+    """An output for the first sample."""
+    if dim is None or not isinstance(output, Tensor):
+        return output.detach() if isinstance(output, Tensor) else output
+    samples = output.movedim(dim, 0)
+    first = samples.detach()[0].clone() if batch.size else samples.new_zeros(samples.shape[1:])
+    batch.set_samples(first, samples)
+    return first

@@ -1,0 +1,178 @@
+"""Where a tensor's elements are."""
+
+import re
+from _thread import _local
+
+import numpy as np
+
+from cygrad._core.errors.messages import no_such_call, wrong_type
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.runtime import allocator
+from cygrad._kernels.device.cupy_library import cupy, current_device
+
+_HERE = "cpu, cuda"
+_OTHERS = (  # that PyTorch knows
+    "ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
+    "privateuseone"
+)
+_WORDS = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?")
+_REMEDIES = {
+    "meta": "\n  there are no tensors without elements here: nn.utils.skip_init makes a module without filling it, "
+    "copy.deepcopy a template for functional_call",
+}
+
+
+class device:
+    """The kind of a device and its number: `device('cpu')`, `device('cuda:0')`, `device('cuda', 0)`.
+
+    >>> import cygrad
+    >>> cygrad.device("cpu")
+    device(type='cpu')
+    """
+
+    __slots__ = {
+        "type": "The kind of device: 'cpu' or 'cuda'.",
+        "index": "The number of the device among those of its kind, or None.",
+    }
+    __module__ = "cygrad"
+    type: str
+    index: "int | None"
+
+    def __init__(self, type, index=None):
+        if isinstance(type, device):
+            type, index = type.type, type.index
+        if not isinstance(type, (str, int, np.integer)) or isinstance(type, bool):
+            raise no_such_call("device", (type,), {}, ("Device device", "str type, int index = -1"))
+        if isinstance(type, np.integer):
+            type = int(type)
+        if isinstance(index, np.integer):
+            index = int(index)
+        if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
+            raise wrong_type("device", "index", 2, "int", index)
+        if type == "":
+            raise RuntimeError("Device string must not be empty")
+        if isinstance(type, int):
+            type, index = "cuda", type
+            if index >= 0 and not cupy_library.is_available():
+                raise RuntimeError("Cannot access accelerator device when none is available.")
+        if index is not None and index < 0:
+            raise RuntimeError("Device index must not be negative")
+        found = _WORDS.fullmatch(type)
+        if found is None:
+            raise RuntimeError(f"Invalid device string: '{type}'")
+        kind, number = found.groups()
+        if number and index is not None:
+            raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+        if kind not in _HERE.split(", "):
+            names, more = (_HERE, "") if kind in _OTHERS.split(", ") else (f"{_HERE}, {_OTHERS}", f"\n  here: {_HERE}")
+            more = _REMEDIES.get(kind, more)
+            raise RuntimeError(f"Expected one of {names} device type at start of device string: {kind}{more}")
+        object.__setattr__(self, "type", kind)
+        object.__setattr__(self, "index", int(number) if number else index)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+
+    def __eq__(self, other):
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self):
+        return f"device(type='{self.type}'" + ("" if self.index is None else f", index={self.index}") + ")"
+
+    def __reduce__(self):
+        return device, (str(self),)
+
+    def __enter__(self):
+        """In the block, new tensors that are asked to be nowhere else are on this device."""
+        defaults.in_use = True
+        _of_thread.__dict__.setdefault("outer", []).append(default_device())
+        _of_thread.device = self
+        return self
+
+    def __exit__(self, *error):
+        _of_thread.device = _of_thread.outer.pop()
+
+
+class defaults:
+    """Whether some thread may have changed where new tensors are."""
+
+    in_use = False
+
+
+_of_thread = _local()
+cpu_device = device("cpu")
+_device = device
+_gpus: dict[int, device] = {}  # by number
+
+
+def default_device():
+    """Where this thread's new tensors are that are asked to be nowhere else."""
+    return getattr(_of_thread, "device", cpu_device)
+
+
+def get_default_device():
+    """Where new tensors are that are asked to be nowhere else: the CPU, unless `set_default_device` or a block `with
+    torch.device(...)` says otherwise.
+
+    >>> import cygrad
+    >>> cygrad.get_default_device()
+    device(type='cpu')
+    """
+    found = default_device()
+    return check_device(found) if found.type == "cuda" and found.index is None else found
+
+
+def set_default_device(device):
+    """Where this thread's new tensors are to be that are asked to be nowhere else; None is the CPU.
+
+    What is made of other tensors is where these are. Raises RuntimeError for a GPU that is not there.
+    """
+    check_device(device)
+    _of_thread.device = cpu_device if device is None else _device(device)
+    defaults.in_use = defaults.in_use or _of_thread.device.type != "cpu"
+
+
+def device_of(array):
+    """The device of an array that is on a GPU."""
+    return device_at(array.device.id)
+
+
+def device_at(index):
+    """The GPU with this number."""
+    if index not in _gpus:
+        _gpus[index] = device("cuda", index)
+    return _gpus[index]
+
+
+def check_device(wanted):
+    """The device a new tensor is asked to be on; of a GPU with its number.
+
+    Raises RuntimeError if there is no such GPU, or what is needed to use it is missing.
+    """
+    if wanted is None:
+        return cpu_device
+    wanted = device(wanted)
+    if wanted.type == "cpu":
+        return cpu_device  # of which there is one, whatever its number
+    count = cupy().cuda.runtime.getDeviceCount()
+    index = current_device() if wanted.index is None else wanted.index
+    if not 0 <= index < count:
+        raise RuntimeError(
+            f"CUDA error: invalid device ordinal\n  there is no {wanted}: the GPUs are numbered from 0 to {count - 1}"
+        )
+    return device("cuda", index)
+
+
+def _explain_shortage(size, device, text):
+    from cygrad._core.runtime.memory_stats import gpu_is_full  # which imports what only errors need
+
+    return gpu_is_full(size, device, text)
+
+
+cupy_library.followers.append(lambda: allocator.connect(_explain_shortage))
