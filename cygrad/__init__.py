@@ -36,14 +36,14 @@ with _library.uncollected():
     from cygrad._core.registry.publish import published as _published
     from cygrad._core.types.size import Size
     from cygrad._core.graph.tensor import Tensor
-    from cygrad._ops.on_first_use import families as _families_on_first_use
+    from cygrad._ops.lazy_families import families as _families_on_first_use
 
     globals().update(_dtypes.by_name())
     for _family in _FAMILIES:
         globals().update(_import_module(f"cygrad._ops.{_family}").functions)
 
 _published(
-    {"__name__": __name__}, _import_module("cygrad._ops.creation").functions
+    {"__name__": __name__}, _import_module("cygrad._ops.base.creation").functions
 )  # their calls are looked at again if they fail
 globals().update(_inquiries)
 newaxis = None  # in an index, a new dimension

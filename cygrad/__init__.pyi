@@ -35,8 +35,8 @@ from cygrad import types as types
 from cygrad import utils as utils
 from cygrad import version as version
 from cygrad import viz as viz
-from cygrad._ops.storages import TypedStorage as TypedStorage
-from cygrad._ops.storages import UntypedStorage as UntypedStorage
+from cygrad._ops.shape.storage import TypedStorage as TypedStorage
+from cygrad._ops.shape.storage import UntypedStorage as UntypedStorage
 from cygrad.amp.autocast_mode import autocast as autocast
 from cygrad.amp.grad_scaler import GradScaler as GradScaler
 from cygrad.autograd.grad_mode import enable_grad as enable_grad

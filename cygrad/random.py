@@ -5,16 +5,8 @@
 1
 """
 
-from cygrad._ops.generator import (
-    Generator,
-    default_generator,
-    drawing_from,
-    fork_rng,
-    get_rng_state,
-    initial_seed,
-    manual_seed,
-    seed,
-    set_rng_state,
+from cygrad._ops.random.generator import (
+    Generator, default_generator, drawing_from, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state,
 )
 
 __all__ = [

@@ -15,7 +15,7 @@ try:
     import cygrad
     from cygrad._core.errors import messages
     from cygrad._core.graph.internals import live_tensors
-    from cygrad._ops.on_first_use import import_all
+    from cygrad._ops.lazy_families import import_all
     from cygrad.autograd.graph import live_nodes
 
     import_all()  # many tests look at every op

@@ -30,7 +30,7 @@ UPWARD = {("cygrad/_core/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py",
 # hook returns, whether a profiler listens, and for checkpoints the backward pass that runs; for them, for pictures
 # and for the warning of a graph that grows the user's lines.
 INWARD = {
-    ("cygrad/distributions/_implicit.py", "cygrad._ops.sampling"),
+    ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.tensor.show"),
     ("cygrad/optim/adam.py", "cygrad._core.graph.internals"),
@@ -51,7 +51,7 @@ INWARD = {
     ("cygrad/utils/debugging.py", "cygrad._core.runtime.interrupt_safe"),
     ("cygrad/utils/debugging.py", "cygrad._core.diagnostics.graph_growth"),
     ("cygrad/utils/debugging.py", "cygrad._core.errors.sites"),
-    ("cygrad/utils/dlpack.py", "cygrad._ops.dlpack"),
+    ("cygrad/utils/dlpack.py", "cygrad._ops.creation.dlpack"),
     ("cygrad/utils/hooks.py", "cygrad._core.graph.hook_handles"),
     ("cygrad/viz/_collect.py", "cygrad._core.errors.sites"),
 }

@@ -9,8 +9,8 @@ from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.engine.backward import grad
 from cygrad._core.transforms.forward_mode import check_no_transform
 from cygrad._core.graph.tensor import Tensor
-from cygrad._ops.ranges import eye
-from cygrad._ops.stacking import stack
+from cygrad._ops.creation.ranges import eye
+from cygrad._ops.shape.stacking import stack
 from cygrad.autograd.functional_checks import (
     check_not_vectorized,
     check_strategy,

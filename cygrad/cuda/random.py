@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from cygrad._ops.generator import gpu_generator, seed_gpu
+from cygrad._ops.random.generator import gpu_generator, seed_gpu
 from cygrad.cuda.devices import _index, device_count, is_initialized
 
 

@@ -6,7 +6,7 @@ side of x of a function that falls off from there: exp(fall(s)) * slope(s), for 
 """
 
 import cygrad
-from cygrad._ops.sampling import log_gammas
+from cygrad._ops.random.sampling import log_gammas
 from cygrad.autograd import Function
 from cygrad.autograd.function import once_differentiable
 

@@ -7,9 +7,9 @@ from collections import namedtuple
 from cygrad._core.transforms import forward_mode
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
 from cygrad._core.graph.tensor import Tensor
-from cygrad._ops.generator import get_rng_state, set_rng_state
-from cygrad._ops.parts import cat
-from cygrad._ops.stacking import stack
+from cygrad._ops.random.generator import get_rng_state, set_rng_state
+from cygrad._ops.base.slicing import cat
+from cygrad._ops.shape.stacking import stack
 from cygrad.func.trees import flatten, rebuild, spread
 
 _Options = namedtuple("_Options", "name in_dims out_dims randomness")

@@ -1,7 +1,7 @@
 """Modules as functions of their parameters."""
 
 import cygrad
-from cygrad._ops.stacking import stack
+from cygrad._ops.shape.stacking import stack
 from cygrad.nn.utils.stateless import call_with as functional_call
 
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from cygrad._core.graph.tensor import Tensor
-from cygrad._ops.parts import stack
+from cygrad._ops.base.slicing import stack
 
 _DOTS = "…"
 

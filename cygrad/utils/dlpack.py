@@ -7,6 +7,6 @@ torch.Size([2])
 """
 
 from cygrad import from_dlpack, to_dlpack
-from cygrad._ops.dlpack import DLDeviceType
+from cygrad._ops.creation.dlpack import DLDeviceType
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]

@@ -177,7 +177,7 @@ def test_the_function_that_read_values_is_named(monkeypatch):
     x, offsets = torch.tensor([[0, 1, 1], [1, 0, 0]]), torch.tensor([0, 2])
     table = torch.rand(2, 4)
     with monkeypatch.context() as patch:
-        patch.setattr("cygrad._ops.logic.check_unbatched", lambda *_: None)
+        patch.setattr("cygrad._ops.elementwise.logic.check_unbatched", lambda *_: None)
         with pytest.warns(UserWarning, match=r"batching rule for aten::equal\n  it read a tensor of shape \(4,\)"):
             torch.vmap(lambda x: torch.ones(2) * torch.equal(x, table[0]))(table)
     with pytest.warns(UserWarning, match="batching rule for aten::embedding_bag"):

@@ -7,7 +7,7 @@ import pytest
 
 import cygrad as torch
 from cygrad._kernels.cpu.nn import attention as kernels
-from cygrad._ops import attended
+from cygrad._ops.nn import scaled_dot_product
 from helpers import fails
 
 ACCURACY = {np.float32: 2e-5, np.float64: 1e-13}
@@ -31,7 +31,7 @@ def rng():
 @pytest.fixture
 def blocks(monkeypatch):
     """Attention of any size is by blocks."""
-    monkeypatch.setattr(attended, "LARGE", 0)
+    monkeypatch.setattr(scaled_dot_product, "LARGE", 0)
     return monkeypatch
 
 
@@ -176,7 +176,7 @@ def test_the_op_has_the_derivatives_of_its_parts(options, rng, blocks):
         options = (torch.tensor(rng.standard_normal((2, 1, 4, 5))),)
     found, name = derivatives((query, key, value), grad, *options)
     assert name == "ScaledDotProductFlashAttentionForCpuBackward0"
-    blocks.setattr(attended, "LARGE", math.inf)
+    blocks.setattr(scaled_dot_product, "LARGE", math.inf)
     expected, name = derivatives((query, key, value), grad, *options)
     assert name != "ScaledDotProductFlashAttentionForCpuBackward0"
     for a, b in zip(found, expected, strict=True):

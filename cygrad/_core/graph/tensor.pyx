@@ -20,14 +20,14 @@ from cygrad._core.graph.inplace cimport let_go, regenerate, set_array, set_grad,
 from cygrad._core.engine.backward cimport run_backward
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, keep_spare
 cimport cygrad._core.tensor.scalar as scalar
-cimport cygrad._ops.arguments as arguments
-cimport cygrad._ops.arithmetic as arithmetic
-cimport cygrad._ops.comparisons as comparisons
-cimport cygrad._ops.indexing as indexing
-cimport cygrad._ops.parts as parts
-cimport cygrad._ops.pointwise as pointwise
-cimport cygrad._ops.products as products
-cimport cygrad._ops.views as views
+cimport cygrad._ops.base.arguments as arguments
+cimport cygrad._ops.base.arithmetic as arithmetic
+cimport cygrad._ops.base.comparisons as comparisons
+cimport cygrad._ops.base.indexing as indexing
+cimport cygrad._ops.base.slicing as slicing
+cimport cygrad._ops.base.pointwise as pointwise
+cimport cygrad._ops.base.products as products
+cimport cygrad._ops.base.views as views
 
 from numbers import Number
 
@@ -291,7 +291,7 @@ cdef class Tensor:
     def __iter__(self):
         if self.array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(parts.unbind(self))
+        return iter(slicing.unbind(self))
 
     def __contains__(self, element):
         if not isinstance(element, (Tensor, Number)):

@@ -1,0 +1,147 @@
+"""What the families written in Python ask of their arguments; errors are in PyTorch's words."""
+
+from functools import wraps
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_forward
+from cygrad._core.graph.record import result_type, tensor_argument
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.device.cupy_library import is_array
+from cygrad._ops.base.arguments import broadcast_shape, is_integer
+
+
+def number_of(value):
+    """Python's number for one of NumPy's; all else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def require_tensors(op, *values, names=("input", "other"), first=1):
+    """Each value must be a tensor; `op` is the row, `first` the position of the first value."""
+    for i, value in enumerate(values):
+        if not isinstance(value, Tensor):
+            tensor_argument(op, value, names[i], first + i)  # which raises
+
+
+def kind_of(dtype):
+    """'b' for truth values, 'i' for integers, 'f' for floating point, 'c' for complex numbers."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return "c" if dtype.is_complex else "f"
+    return "b" if dtype.name == "bool" else "i"
+
+
+def require_kind(kinds, kernel, *values):
+    """The common type of tensors and numbers must be of one of these kinds; else the error names PyTorch's kernel."""
+    dtype = values[0].dtype if len(values) == 1 else result_type(values)
+    if kind_of(dtype) not in kinds:
+        raise messages.not_implemented_for(kernel, dtype)
+
+
+def require_real(op, *values, kernel=None, integers=True):
+    """The common type of tensors and numbers must not be complex, nor, without `integers`, integral or boolean."""
+    require_kind("bif" if integers else "f", kernel or f"{op.name}_cpu", *values)
+
+
+def write_converted(target, result):
+    """`target`, an operand that is changed in place and had to be converted to the type of `result`, which it takes."""
+    messages.check_result_type(array_of(result).dtype.num, array_of(target).dtype.num)
+    messages.check_inplace_shape(tuple(result.shape), tuple(target.shape))
+    return target.copy_(result)
+
+
+def require_broadcast(*tensors):
+    """The shape of all tensors together, or RuntimeError."""
+    shape = array_of(tensors[0]).shape
+    for tensor in tensors[1:]:
+        other = array_of(tensor).shape
+        if other != shape:
+            shape = broadcast_shape(shape, other)
+    return shape
+
+
+NUMBERS = (bool, int, float, complex)
+
+
+def require_operands(function, a, b):
+    """Two tensors, or a tensor and a number."""
+    if not all(isinstance(v, (Tensor, *NUMBERS)) for v in (a, b)) or not any(isinstance(v, Tensor) for v in (a, b)):
+        raise messages.fits_none(function)
+
+
+_UNSIGNED = {"l": np.uint64, "q": np.uint64, "i": np.uint32}
+
+
+def are_within(index, low, high):
+    """Whether low <= element < high for all integers of an array. In one pass if low is 0: negative ones are large."""
+    if not index.size:
+        return True
+    unsigned = _UNSIGNED.get(index.dtype.char) if low == 0 else None
+    if unsigned is not None and index.flags.c_contiguous:
+        return bool(np.maximum.reduce(index.view(unsigned), None) < high)
+    return bool(index.min() >= low and index.max() < high)
+
+
+def first_outside(index, low, high):
+    """The first element of an array for which not low <= element < high, or None; one on a GPU is not looked at."""
+    if is_array(index) or are_within(index, low, high):
+        return None
+    return index[(index < low) | (index >= high)].flat[0]
+
+
+def typed(**kinds):
+    """A decorator: of these arguments each must be of that type, which is bool, int, float or str, as PyTorch demands.
+
+    A whole number counts as a float, and so does a tensor without dimensions; True counts as no int.
+    """
+
+    def decorate(function):
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        places = [(place, kinds[name]) for place, name in enumerate(names) if name in kinds]
+
+        @wraps(function)
+        def checked(*args, **kwargs):
+            for place, kind in places:
+                if place >= len(args):
+                    break
+                if type(args[place]) is not kind and not _is_of(kind, args[place]):
+                    raise messages.wrong_type(checked.__name__, names[place], place + 1, kind.__name__, args[place])
+            for name, value in kwargs.items():
+                if name in kinds and not _is_of(kinds[name], value):
+                    raise messages.wrong_keyword(checked.__name__, name, kinds[name].__name__, value)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def _is_of(kind, value):
+    if kind is int:
+        return is_integer(value) and not isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, (int, float, np.number)) or (isinstance(value, Tensor) and not value.ndim)
+    return isinstance(value, kind)
+
+
+def number_argument(value, function, name, position):
+    """A number that the user gives, also as a tensor without dimensions."""
+    if isinstance(value, (int, float, np.number)) or (isinstance(value, Tensor) and not value.ndim):
+        return float(value)
+    raise messages.wrong_type(function, name, position, "Number", value)
+
+
+def check_unbatched(name, *tensors):
+    """Raise NoBatchingRule inside of `vmap` where the values of a batched tensor would be read, and not recorded."""
+    if is_forward():
+        from cygrad._core.transforms.forward_mode import refuse_samples  # not before there is a level
+
+        refuse_samples(name, [t for t in tensors if isinstance(t, Tensor)])
+
+
+def check_gradient_of_part(t, part):
+    """Raise if a copy of `t` with `part` in it would have to be differentiated although it holds integers."""
+    if part.requires_grad and not get_modes() & 1 and not (t.is_floating_point() or t.is_complex()):  # grad mode is on
+        raise RuntimeError(f"Autograd not support dtype: {t.dtype.type_name}")

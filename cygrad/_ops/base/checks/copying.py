@@ -1,0 +1,101 @@
+"""How `to` and its kin read their arguments, and what copies say of arguments that do not fit."""
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.types.device import check_device, device
+from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name
+from cygrad._core.graph.tensor import Tensor
+from cygrad._ops.base.arguments import broadcast_shape, require
+
+# Methods that convert, by name.
+CONVERSIONS = {
+    name: by_name()[name] for name in ("float", "double", "half", "int", "long", "short", "bool", "cfloat", "cdouble")
+}
+CONVERSIONS |= {"byte": by_name()["uint8"], "char": by_name()["int8"]}
+
+_TO = (
+    "torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
+    "torch.memory_format memory_format = None",
+    "torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None",
+    "Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None",
+)
+
+
+def read_to(args, wanted, place, other, non_blocking, copy):
+    """(dtype or None, device or None, non_blocking, copy) from what `to` was given: positions, then keywords.
+
+    Raises TypeError for arguments that fit no signature, RuntimeError for a device that is not there.
+    """
+    named = {"device": place, "dtype": wanted, "other": other, "non_blocking": non_blocking, "copy": copy}
+    rest, is_twice = list(args), False
+    if rest and isinstance(rest[0], Tensor):
+        is_twice = any(value is not None for value in (place, wanted, other))
+        other = rest.pop(0)
+    elif rest and (rest[0] is None or isinstance(rest[0], (str, int, device))):
+        is_twice = place is not None or other is not None
+        place, *rest = rest
+    if rest and other is None:
+        is_twice = is_twice or wanted is not None
+        wanted = rest.pop(0)
+    flags = [*rest, *(non_blocking, copy)[len(rest) :]]
+    try:
+        if is_twice or len(flags) > 2 or isinstance(place, bool):
+            raise TypeError
+        if not all(isinstance(flag, (bool, np.bool_)) for flag in flags):
+            raise TypeError
+        if other is not None:
+            wanted, place = require(other, "to", "other").dtype, other.device
+        elif wanted is not None:
+            wanted = as_dtype(wanted)
+    except (TypeError, ValueError):
+        named = {name: value for name, value in named.items() if value is not None and value is not False}
+        raise messages.no_such_call("to", args, named, _TO) from None
+    return wanted, None if place is None else check_device(place), *flags
+
+
+def gpu_wanted(place):
+    """The GPU that `cuda` was asked for: by its number, by a device, or the current one for None."""
+    if place is None:
+        return check_device("cuda")
+    wanted = device("cuda", place) if isinstance(place, int) else device(place)
+    if wanted.type != "cuda":
+        raise RuntimeError("Invalid device, must be cuda device")
+    return check_device(wanted)
+
+
+def type_wanted(name):
+    """The dtype that `type` was asked for: by itself, or by the name of a tensor type, as 'torch.FloatTensor'.
+
+    Raises ValueError for a name that is none.
+    """
+    if type(name).__name__ == "tensortype":  # as torch.FloatTensor, see legacy_types.py
+        return name.dtype
+    if isinstance(name, str):
+        if name.startswith("torch.cuda."):
+            check_device("cuda")
+        if name == "torch.BFloat16Tensor":
+            return as_dtype(bfloat16_dtype())
+        name = {f"torch.{d.type_name}Tensor": d for d in by_name().values()}.get(name, name)
+    if isinstance(name, str) or name in (int, float, bool, complex):
+        raise ValueError(f"invalid type: '{name if isinstance(name, str) else name.__name__}'")
+    try:
+        return as_dtype(name)
+    except TypeError:
+        raise TypeError("dtype must be a type, str, or dtype object") from None
+
+
+def does_not_fit(target, source):
+    """A source whose shape does not broadcast to the target's."""
+    shape = list(broadcast_shape(target, source))
+    return RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {shape}")
+
+
+def fill_of_dims(value):
+    """A tensor with dimensions to fill with."""
+    return RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+
+
+def fill_of_no_number(value, function):
+    """Neither a number nor a tensor to fill with."""
+    return messages.no_such_call(function, (value,), {}, ("Tensor value", "Number value"))

@@ -1,0 +1,226 @@
+"""What products ask of their operands, in PyTorch's words and with what to write instead.
+
+Called where a product can not be computed, and by the families written in Python. A tensor's shape is given apart
+where it is multiplied as if it had another.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._ops.base.views import expand
+
+
+def check_factors(op_name, a, b):
+    """Raise what is wrong with two factors that have the numbers of dimensions that the op takes."""
+    left, right = tuple(a.shape), tuple(b.shape)
+    if op_name == "bmm":
+        check_stack_sizes(a, b)
+        check_stack_types(a, b)
+    elif len(left) == len(right) == 1:
+        check_vectors(a, b)
+    elif len(left) <= 2 and len(right) == 2:
+        check_product((1, *left) if len(left) == 1 else left, right, a, b)
+        check_matrix_types(a, b)
+    elif len(left) == 2 and len(right) == 1:
+        check_matrix_vector(left, right, a, b)
+        check_vector_types(a, b)
+    else:
+        check_stacked(left, right, a, b)
+
+
+# -- shapes --
+
+
+def fold(shape):
+    """The shape of a stack of matrices as one tall matrix."""
+    return math.prod(shape[:-1]), shape[-1]
+
+
+def misfit(a, b):
+    """What a user can do about two shapes that can not be multiplied."""
+    left, right = tuple(a.shape), tuple(b.shape)
+    k = left[-1]
+    if len(right) == 1:
+        return f"\n  factors of shapes {left} and {right}: the last lengths, {k} and {right[0]}, must be equal"
+    text = (
+        f"\n  factors of shapes {left} and {right}: the last length of the first, {k}, must equal the second to last "
+        f"of the second, {right[-2]}"
+    )
+    if k == right[-1]:
+        text += f"; they fit with the second transposed: a @ b.{'t()' if len(right) == 2 else 'mT'}"
+    elif len(left) > 1 and left[-2] == right[-2]:
+        text += f"; they fit with the first transposed: a.{'t()' if len(left) == 2 else 'mT'} @ b"
+    return text
+
+
+def check_product(left, right, a, b):
+    """Do the shapes fit, of the two matrices as which a and b are multiplied?"""
+    if left[1] != right[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({left[0]}x{left[1]} and {right[0]}x{right[1]})" + misfit(a, b)
+        )
+
+
+def check_matrix_vector(matrix, vector, a, b, size=None):
+    """The same for a matrix and a vector; `size` is the length of what PyTorch adds the product to."""
+    if matrix[1] != vector[0]:
+        raise RuntimeError(
+            f"size mismatch, got input ({matrix[0] if size is None else size}), mat ({matrix[0]}x{matrix[1]}), "
+            f"vec ({vector[0]})" + misfit(a, b)
+        )
+
+
+def check_stacks(a, b):
+    """Have both three dimensions?"""
+    for stack, name in ((a, "batch1"), (b, "batch2")):
+        if stack.ndim != 3:
+            raise RuntimeError(
+                f"{name} must be a 3D tensor\n  it has shape {tuple(stack.shape)}; a @ b takes any number of dimensions"
+            )
+
+
+def check_stack_sizes(a, b):
+    """Do two stacks of matrices fit, of which none broadcasts?"""
+    (count, _, inner), found = array_of(a).shape, array_of(b).shape[:2]
+    if found != (count, inner):
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: {[count, inner]} but got: {list(found)}."
+            + misfit(a, b)
+        )
+
+
+def check_stacked(left, right, a, b):
+    """Do they fit? One of them has more than two dimensions."""
+    if len(right) == 1:
+        check_matrix_vector(fold(left), right, a, b)
+        check_vector_types(a, b)
+    elif len(right) == 2:
+        check_product(fold(left), right, a, b)
+        check_matrix_types(a, b)
+    elif len(left) <= 2 and a.requires_grad:  # then PyTorch folds the second factor, and its texts say so
+        tall = math.prod(right[:-2]) * right[-1], right[-2]
+        if len(left) == 1:
+            check_matrix_vector(tall, left, a, b)
+            check_vector_types(b, a)
+        else:
+            check_product(tall, left[::-1], a, b)
+            check_matrix_types(b, a)
+    else:
+        stack = stacked_shape(left[:-2], right[:-2])
+        if left[-1] != right[-2]:
+            count = math.prod(stack)
+            raise RuntimeError(
+                f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {left[-1]}] but got: "
+                f"[{count}, {right[-2]}]." + misfit(a, b)
+            )
+        check_stack_types(a, b)
+
+
+def stacked_shape(left, right):
+    """The dimensions before the last two of the product."""
+    for i in range(1, min(len(left), len(right)) + 1):
+        m, n = left[-i], right[-i]
+        if m != n and m != 1 and n != 1:
+            raise RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
+                f"{max(len(left), len(right)) - i}\n"
+                f"  stacks of matrices of shapes {left} and {right} do not broadcast"
+            )
+    return np.broadcast_shapes(left, right)
+
+
+# -- types --
+
+
+def type_hint(a, b):
+    text = f"\n  the dtypes are {a.dtype} and {b.dtype}: convert one, as in b.to(a.dtype)"
+    if "float64" in (a.dtype.name, b.dtype.name):
+        text += "; NumPy's arrays are float64 unless made otherwise: torch.from_numpy(array).float()"
+    return text
+
+
+def check_not_bool(a, kernel):
+    if a.dtype.name == "bool":
+        raise messages.not_implemented_for(kernel, a.dtype)
+
+
+def check_matrix_types(a, b):
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {messages.c_word(a)} != "
+            f"{messages.c_word(b)}{type_hint(a, b)}"
+        )
+    check_not_bool(a, "addmm_impl_cpu_")
+
+
+def check_stack_types(a, b):
+    if a.dtype is not b.dtype:
+        raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}{type_hint(a, b)}")
+    check_not_bool(a, "baddbmm")
+
+
+def check_vector_types(a, b):
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {b.dtype.type_name}, {a.dtype.type_name}, and "
+            f"{b.dtype.type_name}{type_hint(a, b)}"
+        )
+    check_not_bool(a, "addmv_impl_cpu")
+
+
+def check_vectors(a, b):
+    """Two vectors of which the dot product is taken."""
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {a.dtype.type_name} and {b.dtype.type_name}"
+            f"{type_hint(a, b)}"
+        )
+    m, n = len(a), len(b)
+    if m != n:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{m}] and src [{n}] to have the same number of elements, "
+            f"but got {m} and {n} elements respectively"
+        )
+    check_not_bool(a, "dot")
+
+
+# -- sums of a tensor and a product --
+
+
+def check_linear(a, w, b):
+    """An input, weight and bias that `linear` takes together."""
+    check_matrix(w, "mat2")
+    rows, k = fold(a.shape)
+    m, n = w.shape
+    if k != n:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and {n}x{m})\n"
+            f"  linear: input has shape {tuple(a.shape)}, whose last length {k} must be {n}, for weight has shape "
+            f"{(m, n)}, that is (out_features, in_features)"
+        )
+    check_sum(b, (rows, m), a, w)
+
+
+def check_matrix(a, name):
+    if a.ndim != 2:
+        raise RuntimeError(f"{name} must be a matrix, got {a.ndim}-D tensor")
+
+
+def check_sum(base, shape, a, b):
+    """Do the types agree, and does `base` broadcast to the shape of the product of a and b?"""
+    if base.dtype is not b.dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {base.dtype.type_name} and "
+            f"{b.dtype.type_name}{type_hint(base, b)}"
+        )
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {a.dtype.type_name} and "
+            f"{b.dtype.type_name}{type_hint(a, b)}"
+        )
+    check_not_bool(a, "addmm_impl_cpu_")
+    if tuple(base.shape) != shape:
+        expand(base, shape)

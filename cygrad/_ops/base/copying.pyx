@@ -1,0 +1,351 @@
+"""Copies, conversions, and writing into tensors."""
+
+from libc.string cimport memset
+from numpy cimport PyArray_DATA, PyArray_ISONESEGMENT, PyArray_ISWRITEABLE, PyArray_NBYTES, ndarray
+
+import numpy as np
+
+from cygrad._core.types.dtypes cimport COMPLEX, FLOATING, INTEGRAL, as_dtype, dtype, is_float_num
+from cygrad._core.graph.opdef cimport FUNCTION_ONLY, LINEAR, MAY_OVERLAP, METHOD_ONLY, PRIVATE, OpDef, OpNode, op, variant
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.record cimport begin_write, end_write, record1, record2
+from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, wrap
+from cygrad._core.types import memory_format as formats
+from cygrad._core.errors import messages
+from cygrad._core.types.device import cpu_device, device as device_class
+from cygrad._core.types.dtypes import bfloat16_dtype, dtype as dtype_class
+from cygrad._kernels.cpu.base import copying as kernels
+from cygrad._kernels.array_ops cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
+from cygrad._kernels.cpu.base.arrays cimport dense_copy, is_on_cpu
+from cygrad._kernels.gpu.runtime import pinned_memory
+from cygrad._kernels.gpu.base.arrays import move as move_array
+from cygrad._kernels.cpu.base.view_geometry cimport overlaps_itself
+from cygrad._ops.base.arguments cimport broadcast_shape, require
+from cygrad._ops.base.checks import copying as checks
+
+
+# -- clone, contiguous -------------------------------------------------------------------------------------
+
+cdef object same_rule(OpNode n, object g):
+    return g
+
+cdef OpDef CLONE = op("clone", same_rule).row(flags=LINEAR, kernel=kernels.copy)
+
+cpdef Tensor clone(object input, object memory_format=None):
+    """A copy, in the same order of memory unless `memory_format` says otherwise. Saves nothing. Gradient: g.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0])
+    >>> y = x.clone()
+    >>> y[0] = 5
+    >>> x
+    tensor([1., 2.])
+    """
+    cdef Tensor t = require(input, "clone")
+    if memory_format is None:
+        memory_format = formats.preserve_format
+    return record1(CLONE, copied(t, memory_format), t, None)
+
+
+cdef object copied(Tensor t, object memory_format):
+    if memory_format is formats.preserve_format:
+        found = dense_copy(t.array)
+        return kernels.copy(t.array) if found is None else found
+    return kernels.copy_in_order(t.array, formats.order_of(memory_format, t.array.ndim, "clone"))
+
+
+cpdef Tensor contiguous(object input, object memory_format=None):
+    """The tensor itself if its elements lie in the order of their indices without gaps, else a copy that does.
+
+    `memory_format` may ask for another order. Gradient: g.
+    """
+    cdef Tensor t = require(input, "contiguous")
+    if memory_format is None or memory_format is formats.contiguous_format:
+        if is_contiguous(t.array):
+            return t
+        return record1(CLONE, kernels.contiguous(t.array), t, None)
+    order = formats.order_of(memory_format, t.array.ndim, "contiguous")
+    if memory_format is formats.preserve_format or kernels.is_in_order(t.array, order):
+        return t
+    return record1(CLONE, kernels.copy_in_order(t.array, order), t, None)
+
+
+# -- to ----------------------------------------------------------------------------------------------------
+
+cdef object to_rule(OpNode n, object g):
+    return g if n.arguments is None else moved(g, n.arguments[0], None, None)
+
+cdef OpDef TO = op("to", to_rule).row(flags=LINEAR | METHOD_ONLY, node="ToCopyBackward0")
+cdef OpDef TO_INTEGER = variant(TO)
+
+
+def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
+    """This tensor as another dtype, on another device, or as `other` has them; itself if nothing changes.
+
+    `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`. `copy=True` copies in any case. Saves nothing.
+    Gradient: g, converted back; none from a floating-point to an integer type. With `non_blocking=True` the CPU does not
+    wait for a transfer from pinned memory, nor for one to the CPU, whose result is there after a `synchronize`.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1, 2]).to(cygrad.float64)
+    tensor([1., 2.], dtype=torch.float64)
+    """
+    cdef Tensor t = require(self, "to")
+    cdef object one = args[0] if len(args) == 1 and device is None else device if not args else None
+    if other is None and type(one) is dtype_class:
+        dtype = one
+    elif other is not None or dtype is not None or type(copy) is not bool or not is_where(t, one):
+        dtype, device, non_blocking, copy = checks.read_to(args, dtype, device, other, non_blocking, copy)
+        if device is not None and device != t.device:
+            return moved(t, device, dtype, memory_format, non_blocking)
+    return converted_or_copied(t, dtype_of(t) if dtype is None else dtype, copy, memory_format)
+
+
+cdef bint is_where(Tensor t, object device):
+    """Is a tensor in memory, and this the CPU? In most calls it is."""
+    return is_on_cpu(t.array) and (device is cpu_device or type(device) is str and device == "cpu" or (
+        type(device) is device_class and device.type == "cpu" and device.index is None))
+
+
+cdef Tensor moved(Tensor t, object device, object wanted, object memory_format, object non_blocking=False):
+    """A copy on another device, in another dtype if one is given. Gradient: g, moved back."""
+    array = move_array(t.array, None if device.type == "cpu" else device.index, non_blocking)
+    result = record1(TO if is_float_num(typenum_of(array)) else TO_INTEGER, array, t, (t.device,))
+    return converted_or_copied(result, dtype_of(t) if wanted is None else wanted, False, memory_format)
+
+
+cdef Tensor converted_or_copied(Tensor t, dtype wanted, bint copy, object memory_format):
+    cdef Tensor result
+    if wanted is not dtype_of(t):
+        result = converted(t, wanted)
+    elif copy:
+        result = record1(TO, kernels.copy(t.array), t, None)
+    else:
+        result = t
+    if memory_format is None or memory_format is formats.preserve_format:
+        return result
+    return contiguous(result, memory_format)
+
+
+cdef int warn_of_lost_part(Tensor source, dtype target) except -1:
+    """Complex numbers lose their imaginary part in real types, other than bool."""
+    if dtype_of(source).category == COMPLEX and target.category in (INTEGRAL, FLOATING):
+        messages.warn_imaginary_lost()
+    return 0
+
+
+cdef Tensor converted(Tensor t, dtype wanted):
+    if t.array.dtype.num == wanted.num:
+        return t
+    warn_of_lost_part(t, wanted)
+    array = cast(t.array.copy("C") if overlaps_itself(t.array) else held_array(t), wanted.num)
+    return record1(TO if wanted.category >= FLOATING else TO_INTEGER, array, t, None)
+
+
+def type_as(self, other):
+    """This tensor as the dtype of `other`, on its device."""
+    return to(require(self, "type_as"), require(other, "type_as", "other"))
+
+
+def type_(self, dtype=None, non_blocking=False):
+    """The old name of this tensor's type, such as 'torch.FloatTensor'; with `dtype`, this tensor as that type.
+
+    `dtype` may be such a name. Raises ValueError for a name that is none.
+    """
+    cdef Tensor t = require(self, "type")
+    if dtype is None:
+        return messages.type_word(t.array)
+    return converted(t, checks.type_wanted(dtype))
+
+
+def cpu(self, memory_format=None):
+    """This tensor on the CPU, where it may be already. Gradient: g, moved back."""
+    if memory_format is None and isinstance(self, Tensor) and is_on_cpu((<Tensor>self).array):
+        return self
+    return to(require(self, "cpu"), cpu_device, memory_format=memory_format)
+
+
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    """This tensor on a GPU, by default the current one, where it may be already. Gradient: g, moved back.
+
+    Raises RuntimeError where there is no such GPU.
+    """
+    return to(require(self, "cuda"), checks.gpu_wanted(device), non_blocking=non_blocking, memory_format=memory_format)
+
+
+def conversion(str name, dtype wanted):
+    """The method `name`, which converts to a type."""
+    def method(self, memory_format=None):
+        return converted_or_copied(require(self, name), wanted, False, memory_format)
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"This tensor as {wanted!r}, itself if it is that already; see `to`."
+    return method
+
+
+def bfloat16(self, memory_format=None):
+    """This tensor as bfloat16, itself if it is that already; see `to`. Raises ImportError without ml_dtypes."""
+    return converted_or_copied(require(self, "bfloat16"), as_dtype(bfloat16_dtype()), False, memory_format)
+
+
+# -- writing into a tensor ---------------------------------------------------------------------------------
+
+cpdef Tensor zeros_of(Tensor t):
+    return wrap(zeros_beside(t.array, t.array.shape, typenum_of(t.array)))
+
+
+cdef object copy_rule(OpNode n, object g):
+    return zeros_of(g) if n.needs(0) else None, g if n.needs(1) else None
+
+cdef OpDef COPY = op("copy", copy_rule).row(
+    flags=LINEAR | PRIVATE, node="torch::autograd::CopyBackwards", inputs="self src")
+cdef OpDef COPY_INTEGERS = variant(COPY)
+
+
+cpdef Tensor copy(object input, object src):
+    """The elements of `src` in the shape, dtype and order of memory of `input`."""
+    cdef Tensor t = require(input, "copy")
+    cdef Tensor source = require(src, "copy", "src", 2)
+    check_fits(t.array.shape, source.array.shape)
+    array = np.empty_like(t.array)
+    kernels.copy_into(array, source.array)
+    return record2(COPY if is_float_num(t.array.dtype.num) else COPY_INTEGERS, array, t, source, None)
+
+
+def copy_(self, src, non_blocking=False):
+    """Write the elements of `src`, broadcast and converted, into this tensor, and return it.
+
+    Gradient: g for `src`, zeros for what this tensor was. Raises RuntimeError for shapes that do not broadcast.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, 2).copy_(cygrad.tensor([1, 2]))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    cdef Tensor t = require(self, "copy_", "self")
+    if isinstance(src, (int, float, complex)):
+        src = wrap(kernels.number(src))     # what does not fit wraps around, which `fill_` would refuse
+    return copy_into(t, require(src, "copy_", "other"), None, non_blocking)
+
+
+cdef Tensor copy_into(Tensor out, Tensor source, str label, object non_blocking=False):
+    cdef unsigned int mask = 0
+    cdef tuple inputs = (out, source)
+    row = COPY if is_float_num(out.array.dtype.num) else COPY_INTEGERS
+    check_fits(out.array.shape, source.array.shape)
+    node = begin_write(row, out, inputs, None, &mask, label)
+    warn_of_lost_part(source, dtype_of(out))
+    if not (non_blocking and is_on_cpu(out.array) != is_on_cpu(source.array)
+            and pinned_memory.copy_into(out.array, source.array)):
+        kernels.copy_into(out.array, source.array)
+    return end_write(row, out, inputs, node, mask, label)
+
+
+cdef int check_fits(tuple target, tuple source) except -1:
+    """Raise unless a tensor of shape `source` broadcasts to `target`."""
+    if source != target and broadcast_shape(target, source) != target:
+        raise checks.does_not_fit(target, source)
+    return 0
+
+
+cdef object fill_rule(OpNode n, object g):
+    return zeros_of(g)
+
+cdef object fill_tensor_rule(OpNode n, object g):
+    return zeros_of(g) if n.needs(0) else None, g if n.needs(1) else None
+
+cdef OpDef FILL = op("fill", fill_rule).row(flags=LINEAR | FUNCTION_ONLY | MAY_OVERLAP, attributes="value")
+cdef OpDef FILL_TENSOR = op("fill.Tensor", fill_tensor_rule).row(
+    flags=LINEAR | PRIVATE, node="FillBackward1", inputs="self value")
+cdef OpDef FILL_INPLACE = variant(FILL, "FillBackward2")
+cdef OpDef FILL_TENSOR_INPLACE = variant(FILL_TENSOR, "FillBackward3")
+cdef OpDef FILL_INTEGERS = variant(FILL)
+
+
+cpdef object apart(object value, Tensor out):
+    """What to fill `out` with; if that is one of its own elements, a copy, which the writing can not reach."""
+    if isinstance(value, Tensor) and may_overlap((<Tensor>value).array, out.array):
+        return clone(value)
+    return value
+
+
+cdef object fill_array(object value, object numpy_dtype, str name):
+    """The value to fill with as a 0-dim array."""
+    if isinstance(value, Tensor):
+        if (<Tensor>value).array.ndim:
+            raise checks.fill_of_dims(value)
+        return held_array(<Tensor>value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (int, float, complex)):
+        raise checks.fill_of_no_number(value, name)
+    return kernels.element(value, numpy_dtype)
+
+
+cpdef Tensor fill(object input, object value):
+    """A tensor like `input` with all elements `value`, a number or a 0-dim tensor. Saves nothing. Gradient: zeros; the
+    sum for `value`.
+
+    >>> import cygrad
+    >>> cygrad.fill(cygrad.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    cdef Tensor t = require(input, "fill")
+    filling = fill_array(value, t.array.dtype, "fill")
+    array = np.empty_like(t.array, order="C" if 0 in t.array.strides else "K")
+    kernels.copy_into(array, filling)
+    is_float = is_float_num(t.array.dtype.num)
+    if isinstance(value, Tensor):
+        return record2(FILL_TENSOR if is_float else FILL_INTEGERS, array, t, value, None)
+    return record1(FILL if is_float else FILL_INTEGERS, array, t, (value,))
+
+
+def fill_(input, value):
+    """Set all elements of this tensor to `value`, a number or a 0-dim tensor, and return it.
+
+    Raises RuntimeError for a number that the dtype can not hold.
+    """
+    return fill_with(require(input, "fill_"), value, None)
+
+
+cdef Tensor fill_with(Tensor out, object value, str label):
+    cdef unsigned int mask = 0
+    cdef tuple inputs
+    value = apart(value, out)
+    inputs = (out, value) if isinstance(value, Tensor) else (out,)
+    filling = fill_array(value, out.array.dtype, "fill_")
+    if not is_float_num(out.array.dtype.num):
+        row = FILL_INTEGERS
+    else:
+        row = FILL_TENSOR_INPLACE if isinstance(value, Tensor) else FILL_INPLACE
+    node = begin_write(row, out, inputs, (value,), &mask, label)
+    kernels.copy_into(out.array, filling)
+    return end_write(row, out, inputs, node, mask, label)
+
+
+cdef OpDef ZERO = op("zero", fill_rule).row(flags=LINEAR | PRIVATE | MAY_OVERLAP)
+
+
+cpdef Tensor zero(object input):
+    """Zeros in the shape and dtype of `input`."""
+    cdef Tensor t = require(input, "zero")
+    return record1(ZERO, zeros_of(t).array, t, None)
+
+
+def zero_(input):
+    """Set all elements of this tensor to zero, and return it. Gradient: zeros."""
+    cdef Tensor t = require(input, "zero_")
+    cdef unsigned int mask = 0
+    node = begin_write(ZERO, t, (t,), None, &mask, None)
+    if is_on_cpu(t.array) and PyArray_ISONESEGMENT(<ndarray>t.array) and PyArray_ISWRITEABLE(<ndarray>t.array):
+        memset(PyArray_DATA(<ndarray>t.array), 0, PyArray_NBYTES(<ndarray>t.array))     # twice as fast as NumPy's
+    else:
+        t.array[...] = 0
+    return end_write(ZERO, t, (t,), node, mask, None)
+
+
+composite = dict.fromkeys(("contiguous", "type_as", "cpu"), METHOD_ONLY)
+methods = {"type": type_, "bfloat16": bfloat16, "cuda": cuda, "copy_": copy_, "fill_": fill_, "zero_": zero_}
+for _method, _dtype in checks.CONVERSIONS.items():
+    methods[_method] = conversion(_method, _dtype)
+functions = publish(globals())
+functions.update(formats.functions, fill_=fill_, zero_=zero_)

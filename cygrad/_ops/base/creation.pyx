@@ -1,0 +1,382 @@
+"""New tensors of a given size or from data, and what all functions that make tensors have in common.
+
+None of these is recorded: what they make are leaves. They all take these keywords:
+    dtype          type of the elements
+    device         where they are: 'cpu'
+    requires_grad  whether the new tensor is to collect a gradient
+    out            a tensor to write into; it keeps its type and takes the size of the result
+    layout, pin_memory     as PyTorch's programs pass them: strided, False
+
+Ranges and grids stand in ranges.py, random numbers in random.py, what shares memory with arrays in from_data.py.
+"""
+
+from numpy cimport (
+    NPY_DOUBLE, NPY_FLOAT, PyArray_DIMS, PyArray_IS_C_CONTIGUOUS, PyArray_NDIM, PyArray_ZEROS,
+    import_array, ndarray, npy_intp)
+
+from cygrad._core.tensor.from_python cimport canonical, checked_lengths, data_array
+from cygrad._core.types.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
+from cygrad._core.graph.dual cimport is_forward, spread
+from cygrad._core.graph.profiler_events cimport OP, WITH_OUT, mark_start, note_op
+from cygrad._core.graph.inplace cimport check_memory, take_shape
+from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
+from cygrad._core.graph.tensor cimport (
+    CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
+    requires_grad as needs_grad, wrap, wrap_like)
+from cygrad._core.types import memory_format as formats
+from cygrad._core.types.device import check_device, default_device, defaults
+from cygrad._kernels.cpu.base import copying
+from cygrad._kernels.array_ops cimport typenum_of
+from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
+from cygrad._kernels.cpu.base.loop_table import draw
+from cygrad._kernels.device import cupy_library as gpu_library
+from cygrad._kernels.gpu.base import arrays
+from cygrad._ops.base.arguments cimport integers, require, shape_to_c, variadic
+
+import_array()
+
+
+cdef object checks():
+    """The module that reads unusual arguments and words what is wrong, imported when it is needed."""
+    from cygrad._ops.base.checks import creation as creation_checks
+    return creation_checks
+
+
+# -- arguments ---------------------------------------------------------------------------------------------
+
+cpdef tuple size_of(tuple given, dict named, str function):
+    return check_size(variadic(given, named, function, "size"), function)
+
+
+cpdef tuple check_size(tuple size, str function=""):
+    if size and function == "zeros" and min(size) < 0:
+        raise checks().negative_length()
+    return checked_lengths(size)
+
+
+cpdef object number(object value, str function, str name, int position):
+    if isinstance(value, (int, float, complex)):
+        return value
+    return checks().number(value, function, name, position)
+
+
+cpdef dtype type_of_new(object wanted, object out, dtype default, str function):
+    """The type of the new tensor: of `out` if there is one, else as wanted, else the default."""
+    cdef dtype named = None
+    if wanted is not None:
+        named = wanted if type(wanted) is dtype else type_named(wanted, function)
+    if out is not None:
+        return checks().type_of_out(out, named, function)
+    return default if named is None else named
+
+
+cdef dtype type_named(object wanted, str function):
+    try:
+        return as_dtype(wanted)
+    except TypeError:
+        raise checks().wrong_dtype(wanted, function) from None
+
+
+cpdef object check_place(object device, object pin_memory, bint can_pin=False):
+    cdef object index = None
+    mark_start()
+    if device is not None:
+        index = index_of(device) if type(device) is not str or device != "cpu" else None
+    elif defaults.in_use:
+        index = index_of(default_device())
+    if pin_memory:
+        return checks().pinned_place(index, can_pin)
+    return index
+
+
+cdef object index_of(object device):
+    wanted = check_device(device)
+    return None if wanted.type == "cpu" else wanted.index
+
+
+cpdef object place_beside(Tensor t, object device, object pin_memory, bint can_pin=False):
+    mark_start()
+    return place_of(t) if device is None and not pin_memory else check_place(device or t.device, pin_memory, can_pin)
+
+
+cpdef object place_of(Tensor t):
+    if t is None:
+        raise TypeError("expected a tensor, not None")
+    return None if is_on_cpu(t.array) else t.array.device.id
+
+
+# -- memory ------------------------------------------------------------------------------------------------
+
+cdef ndarray blank(tuple size, dtype wanted):
+    cdef npy_intp[MAXDIMS] dims
+    cdef int ndim = shape_to_c(size, dims)
+    return empty_array(ndim, dims, wanted.num)
+
+
+cpdef object blank_like(Tensor t, dtype wanted, object memory_format):
+    """Memory for a tensor of the shape of `t`; its dimensions lie in the order of those of `t` if nothing is said."""
+    if memory_format is not None and memory_format is not formats.preserve_format:
+        memory_format.check(t.array.ndim)
+        return copying.empty_in_order(t.array, memory_format.order, wanted.numpy)
+    if is_on_cpu(t.array) and PyArray_IS_C_CONTIGUOUS(<ndarray>t.array):
+        return empty_array(PyArray_NDIM(<ndarray>t.array), PyArray_DIMS(<ndarray>t.array), wanted.num)
+    return copying.empty_like(t.array, wanted.numpy)
+
+
+cdef object fitting(object value, dtype wanted):
+    """A number in a form that the type holds. Raises RuntimeError if it can not."""
+    if (type(value) is int and 0 <= value < 128
+            or type(value) is float and wanted.category == FLOATING and -6e4 < value < 6e4):
+        return value
+    return copying.element(value, wanted.numpy)        # looks whether it fits, which takes longer than the rest
+
+
+cpdef object filled(tuple size, object value, dtype wanted, object place=None):
+    cdef ndarray array
+    if value is not None:
+        value = fitting(value, wanted)
+    if place is not None:
+        return arrays.filled(place, size, value, wanted.numpy)
+    array = blank(size, wanted)
+    if value is not None:
+        fill(array, value)
+    return array
+
+
+# -- the new tensor ----------------------------------------------------------------------------------------
+
+cpdef Tensor fresh(object array, object requires_grad, str function, Tensor model=None, object place=None):
+    cdef ThreadState* state = thread_state()
+    cdef Tensor t
+    if place is not None:
+        array = arrays.moved(array, place)
+    t = wrap(array) if model is None else wrap_like(model, array)
+    if state.modes & INFERENCE:
+        t.flags |= IS_INFERENCE
+    if requires_grad is not False and requires_grad is not None:
+        if type(requires_grad) is not bool or not is_float_num(typenum_of(array)):
+            raise checks().cannot_require_grad(requires_grad, t, function)
+        t.flags |= REQUIRES_GRAD
+    if state.events != NULL and function:
+        note_op(state, function, OP, None, t, ())
+    return t
+
+
+cpdef Tensor delivered(object array, object out, object requires_grad, str function, object place=None):
+    cdef Tensor target
+    if out is None:
+        return fresh(array, requires_grad, function, None, place)
+    target = out
+    if needs_grad(target) and not thread_state().modes & NO_GRAD:
+        raise checks().out_requires_grad(function)
+    check_memory(target)
+    if array.shape != target.array.shape:
+        take_shape(target, array, False)
+    copying.copy_into(target.array, array)
+    bump(target, f"{function}(out=)")
+    if thread_state().events != NULL:
+        note_op(thread_state(), function, WITH_OUT, None, target, ())
+    return target
+
+
+cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function, object place=None):
+    cdef object array = held_array(<Tensor>data) if isinstance(data, Tensor) else data
+    if is_forward():
+        found = checks().of_samples(data, wanted, requires_grad)
+        if found is not None:
+            return found
+    if not isinstance(array, ndarray) and gpu_library.is_array(array):
+        array = arrays.move(array, place)                              # a copy, there or in memory
+        if wanted is not None:
+            array = array.astype(wanted.numpy, copy=False)
+        return fresh(array, requires_grad, function)
+    return fresh(data_array(data, wanted), requires_grad, function, None, place)
+
+
+cpdef Tensor sharing(ndarray array):
+    cdef Tensor t = fresh(canonical(array).view(), False, "")       # a view: the shape of `array` is its owner's
+    t.flags |= WAS_WRAPPED
+    return t
+
+
+# -- from data ---------------------------------------------------------------------------------------------
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A new leaf with a copy of `data`: a number, nested sequences, an array or a tensor.
+
+    Without `dtype`, Python's floats get the default type, ints int64, bools bool; arrays keep theirs.
+
+    Raises ValueError for sequences of different lengths, TypeError or RuntimeError for what is no number and for
+    numbers that the type can not hold, RuntimeError for requires_grad with a type that has no gradients.
+
+    >>> import cygrad
+    >>> cygrad.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    >>> cygrad.tensor(0.5, dtype=cygrad.float64, requires_grad=True)
+    tensor(0.5000, dtype=torch.float64, requires_grad=True)
+    """
+    place = check_place(device, pin_memory, True)
+    if not isinstance(data, Tensor):
+        data = gpu_library.taken(data)
+    if isinstance(data, Tensor):
+        checks().warn_copy("torch.tensor(sourceTensor)")
+        if place is None and device is None:
+            place = place_of(<Tensor>data)
+    elif device is None and place is None and gpu_library.is_array(data):
+        place = data.device.id
+    found = from_values(data, type_of_new(dtype, None, None, "tensor"), requires_grad, "tensor", place)
+    if type(data) is list and data:
+        data = data[0]
+    if isinstance(data, Tensor):
+        cut(found, data, CUT_DETACH, "torch.tensor")
+    return found
+
+
+# -- filled ------------------------------------------------------------------------------------------------
+
+def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
+    """A tensor of zeros. `size` is given as ints or as one sequence.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    cdef npy_intp[MAXDIMS] dims
+    cdef int ndim
+    place = check_place(device, pin_memory, True)
+    wanted = type_of_new(dtype, out, default_dtype(), "zeros")
+    if place is not None:
+        return delivered(filled(size_of(size, named, "zeros"), 0, wanted, place), out, requires_grad, "zeros")
+    ndim = shape_to_c(size_of(size, named, "zeros"), dims)
+    return delivered(PyArray_ZEROS(ndim, dims, wanted.num, 0), out, requires_grad, "zeros")
+
+
+def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
+    """A tensor of ones. `size` is given as ints or as one sequence.
+
+    >>> import cygrad
+    >>> cygrad.ones(2, dtype=cygrad.int64)
+    tensor([1, 1])
+    """
+    place = check_place(device, pin_memory, True)
+    wanted = type_of_new(dtype, out, default_dtype(), "ones")
+    return delivered(filled(size_of(size, named, "ones"), 1, wanted, place), out, requires_grad, "ones")
+
+
+def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+          memory_format=None, **named):
+    """A tensor whose elements are whatever the memory held. `size` is given as ints or as one sequence.
+
+    >>> import cygrad
+    >>> cygrad.empty(2, 3).shape
+    torch.Size([2, 3])
+    """
+    place = check_place(device, pin_memory, True)
+    wanted = type_of_new(dtype, out, default_dtype(), "empty")
+    array = filled(size_of(size, named, "empty"), None, wanted, place)
+    if memory_format is not None:
+        array = blank_like(wrap(array), wanted, memory_format)
+    return delivered(array, out, requires_grad, "empty")
+
+
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A tensor all of whose elements are `fill_value`; of its type, unless `dtype` says otherwise.
+
+    Raises RuntimeError if the type can not hold the value.
+
+    >>> import cygrad
+    >>> cygrad.full((2, 2), 7)
+    tensor([[7, 7],
+            [7, 7]])
+    """
+    place = check_place(device, pin_memory, True)
+    value = number(fill_value, "full", "fill_value", 2)
+    wanted = type_of_new(dtype, out, dtype_of_scalar(value), "full")
+    array = filled(check_size(integers(size, "full", "size", 1)), value, wanted, place)
+    return delivered(array, out, requires_grad, "full")
+
+
+# -- like another ------------------------------------------------------------------------------------------
+
+def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+               memory_format=None):
+    """Zeros in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+
+    >>> import cygrad
+    >>> cygrad.zeros_like(cygrad.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    return like(input, 0, dtype, device, pin_memory, requires_grad, memory_format, "zeros_like")
+
+
+def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+              memory_format=None):
+    """Ones in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+
+    >>> import cygrad
+    >>> cygrad.ones_like(cygrad.tensor([5.0, 6.0]))
+    tensor([1., 1.])
+    """
+    return like(input, 1, dtype, device, pin_memory, requires_grad, memory_format, "ones_like")
+
+
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+              memory_format=None):
+    """`fill_value` in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+
+    Raises RuntimeError if the type can not hold the value.
+
+    >>> import cygrad
+    >>> cygrad.full_like(cygrad.tensor([1.0, 2.0]), 7)
+    tensor([7., 7.])
+    """
+    return like(input, number(fill_value, "full_like", "fill_value", 2), dtype, device, pin_memory, requires_grad,
+                memory_format, "full_like")
+
+
+def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+               memory_format=None):
+    """Uninitialised, in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+
+    >>> import cygrad
+    >>> cygrad.empty_like(cygrad.tensor([1, 2])).dtype
+    torch.int64
+    """
+    return like(input, None, dtype, device, pin_memory, requires_grad, memory_format, "empty_like")
+
+
+cdef Tensor like(object input, object value, object dtype_given, object device, object pin_memory,
+                 object requires_grad, object memory_format, str function):
+    cdef Tensor t = require(input, function)
+    place = place_beside(t, device, pin_memory, True)
+    wanted = type_of_new(dtype_given, None, dtype_of(t), function)
+    if place != place_of(t):
+        return fresh(filled(t.array.shape, value, wanted, place), requires_grad, function, t)
+    array = blank_like(t, wanted, memory_format)
+    if value is not None:
+        value = fitting(value, wanted)
+        if is_on_cpu(array):
+            fill(<ndarray>array, value)
+        else:
+            array.fill(value)
+    out = fresh(array, requires_grad, function, t)
+    spread(t, out)
+    return out
+
+
+# -- random numbers ----------------------------------------------------------------------------------------
+
+cpdef Tensor drawn_in_memory(str function, tuple source, int what, tuple size, dict named, object dtype_given,
+                             object requires_grad):
+    """A tensor of float32 or float64; `source` is (kernels, numbers). None for other types."""
+    cdef dtype wanted = type_of_new(dtype_given, None, default_dtype(), function)
+    if wanted.num != NPY_FLOAT and wanted.num != NPY_DOUBLE:
+        return None
+    array = blank(size_of(size, named, function), wanted)
+    return fresh(draw(source[1], array, what), requires_grad, function)
+
+
+functions = {name: globals()[name] for name in
+             "tensor zeros ones empty full zeros_like ones_like full_like empty_like".split()}

@@ -1,0 +1,49 @@
+"""The results of functions that are made of others: written into `out`, of which no gradient is recorded."""
+
+from functools import cache
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.inplace import check_outputs
+from cygrad._core.graph.opdef import variant
+from cygrad._core.graph.record import write_into
+from cygrad._core.graph.tensor import Tensor
+from cygrad._ops.base.checks.creation import out_requires_grad
+from cygrad._ops.shape.diagonals import TRIL
+
+
+@cache
+def unrecorded(name):
+    """A row without a derivative, for results that have none, and for `out=` of functions made of others."""
+    return variant(TRIL, name=name)
+
+
+def write_several(op, outs, arrays, inputs, args=None):
+    """The tensors `outs` with a result in each, of which none is written if one can not be."""
+    arrays = tuple(arrays)
+    if not isinstance(outs, (tuple, list)):
+        raise messages.wrong_keyword(op.name.partition(".")[0], "out", "tuple of Tensors", outs)
+    if len(outs) != len(arrays):
+        raise TypeError(f"expected tuple of {len(arrays)} elements but got {len(outs)}")
+    outs = tuple(outs)
+    check_outputs(op, outs, arrays, inputs)
+    return tuple(write_into(op, out, array, inputs, args) for out, array in zip(outs, arrays))
+
+
+def given_several(name, arrays, outs, *inputs):
+    """The results of a function made of others, written into a tensor each."""
+    if any(map(is_recorded, inputs)):
+        raise out_requires_grad(name)
+    return write_several(unrecorded(name), outs, arrays, inputs)
+
+
+def given(name, result, out, *inputs):
+    """The result of a function made of others, written into `out` if there is one."""
+    if out is None:
+        return result
+    if not isinstance(out, Tensor):
+        raise messages.wrong_keyword(name, "out", "Tensor", out)
+    if is_recorded(result):
+        raise out_requires_grad(name)
+    return write_into(unrecorded(name), out, array_of(result), inputs or (result,), None)

@@ -1,0 +1,209 @@
+"""Memory shared with other libraries by DLPack, without copying: NumPy's, PyTorch's, JAX's, CuPy's arrays on the CPU.
+
+NumPy speaks the protocol. The gradient ends here: what requires grad is not handed out.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.types.device import check_device
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.device.cupy_library import cupy, is_available, on_device
+from cygrad._ops.base.creation import fresh, sharing
+from cygrad._ops.base.checks.creation import check_strides
+
+_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy knows of versions, devices and copies
+
+
+class DLDeviceType(IntEnum):
+    """What DLPack calls the places where memory is."""
+
+    __module__ = "cygrad.utils.dlpack"
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLROCMHost = 11
+    kDLExtDev = 12
+    kDLCUDAManaged = 13
+    kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
+
+
+_ON_CPU = (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost, DLDeviceType.kDLROCMHost, DLDeviceType.kDLCUDAManaged)
+
+
+# -- out --
+
+
+def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
+    """The memory of this tensor as a DLPack capsule, for `from_dlpack` of another library.
+
+    Raises BufferError for a tensor that requires grad, for negative strides, and for read-only memory unless the other
+    side passes `max_version`, which can say that it is read-only.
+    """
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if not self.is_cpu:
+        how = {
+            "stream": None if stream == -1 else stream,
+            "max_version": max_version,
+            "dl_device": dl_device,
+            "copy": copy,
+        }
+        return array_of(self).__dlpack__(**{name: value for name, value in how.items() if value is not None})
+    if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int)):
+        raise TypeError("stream must be ``int`` or ``none``")
+    if stream not in (None, -1):
+        raise AssertionError("stream should be None on cpu.")
+    if dl_device is not None and dl_device[0] not in _ON_CPU:
+        raise BufferError(f"this tensor is on the CPU, and is not copied to the device {tuple(dl_device)}")
+    array = array_of(self)
+    if any(step < 0 for step in array.strides):
+        raise BufferError("Can't export tensors with negative strides, use tensor.clone()")
+    if copy:
+        array = array.copy()
+    if _VERSIONS and max_version is not None:
+        return array.__dlpack__(max_version=max_version)
+    return array.__dlpack__()
+
+
+def __dlpack_device__(self):
+    """Where the memory is: (kDLCPU, 0), or (kDLCUDA, the number of the GPU)."""
+    return (DLDeviceType.kDLCPU, 0) if self.is_cpu else (DLDeviceType.kDLCUDA, self.device.index)
+
+
+def _cuda_array_interface(self):
+    """The memory of a tensor on a GPU for other libraries there. Raises AttributeError for others."""
+    if self.is_cpu:
+        raise AttributeError(
+            "Can't get __cuda_array_interface__ on non-CUDA tensor type: torch.FloatTensor If CUDA data is "
+            "required use tensor.cuda() to copy tensor to device memory."
+        )
+    if self.requires_grad:
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+            "var.detach() to get Variable that doesn't require grad."
+        )
+    return array_of(self).__cuda_array_interface__
+
+
+def to_dlpack(tensor):
+    """The memory of a tensor as a DLPack capsule, which can be taken once. Prefer `from_dlpack(tensor)` over there.
+
+    Raises BufferError for a tensor that requires grad.
+
+    >>> import cygrad, numpy
+    >>> t = cygrad.zeros(2)
+    >>> cygrad.from_dlpack(cygrad.utils.dlpack.to_dlpack(t)).fill_(3)
+    tensor([3., 3.])
+    >>> t
+    tensor([3., 3.])
+    """
+    if not isinstance(tensor, Tensor):
+        raise messages.wrong_type("to_dlpack", "tensor", 1, "Tensor", tensor)
+    return __dlpack__(tensor)
+
+
+# -- in --
+
+
+class _Capsule:
+    """What NumPy takes a capsule from."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack__(self, **options):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+class _Memory:
+    """The memory of an array, to be written to."""
+
+    def __init__(self, array):
+        self.array = array
+        address, _ = array.__array_interface__["data"]
+        self.__array_interface__ = array.__array_interface__ | {"data": (address, False)}
+
+
+def is_exported(value):
+    """Whether another library's array or a capsule."""
+    return type(value).__name__ == "PyCapsule" or (
+        hasattr(value, "__dlpack__") and not isinstance(value, (Tensor, np.ndarray, np.generic, type))
+    )
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor on the memory of another library's array or tensor, or of a capsule: a change of one changes the other.
+
+    If that is known to be read-only, so is the tensor. `copy=True` copies.
+    Raises RuntimeError for what is neither, and for a capsule that has been taken; BufferError for memory that is not
+    the CPU's; ValueError for negative strides; what the other library raises, for a tensor that requires grad.
+
+    >>> import cygrad, numpy
+    >>> a = numpy.zeros(2)
+    >>> t = cygrad.from_dlpack(a)
+    >>> a[0] = 5
+    >>> t
+    tensor([5., 0.], dtype=torch.float64)
+    """
+    check_device(device)
+    if isinstance(ext_tensor, np.ndarray):  # older NumPy does not export read-only memory
+        check_strides(ext_tensor)
+        return sharing(ext_tensor.copy() if copy else ext_tensor)
+    capsule = ext_tensor
+    if hasattr(ext_tensor, "__dlpack__"):
+        kind, number = ext_tensor.__dlpack_device__()
+        if kind == DLDeviceType.kDLCUDA and is_available():
+            with on_device(number):
+                array = cupy().from_dlpack(ext_tensor)
+            return fresh(array.copy() if copy else array.view(), False, "from_dlpack")
+        if kind not in _ON_CPU:
+            raise BufferError(
+                f"the memory is on the device ({int(kind)}, {number}), not on the CPU\n"
+                "  copy it to the CPU over there, as in x.cpu()"
+            )
+        capsule = _capsule_of(ext_tensor)
+    name = repr(capsule)
+    if type(capsule).__name__ != "PyCapsule" or '"dltensor' not in name:
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+            "might have already constructed a tensor from it once."
+        )
+    array = np.from_dlpack(_Capsule(capsule))
+    check_strides(array)
+    if not array.flags.writeable and "versioned" not in name:  # which cannot say whether it is
+        array = np.asarray(_Memory(array))
+    return sharing(array.copy() if copy else array)
+
+
+def _capsule_of(other):
+    if _VERSIONS:
+        try:
+            return other.__dlpack__(max_version=(1, 0))
+        except TypeError:
+            pass
+    return other.__dlpack__()
+
+
+methods = {
+    "__dlpack__": __dlpack__,
+    "__dlpack_device__": __dlpack_device__,
+    "__cuda_array_interface__": property(_cuda_array_interface),
+}
+functions = publish(globals(), {"from_dlpack": from_dlpack, "to_dlpack": to_dlpack})

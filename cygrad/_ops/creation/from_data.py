@@ -1,0 +1,260 @@
+"""Tensors from data that is already there: numbers, sequences, arrays, tensors; sharing memory where that is possible.
+
+Also the methods that make tensors of this tensor's type. The keywords are described in creation.pyx.
+"""
+
+import numpy as np
+
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.tensor.from_python import legacy_array
+from cygrad._core.types.device import cpu_device, device_at
+from cygrad._core.types.dtypes import get_default_dtype
+from cygrad._core.graph.dual import spread
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.device import cupy_library
+from cygrad._ops.base.checks import creation as checks
+from cygrad._ops.base.arguments import integer, integers
+from cygrad._ops.base.copying import clone
+from cygrad._ops.base.creation import (
+    check_place, check_size, filled, fresh, from_values, number, place_beside, place_of, sharing, size_of, type_of_new,
+)
+from cygrad._ops.creation.dlpack import from_dlpack, is_exported
+
+
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A tensor without dimensions, of the default type unless `dtype` says otherwise.
+
+    >>> import cygrad
+    >>> cygrad.scalar_tensor(3)
+    tensor(3.)
+    """
+    place = check_place(device, pin_memory, True)
+    wanted = type_of_new(dtype, None, get_default_dtype(), "scalar_tensor")
+    return from_values(number(s, "scalar_tensor", "s", 1), wanted, requires_grad, "scalar_tensor", place)
+
+
+# -- arrays --
+
+
+def from_numpy(ndarray):
+    """The array's memory as a tensor: a change of one is a change of the other.
+
+    If the array is read-only, so is the tensor: changing it in place raises RuntimeError.
+    Raises TypeError for what is no array and for element types without a dtype, ValueError for an array of negative
+    strides, of strides that are no multiples of the element size, or of foreign byte order.
+
+    >>> import cygrad, numpy
+    >>> a = numpy.zeros(3)
+    >>> t = cygrad.from_numpy(a)
+    >>> a[1] = 5
+    >>> t
+    tensor([0., 5., 0.], dtype=torch.float64)
+    """
+    if not isinstance(ndarray, np.ndarray):
+        kind = type(ndarray)
+        prefix = "" if kind.__module__ == "builtins" else kind.__module__ + "."
+        raise TypeError(
+            f"expected np.ndarray (got {prefix}{kind.__name__})\n"
+            "  torch.tensor(data) copies numbers and sequences, torch.as_tensor(data) shares where it can"
+        )
+    if not ndarray.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+            "is currently not supported."
+        )
+    result = sharing(ndarray)
+    checks.check_strides(ndarray)
+    return result
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """The memory of an object with Python's buffer protocol (bytes, bytearray, array, mmap, ...) as a vector.
+
+    It starts `offset` bytes from the beginning and has `count` elements, or all. If the buffer is read-only, so is the
+    tensor: changing it in place raises RuntimeError.
+    Raises ValueError for a buffer that is empty or too short, or no multiple of the element size.
+
+    >>> import cygrad
+    >>> cygrad.frombuffer(bytearray([1, 0, 2, 0]), dtype=cygrad.int16)
+    tensor([1, 2], dtype=torch.int16)
+    """
+    wanted = type_of_new(dtype, None, None, "frombuffer")
+    first, size = integer(offset, "frombuffer", "offset", 4), wanted.itemsize
+    number_of = integer(count, "frombuffer", "count", 3)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    length = view.nbytes
+    if length == 0 or number_of == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({number_of}) must not be 0")
+    if not 0 <= first < length:
+        raise ValueError(
+            f"offset ({first} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if number_of > 0 and first + number_of * size > length:
+        raise ValueError(
+            f"requested buffer length ({number_of} * {size} bytes) after offset ({first} bytes) must not be greater "
+            f"than actual buffer length ({length} bytes)"
+        )
+    if number_of < 0 and (length - first) % size:
+        raise ValueError(
+            f"buffer length ({length - first} bytes) after offset ({first} bytes) must be a multiple of element size "
+            f"({size})"
+        )
+    result = sharing(np.frombuffer(view, wanted.numpy, number_of, first))
+    return result.requires_grad_() if requires_grad else result
+
+
+def _is_buffer(value):
+    """Whether this has Python's buffer protocol."""
+    if isinstance(value, (list, tuple, int, float, complex, str)):
+        return False
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _can_share(array):
+    return array.dtype.isnative and not any(stride < 0 or stride % array.itemsize for stride in array.strides)
+
+
+# -- whatever it is --
+
+
+def as_tensor(data, dtype=None, device=None):
+    """`data` as a tensor, copied only if it has to be: tensors stay what they are, arrays share their memory.
+
+    Raises what `tensor` raises.
+
+    >>> import cygrad, numpy
+    >>> a = numpy.zeros(2)
+    >>> cygrad.as_tensor(a).numpy().base is a
+    True
+    """
+    place = check_place(device, False)
+    wanted = None if dtype is None else type_of_new(dtype, None, None, "as_tensor")
+    if isinstance(data, Tensor):
+        return (
+            data if wanted is device is place is None else data.to(_device(place, device, data), wanted or data.dtype)
+        )
+    data = data if is_exported(data) else _taken(data)
+    if isinstance(data, Tensor) or is_exported(data) or (isinstance(data, np.ndarray) and _can_share(data)):
+        shared = sharing(data) if isinstance(data, np.ndarray) else data
+        shared = shared if isinstance(shared, Tensor) else from_dlpack(shared)
+        where = _device(place, device, shared)
+        if where == shared.device and (wanted is None or wanted is shared.dtype):
+            return shared
+        return shared.to(where, wanted or shared.dtype)
+    return from_values(data, wanted, False, "as_tensor", place)
+
+
+def _taken(data):
+    found = cupy_library.taken(data)
+    return data if found is data else tensor_of(found)
+
+
+def _device(place, device, t):
+    """Where a tensor is wanted: on the GPU `place`, or in memory if that was asked for, else where it is."""
+    if place is not None:
+        return device_at(place)
+    return t.device if device is None else cpu_device
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """`obj` as a tensor: data, arrays, what DLPack exports, and the bytes of a buffer as `frombuffer` reads them.
+
+    `copy` True always copies, False raises ValueError where that is needed, None copies then.
+
+    The result goes on with the history of a tensor `obj` unless `requires_grad` is False; if True, and there is none,
+    it is a leaf that collects a gradient.
+
+    >>> import cygrad
+    >>> cygrad.asarray([1, 2, 3])
+    tensor([1, 2, 3])
+    """
+    place = check_place(device, False)
+    wanted = None if dtype is None else type_of_new(dtype, None, None, "asarray")
+    if isinstance(obj, np.ndarray) and _can_share(obj):
+        obj = sharing(obj)
+    elif is_exported(obj):
+        obj = from_dlpack(obj)
+    elif not isinstance(obj, Tensor):
+        obj = _taken(obj)
+    if isinstance(obj, Tensor):
+        pass
+    elif not isinstance(obj, (Tensor, np.ndarray, np.generic)) and _is_buffer(obj):
+        obj = frombuffer(obj, dtype=get_default_dtype() if wanted is None else wanted)
+    if not isinstance(obj, Tensor):
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return from_values(obj, wanted, bool(requires_grad), "asarray", place)
+    if copy is False and wanted is not None and wanted is not obj.dtype:
+        raise ValueError(f"can't alias tensor with dtype '{obj.dtype.type_name}' into dtype '{wanted.type_name}'.")
+    where = _device(place, device, obj)
+    if copy is False and where != obj.device:
+        raise ValueError(f"can't alias tensor from device '{obj.device}' to '{where}'.")
+    if requires_grad is False:
+        obj = obj.detach()
+    result = obj if wanted is None and where == obj.device else obj.to(where, wanted or obj.dtype)
+    if copy and array_of(result) is array_of(obj):
+        result = clone(result)
+    if requires_grad and not result.requires_grad:
+        return fresh(array_of(result), True, "asarray")
+    return result
+
+
+# -- methods: of this tensor's type --
+
+
+def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
+    """Zeros of the given size and of this tensor's type."""
+    return _of_type(self, size_of(size, named, "new_zeros"), 0, dtype, device, requires_grad, pin_memory, "new_zeros")
+
+
+def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
+    """Ones of the given size and of this tensor's type."""
+    return _of_type(self, size_of(size, named, "new_ones"), 1, dtype, device, requires_grad, pin_memory, "new_ones")
+
+
+def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
+    """Uninitialised elements of the given size and of this tensor's type."""
+    size = size_of(size, named, "new_empty")
+    return _of_type(self, size, None, dtype, device, requires_grad, pin_memory, "new_empty")
+
+
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """`fill_value` in the given size and of this tensor's type."""
+    size = check_size(integers(size, "new_full", "size", 1))
+    value = number(fill_value, "new_full", "fill_value", 2)
+    return _of_type(self, size, value, dtype, device, requires_grad, pin_memory, "new_full")
+
+
+def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, function):
+    place = place_beside(tensor, device, pin_memory, True)
+    wanted = type_of_new(dtype, None, tensor.dtype, function)
+    out = fresh(filled(size, value, wanted, place), requires_grad, function, tensor)
+    spread(tensor, out)
+    return out
+
+
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    """A copy of `data`, as `tensor` makes it, of this tensor's type."""
+    place = place_beside(self, device, pin_memory, True)
+    if isinstance(data, Tensor):
+        checks.warn_copy("tensor.new_tensor(sourceTensor)")
+    return from_values(data, type_of_new(dtype, None, self.dtype, "new_tensor"), requires_grad, "new_tensor", place)
+
+
+def new(self, *args, **named):
+    """What `Tensor(...)` makes of the same arguments, but of this tensor's type: sizes or data. An old name."""
+    return fresh(legacy_array(args, named, self.dtype), False, "new", self, place_of(self))
+
+
+methods = {method.__name__: method for method in (new, new_zeros, new_ones, new_empty, new_full, new_tensor)}
+functions = publish(
+    globals(), {function.__name__: function for function in (scalar_tensor, from_numpy, frombuffer, as_tensor, asarray)}
+)

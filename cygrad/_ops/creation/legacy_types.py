@@ -1,0 +1,74 @@
+"""Old names of tensors of a given type: `FloatTensor`, `LongTensor`, ...
+
+They make tensors, and answer `isinstance`; no tensor is of these classes.
+"""
+
+from typing import Any
+
+from cygrad._core.errors import messages
+from cygrad._core.tensor.from_python import legacy_array
+from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name, set_default_dtype
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.tensor import Tensor
+from cygrad._ops.base.checks.copying import type_wanted
+from cygrad._ops.base.creation import fresh
+
+
+class tensortype(type):
+    """The class of `FloatTensor` and its kin."""
+
+    __module__ = "torch"
+    dtype: Any
+
+    def __call__(cls, *args, **named):
+        if len(args) == 1 and not named and isinstance(args[0], Tensor):
+            if args[0].dtype is not cls.dtype:
+                raise TypeError(f"expected {_options(cls.dtype)} (got {_options(args[0].dtype)})")
+            return Tensor(args[0])
+        if list(named) == ["size"]:
+            args, named = tuple(named["size"]), {}
+        return fresh(legacy_array(args, named, as_dtype(cls.dtype)), False, "new")
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, Tensor) and value.dtype is cls.dtype
+
+    def __repr__(cls):
+        return f"<class 'torch.{cls.__name__}'>"
+
+
+def _options(kind):
+    return (
+        f"TensorOptions(dtype={messages.c_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
+    )
+
+
+def _type_of(kind):
+    """The class of the old name of a dtype."""
+    name = f"{kind.type_name}Tensor"
+    doc = f"Makes tensors of {kind!r}: `{name}(2, 3)` uninitialised, `{name}([1, 2])` from data. Prefer `tensor`."
+    return tensortype(
+        name, (), {"__module__": "cygrad", "dtype": kind, "is_cuda": False, "is_sparse": False, "__doc__": doc}
+    )
+
+
+def set_default_tensor_type(t):
+    """Make the dtype of `t` ('torch.DoubleTensor', or the class) the one that Python floats get. Deprecated.
+
+    Raises TypeError for types that are not floating-point.
+    """
+    warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives."
+    )
+    try:
+        set_default_dtype(type_wanted(t))
+    except ValueError:
+        module, _, name = str(t).rpartition(".")
+        raise AttributeError(f"module '{module}' has no attribute '{name}'") from None
+
+
+TYPES = "float64 float32 float16 uint8 int8 int16 int32 int64 bool".split()
+kinds = [bfloat16_dtype(), *(by_name()[name] for name in TYPES)]
+functions = {made.__name__: made for made in map(_type_of, kinds)}
+functions["set_default_tensor_type"] = set_default_tensor_type

@@ -1,0 +1,374 @@
+"""Complex numbers: their parts, as views of the same memory and as numbers that are put together; conjugates, angles.
+
+`real`, `imag`, `view_as_real` and `view_as_complex` are views: a change of one is a change of the other, and of its
+history. `conj` computes its result at once, in memory of its own, where PyTorch's is a view that conjugates when it is
+read. So no tensor is ever waiting to be conjugated or negated: `is_conj` and `is_neg` are False, `resolve_conj` and
+`resolve_neg` give the tensor itself, and a change of a conjugate leaves the original alone.
+
+Gradients are PyTorch's: for a real loss L and z = x + iy the gradient is dL/dx + i dL/dy.
+"""
+
+import warnings
+from functools import partial
+
+import numpy as np
+
+from cygrad._core.graph.internals import array_of, is_spare, memory_of
+from cygrad._core.graph.opdef import (
+    ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, IN1, LINEAR, OUT0, VIEW, declare, publish,
+)
+from cygrad._core.graph.record import apply1, apply_n, record_view, tensor_argument
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base import complex_parts as kernels
+from cygrad._kernels.device.cupy_library import is_array
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.arithmetic import add, div, mul
+from cygrad._ops.base.checks.common import require_broadcast, require_tensors
+from cygrad._ops.base.copying import contiguous
+from cygrad._ops.base.slicing import select
+from cygrad._ops.base.pointwise import conj_physical, cos, sin, square
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.base.views import transpose
+
+# -- views --
+
+
+def view_as_real_rule(n, g):
+    return view_as_complex(contiguous(g))
+
+
+VIEW_AS_REAL = declare(
+    "view_as_real", view_as_real_rule, flags=VIEW | LINEAR | FUNCTION_ONLY, kernel=kernels.as_parts, inputs="self"
+)
+
+
+def view_as_real(input):
+    """A complex tensor's parts as a real tensor, with a last dimension of length 2, on the same memory.
+
+    Gradient: `view_as_complex(g)`. Raises RuntimeError for a real tensor. Saves nothing.
+
+    >>> import cygrad
+    >>> cygrad.view_as_real(cygrad.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    t = tensor_argument(VIEW_AS_REAL, input, "input", 1)
+    if not t.is_complex():
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    return record_view(VIEW_AS_REAL, kernels.as_parts(array_of(t)), t, None)
+
+
+def view_as_complex_rule(n, g):
+    return view_as_real(g)
+
+
+VIEW_AS_COMPLEX = declare(
+    "view_as_complex",
+    view_as_complex_rule,
+    flags=VIEW | LINEAR | FUNCTION_ONLY,
+    kernel=kernels.from_parts,
+    inputs="self",
+)
+
+
+def view_as_complex(input):
+    """The inverse of `view_as_real`: the pairs of the last dimension, of length 2, as complex numbers.
+
+    The memory is the same. Saves nothing. Gradient: `view_as_real(g)`. Raises RuntimeError for other types than float32
+    and float64, and where the pairs do not lie in memory as complex numbers would.
+
+    >>> import cygrad
+    >>> cygrad.view_as_complex(cygrad.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
+    t = tensor_argument(VIEW_AS_COMPLEX, input, "input", 1)
+    require_pairs(t)
+    return record_view(VIEW_AS_COMPLEX, kernels.from_parts(array_of(t)), t, None)
+
+
+def require_pairs(t):
+    """Raise unless a tensor can be looked at as complex numbers."""
+    array = array_of(t)
+    if is_array(array) and array.data.ptr % (2 * array.itemsize):  # a GPU reads complex numbers at such places alone
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    if array.dtype.char in "fd" and array.shape[-1:] == (2,) and array.flags.c_contiguous and t._base is None:
+        return
+    if not t.is_floating_point() or t.dtype.to_complex().to_real() is not t.dtype:
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, "
+            f"but got a tensor of scalar type: {t.dtype.type_name}"
+        )
+    if t.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if t.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if t.numel() == 0:
+        return
+    *steps, last = t.stride()
+    if last != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(step % 2 for step in steps):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if t.storage_offset() % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+
+
+def real(input):
+    """The real part, a view of the same memory; a real tensor is returned as it is. Gradient: g.
+
+    >>> import cygrad
+    >>> z = cygrad.tensor([1 + 2j])
+    >>> z.real.mul_(5)
+    tensor([5.])
+    >>> z
+    tensor([5.+2.j])
+    """
+    t = require(input, "real")
+    return select(view_as_real(t), -1, 0) if t.is_complex() else t
+
+
+def imag(input):
+    """The imaginary part, a view of the same memory. Gradient: g * 1j. Raises RuntimeError for a real tensor.
+
+    >>> import cygrad
+    >>> cygrad.imag(cygrad.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    t = require(input, "imag")
+    if not t.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return select(view_as_real(t), -1, 1)
+
+
+def set_part(part, value):
+    if isinstance(value, Tensor):
+        part.copy_(value)
+    else:
+        part.fill_(value)
+
+
+def set_real(self, value):
+    set_part(real(self), value)
+
+
+def set_imag(self, value):
+    set_part(imag(self), value)
+
+
+# -- conjugates --
+
+
+def conj_rule(n, g):
+    if is_spare(g):
+        np.conjugate(memory_of(g), out=memory_of(g))
+        return g
+    return conj(g)
+
+
+CONJ = declare("conj", conj_rule, flags=ELEMENTWISE, ufunc="conjugate", inputs="self")
+
+
+def conj(input):
+    """The complex conjugate; a real tensor is returned as it is. Saves nothing. Gradient: the conjugate of g.
+
+    It has memory of its own: PyTorch's shares the memory of `input` until `resolve_conj`.
+
+    >>> import cygrad
+    >>> cygrad.conj(cygrad.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    t = tensor_argument(CONJ, input, "input", 1)
+    return apply1(CONJ, t, None) if t.is_complex() else t
+
+
+def resolve_conj(input):
+    """`input` itself: conjugates are computed at once here.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1 + 2j]).conj().resolve_conj()
+    tensor([1.-2.j])
+    """
+    return require(input, "resolve_conj")
+
+
+def resolve_neg(input):
+    """`input` itself: no tensor here is waiting to be negated."""
+    return require(input, "resolve_neg")
+
+
+def is_conj(input):
+    """Whether `input` is still to be conjugated when it is read: False, conjugates are computed at once here.
+
+    >>> import cygrad
+    >>> cygrad.is_conj(cygrad.tensor([1 + 2j]).conj())
+    False
+    """
+    require(input, "is_conj")
+    return False
+
+
+def is_neg(input):
+    """Whether `input` is still to be negated when it is read: False."""
+    require(input, "is_neg")
+    return False
+
+
+def adjoint(input):
+    """The last two dimensions exchanged, and complex numbers conjugated. Gradient: the adjoint of g.
+
+    A real result is a view. Raises RuntimeError for a tensor of one dimension.
+
+    >>> import cygrad
+    >>> cygrad.adjoint(cygrad.tensor([[1j, 2.0]]))
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
+    return of_matrix(require(input, "adjoint"), "adjoint()")
+
+
+def of_matrix(t, name):
+    if t.ndim == 1:
+        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    if t.ndim == 0:
+        warnings.warn(
+            f"Tensor.{name} is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=3
+        )
+        return conj(t)
+    return conj(transpose(t, -2, -1))
+
+
+def matrix_adjoint(self):
+    """The last two dimensions exchanged, and complex numbers conjugated; see `cygrad.adjoint`."""
+    return of_matrix(self, "mH")
+
+
+def conjugate_transpose(self):
+    """The conjugate transpose of a matrix; see `cygrad.adjoint`, which also takes batches."""
+    if self.ndim not in (0, 2):
+        batches = " For batches of matrices, consider using tensor.mH" if self.ndim > 2 else ""
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.{batches}")
+    return of_matrix(self, "H")
+
+
+# -- angle, and numbers from their parts --
+
+
+def angle_rule(n, g):
+    z = n.saved(0)
+    if not z.is_complex():
+        return mul(g, 0.0)
+    at_0 = z == 0
+    size = add(square(real(z)), square(imag(z)))
+    return where(at_0, 0.0, mul(mul(div(g, where(at_0, 1.0, size)), z), 1j))
+
+
+ANGLE = declare("angle", angle_rule, saves=IN0, flags=ELEMENTWISE | FLOAT_RESULT, kernel=kernels.angle, inputs="self")
+
+
+def angle(input, *, out=None):
+    """The angle in radians; of real numbers 0, or pi where they are negative. Saves `input`.
+
+    Gradient: 0 for a real tensor, g * 1j * input / abs(input)^2 for a complex one, and 0 at 0.
+
+    >>> import cygrad
+    >>> cygrad.angle(cygrad.tensor([1j, -1.0]))
+    tensor([1.5708, 3.1416])
+    """
+    return apply1(ANGLE, input, out)
+
+
+def complex_rule(n, g):
+    return real(g) if n.needs(0) else None, imag(g) if n.needs(1) else None
+
+
+COMPLEX = declare(
+    "complex",
+    complex_rule,
+    flags=ELEMENTWISE | LINEAR | FUNCTION_ONLY,
+    kernel=partial(kernels.joined),
+    inputs="real imag",
+)
+
+
+def complex(real, imag, *, out=None):
+    """The complex numbers `real + 1j * imag`, with broadcasting. Saves nothing. Gradients: the parts of g.
+
+    Raises RuntimeError unless both are float32 or both float64.
+
+    >>> import cygrad
+    >>> cygrad.complex(cygrad.tensor([1.0]), cygrad.tensor([2.0]))
+    tensor([1.+2.j])
+    """
+    require_tensors(COMPLEX, real, imag, names=("real", "imag"))
+    require_parts(real, imag, out)
+    return apply_n(COMPLEX, (real, imag), None, out)
+
+
+def require_parts(a, b, out):
+    """Raise unless two tensors can be the parts of complex numbers, and `out` take these."""
+    if not (a.dtype.is_floating_point and b.dtype.is_floating_point):
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {a.dtype.type_name} and "
+            f"{b.dtype.type_name}"
+        )
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {a.dtype.type_name} but got scalar type {b.dtype.type_name} for second "
+            "argument"
+        )
+    wanted = a.dtype.to_complex()
+    if wanted.to_real() is not a.dtype:
+        raise RuntimeError(f"there are no complex numbers of two {a.dtype.type_name}s here: use .float() first")
+    if isinstance(out, Tensor) and out.dtype is not wanted:
+        raise RuntimeError(
+            f"Expected object of scalar type {wanted.type_name} but got scalar type {out.dtype.type_name} for argument "
+            "'out'"
+        )
+    require_broadcast(a, b)
+
+
+def polar_rule(n, g):
+    along = across = None
+    if n.needs(0):
+        theta = n.saved(1)
+        along = add(mul(real(g), cos(theta)), mul(imag(g), sin(theta)))
+    if n.needs(1):
+        across = imag(mul(g, conj_physical(n.saved_result())))
+    return along, across
+
+
+POLAR = declare(
+    "polar", polar_rule, saves=(IN1, OUT0), flags=ELEMENTWISE | FUNCTION_ONLY, kernel=kernels.polar, inputs="abs angle"
+)
+
+
+def polar(abs, angle, *, out=None):
+    """The complex numbers of size `abs` and angle `angle`, with broadcasting.
+
+    Saves `angle`, and the result r if `angle` needs its gradient. Gradients: Re(g * exp(-1j * angle)) and
+    Im(g * conj(r)). Raises RuntimeError unless both are float32 or both float64.
+
+    >>> import cygrad
+    >>> cygrad.polar(cygrad.tensor([2.0]), cygrad.tensor([0.0]))
+    tensor([2.+0.j])
+    """
+    require_tensors(POLAR, abs, angle, names=("abs", "angle"))
+    require_parts(abs, angle, out)
+    return apply_n(POLAR, (abs, angle), None, out)
+
+
+composite = {
+    "real": FUNCTION_ONLY,
+    "imag": FUNCTION_ONLY,
+    "resolve_conj": 0,
+    "resolve_neg": 0,
+    "is_conj": 0,
+    "is_neg": 0,
+    "adjoint": 0,
+}
+methods = {
+    "real": property(real, set_real),
+    "imag": property(imag, set_imag),
+    "H": property(conjugate_transpose),
+    "mH": property(matrix_adjoint),
+}
+functions = publish(globals())

@@ -1,0 +1,244 @@
+"""Nearly equal, nan and infinity, truth values, bits. None of these has a derivative; most results are boolean."""
+
+import numpy as np
+
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import ELEMENTWISE, INPLACE, NONDIFF, declare, publish
+from cygrad._core.graph.record import apply1, apply2, apply_n, tensor_argument
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.elementwise import numpy_pointwise
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.checks.common import check_unbatched, require_broadcast, require_kind, require_tensors
+
+QUESTION = ELEMENTWISE | NONDIFF
+TRUTH = QUESTION | INPLACE
+
+# -- nearly equal, equal --
+
+ISCLOSE = declare("isclose", flags=QUESTION, kernel=numpy_pointwise.isclose)
+
+
+def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """`abs(input - other) <= atol + rtol * abs(other)`, elementwise with broadcasting.
+
+    Infinities are close to themselves alone, nan to nan if `equal_nan`. Raises RuntimeError for two dtypes and for
+    negative tolerances.
+
+    >>> import cygrad
+    >>> cygrad.isclose(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0 + 1e-7, 2.1]))
+    tensor([ True, False])
+    """
+    require_tensors(ISCLOSE, input, other)
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{input.dtype.type_name} did not match {other.dtype.type_name}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    return apply_n(ISCLOSE, (input, other), (rtol, atol, equal_nan))
+
+
+def allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether `isclose` holds for all elements: True or False.
+
+    >>> import cygrad
+    >>> cygrad.allclose(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 2.1]))
+    False
+    """
+    check_unbatched("allclose", input, other)
+    return bool(array_of(isclose(input, other, rtol, atol, equal_nan)).all())
+
+
+def equal(input, other):
+    """Whether two tensors have the same shape and the same elements: True or False.
+
+    >>> import cygrad
+    >>> cygrad.equal(cygrad.tensor([1, 2]), cygrad.tensor([1, 2]))
+    True
+    """
+    a, b = require(input, "equal"), require(other, "equal", "other", 2)
+    check_unbatched("equal", a, b)
+    x, y = array_of(a), array_of(b)
+    if x is y and x.dtype.kind in "biu":
+        return True
+    return x.shape == y.shape and not np.count_nonzero(x != y)
+
+
+# -- what kind of number --
+
+ISNAN = declare("isnan", flags=QUESTION, ufunc="isnan")
+
+
+def isnan(input):
+    """Whether each element is nan; for complex ones, whether a part is.
+
+    >>> import cygrad
+    >>> cygrad.isnan(cygrad.tensor([1.0, float("nan")]))
+    tensor([False,  True])
+    """
+    return apply1(ISNAN, input, None)
+
+
+ISINF = declare("isinf", flags=QUESTION, ufunc="isinf")
+
+
+def isinf(input):
+    """Whether each element is inf or -inf; for complex ones, whether a part is.
+
+    >>> import cygrad
+    >>> cygrad.isinf(cygrad.tensor([1.0, -float("inf")]))
+    tensor([False,  True])
+    """
+    return apply1(ISINF, input, None)
+
+
+ISFINITE = declare("isfinite", flags=QUESTION, ufunc="isfinite")
+
+
+def isfinite(input):
+    """Whether each element is neither infinite nor nan.
+
+    >>> import cygrad
+    >>> cygrad.isfinite(cygrad.tensor([1.0, float("nan"), float("inf")]))
+    tensor([ True, False, False])
+    """
+    return apply1(ISFINITE, input, None)
+
+
+# -- truth values --
+
+
+def logical(op, input, other, out):
+    require_tensors(op, input, other)
+    return apply2(op, input, other, out)
+
+
+LOGICAL_AND = declare("logical_and", flags=TRUTH, ufunc="logical_and")
+
+
+def logical_and(input, other, *, out=None):
+    """Whether both elements are true (not 0), with broadcasting.
+
+    >>> import cygrad
+    >>> cygrad.logical_and(cygrad.tensor([1, 2, 0]), cygrad.tensor([True, False, True]))
+    tensor([ True, False, False])
+    """
+    return logical(LOGICAL_AND, input, other, out)
+
+
+LOGICAL_OR = declare("logical_or", flags=TRUTH, ufunc="logical_or")
+
+
+def logical_or(input, other, *, out=None):
+    """Whether at least one of two elements is true (not 0), with broadcasting.
+
+    >>> import cygrad
+    >>> cygrad.logical_or(cygrad.tensor([1, 0]), cygrad.tensor([False, False]))
+    tensor([ True, False])
+    """
+    return logical(LOGICAL_OR, input, other, out)
+
+
+LOGICAL_XOR = declare("logical_xor", flags=TRUTH, ufunc="logical_xor")
+
+
+def logical_xor(input, other, *, out=None):
+    """Whether just one of two elements is true (not 0), with broadcasting.
+
+    >>> import cygrad
+    >>> cygrad.logical_xor(cygrad.tensor([1, 1]), cygrad.tensor([False, True]))
+    tensor([ True, False])
+    """
+    return logical(LOGICAL_XOR, input, other, out)
+
+
+LOGICAL_NOT = declare("logical_not", flags=TRUTH, ufunc="logical_not")
+
+
+def logical_not(input, *, out=None):
+    """Whether each element is false (0).
+
+    >>> import cygrad
+    >>> cygrad.logical_not(cygrad.tensor([0.0, 2.0]))
+    tensor([ True, False])
+    """
+    return apply1(LOGICAL_NOT, input, out)
+
+
+# -- bits --
+
+NUMBER = (Tensor, int, float, complex)
+
+
+def bitwise(op, input, other, out):
+    if not isinstance(other, Tensor):
+        tensor_argument(op, input, "input", 1)
+    if isinstance(input, Tensor) and isinstance(other, Tensor):
+        require_broadcast(input, other)
+    if isinstance(input, NUMBER) and isinstance(other, NUMBER):
+        require_kind("bi", op.name + "_cpu", input, other)
+    return apply2(op, input, other, out)
+
+
+BITWISE_AND = declare("bitwise_and", flags=TRUTH, ufunc="bitwise_and")
+
+
+def bitwise_and(input, other, *, out=None):
+    """The bits set in both operands, with broadcasting; logical `and` for truth values. Keeps the type.
+
+    Either operand may be a number. Raises NotImplementedError for other than integers and truth values.
+
+    >>> import cygrad
+    >>> cygrad.bitwise_and(cygrad.tensor([6, 3]), 2)
+    tensor([2, 2])
+    """
+    return bitwise(BITWISE_AND, input, other, out)
+
+
+BITWISE_OR = declare("bitwise_or", flags=TRUTH, ufunc="bitwise_or")
+
+
+def bitwise_or(input, other, *, out=None):
+    """The bits set in either operand, with broadcasting; logical `or` for truth values. Keeps the type.
+
+    Either operand may be a number. Raises NotImplementedError for other than integers and truth values.
+
+    >>> import cygrad
+    >>> cygrad.bitwise_or(cygrad.tensor([4, 3]), 2)
+    tensor([6, 3])
+    """
+    return bitwise(BITWISE_OR, input, other, out)
+
+
+BITWISE_XOR = declare("bitwise_xor", flags=TRUTH, ufunc="bitwise_xor")
+
+
+def bitwise_xor(input, other, *, out=None):
+    """The bits set in just one operand, with broadcasting; exclusive `or` for truth values. Keeps the type.
+
+    Either operand may be a number. Raises NotImplementedError for other than integers and truth values.
+
+    >>> import cygrad
+    >>> cygrad.bitwise_xor(cygrad.tensor([6, 3]), 2)
+    tensor([4, 1])
+    """
+    return bitwise(BITWISE_XOR, input, other, out)
+
+
+BITWISE_NOT = declare("bitwise_not", flags=TRUTH, ufunc="invert")
+
+
+def bitwise_not(input, *, out=None):
+    """All bits turned over; logical `not` for truth values. Keeps the type.
+
+    Raises NotImplementedError for other than integers and truth values.
+
+    >>> import cygrad
+    >>> cygrad.bitwise_not(cygrad.tensor([True, False]))
+    tensor([False,  True])
+    """
+    require_kind("bi", "bitwise_not_cpu", tensor_argument(BITWISE_NOT, input, "input", 1))
+    return apply1(BITWISE_NOT, input, out)
+
+
+composite = {"allclose": 0, "equal": 0}
+functions = publish(globals())

@@ -1,0 +1,626 @@
+"""Gamma and error functions, elementwise. Their values come from SciPy, which must be installed.
+
+Integers are first converted to the default float type. Complex tensors raise NotImplementedError. Names without a
+function of the package are in `cygrad.special`.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, declare, publish
+from cygrad._core.graph.record import apply1, apply1_args, apply_n, tensor_argument
+from cygrad._kernels.cpu.base import chunks, elementary
+from cygrad._kernels.cpu.base import elementwise as kernels
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.cpu.elementwise.polynomial_tables import Tabled
+from cygrad._ops.base.arguments import integer, require
+from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.elementwise.binary import as_tensors, of_one_type
+from cygrad._ops.common.scipy_kernels import SMOOTH, SPECIAL, by_scipy, require_real_input, scipy_for, unary
+from cygrad._ops.base.checks.common import require_broadcast, require_operands, require_real, require_tensors
+from cygrad._ops.base.pointwise import exp, log, log1p, square
+from cygrad._ops.elementwise.selection import where
+
+# -- error functions --
+
+
+def erfc_rule(n, g):
+    return mul(g, mul(exp(neg(square(n.saved(0)))), -2 / math.sqrt(math.pi)))
+
+
+ERFC_VALUES = by_loop("erfc")(by_scipy("erfc", "erfc"))
+ERFC_TABLE = Tabled(ERFC_VALUES)
+
+
+def erfc_array(x):
+    found = ERFC_TABLE(x)
+    return ERFC_VALUES(x) if found is None else found
+
+
+ERFC = declare("erfc", erfc_rule, saves=IN0, flags=SMOOTH, kernel=partial(erfc_array), inputs="self")
+
+
+def erfc(input, *, out=None):
+    """`1 - erf(input)`, precise where that is near 0. Saves `input`. Gradient: -g * 2 / sqrt(pi) * exp(-input^2).
+
+    >>> import cygrad
+    >>> cygrad.erfc(cygrad.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.1573])
+    """
+    require_real_input(ERFC, input)
+    return apply1(ERFC, input, out)
+
+
+def erfinv_rule(n, g):
+    return mul(g, mul(exp(square(erfinv(n.saved(0)))), math.sqrt(math.pi) / 2))
+
+
+def erfinv_from_1(y):
+    """erfinv(1 - y) / (1 - y)."""
+    x = 1 - y
+    return np.where(x == 0, math.sqrt(math.pi) / 2, ERFCINV(y) / np.where(x == 0, 1, x))
+
+
+@silent
+def erfinv_array(x):
+    """SciPy's; of float32 x times a function of 1 - |x|, which is exact where that function is steep."""
+    found = ERFINV_TABLE(np.asarray(1 - abs(x))) if type(x) is np.ndarray and x.dtype == np.float32 else None
+    return ERFINV_VALUES(x) if found is None else np.multiply(found, x, out=found)
+
+
+ERFINV_VALUES, ERFCINV = by_scipy("erfinv", "erfinv"), by_scipy("erfcinv", "erfinv")
+ERFINV_TABLE = Tabled(erfinv_from_1)
+ERFINV = declare("erfinv", erfinv_rule, saves=IN0, flags=SMOOTH, kernel=erfinv_array, inputs="self")
+
+
+def erfinv(input, *, out=None):
+    """The inverse of `erf`: inf at 1, nan beyond. Saves `input`. Gradient: g * sqrt(pi) / 2 * exp(erfinv(input)^2).
+
+    >>> import cygrad
+    >>> cygrad.erfinv(cygrad.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.4769])
+    """
+    require_real_input(ERFINV, input)
+    return apply1(ERFINV, input, out)
+
+
+# From where on the terms of the derivative of erfcx leave fewer digits of each other than its series has
+FAR, FAR_FOR_SINGLE = 20, 6
+
+
+def erfcx_rule(n, g):
+    x = n.saved(0)
+    far = FAR if x.dtype.name == "float64" else FAR_FOR_SINGLE
+    is_far = x > far
+    near = sub(mul(mul(x, erfcx(x)), 2), 2 / math.sqrt(math.pi))
+    return mul(g, where(is_far, slope_of_erfcx(where(is_far, x, far)), near))
+
+
+def slope_of_erfcx(x):
+    """The derivative for large `x`, by its asymptotic series."""
+    y = square(div(1, x))
+    total = 1
+    for k in range(7, 0, -1):
+        total = sub(1, mul(mul(y, k + 0.5), total))
+    return mul(mul(y, -1 / math.sqrt(math.pi)), total)
+
+
+ERFCX = unary("erfcx", erfcx_rule, flags=SPECIAL, node="SpecialErfcxBackward0")
+
+
+def erfcx(input, *, out=None):
+    """`exp(input^2) * erfc(input)`, without underflow. Saves `input`. Gradient: g * (2 * input * r - 2 / sqrt(pi)).
+
+    >>> import cygrad
+    >>> cygrad.special.erfcx(cygrad.tensor([0.0, 10.0]))
+    tensor([1.0000, 0.0561])
+    """
+    require_real_input(ERFCX, input)
+    return apply1(ERFCX, input, out)
+
+
+def ndtri_rule(n, g):
+    return mul(g, mul(exp(div(square(ndtri(n.saved(0))), 2)), math.sqrt(2 * math.pi)))
+
+
+@silent
+def ndtri_array(x):
+    """SciPy's; of float32 above 1/2 that of 1 - x, which is exact and where it is steep."""
+    if type(x) is not np.ndarray or x.dtype != np.float32:
+        return NDTRI_VALUES(x)
+    values = NDTRI_VALUES(np.asarray(np.minimum(x, 1 - x)))
+    return np.copysign(values, x - x.dtype.type(0.5), out=values)
+
+
+NDTRI_VALUES = by_scipy("ndtri", "special.ndtri")
+NDTRI = declare(
+    "ndtri", ndtri_rule, saves=IN0, flags=SPECIAL, kernel=ndtri_array, inputs="self", node="SpecialNdtriBackward0"
+)
+
+
+def ndtri(input, *, out=None):
+    """The inverse of `ndtr`: quantiles of the standard normal distribution. Saves `input`.
+
+    Gradient: g * sqrt(2 pi) * exp(r^2 / 2), where r is the result.
+
+    >>> import cygrad
+    >>> cygrad.special.ndtri(cygrad.tensor([0.5, 0.975]))
+    tensor([0.0000, 1.9600])
+    """
+    require_real_input(NDTRI, input)
+    return apply1(NDTRI, input, out)
+
+
+def log_ndtr_rule(n, g):
+    """The density over what is below: the latter has few digits below 0, where erfcx has all."""
+    x = n.saved(0)
+    is_below = x < 0
+    above, below = where(is_below, 0.0, x), where(is_below, x, 0.0)
+    ratio = div(mul(exp(div(square(above), -2)), 1 / math.sqrt(2 * math.pi)), ndtr(above))
+    of_erfcx = div(math.sqrt(2 / math.pi), erfcx(mul(below, -1 / math.sqrt(2))))
+    return mul(g, where(is_below, of_erfcx, ratio))
+
+
+LOG_NDTR = unary("log_ndtr", log_ndtr_rule, flags=SPECIAL, node="SpecialLogNdtrBackward0")
+
+
+def log_ndtr(input, *, out=None):
+    """The logarithm of `ndtr(input)`, precise far below 0. Saves `input`.
+
+    Gradient: g * sqrt(2 / pi) / erfcx(-input / sqrt(2)).
+
+    >>> import cygrad
+    >>> cygrad.special.log_ndtr(cygrad.tensor([0.0, -30.0]))
+    tensor([  -0.6931, -454.3213])
+    """
+    require_real_input(LOG_NDTR, input)
+    return apply1(LOG_NDTR, input, out)
+
+
+def ndtr_array(x):
+    values = as_array(kernels.erf(as_array(x * x.dtype.type(math.sqrt(0.5)))))
+    values += 1
+    values *= 0.5
+    return values
+
+
+def ndtr_rule(n, g):
+    return mul(g, mul(exp(mul(square(n.saved(0)), -0.5)), 1 / math.sqrt(2 * math.pi)))
+
+
+NDTR = declare("ndtr", ndtr_rule, saves=IN0, flags=SPECIAL, kernel=ndtr_array, node="MulBackward0", inputs="self")
+
+
+def ndtr(input, *, out=None):
+    """The standard normal distribution function: `(1 + erf(input / sqrt(2))) / 2`. Does without SciPy.
+
+    Saves `input`. Gradient: g * exp(-input^2 / 2) / sqrt(2 pi).
+
+    >>> import cygrad
+    >>> cygrad.special.ndtr(cygrad.tensor([0.0, 1.96]))
+    tensor([0.5000, 0.9750])
+    """
+    if require(input, "special_ndtr").is_complex():
+        raise messages.not_implemented_for("erf_vml_cpu", input.dtype)
+    return apply1(NDTR, input, out)
+
+
+# -- entropy --
+
+
+def entr_rule(n, g):
+    return mul(g, sub(-1, log(n.saved(0))))
+
+
+@silent
+def entr_array(x):
+    values = as_array(-x * elementary.log(np.maximum(x, 0)))  # log(0) is -inf
+    np.copyto(values, 0, where=x == 0)
+    return values
+
+
+ENTR = declare(
+    "entr", entr_rule, saves=IN0, flags=SPECIAL, kernel=entr_array, inputs="self", node="SpecialEntrBackward0"
+)
+
+
+def entr(input, *, out=None):
+    """`-input * log(input)`, 0 at 0 and -inf below. Does without SciPy. Saves `input`.
+
+    Gradient: -g * (1 + log(input)).
+
+    >>> import cygrad
+    >>> cygrad.special.entr(cygrad.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.3466])
+    """
+    require_real_input(ENTR, input)
+    return apply1(ENTR, input, out)
+
+
+def xlog1py_rule(n, g):
+    x, y = n.saved(0), n.saved(1)
+    return (
+        mul(g, where((x == 0) & (y <= -1), 0.0, log1p(y))) if n.needs(0) else None,
+        div(mul(g, x), add(y, 1)) if n.needs(1) else None,
+    )
+
+
+def xlog1py_array(x, y):
+    with np.errstate(all="ignore"):
+        values = as_array(x * elementary.log1p(y))
+    np.copyto(values, 0, where=(x == 0) & ~np.isnan(y))
+    return values
+
+
+XLOG1PY = declare(
+    "xlog1py",
+    xlog1py_rule,
+    saves=IN0 | IN1,
+    flags=SPECIAL,
+    kernel=xlog1py_array,
+    inputs="self other",
+    node="SpecialXlog1PyBackward0",
+)
+
+
+def xlog1py(input, other, *, out=None):
+    """`input * log1p(other)`, but 0 where `input` is 0 and `other` is not nan. Either may be a number. Needs no SciPy.
+
+    Saves both. Gradients: g * log1p(other), 0 where `input` is 0 and `other` at most -1; g * input / (1 + other).
+
+    >>> import cygrad
+    >>> cygrad.special.xlog1py(cygrad.tensor([0.0, 2.0]), cygrad.tensor([-1.0, 1.0]))
+    tensor([0.0000, 1.3863])
+    """
+    return of_operands(XLOG1PY, input, other, out)
+
+
+def of_operands(op, input, other, out):
+    """An op on two tensors, or a tensor and a number, of which integers become floating-point numbers."""
+    require_operands(f"special_{op.name}", input, other)
+    require_real(op, input, other)
+    input, other = as_tensors(op, input, other)
+    require_broadcast(input, other)
+    return apply_n(op, (input, other), None, out)
+
+
+# -- gamma functions --
+
+
+def lgamma_rule(n, g):
+    return mul(g, digamma(n.saved(0)))
+
+
+def log_gamma(x):
+    if type(x) is np.ndarray:
+        scipy_for("lgamma")  # which must be there, whatever the table knows
+    found = LGAMMA_TABLE(x)
+    return log_gamma_values(x) if found is None else found
+
+
+def log_gamma_values(x):
+    """SciPy's, but infinite at -infinity as well."""
+    values = as_array(by_scipy("gammaln", "lgamma")(x))
+    np.copyto(values, np.inf, where=values == -np.inf)  # a mask as an index would wait for a GPU
+    return values
+
+
+LGAMMA_TABLE = Tabled(log_gamma_values)
+LGAMMA = declare("lgamma", lgamma_rule, saves=IN0, flags=SMOOTH, kernel=partial(log_gamma), inputs="self")
+
+
+def lgamma(input, *, out=None):
+    """The logarithm of the magnitude of the gamma function. Saves `input`. Gradient: g * digamma(input).
+
+    >>> import cygrad
+    >>> cygrad.lgamma(cygrad.tensor([1.0, 5.0]))
+    tensor([0.0000, 3.1781])
+    """
+    require_real_input(LGAMMA, input)
+    return apply1(LGAMMA, input, out)
+
+
+def digamma_array(x):
+    found = DIGAMMA_TABLE(x)
+    return digamma_values(x) if found is None else found
+
+
+def digamma_values(x):
+    """SciPy's, but at the poles -inf at 0, inf at -0 and nan at negative integers, as in PyTorch."""
+    values = by_scipy("digamma", "digamma")(x)
+    with np.errstate(all="ignore"):
+        values = np.where(x == 0, np.copysign(x.dtype.type(np.inf), -x), values)
+        return np.where((x < 0) & (x == np.floor(x)), x.dtype.type(np.nan), values)
+
+
+DIGAMMA_TABLE = Tabled(digamma_values)
+
+
+def digamma_rule(n, g):
+    slope = polygamma(1, n.saved(0))
+    return mul(slope, g, out=reused(slope))
+
+
+DIGAMMA = declare("digamma", digamma_rule, saves=IN0, flags=SMOOTH, kernel=partial(digamma_array), inputs="self")
+
+
+def digamma(input, *, out=None):
+    """The logarithmic derivative of the gamma function. Saves `input`. Gradient: g * polygamma(1, input).
+
+    >>> import cygrad
+    >>> cygrad.digamma(cygrad.tensor([1.0, 0.5]))
+    tensor([-0.5772, -1.9635])
+    """
+    require_real_input(DIGAMMA, input, "digamma")
+    return apply1(DIGAMMA, input, out)
+
+
+def trigamma_values(x):
+    """The derivative of digamma, of float64, within 1e-15 of it: 10 terms of its series, and what follows them.
+
+    That is, with y = x + 10, the asymptotic series of Abramowitz and Stegun, 6.4.12; below 1/2 it is reflected, 6.4.7.
+    """
+    reflected = x < 0.5
+    some = reflected.any()
+    z = np.where(reflected, 1 - x, x) if some else x
+    r = 1 / (z + 10)
+    s = r * r
+    found = np.full_like(z, -3617 / 510)
+    for number in (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):  # of Bernoulli
+        found *= s
+        found += number
+    found *= s
+    found += 1 + 0.5 * r
+    found *= r
+    for k in range(10):
+        np.add(z, k, out=s)
+        s *= s
+        np.reciprocal(s, out=s)
+        found += s
+    if some:
+        sines = np.sin(np.pi * (x - np.rint(x)))
+        found = np.where(reflected, (np.pi / sines) ** 2 - found, found)
+    return np.where(x == np.inf, 0.0, found)
+
+
+def trigamma_in_blocks(x):
+    return chunks.in_blocks(trigamma_values, (x,), size=1 << 12) if x.size > 1 << 12 else trigamma_values(x)
+
+
+TRIGAMMA_TABLE = Tabled(trigamma_in_blocks, negative=False)
+
+
+@silent
+def trigamma_array(x):
+    if x.ndim == 0:
+        return trigamma_array(x.reshape(1)).reshape(())
+    found = TRIGAMMA_TABLE(x if x.dtype == np.float64 else x.astype(np.float32, copy=False))
+    return (trigamma_in_blocks(x.astype(np.float64, copy=False)) if found is None else found).astype(
+        x.dtype, copy=False
+    )
+
+
+def polygamma_array(x, n):
+    if n == 1 and type(x) is np.ndarray:
+        return trigamma_array(x)
+    return digamma_array(x) if n == 0 else by_scipy("polygamma", "polygamma")(np.int64(n), x)
+
+
+def polygamma_rule(n, g):
+    (order,) = n.args
+    return mul(g, polygamma(order + 1, n.saved(0)))
+
+
+POLYGAMMA = declare(
+    "polygamma",
+    polygamma_rule,
+    saves=IN0,
+    flags=ELEMENTWISE | FUNCTION_ONLY,
+    kernel=partial(polygamma_array),
+    inputs="self",
+    attributes="n",
+)
+
+
+def polygamma(n, input, *, out=None):
+    """The `n`-th derivative of `digamma`, n >= 0. Saves `input`. Gradient: g * polygamma(n + 1, input).
+
+    >>> import cygrad
+    >>> cygrad.polygamma(1, cygrad.tensor([1.0]))
+    tensor([1.6449])
+    """
+    n = integer(n, "polygamma", "n", 1)
+    t = tensor_argument(POLYGAMMA, input, "input", 2)
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    require_real_input(POLYGAMMA, t, "trigamma" if n == 1 else "polygamma")
+    return apply1_args(POLYGAMMA, t if t.is_floating_point() else add(t, 0.0), (n,), out)
+
+
+def polygamma_method(self, n):
+    """The `n`-th derivative of `digamma`; see `cygrad.polygamma`."""
+    return polygamma(n, self)
+
+
+def polygamma_method_(self, n):
+    """In-place form of `polygamma`."""
+    return polygamma(n, self, out=self)
+
+
+def mvlgamma_array(x, p):
+    total = log_gamma(as_array(x - x.dtype.type((p - 1) / 2)))
+    for j in range(p - 1):
+        total = as_array(total + log_gamma(as_array(x - x.dtype.type(j / 2))))
+    return as_array(total + x.dtype.type(p * (p - 1) / 4 * math.log(math.pi)))
+
+
+def mvlgamma_rule(n, g):
+    x, total = n.saved(0), None
+    for j in range(n.args[0]):
+        slope = digamma(sub(x, j / 2))
+        total = slope if total is None else add(total, slope)
+    return mul(g, total)
+
+
+MVLGAMMA = declare(
+    "mvlgamma",
+    mvlgamma_rule,
+    saves=IN0,
+    flags=SMOOTH,
+    kernel=mvlgamma_array,
+    inputs="self",
+    attributes="p",
+)
+
+
+def mvlgamma(input, p, *, out=None):
+    """The logarithm of the multivariate gamma function of dimension `p`, for `input` > (p - 1) / 2.
+
+    It is p (p - 1) / 4 * log(pi) + the sum of lgamma(input - j / 2) over j < p. Saves `input`. Gradient: g * the sum of
+    digamma(input - j / 2).
+
+    >>> import cygrad
+    >>> cygrad.mvlgamma(cygrad.tensor([2.0]), 2)
+    tensor([0.4516])
+    """
+    p = integer(p, "mvlgamma", "p", 2)
+    t = require(input, "mvlgamma")
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    require_real_input(LGAMMA, t)
+    return apply1_args(MVLGAMMA, t if t.is_floating_point() else t + 0.0, (p,), out)
+
+
+# -- incomplete gamma, zeta --
+
+
+def no_gradient_of_first(n, name):
+    if n.needs(0):
+        raise NotImplementedError(f"the derivative for 'self' is not implemented for '{name}'")
+
+
+def igamma_rule(n, g):
+    no_gradient_of_first(n, "igamma")
+    return None, mul(g, gamma_density(n.saved(0), n.saved(1)))
+
+
+def gamma_density(a, x):
+    """x^(a - 1) * exp(-x) / gamma(a)."""
+    return exp(sub(sub(mul(sub(a, 1), log(x)), x), lgamma(a)))
+
+
+def incomplete_gamma(name, function, is_upper):
+    """A kernel: SciPy's function, and a loop of float32 for what that knows."""
+    by_name = by_scipy(name, function)
+
+    def kernel(a, x):
+        is_single = type(a) is type(x) is np.ndarray and a.dtype == x.dtype == np.float32
+        found = fused("incomplete_gamma", a, x, numbers=(is_upper,)) if is_single else None
+        if found is None:
+            return by_name(a, x)
+        unknown = np.isnan(found)
+        if unknown.any():
+            unknown &= (a >= 0) & (x >= 0)  # else it is nan
+            found[unknown] = by_name(*(operand[unknown] for operand in np.broadcast_arrays(a, x)))
+        return found
+
+    return partial(kernel)
+
+
+IGAMMA = declare(
+    "igamma",
+    igamma_rule,
+    saves=(0, IN0 | IN1),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=incomplete_gamma("gammainc", "igamma", False),
+)
+
+
+def igamma(input, other, *, out=None):
+    """The regularised lower incomplete gamma function P(input, other). Saves both.
+
+    Gradient for `other`: g * other^(input - 1) * exp(-other) / gamma(input). There is none for `input`, which raises
+    NotImplementedError in backward.
+
+    >>> import cygrad
+    >>> cygrad.igamma(cygrad.tensor([1.0]), cygrad.tensor([1.0]))
+    tensor([0.6321])
+    """
+    return of_two(IGAMMA, input, other, out)
+
+
+def igammac_rule(n, g):
+    no_gradient_of_first(n, "igammac")
+    return None, neg(mul(g, gamma_density(n.saved(0), n.saved(1))))
+
+
+IGAMMAC = declare(
+    "igammac",
+    igammac_rule,
+    saves=(0, IN0 | IN1),
+    flags=ELEMENTWISE | INPLACE,
+    kernel=incomplete_gamma("gammaincc", "igammac", True),
+)
+
+
+def igammac(input, other, *, out=None):
+    """The regularised upper incomplete gamma function Q = 1 - P. See `igamma`.
+
+    Saves `input` and `other`.
+
+    >>> import cygrad
+    >>> cygrad.igammac(cygrad.tensor([1.0]), cygrad.tensor([1.0]))
+    tensor([0.3679])
+    """
+    return of_two(IGAMMAC, input, other, out)
+
+
+def of_two(op, input, other, out):
+    require_tensors(op, input, other)
+    require_real(op, input, other, integers=False)
+    require_broadcast(input, other)
+    return of_one_type(op, input, other, out)
+
+
+def zeta_rule(n, g):
+    if n.needs(0):
+        raise NotImplementedError("the derivative for 'zeta' is not implemented.")
+    x, q = n.saved(0), n.saved(1)
+    return None, neg(mul(g, mul(x, zeta(add(x, 1), q))))
+
+
+ZETA = declare(
+    "zeta",
+    zeta_rule,
+    saves=(0, IN0 | IN1),
+    flags=SPECIAL,
+    kernel=by_scipy("zeta", "special.zeta"),
+    inputs="self other",
+    node="SpecialZetaBackward0",
+)
+
+
+def zeta(input, other, *, out=None):
+    """The Hurwitz zeta function: the sum of (k + other) ** -input over k >= 0. Either may be a number. Saves both.
+
+    Gradient for `other`: -g * input * zeta(input + 1, other). There is none for `input`, which raises
+    NotImplementedError in backward.
+
+    >>> import cygrad
+    >>> cygrad.special.zeta(cygrad.tensor([2.0, 4.0]), 1)
+    tensor([1.6449, 1.0823])
+    """
+    return of_operands(ZETA, input, other, out)
+
+
+methods = {
+    "polygamma": polygamma_method,
+    "polygamma_": polygamma_method_,
+}
+functions = publish(globals())

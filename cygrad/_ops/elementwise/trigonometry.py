@@ -1,0 +1,317 @@
+"""Trigonometric and hyperbolic functions and their inverses, angles: elementwise.
+
+Integers are first converted to the default float type. Gradients of complex functions are PyTorch's (the conjugate of
+the derivative). `sin`, `cos`, `tan` and `tanh` stand in pointwise.pyx.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
+from cygrad._core.graph.record import apply1, apply2, tensor_argument
+from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.base.checks.common import require_real, require_tensors
+from cygrad._ops.base.pointwise import conjugate, cos, rsqrt, sin
+from cygrad._ops.elementwise.selection import where
+
+SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
+
+
+# -- inverse trigonometric --
+
+
+def asin_rule(n, g):
+    x = n.saved(0)
+    return mul(g, conjugate(rsqrt(sub(1, mul(x, x)))))
+
+
+ASIN = declare("asin", asin_rule, saves=IN0, flags=SMOOTH, ufunc="arcsin", inputs="self", aliases="arcsin")
+
+
+def asin(input, *, out=None):
+    """Arc sine in radians: nan beyond [-1, 1]. Saves `input`. Gradient: g / sqrt(1 - input^2), inf at -1 and 1.
+
+    >>> import cygrad
+    >>> cygrad.asin(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.5708])
+    """
+    return apply1(ASIN, input, out)
+
+
+def acos_rule(n, g):
+    return neg(asin_rule(n, g))
+
+
+ACOS = declare("acos", acos_rule, saves=IN0, flags=SMOOTH, ufunc="arccos", inputs="self", aliases="arccos")
+
+
+def acos(input, *, out=None):
+    """Arc cosine in radians: nan beyond [-1, 1]. Saves `input`. Gradient: -g / sqrt(1 - input^2), -inf at -1 and 1.
+
+    >>> import cygrad
+    >>> cygrad.acos(cygrad.tensor([0.0, 1.0]))
+    tensor([1.5708, 0.0000])
+    """
+    return apply1(ACOS, input, out)
+
+
+def atan_rule(n, g):
+    x = n.saved(0)
+    return div(g, conjugate(add(mul(x, x), 1)))
+
+
+ATAN = declare("atan", atan_rule, saves=IN0, flags=SMOOTH, ufunc="arctan", inputs="self", aliases="arctan")
+
+
+def atan(input, *, out=None):
+    """Arc tangent in radians. Saves `input`. Gradient: g / (input^2 + 1).
+
+    >>> import cygrad
+    >>> cygrad.atan(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7854])
+    """
+    return apply1(ATAN, input, out)
+
+
+def over_squares(g, y, x):
+    """g / (y^2 + x^2), but 0 where both are 0."""
+    squares = add(mul(y, y), mul(x, x))
+    return where(squares == 0, 0.0, div(g, squares))
+
+
+def atan2_rule(n, g):
+    y, x = n.saved(0).to(g.dtype), n.saved(1).to(g.dtype)  # squares of integers would wrap around
+    share = over_squares(g, y, x)
+    return mul(share, x) if n.needs(0) else None, neg(mul(share, y)) if n.needs(1) else None
+
+
+ATAN2 = declare("atan2", atan2_rule, saves=IN0 | IN1, flags=SMOOTH, ufunc="arctan2", aliases="arctan2")
+
+
+def atan2(input, other, *, out=None):
+    """The angle in radians of the point with height `input` and abscissa `other`, in [-pi, pi], with broadcasting.
+
+    Saves both. Gradients: g * other / (input^2 + other^2), and -g * input / (input^2 + other^2); 0 at the origin.
+
+    >>> import cygrad
+    >>> cygrad.atan2(cygrad.tensor([1.0, -1.0]), cygrad.tensor([1.0, -1.0]))
+    tensor([ 0.7854, -2.3562])
+    """
+    require_tensors(ATAN2, input, other)
+    require_real(ATAN2, input, other)
+    return apply2(ATAN2, input, other, out)
+
+
+# -- hyperbolic --
+
+
+def sinh_rule(n, g):
+    return mul(g, conjugate(cosh(n.saved(0))))
+
+
+SINH = declare("sinh", sinh_rule, saves=IN0, flags=SMOOTH, ufunc="sinh", inputs="self")
+
+
+def sinh(input, *, out=None):
+    """Hyperbolic sine. Saves `input`. Gradient: g * cosh(input).
+
+    >>> import cygrad
+    >>> cygrad.sinh(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.1752])
+    """
+    return apply1(SINH, input, out)
+
+
+def cosh_rule(n, g):
+    return mul(g, conjugate(sinh(n.saved(0))))
+
+
+COSH = declare("cosh", cosh_rule, saves=IN0, flags=SMOOTH, ufunc="cosh", inputs="self")
+
+
+def cosh(input, *, out=None):
+    """Hyperbolic cosine. Saves `input`. Gradient: g * sinh(input).
+
+    >>> import cygrad
+    >>> cygrad.cosh(cygrad.tensor([0.0, 1.0]))
+    tensor([1.0000, 1.5431])
+    """
+    return apply1(COSH, input, out)
+
+
+def asinh_rule(n, g):
+    x = n.saved(0)
+    return mul(g, conjugate(rsqrt(add(mul(x, x), 1))))
+
+
+ASINH = declare("asinh", asinh_rule, saves=IN0, flags=SMOOTH, ufunc="arcsinh", inputs="self", aliases="arcsinh")
+
+
+def asinh(input, *, out=None):
+    """Inverse hyperbolic sine. Saves `input`. Gradient: g / sqrt(input^2 + 1).
+
+    >>> import cygrad
+    >>> cygrad.asinh(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8814])
+    """
+    return apply1(ASINH, input, out)
+
+
+def acosh_rule(n, g):
+    x = n.saved(0)
+    return mul(g, conjugate(mul(rsqrt(sub(x, 1)), rsqrt(add(x, 1)))))
+
+
+ACOSH = declare("acosh", acosh_rule, saves=IN0, flags=SMOOTH, ufunc="arccosh", inputs="self", aliases="arccosh")
+
+
+def acosh(input, *, out=None):
+    """Inverse hyperbolic cosine: nan below 1. Saves `input`. Gradient: g / sqrt(input^2 - 1), inf at 1.
+
+    >>> import cygrad
+    >>> cygrad.acosh(cygrad.tensor([1.0, 2.0]))
+    tensor([0.0000, 1.3170])
+    """
+    return apply1(ACOSH, input, out)
+
+
+def atanh_rule(n, g):
+    x = n.saved(0)
+    return div(g, conjugate(sub(1, mul(x, x))))
+
+
+ATANH = declare("atanh", atanh_rule, saves=IN0, flags=SMOOTH, ufunc="arctanh", inputs="self", aliases="arctanh")
+
+
+def atanh(input, *, out=None):
+    """Inverse hyperbolic tangent: inf at 1, nan beyond [-1, 1]. Saves `input`. Gradient: g / (1 - input^2).
+
+    >>> import cygrad
+    >>> cygrad.atanh(cygrad.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.5493])
+    """
+    return apply1(ATANH, input, out)
+
+
+# -- angles, sinc, hypot --
+
+
+def refuse_complex(op, input):
+    if tensor_argument(op, input, "input", 1).is_complex():
+        raise RuntimeError(f"{op.name} is not supported for complex tensors.")
+
+
+def deg2rad_rule(n, g):
+    return mul(g, math.pi / 180)
+
+
+DEG2RAD = declare(
+    "deg2rad",
+    deg2rad_rule,
+    flags=SMOOTH | LINEAR,
+    kernel=lambda x: np.multiply(x, x.dtype.type(math.pi / 180)),
+    numpy="deg2rad radians",
+    inputs="self",
+)
+
+
+def deg2rad(input, *, out=None):
+    """Degrees to radians: `input * pi / 180`. Saves nothing. Gradient: g * pi / 180.
+
+    >>> import cygrad
+    >>> cygrad.deg2rad(cygrad.tensor([0.0, 180.0]))
+    tensor([0.0000, 3.1416])
+    """
+    refuse_complex(DEG2RAD, input)
+    return apply1(DEG2RAD, input, out)
+
+
+def rad2deg_rule(n, g):
+    return mul(g, 180 / math.pi)
+
+
+RAD2DEG = declare(
+    "rad2deg",
+    rad2deg_rule,
+    flags=SMOOTH | LINEAR,
+    kernel=silent(lambda x: np.multiply(x, x.dtype.type(180 / math.pi))),
+    numpy="rad2deg degrees",
+    inputs="self",
+)
+
+
+def rad2deg(input, *, out=None):
+    """Radians to degrees: `input * 180 / pi`. Saves nothing. Gradient: g * 180 / pi.
+
+    >>> import cygrad
+    >>> cygrad.rad2deg(cygrad.tensor([0.0, 3.14159265]))
+    tensor([  0., 180.])
+    """
+    refuse_complex(RAD2DEG, input)
+    return apply1(RAD2DEG, input, out)
+
+
+NEAR = 0.01  # below it, four terms of the series are exact to double precision
+
+
+@silent
+def sinc_array(x):
+    """sin(pi x) / (pi x), and 1 at 0."""
+    scaled = x * x.dtype.type(math.pi)
+    found = as_array(np.sin(scaled) / scaled)
+    np.copyto(found, 1, where=x == 0)
+    return found
+
+
+def sinc_rule(n, g):
+    x = n.saved(0)
+    near = abs(x) < NEAR
+    scaled = mul(where(near, 1.0, x), math.pi)  # no 0 / 0 where the series counts: its nan would spread
+    slope = div(sub(cos(scaled), div(sin(scaled), scaled)), div(scaled, math.pi))
+    series, squared = 0.0, mul(mul(x, x), math.pi**2)
+    for k in (4, 3, 2, 1):  # the sum of (-1)^k 2k (pi x)^(2k - 2) / (2k + 1)!
+        series = add(mul(squared, series), (-1) ** k * 2 * k / math.factorial(2 * k + 1))
+    return mul(g, conjugate(where(near, mul(mul(x, math.pi**2), series), slope)))
+
+
+SINC = declare("sinc", sinc_rule, saves=IN0, flags=SMOOTH, kernel=sinc_array, inputs="self")
+
+
+def sinc(input, *, out=None):
+    """`sin(pi * input) / (pi * input)`, and 1 at 0. Saves `input`.
+
+    Gradient: g * (cos(pi x) - sinc(x)) / x, and 0 at 0.
+
+    >>> import cygrad
+    >>> cygrad.sinc(cygrad.tensor([0.0, 0.5, 1.0]))
+    tensor([ 1.0000e+00,  6.3662e-01, -2.7828e-08])
+    """
+    return apply1(SINC, input, out)
+
+
+def hypot_rule(n, g):
+    share = div(g, n.saved_result())
+    return mul(share, n.saved(0)) if n.needs(0) else None, mul(share, n.saved(1)) if n.needs(1) else None
+
+
+HYPOT = declare("hypot", hypot_rule, saves=(IN0 | OUT0, IN1 | OUT0), flags=ELEMENTWISE | INPLACE, ufunc="hypot")
+
+
+def hypot(input, other, *, out=None):
+    """`sqrt(input^2 + other^2)` without overflow, with broadcasting. Saves both and the result r.
+
+    Gradients: g * input / r, and g * other / r; nan at the origin.
+
+    >>> import cygrad
+    >>> cygrad.hypot(cygrad.tensor([3.0]), cygrad.tensor([4.0]))
+    tensor([5.])
+    """
+    require_tensors(HYPOT, input, other)
+    require_real(HYPOT, input, other, integers=False)
+    return apply2(HYPOT, input, other, out)
+
+
+functions = publish(globals())

@@ -1,0 +1,325 @@
+"""Averages over windows of images: pooling with windows of one size, with a wanted number of windows, and by a norm."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.engine.blocked_gradients import owned
+from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
+from cygrad._kernels.cpu.image.resampling import Table
+from cygrad._ops.base.arguments import require, wrap_dim
+from cygrad._ops.base.arithmetic import mul, pow
+from cygrad._ops.base.pointwise import abs
+from cygrad._ops.image.pooling_common import check_elements, numbers, output_size, results, windows
+from cygrad._ops.base.reductions import mean
+from cygrad._ops.image.resampling import resample, resampling
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.base.views import squeeze, unsqueeze
+
+ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
+
+# -- windows of one size --
+
+
+@lru_cache(maxsize=256)
+def window_table(image, kernel, stride, padding, size):
+    """The sums over windows of one dimension."""
+    starts = np.arange(size) * stride - padding
+    first, last = np.maximum(starts, 0), np.minimum(starts + kernel, image)
+    width = int((last - first).max())
+    return Table(image, first[:, None] + np.arange(width), last - first)
+
+
+@lru_cache(maxsize=256)
+def window_lengths(image, kernel, stride, padding, size, with_padding):
+    """How many places each window has."""
+    starts = np.arange(size) * stride - padding
+    if with_padding:
+        return np.minimum(starts + kernel, image + padding) - starts
+    return np.minimum(starts + kernel, image) - np.maximum(starts, 0)
+
+
+AVERAGE = {dims: resampling(f"AvgPool{dims}DBackward0") for dims in (2, 3)}
+
+
+def _refuse_image(shape):
+    if not shape:
+        raise messages.no_dimensions(-3)
+    if len(shape) < 3:
+        wrap_dim(-3, len(shape))  # which raises, in PyTorch's words
+    raise RuntimeError(
+        "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
+        f"got:{list(shape)}\n  the last two dimensions are the image: flatten those before them into one"
+    )
+
+
+def average(function, dims, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    t = require(input, function)
+    shape = array_of(t).shape
+    if dims == 2 and len(shape) not in (3, 4):
+        _refuse_image(shape)
+    where = windows(t, function, kernel_size, stride, padding, 1, ceil_mode, dims)
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    check_elements(t, function if dims == 2 else "avg_pool3d_out_frame")
+    tables, divisor = tables_of(where, bool(count_include_pad))
+    if divisor_override is not None:
+        divisor = np.asarray(float(divisor_override))
+    return resample(t, tables, divisor, row=AVERAGE[dims])
+
+
+@lru_cache(256)
+def tables_of(where, with_padding):
+    """(the table of each dimension, how many places windows have)."""
+    each = list(zip(where.image, where.kernel, where.stride, where.low, where.size))
+    return tuple([window_table(*one) for one in each]), places_of([window_lengths(*one, with_padding) for one in each])
+
+
+def places_of(lengths):
+    """How many places windows have, by how many they have along each dimension; 1 where all have the same."""
+    divisor = np.ones(())
+    for one in lengths:
+        divisor = divisor[..., None] * (one[:1] if (one == one[:1]).all() else one)
+    return divisor
+
+
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """The mean of each window of `kernel_size` elements of a sequence ([n,] channels, length); see `avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.avg_pool1d(cygrad.tensor([[1.0, 2.0, 4.0, 6.0]]), 2)
+    tensor([[1.5000, 5.0000]])
+    """
+    t = require(input, "avg_pool1d")
+    if t.dim() not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {t.dim()}-dimensional tensor for argument #1 'self' (while checking "
+            "arguments for avg_pool1d)"
+        )
+    where = windows(t, "avg_pool1d", kernel_size, stride, padding, 1, ceil_mode, 1, results_of_rows)
+    if not is_recorded(t):  # then nobody sees that there is but one op
+        check_elements(t, "avg_pool2d")
+        tables, divisor = tables_of(where, bool(count_include_pad))
+        return resample(t, tables, divisor, row=AVERAGE[2])
+    kernel, stride, padding, _ = where.given
+    given = ((1, *kernel), (1, *stride), (0, *padding), ceil_mode, count_include_pad, None)
+    return squeeze(average("avg_pool2d", 2, unsqueeze(t, -2), *given), -2)
+
+
+def results_of_rows(shape, kernel, stride, padding, dilation, ceil_mode, dims):
+    """How many windows there are along a sequence, which is an image of one row."""
+    given = (1, *kernel), (1, *stride), (0, *padding), (1, *dilation)
+    return results((*shape[:-1], 1, shape[-1]), *given, ceil_mode, 2)[1:]
+
+
+def avg_pool2d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """The mean of each window of images ([n,] channels, height, width).
+
+    `kernel_size`: of a window, `stride`: how far apart windows are (their size, if left out), `padding`: how many zeros
+    surround the image, at most half of a window; each an int, or one for each dimension. With `ceil_mode` windows at
+    the end may reach beyond the padding. Without `count_include_pad` the mean is of the places in the image only;
+    `divisor_override` is divided by instead of the number of places. Means of integers are rounded towards zero.
+
+    Saves nothing. Gradient: g, divided, at all places of its window. Raises RuntimeError for windows that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.avg_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
+    return average("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    """The mean of each window of volumes ([n,] channels, depth, height, width); see `avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
+    tensor([[[[3.5000]]]])
+    """
+    return average("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+# -- a wanted number of windows --
+
+
+def adaptive_spans(image, size):
+    """(first places, places after the last) of windows that cover a dimension."""
+    numbers = np.arange(size)
+    return numbers * image // max(size, 1), -(-(numbers + 1) * image // max(size, 1))
+
+
+@lru_cache(256)
+def adaptive_tables(image, size):
+    """(the table of each dimension, how many places windows have)."""
+    tables, lengths = zip(*map(adaptive_table, image, size))
+    return tables, places_of(lengths)
+
+
+@lru_cache(maxsize=256)
+def adaptive_table(image, size):
+    first, last = adaptive_spans(image, size)
+    width = int((last - first).max(initial=0))
+    return Table(image, first[:, None] + np.arange(width), last - first), last - first
+
+
+ADAPTIVE = {dims: resampling(f"AdaptiveAvgPool{dims}DBackward0") for dims in (2, 3)}
+
+
+def adaptive_average(dims, input, size):
+    function = f"adaptive_avg_pool{dims}d"
+    t = require(input, function)
+    shape = array_of(t).shape
+    size = output_size(size, t, function, dims)
+    if len(size) != dims:
+        raise RuntimeError(f"{function}: output_size must be {dims}")
+    if len(shape) not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{function}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(shape)}")
+    if min(size) < 0:
+        raise RuntimeError(
+            f"{function}: elements of output_size must be greater than or equal to 0 but received "
+            f"{{{', '.join(map(str, size))}}}"
+        )
+    if set(size) == {1}:
+        return mean(t, tuple(range(-1, -dims - 1, -1)), True)
+    image = shape[len(shape) - dims :]
+    if 0 in image:
+        raise RuntimeError(
+            f"{function}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+            f"{list(shape)} with dimension {len(shape) - dims + image.index(0)} being empty"
+        )
+    check_elements(t, function, integers=False)
+    tables, divisor = adaptive_tables(image, size)
+    return resample(t, tables, divisor, row=ADAPTIVE[dims])
+
+
+def adaptive_avg_pool1d(input, output_size):
+    """The means of `output_size` windows that cover a sequence ([n,] channels, length); see `adaptive_avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.adaptive_avg_pool1d(cygrad.tensor([[1.0, 2.0, 4.0]]), 2)
+    tensor([[1.5000, 3.0000]])
+    """
+    t = require(input, "adaptive_avg_pool1d")
+    if t.dim() not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {t.dim()}-dimensional tensor for argument #1 'self' (while checking "
+            "arguments for adaptive_avg_pool1d)"
+        )
+    (size,) = numbers(output_size, "adaptive_avg_pool1d", "output_size", 2, 1)
+    return squeeze(adaptive_average(2, unsqueeze(t, -2), (1, size)), -2)
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """The means of so many windows that cover images ([n,] channels, height, width).
+
+    `output_size`: (rows, columns) of the result, an int for both; None keeps the number. Window i of m over n places
+    goes from i n / m, rounded down, to (i + 1) n / m, rounded up. Saves nothing. Gradient: g, divided, at all places of
+    its window. Raises NotImplementedError for integers.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_avg_pool2d(cygrad.arange(9.0).reshape(1, 3, 3), 2)
+    tensor([[[2., 3.],
+             [5., 6.]]])
+    """
+    return adaptive_average(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """The means of so many windows that cover volumes ([n,] channels, depth, height, width).
+
+    See `adaptive_avg_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.adaptive_avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), (2, 1, 1))
+    tensor([[[[1.5000]],
+    <BLANKLINE>
+             [[5.5000]]]])
+    """
+    return adaptive_average(3, input, output_size)
+
+
+# -- by a norm --
+
+
+def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode):
+    t = require(input, function)
+    kernel = numbers(kernel_size, function, "kernel_size", 3, dims)
+    if isinstance(norm_type, (int, float)) and math.isinf(norm_type):
+        from cygrad._ops.image import max_pooling  # which imports this module
+
+        largest = getattr(max_pooling, f"max_pool{dims}d")
+        sign_of = math.copysign(1, norm_type)  # the smallest is minus the largest of the negative
+        return mul(largest(mul(abs(t), sign_of), kernel, stride, 0, 1, ceil_mode), sign_of)
+    if isinstance(norm_type, (int, float)):
+        return _BY_DIMS[dims](t, pool, kernel, stride, ceil_mode, norm_type)
+    return _norms(t, pool, kernel, stride, ceil_mode, norm_type)
+
+
+def _norms(t, pool, kernel, stride, ceil_mode, norm_type):
+    means = pool(pow(t, norm_type), kernel, stride, 0, ceil_mode)
+    sums = where(means == 0, 0.0, means)  # which has no gradient there
+    return pow(mul(sums, math.prod(kernel), out=owned(sums)), 1.0 / norm_type)
+
+
+_BY_DIMS = {dims: in_steps(dims, last=dims, node="PowBackward0")(_norms) for dims in (1, 2, 3)}
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The `norm_type`-norm of each window of a sequence; see `lp_pool2d`. Gradient: 0 where the sum is not positive.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.lp_pool1d(cygrad.tensor([[3.0, 4.0]]), 2, 2)
+    tensor([[5.]])
+    """
+    return norms("lp_pool1d", avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """`(sum of input^norm_type)^(1 / norm_type)` over each window of images; windows are as in `avg_pool2d`.
+
+    For inf it is the largest magnitude, for -inf the smallest. Gradient: 0 where the sum is not positive; of equal
+    magnitudes the first has all.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.lp_pool2d(cygrad.tensor([[[3.0, 0.0], [0.0, 4.0]]]), 2, 2)
+    tensor([[[5.]]])
+    """
+    return norms("lp_pool2d", avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The `norm_type`-norm of each window of volumes; see `lp_pool2d`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.lp_pool3d(cygrad.ones(1, 2, 2, 2), 3, 2)
+    tensor([[[[2.]]]])
+    """
+    return norms("lp_pool3d", avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+composite = {
+    **dict.fromkeys(("avg_pool1d", "adaptive_avg_pool1d"), FUNCTION_ONLY),
+    **dict.fromkeys(
+        (
+            "avg_pool2d",
+            "avg_pool3d",
+            "adaptive_avg_pool2d",
+            "adaptive_avg_pool3d",
+            "lp_pool1d",
+            "lp_pool2d",
+            "lp_pool3d",
+        ),
+        ELSEWHERE,
+    ),
+}
+functions = publish(globals())

@@ -1,0 +1,454 @@
+"""Convolutions of one to three dimensions, and their transposes, which are the gradients of each other.
+
+A convolution joins images, filters and results by a sum that is linear in each of them. Its three forms, the kernels of
+`_kernels/convolution.py`, are one another's gradients, so that two rows give derivatives of any order.
+"""
+
+from functools import lru_cache
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply_n
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.image import convolution as kernels
+from cygrad._kernels.cpu.image.window_geometry import geometry
+from cygrad._ops.base.arguments import integer, integers, is_integer, require
+from cygrad._ops.base.pointwise import conjugate
+from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.base.views import squeeze, unsqueeze
+
+# -- the two rows --
+
+
+def convolution_array(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size):
+    """`size` is that of the result, without images and channels; what padding it takes at the end follows from it."""
+    if transposed:
+        where = geometry(size, w.shape[2:], x.shape[2:], stride, dilation, padding)
+        return kernels.spread(x, w, b, where, groups)
+    where = geometry(x.shape[2:], w.shape[2:], size, stride, dilation, padding)
+    return kernels.correlate(x, w, b, where, groups)
+
+
+def filter_gradient_array(x, g, kernel, stride, padding, dilation, groups):
+    where = geometry(x.shape[2:], kernel, g.shape[2:], stride, dilation, padding)
+    return kernels.filter_gradient(x, g, where, groups)
+
+
+def convolution_rule(n, g):
+    stride, padding, dilation, transposed, output_padding, groups, _, image, kernel = n.args
+    grad_x = grad_w = grad_b = None
+    if n.needs(0):
+        args = (stride, padding, dilation, not transposed, output_padding, groups, image)
+        grad_x = convolve(g, conjugate(n.saved(1)), None, *args)
+    if n.needs(1):
+        x = conjugate(n.saved(0))
+        images, results = (g, x) if transposed else (x, g)
+        grad_w = filter_gradient(images, results, kernel, stride, padding, dilation, groups)
+    if n.needs(2):
+        grad_b = total(g, (0, *range(2, g.dim())))
+    return grad_x, grad_w, grad_b
+
+
+CONVOLUTION = declare(
+    "convolution",
+    convolution_rule,
+    saves=(IN1, IN0, 0),
+    flags=FUNCTION_ONLY,
+    kernel=lambda x, w, b, *args: convolution_array(x, w, b, *args[:7]),
+    inputs="input weight bias",
+    attributes="stride padding dilation transposed output_padding groups",
+)
+
+
+def convolve(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size):
+    """The row on tensors that fit; `size` is that of the result, without images and channels."""
+    args = (stride, padding, dilation, transposed, output_padding, groups, size)
+    return apply_n(CONVOLUTION, (x, w, b), (*args, array_of(x).shape[2:], array_of(w).shape[2:]))
+
+
+def filter_gradient_rule(n, h):
+    _, stride, padding, dilation, groups, image, size = n.args
+    none = (0,) * len(size)
+    grad_x = grad_g = None
+    if n.needs(0):
+        grad_x = convolve(conjugate(n.saved(1)), h, None, stride, padding, dilation, True, none, groups, image)
+    if n.needs(1):
+        grad_g = convolve(conjugate(n.saved(0)), h, None, stride, padding, dilation, False, none, groups, size)
+    return grad_x, grad_g
+
+
+FILTER_GRADIENT = declare(
+    "filter_gradient",
+    filter_gradient_rule,
+    saves=(IN1, IN0),
+    flags=PRIVATE,
+    kernel=lambda x, g, *args: filter_gradient_array(x, g, *args[:5]),
+    node="ConvolutionBackwardBackward0",
+    inputs="input grad_output",
+)
+
+
+def filter_gradient(x, g, kernel, stride, padding, dilation, groups):
+    """The gradient in the filters: `g` came in for the results on images `x`. Saves both."""
+    args = (kernel, stride, padding, dilation, groups, array_of(x).shape[2:], array_of(g).shape[2:])
+    return apply_n(FILTER_GRADIENT, (x, g), args)
+
+
+# -- reading arguments --
+
+
+def expanded(given, name, dims):
+    """One or `dims` ints as `dims` ints."""
+    if len(given) == 1:
+        return given * dims
+    if len(given) != dims:
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {dims} values to match the convolution "
+            f"dimensions, but got {name}={list(given)}"
+        )
+    return given
+
+
+def check_numbers(stride, padding, dilation, output_padding, groups):
+    if min(padding) < 0:
+        raise RuntimeError("negative padding is not supported")
+    if min(output_padding) < 0:
+        raise RuntimeError("negative output_padding is not supported")
+    if min(stride) <= 0:
+        raise RuntimeError("non-positive stride is not supported")
+    if min(dilation) <= 0:
+        raise RuntimeError("non-positive dilation is not supported")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+
+
+def check_types(x, w, b, transposed):
+    """Types of elements must be the same, and not boolean; of the bias of a transposed convolution any real one."""
+    if b is not None and x.dtype is not b.dtype and (not transposed or b.is_complex() and x.dtype is w.dtype):
+        raise RuntimeError(f"Input type ({messages.c_word(x)}) and bias type ({messages.c_word(b)}) should be the same")
+    if x.dtype is not w.dtype and x.dtype.type_name not in ("Float", "BFloat16"):
+        raise RuntimeError(f"expected scalar type {x.dtype.type_name} but found {w.dtype.type_name}")
+    if x.dtype is not w.dtype:
+        raise RuntimeError(
+            f"Input type ({x.type()}) and weight type ({w.type()}) should be the same or input should be a MKLDNN "
+            "tensor and weight is a dense tensor"
+        )
+    if x.dtype.type_name == "Bool":
+        raise messages.not_implemented_for("slow_conv2d_cpu", x.dtype)
+
+
+def check_shapes(x_shape, w_shape, b_shape, transposed, groups):
+    """Channels of images, filters and bias must fit."""
+    x_shape, w_shape = list(x_shape), list(w_shape)
+    if len(x_shape) != len(w_shape):
+        raise RuntimeError(
+            f"Expected {len(w_shape)}-dimensional input for {len(w_shape)}-dimensional weight {w_shape}, but got "
+            f"{len(x_shape)}-dimensional input of size {x_shape} instead"
+        )
+    if w_shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{w_shape} instead"
+        )
+    if w_shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size [{w_shape}] instead"
+        )
+    expected = w_shape[0] if transposed else w_shape[1] * groups
+    if x_shape[1] != expected:
+        given = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
+        raise RuntimeError(
+            f"Given {given}, weight of size {w_shape}, expected input{x_shape} to have {expected} channels, but got "
+            f"{x_shape[1]} channels instead"
+        )
+    filters = w_shape[1] * groups if transposed else w_shape[0]
+    if b_shape is not None and b_shape != (filters,):
+        given = "transposed=1" if transposed else ""
+        raise RuntimeError(
+            f"Given {given + ', ' if given else ''}weight of size {w_shape}, expected bias to be 1-dimensional with "
+            f"{filters} elements, but got bias of size {list(b_shape)} instead"
+        )
+
+
+def same_padding(padding, kernel, stride, dilation):
+    """The zeros before the image that 'same' or 'valid' stands for."""
+    if padding == "valid":
+        return (0,) * len(stride)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if max(stride) > 1:
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    return tuple([d * (k - 1) // 2 for k, d in zip(kernel, dilation)])
+
+
+def by(values):
+    """Lengths as PyTorch writes them: (8 x 8)."""
+    return f"({' x '.join(map(str, values))})"
+
+
+def result_size(x_shape, kernel, stride, padding, dilation):
+    """The size of a convolution's result, without images and channels."""
+    image = x_shape[2:]
+    padded = [n + 2 * p for n, p in zip(image, padding)]
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
+    if any(r > n for r, n in zip(reach, padded)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: {by(padded)}. Kernel size: {by(reach)}. Kernel size can't be "
+            "greater than actual input size"
+        )
+    check_places(x_shape, kernel)
+    return tuple([(n - r) // s + 1 for n, r, s in zip(padded, reach, stride)])
+
+
+def check_places(x_shape, kernel):
+    if 0 in kernel:
+        high = (1, *kernel)[-2:]  # a row is an image one pixel high here, and in `transposed_size`
+        text = f": {' x '.join(map(str, kernel))} (TxHxW)" if len(kernel) == 3 else _by_words("kernel", high)
+        raise RuntimeError(f"kernel size should be greater than zero, but got{text}")
+    if 0 in x_shape[2:]:
+        raise RuntimeError(
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x_shape)}"
+        )
+
+
+def _by_words(name, values):
+    words = ("depth", "height", "width")[-len(values) :]
+    return "".join(f" {name}_{word}: {value}" for word, value in zip(words, values))
+
+
+def transposed_size(x_shape, kernel, stride, padding, dilation, output_padding):
+    """The size of a transposed convolution's result, without images and channels."""
+    if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
+        given = (("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1))
+        rows = [(name, values if len(stride) > 1 else (row, *values)) for name, values, row in given]
+        text = "".join(_by_words(name, values) for name, values in rows)
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got{text}")
+    check_places(x_shape, kernel)
+    size = [
+        (n - 1) * s - 2 * p + d * (k - 1) + o + 1
+        for n, k, s, p, d, o in zip(x_shape[2:], kernel, stride, padding, dilation, output_padding)
+    ]
+    if min(size) < 1:
+        raise RuntimeError(
+            f"Given input size per channel: {by(x_shape[2:])}. Calculated output size per channel: {by(size)}. Output "
+            "size is too small"
+        )
+    return tuple(size)
+
+
+# -- entry points --
+
+
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """A convolution of as many dimensions as `weight` has beyond two, or its transpose; see `conv2d`.
+
+    `stride`, `padding`, `dilation` and `output_padding` are lists of ints. Saves each operand for the other's gradient.
+
+    >>> import cygrad
+    >>> x, w = cygrad.ones(1, 1, 4), cygrad.ones(1, 1, 3)
+    >>> cygrad.convolution(x, w, None, [1], [0], [1], False, [0], 1)
+    tensor([[[3., 3.]]])
+    """
+    require(input, "convolution"), require(weight, "convolution", "weight", 2)
+    if bias is not None:
+        require(bias, "convolution", "bias", 3)
+    for position, (name, value) in enumerate((("stride", stride), ("padding", padding), ("dilation", dilation)), 4):
+        integers(value, "convolution", name, position)
+    messages.check_flag("convolution", "transposed", 7, transposed)
+    integers(output_padding, "convolution", "output_padding", 8)
+    groups = integer(groups, "convolution", "groups", 9)
+    return convolved(1, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def convolved(dims, x, w, b, stride, padding, dilation, transposed, output_padding, groups):
+    """`convolution`, whose lists may be ints, too, that stand for so many."""
+    check_types(x, w, b, transposed)
+    if b is not None and x.dtype is not b.dtype:
+        b = b.to(x.dtype)
+    shapes = array_of(x).shape, array_of(w).shape, None if b is None else array_of(b).shape
+    stride, padding = plain(stride, "stride", dims), plain(padding, "padding", dims)
+    dilation, output_padding = plain(dilation, "dilation", dims), plain(output_padding, "output_padding", dims)
+    return convolve(x, w, b, *planned(shapes, stride, padding, dilation, bool(transposed), output_padding, groups))
+
+
+def plain(value, name, dims):
+    """A number of any kind, or a list of such, as a tuple of ints, by which plans are found again; or a word."""
+    if type(value) is int:
+        return (value,) * dims
+    if isinstance(value, str):
+        return value
+    if is_integer(value):
+        return (integer(value, "convolution", name, 0),) * dims
+    return integers(value, "convolution", name, 0)
+
+
+@lru_cache(256)
+def planned(shapes, stride, padding, dilation, transposed, output_padding, groups):
+    """The arguments of `convolve` beside the tensors, of those shapes; raises for what does not fit."""
+    x_shape, w_shape, b_shape = shapes
+    kernel = w_shape[2:]
+    dims = max(len(kernel), 1)
+    stride, dilation = expanded(stride, "stride", dims), expanded(dilation, "dilation", dims)
+    output_padding = expanded(output_padding, "output_padding", dims)
+    word = padding if isinstance(padding, str) else None
+    if word:
+        padding = same_padding(padding, kernel, stride, dilation)
+    padding = expanded(padding, "padding", dims)
+    check_numbers(stride, padding, dilation, output_padding, groups)
+    check_shapes(x_shape, w_shape, b_shape, transposed, groups)
+    if transposed:
+        size = transposed_size(x_shape, kernel, stride, padding, dilation, output_padding)
+    elif word == "same":
+        check_places(x_shape, kernel)
+        size = x_shape[2:]
+    else:
+        size = result_size(x_shape, kernel, stride, padding, dilation)
+    checked_lengths((x_shape[0], w_shape[1] * groups if transposed else w_shape[0], *size))
+    return stride, padding, dilation, transposed, output_padding, groups, size
+
+
+def is_numbers(value):
+    return type(value) is int or isinstance(value, (list, tuple)) or is_integer(value)
+
+
+def convolution_of(dims, function, signature, x, w, b, stride, padding, dilation, transposed, output_padding, groups):
+    """One of the functions below: reads what it is given, and takes images without their dimension."""
+    right = isinstance(x, Tensor) and isinstance(w, Tensor) and (b is None or isinstance(b, Tensor))
+    if isinstance(padding, str) and transposed:
+        raise TypeError(f"{function}(): argument 'padding' must be tuple of ints, not str")
+    right = right and (is_numbers(padding) or isinstance(padding, str)) and is_integer(groups)
+    if not (right and is_numbers(stride) and is_numbers(dilation) and is_numbers(output_padding)):
+        given = [(x, ()), (w, ()), (b, None), (stride, 1), (padding, 0), (dilation, 1), (groups, 1)]
+        while given[-1][0] is given[-1][1]:
+            given.pop()  # what was left out
+        raise messages.no_such_call(function, [value for value, _ in given], {}, [signature])
+    if x.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {function}, but got input of size: "
+            f"{list(x.shape)}"
+        )
+    single = x.dim() == dims + 1
+    if single:
+        x = unsqueeze(x, 0)
+    groups = integer(groups, function, "groups", 7)
+    result = convolved(dims, x, w, b, stride, padding, dilation, transposed, output_padding, groups)
+    return squeeze(result, 0) if single else result
+
+
+PLAIN = "Tensor input, Tensor weight, Tensor bias = None, stride = 1, padding = 0, dilation = 1, int groups = 1"
+TRANSPOSED = (
+    "Tensor input, Tensor weight, Tensor bias = None, stride = 1, padding = 0, output_padding = 0, int groups = 1, "
+    "dilation = 1"
+)
+
+
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Slide filters along sequences; see `conv2d`, with one dimension instead of two.
+
+    `input`: ([n,] channels, length); `weight`: (filters, channels / groups, taps).
+
+    >>> import cygrad
+    >>> cygrad.conv1d(cygrad.tensor([[1.0, 2.0, 4.0]]), cygrad.tensor([[[-1.0, 1.0]]]))
+    tensor([[1., 2.]])
+    """
+    return convolution_of(1, "conv1d", PLAIN, input, weight, bias, stride, padding, dilation, False, 0, groups)
+
+
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Slide filters over images: each result is the sum of a window of the image times a filter, plus `bias`.
+
+    `input`: ([n,] channels, height, width), `weight`: (filters, channels / groups, height, width) of the filters,
+    `bias`: (filters), all of one type. The result has one channel for each filter, and as many rows as windows fit:
+    (height + 2 padding - dilation (taps - 1) - 1) / stride + 1, rounded down; so with columns.
+
+    `stride`: how far apart windows are; `padding`: how many zeros surround the image, or 'valid' for none, or 'same'
+    for as many as keep its size (the odd one at the end); `dilation`: how far apart the taps of a filter are; all
+    three an int, or one for each dimension. `groups`: channels and filters are divided in so many groups of their own.
+
+    Saves `input` and `weight`. Gradients: those of `input` are `conv_transpose2d(g, weight)`, those of `weight` the
+    sums of g times the windows, those of `bias` the sums of g. Scratch memory does not grow with images.
+
+    Raises RuntimeError for shapes that do not fit, different types, strides that are not positive, and filters larger
+    than the padded image; NotImplementedError for truth values.
+
+    >>> import cygrad
+    >>> image = cygrad.arange(9.0).reshape(1, 3, 3)
+    >>> cygrad.conv2d(image, cygrad.ones(1, 1, 2, 2))
+    tensor([[[ 8., 12.],
+             [20., 24.]]])
+    """
+    return convolution_of(2, "conv2d", PLAIN, input, weight, bias, stride, padding, dilation, False, 0, groups)
+
+
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Slide filters over volumes; see `conv2d`, with three dimensions instead of two.
+
+    `input`: ([n,] channels, depth, height, width); `weight`: (filters, channels / groups, depth, height, width).
+
+    >>> import cygrad
+    >>> cygrad.conv3d(cygrad.ones(1, 2, 2, 2), cygrad.ones(1, 1, 2, 2, 2))
+    tensor([[[[8.]]]])
+    """
+    return convolution_of(3, "conv3d", PLAIN, input, weight, bias, stride, padding, dilation, False, 0, groups)
+
+
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The gradient of `conv1d` in its input, as a function; see `conv_transpose2d`.
+
+    `input`: ([n,] filters, length); `weight`: (filters, channels / groups, taps).
+
+    >>> import cygrad
+    >>> cygrad.conv_transpose1d(cygrad.tensor([[1.0, 2.0]]), cygrad.ones(1, 1, 2), stride=2)
+    tensor([[1., 1., 2., 2.]])
+    """
+    given = (input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return convolution_of(1, "conv_transpose1d", TRANSPOSED, *given)
+
+
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The gradient of `conv2d` in its input, as a function: each element of `input` adds a filter to the result.
+
+    `input`: ([n,] filters, height, width), `weight`: (filters, channels / groups, height, width) of the filters,
+    `bias`: (channels), all of one type. The result has so many rows:
+    (height - 1) stride - 2 padding + dilation (taps - 1) + output_padding + 1; so with columns.
+
+    `stride`, `padding`, `dilation` and `groups` are those of the `conv2d` whose transpose this is; `output_padding`
+    adds rows and columns at the end, because with a stride several sizes of images have results of one size.
+
+    Saves `input` and `weight`. Gradients: `conv2d(g, weight)`; the sums of `input` times the windows of g; the sums
+    of g.
+
+    Raises RuntimeError for shapes that do not fit, different types, strides that are not positive, and an output
+    padding that is neither smaller than the stride nor than the dilation; NotImplementedError for truth values.
+
+    >>> import cygrad
+    >>> cygrad.conv_transpose2d(cygrad.ones(1, 2, 2), cygrad.ones(1, 1, 2, 2))
+    tensor([[[1., 2., 1.],
+             [2., 4., 2.],
+             [1., 2., 1.]]])
+    """
+    given = (input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return convolution_of(2, "conv_transpose2d", TRANSPOSED, *given)
+
+
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The gradient of `conv3d` in its input, as a function; see `conv_transpose2d`.
+
+    `input`: ([n,] filters, depth, height, width); `weight`: (filters, channels / groups, depth, height, width).
+
+    >>> import cygrad
+    >>> cygrad.conv_transpose3d(cygrad.ones(1, 1, 1, 1), cygrad.ones(1, 1, 1, 2, 2))
+    tensor([[[[1., 1.],
+              [1., 1.]]]])
+    """
+    given = (input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return convolution_of(3, "conv_transpose3d", TRANSPOSED, *given)
+
+
+composite = dict.fromkeys(
+    ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), FUNCTION_ONLY
+)
+functions = publish(globals())

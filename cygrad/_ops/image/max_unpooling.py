@@ -1,0 +1,140 @@
+"""The way back from max pooling: elements put at the places that their indices name, zeros elsewhere."""
+
+import math
+
+import numpy as np
+
+from cygrad._core.graph.internals import array_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.graph.dual import keep
+from cygrad._core.errors.messages import not_implemented_for
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._kernels.cpu.image import max_pooling as kernels
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.checks.common import first_outside
+from cygrad._ops.indexing.gathering import gather
+from cygrad._ops.image.pooling_common import numbers
+from cygrad._ops.base.views import flatten, reshape, squeeze, unsqueeze
+
+ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
+
+
+def unpool_rule(n, g):
+    start = g.dim() - n.args[0]
+    index = n.saved(1)
+    return reshape(gather(flatten(g, start), -1, flatten(index, start)), tuple(index.shape))
+
+
+def unpooling(dims):
+    return declare(f"max_unpool{dims}d", unpool_rule, saves=(0, IN1), flags=ELSEWHERE, inputs="self indices")
+
+
+UNPOOL = {2: unpooling(2), 3: unpooling(3)}
+
+
+def wanted_size(t, dims, kernel, stride, padding, size):
+    """The size of the result: as wanted, if pooling could have come from it."""
+    image = t.shape[t.dim() - dims :]
+    usual = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(image, kernel, stride, padding)]
+    if size is None:
+        return usual
+    if len(size) == dims + 2:
+        size = size[2:]
+    if len(size) != dims:
+        raise ValueError(
+            f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
+            f"'{len(size)}'"
+        )
+    for d, (n, s) in enumerate(zip(usual, stride)):
+        if not n - s < size[d] < n + s:
+            raise ValueError(f'invalid output_size "{size}" (dim {d} must be between {n - s} and {n + s})')
+    return list(size)
+
+
+def unpool(dims, t, indices, size):
+    """`dims` dimensions of t, spread over `size`."""
+    row, index = UNPOOL[dims], array_of(indices)
+    if index.dtype != np.int64:
+        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.type_name}")
+    if t.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Input to {row.name} should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor with {t.dim()} dims"
+        )
+    if t.shape != indices.shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(t.shape)}) but got indices "
+            f"tensor with shape: {list(indices.shape)}"
+        )
+    if not t.is_floating_point():
+        raise not_implemented_for(row.name, t.dtype)
+    count = math.prod(size)
+    wrong = first_outside(index, 0, count)
+    if wrong is not None:
+        raise RuntimeError(
+            f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})"
+        )
+    others = tuple(t.shape[: t.dim() - dims])
+    checked_lengths((*others, *size))
+    planes = math.prod(others)
+    rows = planes, math.prod(t.shape[t.dim() - dims :])
+    out = kernels.unpooled(array_of(t).reshape(rows), index.reshape(rows), count)
+    result = record_n(row, out.reshape(*others, *size), (t,), (dims,))
+    keep(result, 1, indices)
+    return result
+
+
+def read(function, dims, input, indices, kernel_size, stride, padding, output_size):
+    """(input, indices, size of the result)."""
+    t, indices = require(input, function), require(indices, function, "indices", 2)
+    kernel = numbers(kernel_size, function, "kernel_size", 3, dims)
+    stride = numbers(stride, function, "stride", 4, dims, kernel)
+    padding = numbers(padding, function, "padding", 5, dims)
+    return t, indices, wanted_size(t, dims, kernel, stride, padding, output_size)
+
+
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Undoes `max_pool1d`, from its values and indices; see `max_unpool2d`.
+
+    >>> import cygrad
+    >>> F = cygrad.nn.functional
+    >>> F.max_unpool1d(*F.max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True), 2)
+    tensor([[0., 3., 2., 0.]])
+    """
+    t, indices, size = read("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+    return squeeze(unpool(2, unsqueeze(t, -1), unsqueeze(indices, -1), [*size, 1]), -1)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Undoes `max_pool2d`, from its values and indices: the values at their places, zeros elsewhere.
+
+    `kernel_size`, `stride` and `padding` are those of the pooling; `output_size` is needed where pooling gives the same
+    size for images of several. Of equal indices, the last value counts. Saves the indices. Gradient: g at these places.
+
+    Raises RuntimeError for indices that are not int64, are not so many or lie beyond the result.
+
+    >>> import cygrad
+    >>> F = cygrad.nn.functional
+    >>> F.max_unpool2d(*F.max_pool2d(cygrad.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2, return_indices=True), 2)
+    tensor([[[0., 3.],
+             [0., 0.]]])
+    """
+    return unpool(2, *read("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size))
+
+
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Undoes `max_pool3d`, from its values and indices; see `max_unpool2d`.
+
+    Saves `indices`.
+
+    >>> import cygrad
+    >>> values, indices = cygrad.ones(1, 1, 1, 1), cygrad.tensor([[[[3]]]])
+    >>> cygrad.nn.functional.max_unpool3d(values, indices, (1, 2, 2))
+    tensor([[[[0., 0.],
+              [0., 1.]]]])
+    """
+    return unpool(3, *read("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size))
+
+
+composite = {"max_unpool1d": ELSEWHERE}
+functions = publish(globals())

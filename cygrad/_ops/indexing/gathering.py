@@ -1,0 +1,498 @@
+"""Reading and adding along one dimension by index, and filling by mask."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.graph.dual import keep
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.inplace import check_apart
+from cygrad._core.graph.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
+from cygrad._core.graph.record import record_n, write_into, written_in_place
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base import chunks, copying, loop_table
+from cygrad._kernels.cpu.indexing import indexing
+from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.cpu.indexing import scatter as kernels
+from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require, wrap_dim
+from cygrad._ops.base.arithmetic import mul
+from cygrad._ops.base.checks.common import kind_of, number_of
+from cygrad._ops.base.copying import apart
+from cygrad._ops.base.indexing import writes_expanded
+from cygrad._ops.base.slicing import slice_backward
+from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.base.views import expand, reshape
+
+
+def check_integral(index, wanted):
+    """`wanted` is what the error says: op, and how it names the types."""
+    if index.dtype.name not in ("int64", "int32"):
+        raise RuntimeError(wanted)
+
+
+def of_any_type(index):
+    """An index, which may be of any type if it is empty."""
+    return index if index.numel() else index.long()
+
+
+def index_for_writing(index, t):
+    """The same of one that says where in `t` is written: empty, it may have any shape, too."""
+    return index if array_of(index).size else reshape(index.long(), (0,) * max(t.ndim, 1))
+
+
+def keeping(result, value):
+    """The result, for the rule of which `value` is saved in the third place."""
+    keep(result, 2, value)
+    return result
+
+
+def finished(op, array, t, added, index, args, out):
+    """Record an op on `t` and `added` (or None) that saves `index`, or write its result into `out`."""
+    if out is not None:
+        for operand in (index, t if added is None else added) if isinstance(out, Tensor) else ():
+            check_apart(out, operand)
+    inputs = (t,) if added is None else (t, added)
+    if out is None:
+        return keeping(record_n(op, array, inputs, args), index)
+    if out is not t:
+        return write_into(op, out, array, inputs, args)
+    return written_in_place(op, t, inputs, args, index, lambda: np.copyto(array_of(t), array))
+
+
+def placed(op, operands, t, added, index, args, out, copy=copying.contiguous):
+    """As `finished`, for an op whose kernel changes an array: a copy of that of `t`, or in place that itself."""
+    if out is not t:
+        array = copy(array_of(t))
+        run_kernel(op, array, operands)
+        return finished(op, array, t, added, index, args, out)
+    inputs = (t,) if added is None else (t, added)
+    for operand in (index, *inputs[1:]):
+        check_apart(t, operand)
+    return written_in_place(op, t, inputs, args, index, lambda: run_kernel(op, array_of(t), operands))
+
+
+def is_dense(a):
+    """Whether it is in memory, in order, so that elements are added where they belong."""
+    return type(a) is np.ndarray and a.ndim > 0 and a.flags.carray
+
+
+def added_within(op, t, added, index, args, add):
+    """As `finished` in place, for what adds to the array of `t` itself."""
+    for operand in (index, added):
+        check_apart(t, operand)
+    return written_in_place(op, t, (t, added), args, index, add)
+
+
+def run_kernel(op, array, operands):
+    gpu_forms.fitting(op.kernel, array)(array, *operands)
+
+
+def check_bounds(index, length):
+    """Raise unless 0 <= index < length. An index on a GPU is not looked at, which would wait for it."""
+    if index.size and length == 0:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
+    if index.size and not gpu_forms.is_array(index) and _is_outside(index, length):
+        raise IndexError("index out of range in self")
+
+
+def _is_outside(index, length):
+    found = loop_table.outside(index, length)
+    if found is not None:
+        return found
+    if index.dtype != np.int64:
+        return index.min() < 0 or index.max() >= length
+    return index.view(np.uint64).max() >= length  # negative ones are large
+
+
+# -- index_select, index_add --
+
+
+def zeros_at(shape, g):
+    """Zeros of g's type, to be copied; many take the memory of one."""
+    like = memory_of(g)
+    few = math.prod(shape) <= chunks.SIZE
+    zeros = np.zeros(shape if few else (), like.dtype, like=like)
+    return tensor_of(zeros if few else np.broadcast_to(zeros, shape))
+
+
+def index_select_rule(n, g):
+    dim, shape = n.args
+    return index_add(zeros_at(shape, g), dim, n.saved(2), g)
+
+
+INDEX_SELECT = declare(
+    "index_select",
+    index_select_rule,
+    flags=LINEAR,
+    kernel=indexing.index_select,
+    inputs="self _ index",
+    attributes="dim self_sym_sizes",
+)
+
+
+def index_select(input, dim, index, *, out=None):
+    """The slices of `input` that the integers in `index`, a vector, name along `dim`.
+
+    Saves `index`. Gradient: each slice of g, added at its place in zeros. Raises IndexError for an index that is not
+    there (negative ones are not) or is no vector.
+
+    >>> import cygrad
+    >>> cygrad.index_select(cygrad.tensor([[1, 2], [3, 4]]), 1, cygrad.tensor([1, 1]))
+    tensor([[2, 2],
+            [4, 4]])
+    """
+    a, where = array_of(require(input, "index_select")), array_of(require(index, "index_select", "index", 2))
+    d = dim_argument(dim, a.ndim, "index_select", "dim", 1)
+    if where.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    check_integral(index, "index_select(): Expected dtype int32 or int64 for index")
+    if out is not None and not isinstance(out, Tensor):
+        raise messages.wrong_keyword("index_select", "out", "Tensor", out)
+    if out is not None and out.dtype is not input.dtype:
+        raise RuntimeError("index_select(): self and result must have the same scalar type")
+    if a.ndim == 0 and where.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {where.size} value(s)")
+    check_bounds(where, a.shape[d] if a.ndim else 1)
+    array = indexing.index_select(a, d, where.reshape(-1))
+    return finished(INDEX_SELECT, array, input, None, index, (d, a.shape), out)
+
+
+def index_add_rule(n, g):
+    dim, alpha, shape = n.args
+    grad = None
+    if n.needs(1):
+        grad = index_select(g, dim, n.saved(2))
+        if alpha != 1:
+            grad = mul(grad, alpha)
+        if not shape:  # a 0-dim source counts as a vector of one element
+            grad = reshape(grad, shape)
+    return g, grad
+
+
+INDEX_ADD = declare(
+    "index_add",
+    index_add_rule,
+    flags=LINEAR | INPLACE,
+    kernel=kernels.index_add,
+    inputs="self source index",
+    attributes="dim alpha",
+)
+
+
+def index_add(input, dim, index, source, *, alpha=1, out=None):
+    """`input` with `alpha` times each slice of `source` added to the slice that `index`, a vector, names along `dim`.
+
+    Saves `index`. Gradients: g, and alpha times the named slices of g. Raises RuntimeError for shapes or types that do
+    not fit, IndexError for an index that is not there.
+
+    >>> import cygrad
+    >>> cygrad.zeros(3).index_add(0, cygrad.tensor([0, 2, 2]), cygrad.tensor([1.0, 2.0, 3.0]))
+    tensor([1., 0., 5.])
+    """
+    t, added = require(input, "index_add"), require(source, "index_add", "source", 3)
+    a, where = array_of(t), array_of(require(index, "index_add", "index", 2))
+    d = dim_argument(dim, a.ndim, "index_add", "dim", 1)
+    check_slices("index_add", t, d, index, added)
+    if a.ndim > 1:
+        check_each(where, a.shape, d)
+    else:
+        check_bounds(where, a.shape[0] if a.ndim else 1)
+    operands, args = (where.reshape(-1), array_of(added), alpha), (d, alpha, array_of(added).shape)
+    if out is t and d == 0 and is_dense(a):
+        return added_within(INDEX_ADD, t, added, index, args, lambda: kernels.index_add_to(a, *operands))
+    return finished(INDEX_ADD, kernels.index_add(a, d, *operands), t, added, index, args, out)
+
+
+def check_slices(name, t, dim, index, source):
+    """Raise unless `index` is a vector that names a slice of `t` along `dim` for each slice of `source`."""
+    shape, other = tuple(t.shape), tuple(source.shape)
+    if index.ndim > 1:
+        raise IndexError(
+            f"{name}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{index.dtype.type_name} and size: {list(index.shape)}"
+        )
+    check_integral(index, f"{name}_(): Expected dtype int32/int64 for index but got: " + index.dtype.type_name)
+    if t.dtype is not source.dtype:
+        raise RuntimeError(
+            f"{name}_(): self ({t.dtype.type_name}) and source ({source.dtype.type_name}) must have the same scalar "
+            "type"
+        )
+    if other and len(other) <= dim:
+        raise RuntimeError(f"{name}_(): Indexing dim {dim} is out of bounds of the source tensor with dim {len(other)}")
+    count = other[dim] if other else 1
+    if index.numel() != count:
+        raise RuntimeError(
+            f"{name}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({count}), for dim: "
+            f"{dim}"
+        )
+    if len(shape) != len(other) or shape[:dim] + shape[dim + 1 :] != other[:dim] + other[dim + 1 :]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+            f"self.shape = {list(shape)} source.shape = {list(other)}"
+        )
+
+
+# -- gather, scatter_add --
+
+
+def gather_rule(n, g):
+    dim, shape = n.args
+    index = n.saved(2)  # which may have any shape if it is empty
+    return put_back(g, dim, index, shape) if index.numel() else expand(total(g), shape)
+
+
+GATHER = declare(
+    "gather",
+    gather_rule,
+    flags=LINEAR,
+    kernel=indexing.gather,
+    inputs="self _ index",
+    attributes="dim self_sym_sizes",
+)
+
+
+def gather(input, dim, index, *, sparse_grad=False, out=None):
+    """Elements of `input` at their own place, but at `index` along `dim`: out[i][j] = input[index[i][j]][j] for dim 0.
+
+    `index` has the shape of the result, nowhere larger than `input` but along `dim`. Saves `index`. Gradient: each
+    element of g, added at its place in zeros. Raises RuntimeError for an index that does not fit or is not there.
+
+    >>> import cygrad
+    >>> cygrad.gather(cygrad.tensor([[1, 2], [3, 4]]), 1, cygrad.tensor([[0, 0], [1, 0]]))
+    tensor([[1, 1],
+            [4, 3]])
+    """
+    a, index = array_of(require(input, "gather")), require(index, "gather", "index", 2)
+    d = dim_argument(dim, a.ndim, "gather", "dim", 1)
+    index = of_any_type(index)
+    check_integral(index, "gather(): Expected dtype int32/int64 for index")
+    where = array_of(index)
+    array = indexing.gather_by_loop(a, d, where)
+    if array is None:
+        check_gather(a.shape, where, d)
+        array = indexing.gather(a, d, where)
+    return finished(GATHER, array, input, None, index, (d, a.shape), out)
+
+
+def put_back_rule(n, h):
+    return gather(h, n.args[0], n.saved(2))
+
+
+PUT_BACK = declare("put_back", put_back_rule, flags=LINEAR | PRIVATE, node="ScatterAddBackward0", inputs="grad _ index")
+
+
+def put_back(g, dim, index, shape):
+    """Each element of g added at its own place in zeros, but at `index` along `dim`: the transpose of `gather`."""
+    return finished(
+        PUT_BACK, kernels.scattered(shape, dim, array_of(index), array_of(g)), g, None, index, (dim, tuple(shape)), None
+    )
+
+
+def check_gather(shape, index, dim):
+    if index.size == 0:
+        return
+    if max(len(shape), 1) != max(index.ndim, 1):
+        raise _other_dimensions("input", shape, index.shape)
+    for d, (length, wanted) in enumerate(zip(shape, index.shape)):
+        if d != dim and wanted > length:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than "
+                f"self {list(shape)} apart from dimension {dim}"
+            )
+    check_each(index, shape, dim)
+
+
+def check_each(index, shape, dim):
+    """Raise unless 0 <= index < length of a dimension; see `check_bounds`."""
+    length = shape[dim] if shape else 1
+    if gpu_forms.is_array(index):
+        return
+    is_outside = loop_table.outside(index, length)
+    if is_outside is None and index.size:
+        if 0 in index.strides:  # what is expanded is looked at once
+            index = index[tuple([slice(None if stride else 1) for stride in index.strides])]
+        is_outside = _is_outside(index, length)
+    if is_outside:
+        wrong = index[(index < 0) | (index >= length)].reshape(-1)[0]
+        raise RuntimeError(f"index {wrong} is out of bounds for dimension {dim} with size {length}")
+
+
+def scatter_add_rule(n, g):
+    dim, shape = n.args
+    return g, padded(gather(g, dim, n.saved(2)), shape) if n.needs(1) else None
+
+
+def padded(g, shape):
+    """`g` with zeros behind its end wherever `shape` is larger."""
+    own = tuple(g.shape)
+    if len(own) != len(shape):  # a 0-dim tensor counts as a vector of one element
+        return reshape(g, shape)
+    for d, length in enumerate(shape):
+        if own[d] < length:
+            own = own[:d] + (length,) + own[d + 1 :]
+            g = slice_backward(g, own, d, 0, 1)
+    return g
+
+
+SCATTER_ADD = declare(
+    "scatter_add",
+    scatter_add_rule,
+    flags=LINEAR | INPLACE,
+    kernel=kernels.scatter_add,
+    inputs="self src index",
+    attributes="dim",
+)
+
+
+def scatter_add(input, dim, index, src, *, out=None):
+    """`input` with each element of `src` added at its own place, but at `index` along `dim`; undoes `gather`.
+
+    Saves `index`. Gradients: g, and what `gather` reads from g. Raises RuntimeError for an index that does not fit or
+    is not there.
+
+    >>> import cygrad
+    >>> cygrad.zeros(3).scatter_add(0, cygrad.tensor([0, 2, 2]), cygrad.tensor([1.0, 2.0, 3.0]))
+    tensor([1., 0., 5.])
+    """
+    t, added = require(input, "scatter_add"), require(src, "scatter_add", "src", 3)
+    a, index = array_of(t), require(index, "scatter_add", "index", 2)
+    d = dim_argument(dim, a.ndim, "scatter_add", "dim", 1)
+    index = index_for_writing(index, t)
+    check_integral(index, "scatter(): Expected dtype int32/int64 for index")
+    check_same_dtype(t, added)
+    where = array_of(index)
+    source = array_of(added)
+    check_scatter(a.shape, where, source.shape, d)
+    if out is t and where.size and is_dense(a):
+        args = d, source.shape
+        return added_within(SCATTER_ADD, t, added, index, args, lambda: kernels.add_at(a, d, where, source))
+    array = kernels.scatter_add(a, d, where, source) if where.size else a.copy()
+    return finished(SCATTER_ADD, array, t, added, index, (d, source.shape), out)
+
+
+def _other_dimensions(name, shape, index):
+    return RuntimeError(
+        f"Index tensor must have the same number of dimensions as {name} tensor\n"
+        f"  the index has shape {tuple(index)}, {name} has shape {tuple(shape)}"
+    )
+
+
+def check_same_dtype(t, source):
+    """`scatter` writes into a tensor what has its own type."""
+    if t.dtype is not source.dtype:
+        raise RuntimeError(
+            "scatter(): Expected self.dtype to be equal to src.dtype\n"
+            f"  self is {t.dtype}, src is {source.dtype}: convert it, as in src.to(self.dtype)"
+        )
+
+
+def check_scatter(shape, where, source, dim):
+    """Raise unless an index, an array, fits to shapes of what is written to and of what is written."""
+    if where.size:
+        _check_sizes(shape, where.shape, source, dim)
+        check_each(where, shape, dim)
+
+
+@lru_cache(256)
+def _check_sizes(shape, other, source, dim):
+    """Raise unless the index, of shape `other`, is nowhere larger than what is written and what is written to."""
+    if max(len(shape), 1) != max(len(other), 1):
+        raise _other_dimensions("self", shape, other)
+    if max(len(source), 1) != max(len(other), 1):
+        wrap_dim(len(other) - 1, len(source))
+        raise _other_dimensions("src", source, other)
+    for d, length in enumerate(other):
+        if (d != dim and d < len(shape) and length > shape[d]) or (d < len(source) and length > source[d]):
+            raise RuntimeError(
+                f"Expected index {list(other)} to be no larger than self {list(shape)} apart from dimension {dim} and "
+                f"to be no larger size than src {list(source)}"
+            )
+
+
+# -- masked_fill --
+
+
+def masked_fill_rule(n, g):
+    return masked_fill(g, n.saved(2), 0)
+
+
+MASKED_FILL = declare(
+    "masked_fill",
+    masked_fill_rule,
+    flags=LINEAR | INPLACE,
+    kernel=indexing.masked_fill,
+    inputs="self _ mask",
+    attributes="value",
+)
+
+
+@in_parts(0, 0, inputs=0)
+def masked_fill_tensor_rule(n, g):
+    mask = n.saved(2)
+    return (
+        masked_fill(g, mask, 0) if n.needs(0) else None,
+        masked_fill(g, registry["logical_not"].entry(mask), 0) if n.needs(1) else None,
+    )
+
+
+MASKED_FILL_TENSOR = declare(
+    "masked_fill.Tensor",
+    masked_fill_tensor_rule,
+    flags=LINEAR | PRIVATE,
+    node="MaskedFillBackward1",
+    inputs="self value mask",
+)
+MASKED_FILL_UNRECORDED = variant(MASKED_FILL, flags=MAY_OVERLAP)  # of integers, and into expanded memory
+
+
+def masked_fill(input, mask, value, *, out=None):
+    """`input` with `value`, a number or a 0-dim tensor, where the boolean `mask` holds; both broadcast.
+
+    Saves `mask`. Gradient: g with zeros where the mask holds; the sum of g there for `value`. Raises RuntimeError for
+    a mask that is not boolean, shapes that do not broadcast, and a value that the dtype can not hold.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1.0, 2.0]).masked_fill(cygrad.tensor([True, False]), 0)
+    tensor([0., 2.])
+    """
+    t, value = require(input, "masked_fill"), number_of(value)
+    if not isinstance(mask, Tensor) or not isinstance(value, (Tensor, int, float, complex)):
+        signatures = "Tensor mask, Tensor value", "Tensor mask, Number value"
+        raise messages.no_such_call("masked_fill", (mask, value), {}, signatures)
+    if out is t:
+        value = apart(value, t)
+    a, where = array_of(t), array_of(mask)
+    element = mask_value(a, mask, value)
+    shape = a.shape if where.shape == a.shape else broadcast_shape(where.shape, a.shape)
+    inputs = (t, value) if isinstance(value, Tensor) else (t,)
+    row = MASKED_FILL_UNRECORDED
+    if kind_of(t.dtype) in "fc":
+        row = MASKED_FILL_TENSOR if isinstance(value, Tensor) else MASKED_FILL
+    if out is None:
+        return keeping(record_n(row, indexing.masked_fill(a, element, where), inputs, (value,)), mask)
+    if out is not t:
+        return write_into(row, out, indexing.masked_fill(a, element, where), inputs, (value,))
+    if shape != a.shape:
+        raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
+    if writes_expanded(t, value, "masked_fill_"):
+        row = MASKED_FILL_UNRECORDED
+    return written_in_place(row, t, inputs, (value,), mask, lambda: indexing.fill_where(a, element, where))
+
+
+def mask_value(a, mask, value):
+    """The value to fill with as a 0-dim array, after all checks."""
+    if mask.dtype.name != "bool":
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {messages.c_word(mask)}")
+    if not isinstance(value, Tensor):
+        return copying.element(value, a.dtype)
+    if value.ndim:
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    return copying.element(value.item(), a.dtype) if value.is_complex() else array_of(value)
+
+
+functions = publish(globals())

@@ -1,0 +1,448 @@
+"""Writing elements where an index names them: each at its own place, but at `index` along one dimension.
+
+All of them save the index, and write without order: what a place gets that is named twice is not said, except where
+the elements are reduced.
+"""
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.graph.dual import values_of
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base import copying
+from cygrad._kernels.cpu.indexing import scatter as kernels
+from cygrad._kernels.device.cupy_library import filled_like, is_array
+from cygrad._ops.base.arguments import dim_argument, require
+from cygrad._ops.base.arithmetic import div, mul
+from cygrad._ops.base.checks.common import check_gradient_of_part, first_outside
+from cygrad._ops.indexing.gathering import (
+    check_bounds, check_integral, check_same_dtype, check_scatter, check_slices, finished, gather, index_for_writing,
+    index_select, masked_fill, padded, placed, scatter_add, zeros_at,
+)
+from cygrad._ops.base.slicing import slice as slice_of
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.base.views import expand, reshape
+
+# -- scatter --
+
+
+def scatter_rule(n, g):
+    dim, shape = n.args
+    index = n.saved(2)
+    return (
+        scatter(g, dim, index, value=0) if n.needs(0) else None,
+        padded(gather(g, dim, index), shape) if n.needs(1) else None,
+    )
+
+
+SCATTER = declare(
+    "scatter",
+    scatter_rule,
+    flags=LINEAR | INPLACE,
+    kernel=kernels.scatter,
+    inputs="self src index",
+    attributes="dim",
+)
+
+
+def scatter_value_rule(n, g):
+    return scatter(g, n.args[0], n.saved(2), value=0)
+
+
+SCATTER_VALUE = declare(
+    "scatter.value",
+    scatter_value_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=kernels.scatter,
+    node="ScatterBackward1",
+    inputs="self _ index",
+    attributes="dim",
+)
+
+_SCATTER_SIGNATURES = tuple(
+    f"int dim, Tensor index, {source}"
+    for source in ("Tensor src", "Tensor src, *, str reduce", "Number value", "Number value, *, str reduce")
+)
+_OLD_REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
+def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
+    """`input` with each element of `src`, or the number `value`, at its own place, but at `index` along `dim`.
+
+    For dim 0: out[index[i][j]][j] = src[i][j]. `index` is nowhere larger than `src`, nor than `input` but along `dim`.
+    With `reduce`, 'add' or 'multiply', what is there takes part (see `scatter_reduce`, which is preferred).
+    Saves `index`. Gradients: g with zeros at the places written to, and what `gather` reads from g.
+    Raises RuntimeError for an index that does not fit or is not there and for other dtypes of `src`.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, 3).scatter(1, cygrad.tensor([[0], [2]]), 1.0)
+    tensor([[1., 0., 0.],
+            [0., 0., 1.]])
+    """
+    t = require(input, "scatter")
+    if isinstance(value, Tensor) and not value.ndim and not value.requires_grad:
+        value = value.item()
+    source = value if src is None else src
+    if not isinstance(index, Tensor) or not isinstance(source, (Tensor, int, float, complex)):
+        given = [argument for argument in (dim, index, source) if argument is not None]
+        raise messages.no_such_call("scatter", given, {}, _SCATTER_SIGNATURES)
+    index = index_for_writing(index, t)
+    if reduce is not None:
+        return _scatter_reduced(t, dim, index, source, reduce, out)
+    if not isinstance(source, Tensor):
+        d = _checked(t, dim, index, None, "scatter")
+        operands = d, array_of(index), copying.element(source, array_of(t).dtype)
+        return placed(SCATTER_VALUE, operands, t, None, index, (d, source), out)
+    d = _checked(t, dim, index, source, "scatter")
+    operands = d, array_of(index), array_of(source)
+    return placed(SCATTER, operands, t, source, index, (d, array_of(source).shape), out)
+
+
+def _checked(t, dim, index, source, name):
+    """The dimension, after all that is to be asked of the index and the source; no source has any shape."""
+    array = array_of(index)
+    d = dim_argument(dim, t.ndim, name, "dim", 1)
+    check_integral(index, "scatter(): Expected dtype int32/int64 for index")
+    if source is not None:
+        check_same_dtype(t, source)
+    check_scatter(array_of(t).shape, array, array.shape if source is None else array_of(source).shape, d)
+    return d
+
+
+def _filled(t, value, dtype):
+    """An array of the shape of a tensor and where that is, of one value."""
+    return filled_like(memory_of(t), tuple(t.shape), value, dtype)
+
+
+def _scatter_reduced(t, dim, index, source, reduce, out):
+    if reduce not in _OLD_REDUCTIONS:
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if isinstance(source, Tensor):
+        warn(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+            "PyTorch release. Use torch.scatter_reduce instead for more reduction options."
+        )
+    else:
+        source = tensor_of(_filled(index, copying.element(source, array_of(t).dtype), array_of(t).dtype))
+    return scatter_reduce(t, dim, index, source, _OLD_REDUCTIONS[reduce], out=out)
+
+
+# -- scatter_reduce --
+
+
+def scatter_reduce_rule(n, g):
+    dim, reduce, include_self, shape = n.args
+    index = n.saved(2)
+    own, sent = _reduced_gradients(n, g, dim, index, reduce, include_self)
+    if own is not None and not include_self:
+        own = scatter(own, dim, index, value=0)  # what was there is lost wherever something came
+    return own, sent if sent is None else padded(sent, shape)
+
+
+def _reduced_gradients(n, g, dim, index, reduce, include_self):
+    """Gradients of what was there, right where nothing came or it takes part, and of what was sent."""
+    if reduce == "sum":
+        return g, gather(g, dim, index) if n.needs(1) else None
+    if reduce == "mean":
+        ones = tensor_of(_filled(index, 1, g.dtype.numpy))
+        counts = tensor_of(_filled(g, int(include_self), g.dtype.numpy))
+        share = div(g, scatter_add(counts, dim, index, ones).clamp(min=1))
+        return share, gather(share, dim, index) if n.needs(1) else None
+    t, source = n.saved(0), _first(n.saved(1), tuple(index.shape))
+    if reduce == "prod":
+        return _product_gradients(n, g, t, source, dim, index, include_self)
+    result = n.saved_result()
+    hit, sent = t == result, source == gather(result, dim, index)
+    counts = hit if include_self else tensor_of(_filled(t, 0, bool))
+    share = div(g, scatter_add(counts.to(g.dtype), dim, index, sent.to(g.dtype)).clamp(min=1))
+    return where(hit, share, 0.0), where(sent, gather(share, dim, index), 0.0) if n.needs(1) else None
+
+
+def _product_gradients(n, g, t, source, dim, index, include_self):
+    """Each factor gets g times the product of the others, which is the result over itself unless that is 0."""
+    result = n.saved_result()
+    zero, sent_zero = t == 0, source == 0
+    whole = mul(g, result)
+    if not (values_of(zero).any() or values_of(sent_zero).any()):
+        sent = div(gather(whole, dim, index), source) if n.needs(1) else None
+        return div(whole, t, out=reused(whole)), sent
+    own = div(whole, masked_fill(t, zero, 1))
+    sent = div(gather(whole, dim, index), masked_fill(source, sent_zero, 1)) if n.needs(1) else None
+    others = scatter_reduce(
+        masked_fill(t, zero, 1), dim, index, masked_fill(source, sent_zero, 1), "prod", include_self=include_self
+    )
+    counts = zero if include_self else tensor_of(_filled(t, 0, bool))
+    single = scatter_add(counts.to(g.dtype), dim, index, sent_zero.to(g.dtype)) <= 1
+    others = where(single, mul(g, others), 0.0)
+    return where(zero, others, own), where(sent_zero, gather(others, dim, index), sent) if n.needs(1) else None
+
+
+def _first(t, shape):
+    """The part of `t` that an index of that shape speaks of."""
+    for d, length in enumerate(shape[: t.ndim]):
+        if t.shape[d] > length:
+            t = slice_of(t, d, 0, length)
+    return t
+
+
+SCATTER_REDUCE = declare(
+    "scatter_reduce",
+    scatter_reduce_rule,
+    saves=IN0 | IN1 | OUT0,
+    flags=INPLACE,
+    kernel=kernels.scatter_reduce,
+    inputs="self src index",
+    attributes="dim reduce include_self",
+)
+# the gradients of sums and means need the index only
+SCATTER_SUM = declare(
+    "scatter_reduce.sum",
+    scatter_reduce_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=kernels.scatter_reduce,
+    node="ScatterReduceBackward0",
+    inputs="self src index",
+    attributes="dim reduce include_self",
+)
+
+_NOT_OF_COMPLEX = ("amax", "amin")
+
+
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
+    """`input` with the elements of `src` reduced into the places that `index` names along `dim`, as in `scatter`.
+
+    `reduce` is 'sum', 'prod', 'mean', 'amax' or 'amin'; without `include_self` what is there takes no part.
+    Saves `index`, and `input`, `src` and the result where the gradient needs them. Gradients: those of the reduction;
+    equal extrema share. Raises RuntimeError for an index that does not fit or is not there.
+
+    >>> import cygrad
+    >>> x, index = cygrad.tensor([1.0, 2.0, 3.0, 4.0]), cygrad.tensor([0, 1, 0, 1])
+    >>> cygrad.zeros(3).scatter_reduce(0, index, x, "amax")
+    tensor([3., 4., 0.])
+    """
+    t, where_to = require(input, "scatter_reduce"), require(index, "scatter_reduce", "index", 2)
+    source = require(src, "scatter_reduce", "src", 3)
+    if not isinstance(reduce, str):
+        raise messages.wrong_type("scatter_reduce", "reduce", 5, "str", reduce)
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
+    if reduce not in kernels.REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    where_to = index_for_writing(where_to, t)
+    d = _checked(t, dim, where_to, source, "scatter_reduce")
+    if reduce in _NOT_OF_COMPLEX and t.is_complex():
+        raise messages.not_implemented_for(f"scatter_gather_tensor_cpu_reduce_{reduce}", t.dtype)
+    array = kernels.scatter_reduce(array_of(t), d, array_of(where_to), array_of(source), reduce, include_self)
+    row = SCATTER_SUM if reduce in ("sum", "mean") else SCATTER_REDUCE
+    return finished(row, array, t, source, where_to, (d, reduce, bool(include_self), array_of(source).shape), out)
+
+
+def index_reduce_rule(n, g):
+    dim, reduce, include_self, shape = n.args
+    index = n.saved(2)
+    along = expand(reshape(index, (-1,) + (1,) * (len(shape) - 1 - dim)) if shape else reshape(index, ()), shape)
+    own, sent = _reduced_gradients(n, g, dim, along, reduce, include_self)
+    if own is not None and not include_self:
+        own = index_fill(own, dim, index, 0)
+    return own, sent
+
+
+INDEX_REDUCE = declare(
+    "index_reduce",
+    index_reduce_rule,
+    saves=IN0 | IN1 | OUT0,
+    flags=INPLACE,
+    inputs="self source index",
+    attributes="dim reduce include_self",
+)
+
+
+def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
+    """`input` with the slices of `source` reduced into the slices that `index`, a vector, names along `dim`.
+
+    `reduce` is 'prod', 'mean', 'amax' or 'amin'; for sums there is `index_add`. Saves what `scatter_reduce` saves.
+    Raises RuntimeError for shapes or types that do not fit, IndexError for an index that is not there.
+
+    >>> import cygrad
+    >>> cygrad.ones(2).index_reduce(0, cygrad.tensor([1, 1]), cygrad.tensor([2.0, 3.0]), "prod")
+    tensor([1., 6.])
+    """
+    t, where_to = require(input, "index_reduce"), require(index, "index_reduce", "index", 2)
+    added = require(source, "index_reduce", "source", 3)
+    if not isinstance(reduce, str):
+        raise messages.wrong_type("index_reduce", "reduce", 5, "str", reduce)
+    if reduce not in kernels.REDUCTIONS or reduce == "sum":
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    d = dim_argument(dim, t.ndim, "index_reduce", "dim", 1)
+    check_slices("index_reduce", t, d, where_to, added)
+    check_bounds(array_of(where_to), array_of(t).shape[d] if t.ndim else 1)
+    operands = array_of(t), d, array_of(where_to).reshape(-1), array_of(added)
+    array = kernels.index_reduce(*operands, reduce, include_self)
+    args = (d, reduce, bool(include_self), array_of(added).shape)
+    return finished(INDEX_REDUCE, array, t, added, where_to, args, out)
+
+
+# -- index_copy, index_fill --
+
+
+def index_copy_rule(n, g):
+    dim, shape = n.args
+    index = n.saved(2)
+    return (
+        index_fill(g, dim, index, 0) if n.needs(0) else None,
+        index_select(g, dim, index).reshape(shape) if n.needs(1) else None,
+    )
+
+
+INDEX_COPY = declare(
+    "index_copy",
+    index_copy_rule,
+    flags=LINEAR | INPLACE,
+    kernel=kernels.index_copy,
+    inputs="self source index",
+    attributes="dim",
+)
+
+
+def index_copy(input, dim, index, source, *, out=None):
+    """`input` with the slices of `source` in place of those that `index`, a vector, names along `dim`.
+
+    Saves `index`. Gradients: g with zeros there, and the named slices of g. Raises IndexError or RuntimeError for an
+    index, a shape or a dtype that does not fit.
+
+    >>> import cygrad
+    >>> cygrad.zeros(3).index_copy(0, cygrad.tensor([2, 0]), cygrad.tensor([1.0, 2.0]))
+    tensor([2., 0., 1.])
+    """
+    t, where_to = require(input, "index_copy"), require(index, "index_copy", "index", 2)
+    copied = require(source, "index_copy", "source", 3)
+    d = dim_argument(dim, t.ndim, "index_copy", "dim", 1)
+    _check_index_copy(t, d, where_to, copied)
+    operands = d, array_of(where_to).reshape(-1), array_of(copied)
+    return placed(INDEX_COPY, operands, t, copied, where_to, (d, array_of(copied).shape), out)
+
+
+def _check_index_copy(t, dim, index, source):
+    own, other, count = array_of(t).shape, array_of(source).shape, array_of(index).size
+    if index.ndim >= 2:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if source.ndim == 0 and count != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {count})")
+    if source.ndim != t.ndim and source.ndim and t.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({source.ndim}), destination dimensionality ({t.ndim})"
+        )
+    if index.dtype.name != "int64":
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.dtype.type_name}")
+    if t.dtype is not source.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{t.dtype.type_name} and (source) {source.dtype.type_name}"
+        )
+    slices = [shape[:dim] + shape[dim + 1 :] for shape in (own, other)]
+    if slices[0] != slices[1]:
+        shown = [" ".join(map(str, shape)) for shape in slices]
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{shown[0]} at dimension {dim} and source slice shape: {shown[1]} at dimension {dim if other else 0}."
+        )
+    if source.ndim and count != other[dim]:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({other[dim]})"
+        )
+    length = own[dim] if own else 1
+    wrong = first_outside(array_of(index), 0, length)
+    if wrong is not None:
+        raise IndexError(f"index_copy_(): index {wrong} is out of bounds for dimension {dim} with size {length}")
+
+
+def index_fill_rule(n, g):
+    return index_fill(g, n.args[0], n.saved(2), 0)
+
+
+INDEX_FILL = declare(
+    "index_fill",
+    index_fill_rule,
+    flags=LINEAR | INPLACE,
+    kernel=kernels.index_copy,
+    inputs="self _ index",
+    attributes="dim",
+)
+
+
+def index_fill_tensor_rule(n, g):
+    dim, index = n.args[0], n.saved(2)
+    named = None
+    if n.needs(1):
+        if is_array(array_of(g)):
+            named = mul(g, index_fill(zeros_at(array_of(g).shape, g), dim, index, 1)).sum()
+            return index_fill(g, dim, index, 0) if n.needs(0) else None, named
+        length = array_of(g).shape[dim] if g.ndim else 1
+        places = tensor_of(np.unique(array_of(index) % max(length, 1)))
+        named = index_select(g, dim, places).sum()
+    return index_fill(g, dim, index, 0) if n.needs(0) else None, named
+
+
+INDEX_FILL_TENSOR = declare(
+    "index_fill.Tensor",
+    index_fill_tensor_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=kernels.index_copy,
+    node="IndexFillBackward1",
+    inputs="self value index",
+    attributes="dim",
+)
+
+_FILL_SIGNATURES = ("int dim, Tensor index, Tensor value", "int dim, Tensor index, Number value")
+
+
+def index_fill(input, dim, index, value, *, out=None):
+    """`input` with `value`, a number or a 0-dim tensor, in the slices that `index`, a vector, names along `dim`.
+
+    Negative indices count from the end. Saves `index`. Gradients: g with zeros there, and the sum of g there.
+    Raises IndexError for an index that is not there, RuntimeError for a value that has dimensions.
+
+    >>> import cygrad
+    >>> cygrad.zeros(3).index_fill(0, cygrad.tensor([0, -1]), 7)
+    tensor([7., 0., 7.])
+    """
+    t = require(input, "index_fill")
+    if not isinstance(index, Tensor) or not isinstance(value, (Tensor, int, float, complex)):
+        raise messages.no_such_call("index_fill", (dim, index, value), {}, _FILL_SIGNATURES)
+    d = dim_argument(dim, t.ndim, "index_fill", "dim", 1)
+    filling = _filling(t, value)
+    if index.dtype.name != "int64":
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    length = array_of(t).shape[d] if t.ndim else 1
+    wrong = first_outside(array_of(index), -length, length)
+    if wrong is not None:
+        raise IndexError(f"index {wrong} is out of bounds for dimension {d} with size {length}")
+    operands = d, array_of(index).reshape(-1), filling
+    if isinstance(value, Tensor):
+        if out is not t:
+            check_gradient_of_part(t, value)
+        return placed(INDEX_FILL_TENSOR, operands, t, value, index, (d,), out, copying.copy)
+    return placed(INDEX_FILL, operands, t, None, index, (d, filling), out, copying.copy)
+
+
+def _filling(t, value):
+    """The value to fill with as a 0-dim array."""
+    is_complex = value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
+    if is_complex and not t.is_complex():
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    if not isinstance(value, Tensor):
+        return copying.element(value, array_of(t).dtype)
+    if value.ndim:
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    return array_of(value).astype(array_of(t).dtype)
+
+
+functions = publish(globals())

@@ -1,0 +1,61 @@
+"""Families that are imported when one of their names is first used: those that no training loop calls in every step.
+
+Which names these are is read off the families by `tools/make_stubs.py`, and stands in published.py.
+"""
+
+from importlib import import_module
+from sys import modules
+
+from cygrad._core.graph.internals import bind
+from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.tensor import Tensor
+from cygrad._ops.lazy_names import FUNCTIONS, METHODS
+
+
+class MethodOnFirstUse:
+    """Stands in Tensor for a method until its family is imported, which puts the method there."""
+
+    __slots__ = ("family", "name")
+
+    def __init__(self, name, family):
+        self.name, self.family = name, family
+
+    def __get__(self, tensor, owner):
+        import_module(self.family)
+        if vars(Tensor)[self.name] is self:
+            raise AttributeError(f"{self.family} has no method {self.name!r}, contrary to {METHODS!r}")
+        return getattr(owner if tensor is None else tensor, self.name)
+
+
+def families():
+    """{name of a function of the package: the module it is in}; and Tensor gets its methods."""
+    bind(
+        {
+            name: MethodOnFirstUse(name, f"cygrad._ops.{family}")
+            for family, names in METHODS.items()
+            for name in names.split()
+        }
+    )
+    functions = {name: f"cygrad._ops.{family}" for family, names in FUNCTIONS.items() for name in names.split()}
+
+    def import_row(name):
+        if name in functions:
+            import_module(functions[name])
+
+    registry.finder = import_row
+    registry.batching_rules = batching_rules
+    return functions
+
+
+def batching_rules():
+    """The function that finds the batching rule of an op."""
+    if "cygrad._ops.batching.sorting" not in modules:
+        for subject in ("indices", "layers", "losses", "matrices", "products", "sampling", "searching"):
+            import_module(f"cygrad._ops.batching_{subject}")
+    return modules["cygrad._ops.batching.rules"].results
+
+
+def import_all():
+    """Import all families, for what looks at every op."""
+    for family in sorted({*FUNCTIONS, *METHODS}):  # ops in the same order in every process
+        import_module(f"cygrad._ops.{family}")

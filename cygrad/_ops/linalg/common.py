@@ -1,0 +1,197 @@
+"""What the families of linear algebra share: checks in PyTorch's words, adjoints, results of several tensors."""
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY
+from cygrad._core.graph.record import record_n, record_outputs
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base import matmul as blas, chunks
+from cygrad._ops.base.arguments import type_name
+from cygrad._ops.base.checks.creation import out_requires_grad
+from cygrad._ops.common.out_argument import given, unrecorded, write_several
+from cygrad._ops.base.slicing import cat
+from cygrad._ops.base.pointwise import conjugate
+from cygrad._ops.base.products import matmul
+from cygrad._ops.base.views import transpose, unsqueeze
+
+LINALG = FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.linalg
+
+
+class LinAlgError(RuntimeError):
+    """A matrix without the property that a function needs: invertible, positive-definite."""
+
+    __module__ = "cygrad.linalg"
+
+
+# -- checks --
+
+
+def check_matrices(t, shown, name="A"):
+    """At least two dimensions; `shown` is how errors spell the function."""
+    if t.dim() < 2:
+        raise RuntimeError(f"{shown}: The input tensor {name} must have at least 2 dimensions.")
+
+
+def check_square(t, shown, name="A"):
+    """Square matrices."""
+    check_matrices(t, shown, name)
+    check_lengths(t, f"{shown}: ", name)
+
+
+def check_lengths(t, before="", name="A"):
+    """The last two lengths must be equal."""
+    shape = array_of(t).shape
+    if shape[-1] != shape[-2]:
+        raise RuntimeError(
+            f"{before}{name} must be batches of square matrices, but they are {t.shape[-2]} by {t.shape[-1]} matrices"
+        )
+
+
+def check_inexact(t, shown):
+    """Floating-point or complex numbers."""
+    if not (t.dtype.is_floating_point or t.dtype.is_complex):
+        raise RuntimeError(f"{shown}: Expected a floating point or complex tensor as input. Got {t.dtype.type_name}")
+
+
+def check_precision(t, shown):
+    """Of at least single precision."""
+    check_inexact(t, shown)
+    if array_of(t).dtype.char not in "fdFD":
+        raise RuntimeError(f"{shown}: Low precision dtypes not supported. Got {t.dtype.type_name}")
+
+
+def check_kernel(t, kernel):
+    """One of the four types that LAPACK knows."""
+    if array_of(t).dtype.char not in "fdFD":
+        raise messages.not_implemented_for(kernel, t.dtype)
+
+
+def check_same_dtype(a, b, shown, names):
+    if a.dtype is not b.dtype:
+        first, second = names
+        raise RuntimeError(
+            f"{shown}: Expected {first} and {second} to have the same dtype, but found {first} of type "
+            f"{a.dtype.type_name} and {second} of type {b.dtype.type_name} instead"
+        )
+
+
+def check_equation(a, b, shown, left):
+    """Can B be a right-hand side of the system with A? Both hold matrices."""
+    if b.size(-2 if left else -1) != a.size(-1):
+        raise RuntimeError(
+            f"{shown}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
+        )
+
+
+def check_old_system(b, a, shown):
+    """The same in the words of the older functions, which are called f(B, A)."""
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {b.dtype.type_name} and A of type "
+            f"{a.dtype.type_name} instead."
+        )
+    check_lengths(a)
+    if a.size(-1) != b.size(-2):
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {shown}: each A matrix is {a.shape[-1]} by {a.shape[-1]} "
+            f"but each b matrix is {b.shape[-2]} by {b.shape[-1]}"
+        )
+
+
+def batch_element(number, ndim):
+    """How errors name a matrix of a stack."""
+    return f"(Batch element {number}): " if ndim > 2 else ""
+
+
+def first_failure(info):
+    """(number of the first matrix whose info is not 0, that info), or None."""
+    if not (info.item() if info.size == 1 else np.count_nonzero(info)):
+        return None
+    bad = info.reshape(-1).nonzero()[0]
+    return (int(bad[0]), int(info.reshape(-1)[bad[0]])) if bad.size else None
+
+
+# -- expressions --
+
+
+def adjoint(t):
+    return conjugate(transpose(t, -2, -1))
+
+
+def times_adjoint(a, b):
+    """`a @ adjoint(b)`."""
+    if not _are_long(a, b):
+        return matmul(a, adjoint(b))
+    return tensor_of(_times_adjoint(array_of(a), array_of(b)))
+
+
+def adjoint_times(a, b):
+    """`adjoint(a) @ b`."""
+    if not _are_long(b, a):
+        return matmul(adjoint(a), b)
+    return tensor_of(_times_adjoint(array_of(b).T, array_of(a).T).T)
+
+
+def _are_long(a, b):
+    """Whether two matrices, of which b is to be conjugated, are multiplied part by part: nobody records it."""
+    return b.is_complex() and reused(b) is not None and a.ndim == b.ndim == 2 and isinstance(array_of(b), np.ndarray)
+
+
+def _times_adjoint(a, b):
+    step = max(1, b.shape[1] * chunks.SIZE // b.size)
+    parts = (slice(start, start + step) for start in range(0, b.shape[1], step))
+    return sum(blas.matmul(a[:, part], np.conjugate(b[:, part]).T) for part in parts)
+
+
+def as_matrix(t):
+    """Numbers as matrices of one element."""
+    return unsqueeze(unsqueeze(t, -1), -1)
+
+
+def lengthened(t, length, dim):
+    """With zeros behind, up to this length; `dim` is negative."""
+    missing = length - t.shape[dim]
+    if not missing:
+        return t
+    shape = list(t.shape)
+    shape[dim] = missing
+    return cat((t, tensor_of(np.zeros(shape, array_of(t).dtype, like=array_of(t)))), dim)
+
+
+# -- results --
+
+
+def delivered(name, array, out, t):
+    """An array as the result, into `out`; nothing is recorded, so t must not ask for it."""
+    if is_recorded(t):
+        raise out_requires_grad(name)
+    return given(name, tensor_of(array), out, t)
+
+
+def several(op, kind, arrays, inputs, args, out=None, differentiable=None):
+    """Several results of an op, as the named tuple `kind`; the first `differentiable` of them have gradients."""
+    n = len(arrays) if differentiable is None else differentiable
+    if out is None:
+        return kind(record_outputs(op, arrays, inputs, args, n))
+    check_outs(op.name, out, len(arrays))
+    return kind(write_several(op, out, arrays, inputs, args))
+
+
+def check_outs(name, out, n):
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not {type_name(out)}")
+    if len(out) != n:
+        raise TypeError(f"expected tuple of {n} elements but got {len(out)}")
+    for i, one in enumerate(out):
+        if not isinstance(one, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 'out', but got {type_name(one)}")
+
+
+def constant(name, array, *inputs, args=None):
+    """A result without a gradient."""
+    return record_n(unrecorded(name), array, inputs, args)

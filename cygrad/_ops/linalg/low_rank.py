@@ -1,0 +1,210 @@
+"""A few singular values or eigenvalues of large matrices: by random projections, and by LOBPCG."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, declare, publish
+from cygrad._core.graph.record import record_outputs
+from cygrad._kernels.cpu.linalg.lobpcg import lobpcg as lobpcg_array
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.arithmetic import add, div, mul, sub
+from cygrad._ops.base.checks.common import check_unbatched
+from cygrad._ops.shape.diagonals import diag_embed
+from cygrad._ops.linalg.eigen import differences, without_diagonal
+from cygrad._ops.linalg.solve import linalg_solve
+from cygrad._ops.linalg.common import adjoint
+from cygrad._ops.linalg.qr import linalg_qr
+from cygrad._ops.base.products import matmul
+from cygrad._ops.random.random import randn
+from cygrad._ops.creation.ranges import eye
+from cygrad._ops.base.reductions import mean
+from cygrad._ops.linalg.svd import linalg_svd
+from cygrad._ops.base.views import expand, transpose, unsqueeze
+
+# -- random projections --
+
+
+def approximate_basis(a, q, niter):
+    """Orthonormal columns (m, q) near which the columns of A lie: Halko et al., algorithm 4.4."""
+    basis = linalg_qr(matmul(a, randn(a.shape[-1], q, dtype=a.dtype, device=a.device)))[0]
+    for _ in range(niter):
+        basis = linalg_qr(matmul(adjoint(a), basis))[0]
+        basis = linalg_qr(matmul(a, basis))[0]
+    return basis
+
+
+def svd_lowrank(A, q=6, niter=2, M=None):
+    """About the largest `q` singular values of matrices (..., m, n), with vectors: a tuple (U, S, V).
+
+    A is nearly U diag(S) V^H, or A - M is with M. For matrices whose rank is not much above q: N. Halko,
+    P.-G. Martinsson, J. A. Tropp, "Finding structure with randomness" (2009), algorithm 5.1, with `niter` steps of
+    subspace iteration. It is made of products, QR and a small `linalg.svd`, and has their gradients.
+
+    >>> import cygrad
+    >>> U, S, V = cygrad.svd_lowrank(cygrad.diag(cygrad.tensor([3.0, 2.0, 0.0, 0.0])), 2)
+    >>> S
+    tensor([3., 2.])
+    """
+    a = require(A, "svd_lowrank", "A")
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    if M is not None:
+        a = sub(a, expand(require(M, "svd_lowrank", "M", 4), a.shape))
+    m, n = a.shape[-2:]
+    wide = m < n
+    a = adjoint(a) if wide else a
+    basis = approximate_basis(a, q, niter)
+    u, s, vh = linalg_svd(matmul(adjoint(basis), a), False)
+    u, v = matmul(basis, u), adjoint(vh)
+    return (v, s, u) if wide else (u, s, v)
+
+
+def pca_lowrank(A, q=None, center=True, niter=2):
+    """About the `q` first principal components of the rows of matrices (..., m, n): a tuple (U, S, V).
+
+    V (..., n, q) holds the directions, S their singular values. Columns are centered unless `center` is False. q is
+    min(6, m, n) unless given. See `svd_lowrank`. Raises ValueError for q > min(m, n).
+
+    >>> import cygrad
+    >>> U, S, V = cygrad.pca_lowrank(cygrad.tensor([[1.0, 0.0], [3.0, 0.0]]), 1)
+    >>> V.abs()
+    tensor([[1.],
+            [0.]])
+    """
+    a = require(A, "pca_lowrank", "A")
+    m, n = a.shape[-2:]
+    q = min(6, m, n) if q is None else q
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(sub(a, mean(a, -2, True)) if center else a, q, niter)
+
+
+# -- LOBPCG --
+
+
+def lobpcg_rule(n, grads):
+    """As that of `linalg.eigh`, and what turns the vectors x_i out of their span: (E_i - A)^-1 on what is outside."""
+    (general,) = n.args
+    if general:
+        raise ValueError("lobpcg.backward does not support backward with B != I yet.")
+    a, values, x = n.saved(0), n.saved_output(0), n.saved_output(1)
+    of_values, of_x = grads
+    if of_x is None:
+        return matmul(mul(x, unsqueeze(of_values, -2)), adjoint(x))
+    inside = matmul(adjoint(x), of_x)
+    outside = sub(of_x, matmul(x, inside))
+    inside = without_diagonal(div(inside, differences(values)))
+    if of_values is not None:
+        inside = add(inside, diag_embed(of_values))
+    away = 2 * float(np.abs(array_of(values)).max()) + 1  # so that none of the systems is singular
+    shifted = sub(mul(matmul(x, adjoint(x)), away), a)
+    each = unsqueeze(unsqueeze(values, -1), -1)
+    systems = add(unsqueeze(shifted, -3), mul(each, eye(a.shape[-1], dtype=a.dtype, device=a.device)))
+    turned = linalg_solve(systems, unsqueeze(transpose(outside, -2, -1), -1))[..., 0]
+    return matmul(add(matmul(x, inside), transpose(turned, -2, -1)), adjoint(x))
+
+
+LOBPCG = declare(
+    "lobpcg",
+    lobpcg_rule,
+    saves=IN0 | OUT0 | OUT1,
+    flags=FUNCTION_ONLY,
+    inputs="A",
+    outputs="E X",
+    attributes="general",
+    node="LOBPCGAutogradFunctionBackward",
+)
+
+
+def lobpcg(
+    A,
+    k=None,
+    B=None,
+    X=None,
+    n=None,
+    iK=None,
+    niter=None,
+    tol=None,
+    largest=None,
+    method=None,
+    tracker=None,
+    ortho_iparams=None,
+    ortho_fparams=None,
+    ortho_bparams=None,
+):
+    """The `k` largest eigenvalues (or smallest, if `largest` is False) of Hermitian matrices (..., m, m), with vectors.
+
+    A tuple (E, X) with A X = X diag(E), or A X = B X diag(E) for a positive-definite B. `X` (..., m, n) is where to
+    begin, random unless given; `n` is how many vectors to work with, k unless given, and `iK` a preconditioner. Stops
+    after `niter` steps (1000), or when residuals are below `tol`, which is the root of the type's eps. Both `method`s
+    are one here, that of A. V. Knyazev (2001) with the blocks made orthonormal together; so the `ortho_` parameters
+    have no effect. `tracker` is called in each step with an object that holds A, B, E, X, R, `ivars` and `tvars`.
+
+    Saves A, E and X. Gradient: that of `linalg.eigh` for pairs that are not all. Raises ValueError if 3 n > m, and in
+    backward with B.
+
+    >>> import cygrad
+    >>> E, X = cygrad.lobpcg(cygrad.diag(cygrad.arange(1.0, 10.0)), 2)
+    >>> E.round()
+    tensor([9., 8.])
+    """
+    t = require(A, "lobpcg", "A")
+    if t.dim() < 2 or t.shape[-1] != t.shape[-2]:
+        raise AssertionError(f"A must be square, got shape {t.shape}")
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    n = (k if X is None else X.shape[-1]) if n is None else n
+    m = t.shape[-1]
+    if m < 3 * n:
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
+            f"requested eigenpairs (={n})"
+        )
+    t = div(add(t, adjoint(t)), 2) if is_recorded(t) else t
+    start = randn(*t.shape[:-2], m, n, dtype=t.dtype, device=t.device) if X is None else require(X, "lobpcg", "X", 4)
+    check_unbatched("lobpcg", B, start)
+    a = array_of(t)
+    tol = np.finfo(a.dtype).eps ** 0.5 if tol is None else tol
+    steps = 1000 if niter is None or niter < 0 else niter
+    options = steps, tol, largest is None or bool(largest)
+    others = tuple(None if other is None else array_of(other) for other in (B, iK))
+    arrays = each_lobpcg(a, others, array_of(start), options, watcher(t, B, tracker))
+    arrays = arrays[0][..., :k].copy(), arrays[1][..., :k].copy()
+    return record_outputs(LOBPCG, arrays, (t, B), (B is not None,), 2)
+
+
+def each_lobpcg(a, matrices, start, options, report):
+    """Over stacks."""
+    stack, n = a.shape[:-2], start.shape[-1]
+    values, vectors = (
+        np.empty(shape, dtype, like=a)
+        for shape, dtype in (((*stack, n), a.real.dtype), ((*stack, a.shape[-1], n), a.dtype))
+    )
+    steps, tolerance, largest = options
+    b, preconditioner = (np.broadcast_to(o, a.shape) if o is not None else None for o in matrices)
+    start = np.broadcast_to(start, vectors.shape)
+    for i in np.ndindex(stack):
+        others = [None if o is None else o[i] for o in (b, preconditioner)]
+        values[i], vectors[i] = lobpcg_array(a[i], others, start[i], steps, tolerance, largest, report)
+    return values, vectors
+
+
+def watcher(t, b, tracker):
+    """What calls the user's function in each step."""
+    if tracker is None:
+        return None
+
+    def report(step, values, x, residuals, relative):
+        ivars = {"istep": step}
+        parts = {"E": values, "X": x, "R": residuals}
+        tensors = {name: tensor_of(array.copy()) for name, array in parts.items()}
+        tracker(SimpleNamespace(A=t, B=b, ivars=ivars, tvars={"rerr": tensor_of(relative.copy())}, **tensors))
+
+    return report
+
+
+# not among those that the generic tests call: random numbers are in them
+functions = publish(globals(), {"svd_lowrank": svd_lowrank, "pca_lowrank": pca_lowrank})

@@ -1,0 +1,320 @@
+"""Singular values and vectors of matrices, A = U diag(S) V^H, or of stacks of them; pseudoinverses and ranks.
+
+Gradients: of the decomposition, M. B. Giles, "An extended collection of matrix derivative results for forward and
+reverse mode algorithmic differentiation" (2008), section 3.2, and for complex matrices Z.-Q. Wan, S.-X. Zhang,
+"Automatic differentiation for complex valued SVD" (2019); of the pseudoinverse, G. H. Golub, V. Pereyra, "The
+differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate" (1973).
+"""
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.types import return_types
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_recorded, values_of
+from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.linalg import svd as kernels
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.arithmetic import add, div, mul, sub
+from cygrad._ops.base.checks.common import typed
+from cygrad._ops.common.out_argument import given, given_several
+from cygrad._ops.shape.diagonals import diag_embed, diagonal
+from cygrad._ops.linalg.eigen import differences
+from cygrad._ops.linalg.common import (
+    LINALG, LinAlgError, adjoint, batch_element, check_inexact, check_kernel, check_matrices, check_outs, constant,
+    delivered, several,
+)
+from cygrad._ops.base.products import matmul
+from cygrad._ops.base.views import unsqueeze
+
+# -- singular values --
+
+
+@in_parts(grads=(2, 1, 2), saved=(2, 1, 2, 2))
+def svd_rule(n, grads):
+    of_u, of_s, of_vh = grads
+    u, s, vh = (n.saved_output(i) for i in range(3))
+    k, rows, columns = s.shape[-1], u.shape[-2], vh.shape[-1]
+    u, vh = u[..., :, :k], vh[..., :k, :]
+    if of_u is None and of_vh is None:
+        if rows > columns:  # the smaller factor is multiplied
+            return matmul(u, mul(unsqueeze(of_s, -1), vh))
+        return matmul(mul(u, unsqueeze(of_s, -2)), vh)
+    of_u, of_vh = (None if of_u is None else of_u[..., :, :k]), (None if of_vh is None else of_vh[..., :k, :])
+    left = None if of_u is None else skew(matmul(adjoint(u), of_u))
+    right = None if of_vh is None else skew(matmul(vh, adjoint(of_vh)))
+    if u.is_complex():
+        check_phase(left, right)
+    core = core_gradient(left, right, of_s, s, u.is_complex())
+    core = matmul(u, core)
+    if rows > k and of_u is not None:
+        core = add(core, div(sub(of_u, matmul(u, matmul(adjoint(u), of_u))), unsqueeze(s, -2)))
+    grad = matmul(core, vh)
+    if columns > k and of_vh is not None:
+        outside = div(sub(of_vh, matmul(matmul(of_vh, adjoint(vh)), vh)), unsqueeze(s, -1))
+        grad = add(grad, matmul(u, outside))
+    return grad
+
+
+def core_gradient(left, right, of_s, s, is_complex):
+    """(left S + S right) / E + diag(gS), E_ij = S_j^2 - S_i^2."""
+    total = None if left is None else mul(left, unsqueeze(s, -2))
+    if right is not None:
+        moved = mul(unsqueeze(s, -1), right)
+        total = moved if total is None else add(total, moved)
+    core = div(total, differences(mul(s, s)))
+    core = sub(core, diag_embed(diagonal(core, 0, -2, -1)))
+    if is_complex and left is not None:
+        core = add(core, diag_embed(div(diagonal(left, 0, -2, -1), mul(s, 2.0))))
+    return core if of_s is None else add(core, diag_embed(of_s))
+
+
+def skew(t):
+    return sub(t, adjoint(t))
+
+
+def check_phase(left, right):
+    """Refuse a loss that depends on the factors of size 1 which the singular vectors are free to have."""
+    turns = sum(values_of(diagonal(part, 0, -2, -1)).imag for part in (left, right) if part is not None)
+    if not np.allclose(turns, 0, rtol=1e-2, atol=1e-2):
+        raise RuntimeError(
+            "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. "
+            "The specified loss function depends on this phase term, making it ill-defined."
+        )
+
+
+SVD = declare(
+    "linalg_svd",
+    svd_rule,
+    saves=OUT0 | OUT1 | OUT2,
+    flags=LINALG,
+    inputs="A",
+    outputs="U S Vh",
+    attributes="full_matrices",
+)
+
+
+def matrices(A, function, shown="linalg.svd"):
+    t = require(A, function, "A")
+    check_matrices(t, shown)
+    check_inexact(t, shown)
+    check_kernel(t, "linalg_svd_cpu")
+    check_finite(t)
+    return t
+
+
+def check_finite(t):
+    number = kernels.first_not_finite(array_of(t))
+    if number is not None:
+        raise LinAlgError(
+            f"linalg.svd: {batch_element(number, t.dim())}The algorithm failed to converge because the input matrix "
+            "contained non-finite values."
+        )
+
+
+def decomposed(t, full_matrices):
+    try:
+        return kernels.svd(array_of(t), full_matrices)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(
+            "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+            "repeated singular values (error code: 1)."
+        ) from None
+
+
+@typed(full_matrices=bool)
+def linalg_svd(A, full_matrices=True, *, driver=None, out=None):
+    """The singular value decomposition of matrices (..., m, n): a tuple (U, S, Vh) with A = U diag(S) Vh.
+
+    S, of shape (..., k), k = min(m, n), is real and descending. U and Vh are square and unitary, or not
+    `full_matrices`, (..., m, k) and (..., k, n). Saves all three. Gradient: that of S alone is U diag(gS) Vh; with
+    those of U and Vh it divides by differences of the squares of singular values, and by these values if m and n
+    differ: nan or inf where two are equal, or one is 0. What U and Vh hold beyond k is arbitrary, and its gradient is
+    left out. Raises LinAlgError for inf and nan, and in backward RuntimeError if the loss depends on the phases of
+    complex singular vectors.
+
+    >>> import cygrad
+    >>> cygrad.linalg.svd(cygrad.tensor([[3.0, 0.0], [0.0, 4.0]])).S
+    tensor([4., 3.])
+    """
+    t = matrices(A, "linalg_svd")
+    check_driver(driver)
+    full = bool(full_matrices)
+    return several(SVD, return_types.linalg_svd, decomposed(t, full), (t,), (full,), out)
+
+
+def check_driver(driver):
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
+
+
+def linalg_svdvals(A, *, driver=None, out=None):
+    """The singular values of matrices (..., m, n), descending, of shape (..., min(m, n)); see `linalg.svd`.
+
+    Gradient: U diag(g) Vh, whose factors are computed if A requires grad.
+
+    >>> import cygrad
+    >>> cygrad.linalg.svdvals(cygrad.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor([4., 3.])
+    """
+    t = matrices(A, "linalg_svdvals")
+    check_driver(driver)
+    if is_recorded(t) and out is None:
+        return linalg_svd(t, False)[1]
+    array = kernels.values(array_of(t))
+    if out is None:
+        return constant("linalg_svdvals", array, t)
+    return delivered("linalg_svdvals", array, out, t)
+
+
+def svd(input, some=True, compute_uv=True, *, out=None):
+    """The singular value decomposition: a tuple (U, S, V); an older form of `linalg.svd`, which says more.
+
+    It gives V, not V^H. Without `compute_uv` U and V are square and hold zeros.
+
+    >>> import cygrad
+    >>> cygrad.svd(cygrad.ones(3, 2)).V.shape
+    torch.Size([2, 2])
+    """
+    t = require(input, "svd")
+    messages.check_flag("svd", "some", 2, some)
+    messages.check_flag("svd", "compute_uv", 3, compute_uv)
+    if t.dim() < 2:
+        raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {t.dim()} dimensions instead")
+    if compute_uv:
+        u, s, vh = linalg_svd(t, not some)
+        results = u, s, adjoint(vh)
+    else:
+        batch = tuple(t.shape[:-2])
+        rows, columns = t.shape[-2:]
+        results = t.new_zeros((*batch, rows, rows)), linalg_svdvals(t), t.new_zeros((*batch, columns, columns))
+    if out is not None:
+        check_outs("svd", out, 3)
+        results = given_several("svd", map(array_of, results), out, t)
+    return return_types.svd(results)
+
+
+# -- pseudoinverse, rank --
+
+
+@in_parts()
+def pinv_rule(n, g):
+    return pinv_gradient(g, n.saved(0), n.saved_result())
+
+
+def pinv_gradient(g, a, p):
+    """-P^H g P^H + (1 - A P) g^H P P^H + P^H P g^H (1 - P A)."""
+    g, p_h = adjoint(g), adjoint(p)
+    if a.shape[-2] <= a.shape[-1]:
+        k = matmul(g, p)
+        moved = matmul(k, p_h)
+        total = sub(moved, adjoint(matmul(p, k)))
+        total = sub(total, matmul(matmul(a, p), moved))
+        return add(total, matmul(matmul(p_h, p), sub(g, matmul(k, a))))
+    k = matmul(p, g)
+    moved = matmul(p_h, k)
+    total = sub(moved, adjoint(matmul(k, p)))
+    total = sub(total, matmul(matmul(moved, p), a))
+    return add(total, matmul(sub(g, matmul(a, k)), matmul(p, p_h)))
+
+
+PINV = declare(
+    "linalg_pinv",
+    pinv_rule,
+    saves=IN0 | OUT0,
+    flags=LINALG,
+    kernel=kernels.pinv,
+    inputs="self",
+    attributes="atol rtol hermitian",
+)
+
+
+def bound(value, function, name):
+    """A tolerance: a tensor, a number, or None."""
+    if value is None or isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    t = require(value, function, name)
+    if t.is_complex():
+        raise RuntimeError(f"torch.{function.replace('_', '.')}: {name} tensor of complex type is not supported.")
+    return t
+
+
+def values_of_bounds(bounds):
+    """Tolerances as arrays, numbers, or None."""
+    return [array_of(value) if isinstance(value, Tensor) else value for value in bounds]
+
+
+def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
+    """The pseudoinverse of Moore and Penrose, of shape (..., n, m), of matrices (..., m, n).
+
+    Singular values up to max(atol, rtol * the largest) count as 0. atol is 0 unless given; rtol (`rcond` is an older
+    name) is then eps * max(m, n), else 0. For `hermitian` matrices eigenvalues are computed, from the lower triangle.
+    Saves A and the result P. Gradient: -P^H g P^H + (1 - A P) g^H P P^H + P^H P g^H (1 - P A), for a rank that stays.
+    Raises LinAlgError for inf and nan.
+
+    >>> import cygrad
+    >>> cygrad.linalg.pinv(cygrad.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    t = require(input, "linalg_pinv")
+    if t.dim() < 2 or array_of(t).dtype.char not in "fdFD":
+        raise RuntimeError(
+            f"linalg.pinv({t.dtype.type_name}{{{list(t.shape)}}}): expected a tensor with 2 or more "
+            "dimensions of float, double, cfloat or cdouble types"
+        )
+    rtol = rcond if rtol is None else rtol
+    bounds, is_hermitian = (bound(atol, "linalg_pinv", "atol"), bound(rtol, "linalg_pinv", "rtol")), bool(hermitian)
+    if not hermitian:
+        check_finite(t)
+    array = kernels.pinv(array_of(t), *values_of_bounds(bounds), is_hermitian)
+    result = record_n(PINV, array, (t,), (*bounds, is_hermitian))
+    return given("linalg_pinv", result, out, t)
+
+
+def pinverse(input, rcond=1e-15):
+    """The pseudoinverse; see `linalg.pinv`.
+
+    >>> import cygrad
+    >>> cygrad.pinverse(cygrad.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    return linalg_pinv(require(input, "pinverse"), rcond)
+
+
+def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
+    """The rank of matrices, int64 of shape (...): how many singular values are above max(atol, rtol * the largest).
+
+    The tolerances are as those of `linalg.pinv`; `tol` is an older name of atol. Not differentiable.
+
+    >>> import cygrad
+    >>> cygrad.linalg.matrix_rank(cygrad.ones(2, 2))
+    tensor(1)
+    """
+    t = require(input, "linalg_matrix_rank")
+    if t.dim() < 2:
+        raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
+    if array_of(t).dtype.char not in "fdFD":
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    bounds = bound(atol, "linalg_matrix_rank", "atol"), bound(rtol, "linalg_matrix_rank", "rtol")
+    if not hermitian:
+        check_finite(t)
+    args = *bounds, bool(hermitian)
+    ranks = as_array(kernels.rank(array_of(t), *values_of_bounds(bounds), args[2])).astype(np.int64, copy=False)
+    return given("linalg_matrix_rank", constant("linalg_matrix_rank", ranks, t, args=args), out, t)
+
+
+composite = {
+    "linalg_svdvals": LINALG,
+    "svd": 0,
+    "pinverse": 0,
+    "linalg_matrix_rank": LINALG,
+}
+functions = publish(globals())

@@ -1,0 +1,188 @@
+"""Connectionist temporal classification: the loss of a sequence of symbols, read from a longer sequence."""
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, PRIVATE, declare, named, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.loss import ctc as kernels
+from cygrad._kernels.gpu.base.arrays import move
+from cygrad._kernels.device.cupy_library import beside, is_array
+from cygrad._ops.base.arguments import each_integer, is_integer, require
+from cygrad._ops.base.arithmetic import div
+from cygrad._ops.base.checks.common import check_unbatched
+from cygrad._ops.loss.reductions import MEAN, NONE, reduced, reduction_of
+from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.base.views import squeeze, unsqueeze
+
+WHILE = "(while checking arguments for ctc_loss_allocate_outputs)"
+
+
+def ctc_rule(n, g):
+    return ctc_loss_backward(g, n.saved(0), *n.args)
+
+
+CTC = declare(
+    "ctc_loss",
+    ctc_rule,
+    saves=IN0,
+    flags=ELSEWHERE,
+    inputs="log_probs",
+    attributes="_ _ _ blank _ _ zero_infinity",
+)
+
+
+def ctc_backward_rule(n, g):
+    if n.needs(1):
+        raise NotImplementedError(
+            "the derivative for '_ctc_loss_backward' is not implemented.\n  as in PyTorch, ctc_loss can be "
+            "differentiated once"
+        )
+    slopes = tensor_of(kernels.backward(np.ones_like(n.args[4]), array_of(n.saved(1)), *n.args))
+    return total(g * slopes, (0, 2)), None
+
+
+CTC_BACKWARD = declare("ctc_loss_backward", ctc_backward_rule, saves=IN1, flags=PRIVATE, inputs="grad_output log_probs")
+
+
+def ctc_loss_backward(grad_output, log_probs, *args):
+    """The gradient of `ctc_loss` for the logits of which `log_probs` is the log-softmax."""
+    args = tuple(array_of(value) if isinstance(value, Tensor) else value for value in args)
+    array = kernels.backward(array_of(grad_output), array_of(log_probs), *args)
+    return record_n(CTC_BACKWARD, array, (grad_output, log_probs), args)
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """Minus the log-likelihood of targets, over all alignments with the outputs; mean, sum, or of each sample.
+
+    Shapes: log_probs (T, N, C), the log-softmax of the outputs, or (T, C) of one sample; targets (N, S), or all one
+    after the other; lengths (N). An alignment has `blank` between equal symbols and anywhere else. The mean is that of
+    the losses divided by the targets' lengths. `zero_infinity` makes targets longer than their input, which have no
+    alignment, count 0. Saves log_probs and the states' probabilities. The gradient is that for what the log-softmax was
+    taken of, as PyTorch's is. Raises RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> log_probs = cygrad.zeros(2, 1, 3).log_softmax(2)
+    >>> cygrad.nn.functional.ctc_loss(log_probs, cygrad.tensor([[1]]), (2,), (1,))
+    tensor(1.0986)
+    """
+    how = reduction_of(reduction, None, None)
+    return ctc_loss_of_package(log_probs, targets, input_lengths, target_lengths, blank, how, zero_infinity)
+
+
+def is_whole(value):
+    return is_integer(value) and not isinstance(value, bool)
+
+
+@named("ctc_loss")
+def ctc_loss_of_package(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction=NONE, zero_infinity=False
+):
+    """Minus the log-likelihood of targets, over all alignments with the outputs; `reduction` is a code."""
+    x, y = require(log_probs, "ctc_loss", "log_probs"), require(targets, "ctc_loss", "targets", 2)
+    is_batched = x.ndim != 2
+    if not is_batched:
+        x = unsqueeze(x, 1)
+    given = input_lengths, target_lengths
+    kinds = (Tensor, tuple, list)
+    are_alike = len({isinstance(one, Tensor) for one in given}) == 1
+    if not are_alike or not all(isinstance(one, kinds) for one in given) or not all(map(is_whole, (blank, reduction))):
+        signatures = [
+            f"Tensor log_probs, Tensor targets, {kind} input_lengths, {kind} target_lengths, int blank = 0, "
+            "int reduction = 1, bool zero_infinity = False"
+            for kind in ("Tensor", "tuple of ints")
+        ]
+        raise messages.no_such_call("ctc_loss", (log_probs, targets, *given, blank, reduction), {}, signatures)
+    if x.dtype.name not in ("float32", "float64"):
+        raise messages.not_implemented_for("ctc_loss_cpu", x.dtype)
+    check_unbatched("ctc_loss", y, *given)
+    inputs, lengths = _lengths(input_lengths, "input_lengths", 3), _lengths(target_lengths, "target_lengths", 4)
+    _check(x, inputs, lengths, blank)
+    padded = _padded(array_of(y).astype(np.int64, copy=False), lengths, x.shape[2])
+    losses = losses_of_states(x, kernels.states_of(padded, lengths, blank), inputs, lengths, blank, zero_infinity)
+    if zero_infinity:
+        losses = where(losses == float("inf"), 0.0, losses)
+    if reduction == MEAN:
+        losses = div(losses, tensor_of(beside(lengths.clip(1).astype(array_of(x).dtype), array_of(x))))
+    losses = reduced(losses, reduction)
+    return losses if is_batched or not losses.ndim else squeeze(losses, 0)
+
+
+def losses_of_states(x, states, inputs, lengths, blank, zero_infinity):
+    """The losses of all samples, from the states that the outputs go through."""
+    losses, alpha = kernels.forward(array_of(x), states, inputs, lengths, blank)
+    return record_n(CTC, losses, (x,), (states, inputs, lengths, blank, losses, alpha, zero_infinity))
+
+
+def _lengths(given, name, position):
+    """Lengths, of a sequence or of a tensor, as an array."""
+    if isinstance(given, Tensor):
+        if given.dtype.is_floating_point or given.dtype.is_complex:
+            raise RuntimeError(f"{name} must be integral")
+        array = array_of(given)
+        return (move(array, None) if is_array(array) else array).reshape(-1).astype(np.int64)
+    if isinstance(given, int):
+        given = (given,)
+    if not isinstance(given, (list, tuple)):
+        raise messages.wrong_type("ctc_loss", name, position, "tuple of ints", given)
+    return np.array(each_integer(tuple(given), "ctc_loss", name, position), np.int64)
+
+
+def _check(x, inputs, lengths, blank):
+    if x.ndim != 3:
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {x.ndim}-dimensional tensor for argument #1 'log_probs' {WHILE}"
+        )
+    steps, batch, symbols = x.shape
+    if not 0 <= blank < symbols:
+        raise RuntimeError("blank must be in label range")
+    for given, name in ((inputs, "input_lengths"), (lengths, "target_lengths")):
+        if len(given) != batch:
+            raise RuntimeError(f"{name} must be of size batch_size")
+    for given, name in ((lengths, "target_lengths"), (inputs, "input_lengths")):
+        if batch and given.min() < 0:
+            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {given.min()} {WHILE}")
+    if batch and inputs.max() > steps:
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value {inputs.max()} {WHILE}"
+        )
+
+
+def _padded(targets, lengths, symbols):
+    """The targets (N, S), each with something after its end."""
+    longest = int(lengths.max()) if len(lengths) else 0
+    if targets.ndim == 1:
+        if len(targets) != lengths.sum():
+            raise RuntimeError(
+                f"Expected tensor to have size {lengths.sum()} at dimension 0, but got size {len(targets)} for "
+                f"argument #2 'targets' {WHILE}"
+            )
+        padded = kernels.in_rows(targets, lengths)
+    elif targets.ndim == 2:
+        if len(targets) != len(lengths):
+            raise RuntimeError(
+                f"Expected tensor to have size {len(lengths)} at dimension 0, but got size {len(targets)} for argument "
+                f"#2 'targets' {WHILE}"
+            )
+        if targets.shape[1] < longest:
+            raise RuntimeError(
+                f"Expected tensor to have size at least {longest} at dimension 1, but got size {targets.shape[1]} for "
+                f"argument #2 'targets' {WHILE}"
+            )
+        padded = targets[:, :longest]
+    else:
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {targets.ndim}-dimensional tensor for argument #2 'targets' {WHILE}"
+        )
+    if is_array(padded):
+        return padded
+    named_symbols = padded[np.arange(longest) < lengths[:, None]]
+    if named_symbols.size and not (named_symbols.min() >= 0 and named_symbols.max() < symbols):
+        raise RuntimeError(f"a target is outside the {symbols} symbols of log_probs")
+    return padded
+
+
+functions = publish(globals(), {"ctc_loss": ctc_loss_of_package})

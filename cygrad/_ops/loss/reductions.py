@@ -1,0 +1,134 @@
+"""What all losses share: `reduction` says what is made of the losses of all elements.
+
+That is their "mean", their "sum", or "none" of these. Its deprecated predecessors are `size_average` and `reduce`.
+"""
+
+from functools import partial
+from types import FunctionType
+
+from cygrad._core.graph.internals import array_of
+from cygrad._core.types.dtypes import get_default_dtype
+from cygrad._core.graph.dual import keep
+from cygrad._core.graph.opdef import variant
+from cygrad._core.graph.record import record_n, result_type
+from cygrad._core.errors.sites import warn
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.cpu.base.reduce import mean as mean_of_array
+from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.arithmetic import div, mul
+from cygrad._ops.base.reductions import mean
+from cygrad._ops.base.reductions import sum as total
+
+NONE, MEAN, SUM = range(3)
+
+
+CODES = {"none": NONE, "mean": MEAN, "sum": SUM}
+
+
+def reduction_of(reduction, size_average, reduce):
+    """The code of a reduction, which the two former arguments overrule."""
+    if size_average is not None or reduce is not None:
+        reduction = meant_by(size_average, reduce)
+        warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
+    if not isinstance(reduction, str) or reduction not in CODES:
+        raise ValueError(f'{reduction} is not a valid value for reduction\n  it is "mean", "sum" or "none"')
+    return CODES[reduction]
+
+
+def meant_by(size_average, reduce):
+    """The reduction that the two former arguments stand for; one that is None counts as True."""
+    if reduce is not None and not reduce:
+        return "none"
+    return "mean" if size_average is None or size_average else "sum"
+
+
+def known(code):
+    """A code of a reduction; others than those of mean and sum stand for none."""
+    return code if code in (MEAN, SUM) else NONE
+
+
+# -- as part of the loss's own node --
+
+
+def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
+    """As `finished`, with the losses of all elements computed by an elementwise kernel; large ones, block by block."""
+    reduction = known(reduction)
+    function = partial(_with_args, kernel, args)
+    is_large = max(a.size for a in arrays if a is not None) > chunks.SIZE
+    if reduction == NONE or not is_large or arrays[0].dtype.char not in "fd":
+        is_large = is_large and type(kernel) is FunctionType
+        losses = chunks.in_blocks(function, arrays) if is_large else function(*arrays)
+        return finished(op, losses, inputs, reduction, more, kept)
+    array, count = chunks.sum_in_blocks(function, arrays)
+    if reduction == MEAN:
+        array = array / array.dtype.type(count)
+    return _recorded(op, as_array(array), count, inputs, reduction, more, kept)
+
+
+def _with_args(kernel, args, *arrays):
+    return kernel(*arrays, *args)
+
+
+def finished(op, losses, inputs, reduction, more=(), kept=None):
+    """The node of a loss, from the losses of all elements; its args begin with (reduction, number of elements).
+
+    `kept` is saved as a third input is, but has no edge.
+    """
+    kinds = {array_of(input).dtype for input in inputs}
+    if len(kinds) == 1:  # NumPy before 2.1 makes float32 of bfloat16 and a Python number
+        losses = losses.astype(kinds.pop(), copy=False)
+    array = losses
+    if reduction == MEAN:
+        array = mean_of_array(losses)
+    elif reduction == SUM:
+        array = sum_of_array(losses)
+    return _recorded(op, array, losses.size, inputs, reduction, more, kept)
+
+
+def _recorded(op, array, count, inputs, reduction, more, kept):
+    result = record_n(op, array, inputs, (reduction, count, *more))
+    if kept is not None:
+        keep(result, 2, kept)
+    return result
+
+
+def by_reduction(row, none):
+    """The rows of a loss that PyTorch makes of several ops, by reduction: the last of these names the node."""
+    return tuple(variant(row, name) for name in (none, "MeanBackward0", "SumBackward0"))
+
+
+def of_one_type(*tensors):
+    """The tensors in the type that their losses have, or None if that is complex."""
+    kind = result_type(tensors)
+    if kind.is_complex:
+        return None
+    kind = kind if kind.is_floating_point else get_default_dtype()
+    return tuple([t if t.dtype is kind else t.to(kind) for t in tensors])
+
+
+def spread(n, g):
+    """The gradient of each element's loss, from that of the whole."""
+    return mul(g, 1 / n.args[1]) if n.args[0] == MEAN and n.args[1] else g
+
+
+# -- by further ops --
+
+
+def reduced(losses, reduction):
+    """The losses, their mean or their sum."""
+    if reduction == MEAN:
+        return mean(losses)
+    return total(losses) if reduction == SUM else losses
+
+
+def weighted(losses, weight, input, reduction, function):
+    """The losses with a weight each; their mean is by the weights. Raises ValueError for another number of weights."""
+    require(weight, function, "weight", 6)
+    if weight.shape != input.shape:
+        raise ValueError("Weights and input must have the same size.")
+    losses = mul(losses, weight)
+    if reduction == MEAN:
+        return div(total(losses), total(weight))
+    return reduced(losses, reduction)

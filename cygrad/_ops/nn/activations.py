@@ -1,0 +1,405 @@
+"""Smooth nonlinearities of neural networks: found in nn.functional alone.
+
+They save their input, and all but `glu` keep its shape. With `inplace` they overwrite and return it. Backward passes
+that are not recorded run fused kernels. Those made of straight pieces stand in rectifiers.py, the kin of `elu` in
+exponential_units.py.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+
+import cygrad._kernels.cpu.nn.activations as kernels
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.engine.blocked_gradients import in_parts, over
+from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
+from cygrad._core.graph.record import apply1_args, record_n
+from cygrad._core.errors.sites import warn
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._kernels.cpu.base import elementary
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused, gated, gated_gradient
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
+from cygrad._kernels.cpu.base.stack_chunks import along
+from cygrad._ops.base.arguments import dim_argument, require
+from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.base.checks.common import number_argument
+from cygrad._ops.base.slicing import cat, chunk
+from cygrad._ops.base.pointwise import abs as magnitude
+from cygrad._ops.base.pointwise import conjugate, erf, exp, sigmoid, square, tanh
+from cygrad._ops.random.random import uniform
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.nn.softmax import SOFTMAX, implicit_dim, softmax
+
+NO_GRAD = 1  # the bit of `_core/state.pxd`
+FLAGS = ELEMENTWISE | ELSEWHERE
+SQRT_HALF = math.sqrt(0.5)
+INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
+TANH_SCALE = math.sqrt(2 / math.pi)
+TANH_CUBIC = 0.044715
+
+
+def applied(op, inplace_op, input, args, inplace, kernel):
+    """The op on a floating-point tensor; in place it is another row, because PyTorch names its node otherwise."""
+    if not require(input, op.name).dtype.is_floating_point:
+        raise messages.not_implemented_for(kernel, input.dtype)
+    return apply1_args(inplace_op, input, args, input) if inplace else apply1_args(op, input, args, None)
+
+
+def fused_gradient(name, *operands, numbers=()):
+    """A gradient by one loop of fused.h, in a backward pass that is not recorded; None where that has none."""
+    if not get_modes() & NO_GRAD:
+        return None
+    found = fused(name, *map(array_of, operands), numbers=numbers)
+    return None if found is None else tensor_of(found)
+
+
+def tied_rule(n, g):
+    return g if n.needs(0) else None, g.new_zeros(g.shape) if n.needs(1) else None
+
+
+TIED = declare("tied", tied_rule, flags=ELEMENTWISE | PRIVATE, inputs="grad_output self")
+
+
+def tied(g, x):
+    """`g`, made of `x` with slope 0: in a pass that is recorded it requires grad if `x` does, as PyTorch has it."""
+    if get_modes() & NO_GRAD:
+        return g
+    return record_n(TIED, array_of(g).copy(), (g, x))
+
+
+# -- gelu --
+
+
+def gelu_rule(n, g):
+    x = n.saved(0)
+    if get_modes() & NO_GRAD:
+        backward = kernels.gelu_tanh_backward if n.args[0] == "tanh" else kernels.gelu_backward
+        return tensor_of(backward(array_of(g), array_of(x)))
+    if n.args[0] == "tanh":
+        t = tanh(mul(x, mul(add(mul(square(x), TANH_CUBIC), 1), TANH_SCALE)))
+        slope = mul(add(mul(square(x), 3 * TANH_CUBIC), 1), TANH_SCALE)
+        return mul(g, mul(add(add(t, 1), mul(mul(x, slope), sub(1, square(t)))), 0.5))
+    density = mul(exp(mul(square(x), -0.5)), INV_SQRT_2PI)
+    return mul(g, add(mul(add(erf(mul(x, SQRT_HALF)), 1), 0.5), mul(x, density)))
+
+
+GELU = declare(
+    "gelu", gelu_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kernels.gelu, inputs="self", attributes="approximate"
+)
+
+
+def gelu(input, *, approximate="none"):
+    """`input` times the probability that a standard normal number is smaller.
+
+    `approximate="tanh"` computes that probability by a formula with tanh. Saves `input`. Gradient: g * (P(x) + x *
+    p(x)). Raises RuntimeError for another `approximate`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.gelu(cygrad.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.1587,  0.0000,  0.8413])
+    """
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return applied(GELU, GELU, input, (approximate,), False, "GeluKernelImpl")
+
+
+# -- silu, mish --
+
+
+def silu_rule(n, g):
+    x = n.saved(0)
+    if get_modes() & NO_GRAD:
+        return tensor_of(kernels.silu_backward(array_of(g), array_of(x)))
+    s = sigmoid(x)
+    return mul(g, conjugate(mul(s, add(mul(x, sub(1, s)), 1))))
+
+
+SILU = declare("silu", silu_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kernels.silu, inputs="self")
+
+
+def silu(input, inplace=False):
+    """`input * sigmoid(input)`. With s = sigmoid(input), gradient: g * s * (1 + input * (1 - s)).
+
+    Saves `input`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.silu(cygrad.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.2689,  0.0000,  0.7311])
+    """
+    if require(input, "silu").dtype.is_complex:
+        return apply1_args(SILU, input, (), input if inplace else None)
+    return applied(SILU, SILU, input, (), inplace, "silu_cpu")
+
+
+def mish_rule(n, g):
+    x = n.saved(0)
+    if get_modes() & NO_GRAD:
+        return tensor_of(kernels.mish_backward(array_of(g), array_of(x)))
+    t = tanh(softplus(x))
+    return mul(g, add(t, mul(mul(x, sigmoid(x)), sub(1, square(t)))))
+
+
+MISH = declare("mish", mish_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kernels.mish, inputs="self")
+
+
+def mish(input, inplace=False):
+    """`input * tanh(softplus(input))`. With t that tangent, gradient: g * (t + input * sigmoid(input) * (1 - t^2)).
+
+    Saves `input`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.mish(cygrad.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.3034,  0.0000,  0.8651])
+    """
+    return applied(MISH, MISH, input, (), inplace, "mish_cpu")
+
+
+# -- softplus, logsigmoid --
+
+
+@by_loop("softplus")
+def softplus_array(a, beta, threshold):
+    """log(1 + exp(beta * a)) / beta, where beta * a is not so large that it is a."""
+    with np.errstate(all="ignore"):
+        scaled = a if beta == 1 else as_array(a * a.dtype.type(beta))
+        out = np.log1p(np.exp(scaled))
+        out = as_array(out if beta == 1 else out / a.dtype.type(beta))
+        large = scaled > threshold
+        if large.any():
+            np.copyto(out, a, where=large)
+        return out
+
+
+def softplus_rule(n, g):
+    x, (beta, threshold) = n.saved(0), n.args
+    found = fused_gradient("softplus_gradient", g, x, numbers=n.args)
+    if found is not None:
+        return found
+    scaled = mul(x, beta)
+    return where(scaled > threshold, g, mul(g, sigmoid(scaled)))
+
+
+SOFTPLUS = declare(
+    "softplus",
+    softplus_rule,
+    saves=IN0,
+    flags=FLAGS | ONE_PASS,
+    kernel=softplus_array,
+    inputs="self",
+    attributes="beta threshold",
+)
+
+
+def softplus(input, beta=1, threshold=20):
+    """`log(1 + exp(beta * input)) / beta`, or `input` where beta * input exceeds `threshold`.
+
+    Gradient: g * sigmoid(beta * input), or g. Saves `input`.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.softplus(cygrad.tensor([-1.0, 0.0, 100.0]))
+    tensor([  0.3133,   0.6931, 100.0000])
+    """
+    args = number_argument(beta, "softplus", "beta", 2), number_argument(threshold, "softplus", "threshold", 3)
+    return applied(SOFTPLUS, SOFTPLUS, input, args, False, "softplus_cpu")
+
+
+@by_loop("logsigmoid")
+def logsigmoid_array(a):
+    """log(1 / (1 + exp(-a))), exact for large negative a as well."""
+    with np.errstate(all="ignore"):
+        return as_array(np.minimum(a, 0) - np.log1p(np.exp(-np.abs(a))))
+
+
+def logsigmoid_rule(n, g):
+    x = n.saved(0)
+    found = fused_gradient("logsigmoid_gradient", g, x)
+    return mul(g, sigmoid(neg(x))) if found is None else found
+
+
+LOGSIGMOID = declare(
+    "logsigmoid",
+    logsigmoid_rule,
+    saves=IN0,
+    flags=FLAGS | ONE_PASS,
+    kernel=logsigmoid_array,
+    node="LogSigmoidBackward0",
+    inputs="self",
+)
+
+
+def logsigmoid(input):
+    """The logarithm of `sigmoid(input)`. Saves `input`. Gradient: g * sigmoid(-input).
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.logsigmoid(cygrad.tensor([-1000.0, 0.0]))
+    tensor([-1.0000e+03, -6.9315e-01])
+    """
+    return applied(LOGSIGMOID, LOGSIGMOID, input, (), False, "log_sigmoid_cpu")
+
+
+# -- tanhshrink, softsign, glu --
+
+
+def tanhshrink_array(a):
+    return np.subtract(a, np.tanh(a))
+
+
+def tanhshrink_rule(n, g):
+    return mul(g, square(tanh(conjugate(n.saved(0)))))
+
+
+TANHSHRINK = declare(
+    "tanhshrink", tanhshrink_rule, saves=IN0, flags=FLAGS, kernel=tanhshrink_array, node="SubBackward0", inputs="self"
+)
+
+
+def tanhshrink(input):
+    """`input - tanh(input)`. Saves `input`. Gradient: g * tanh(input)^2.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.tanhshrink(cygrad.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.2384])
+    """
+    kind = require(input, "tanhshrink").dtype
+    if not (kind.is_floating_point or kind.is_complex):
+        return sub(input, tanh(input))
+    return apply1_args(TANHSHRINK, input, (), None)
+
+
+def softsign_array(a):
+    with np.errstate(all="ignore"):
+        below = as_array(np.abs(a))
+        below += 1
+        return as_array(a / below)
+
+
+def softsign_rule(n, g):
+    return div(g, square(add(magnitude(n.saved(0)), 1)))
+
+
+SOFTSIGN = declare(
+    "softsign", softsign_rule, saves=IN0, flags=FLAGS, kernel=softsign_array, node="DivBackward0", inputs="self"
+)
+
+
+def softsign(input):
+    """`input / (1 + |input|)`. Saves `input`. Gradient: g / (1 + |input|)^2.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.softsign(cygrad.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
+    """
+    if not require(input, "softsign").dtype.is_floating_point:
+        return div(input, add(magnitude(input), 1))
+    return apply1_args(SOFTSIGN, input, (), None)
+
+
+def glu_array(a, dim):
+    """The first half times the logistic function of the second."""
+    found = gated(a, dim)
+    return _glu_array(a, dim) if found is None else found
+
+
+@along
+def _glu_array(a, dim):
+    first, second = np.split(a, 2, dim)
+    with np.errstate(all="ignore"):
+        gate = kernels.sigmoid(second)
+        return np.multiply(first, gate, out=gate)
+
+
+def dims_of_halves(n):
+    return n.saved(0).ndim - n.args[0]
+
+
+def glu_rule(n, g):
+    x = n.saved(0)
+    found = gated_gradient(array_of(g), array_of(x), n.args[0]) if get_modes() & NO_GRAD else None
+    return _glu_gradient(n.opened(x), g) if found is None else tensor_of(found)
+
+
+@in_parts(dims_of_halves, dims_of_halves, inputs=dims_of_halves)
+def _glu_gradient(n, g):
+    dim = n.args[0]
+    first, second = chunk(n.saved(0), 2, dim)
+    s = sigmoid(second)
+    slope = mul(g, s)
+    return cat((slope, mul(mul(slope, first), sub(1, s))), dim)
+
+
+GLU = declare("glu", glu_rule, saves=IN0, flags=ELSEWHERE, kernel=glu_array, inputs="self", attributes="dim")
+
+
+def glu(input, dim=-1):
+    """`a * sigmoid(b)` for the halves a and b of `input` along `dim`: half as long there.
+
+    Saves `input`. With s = sigmoid(b), gradients: g * s, and g * a * s * (1 - s). Raises RuntimeError for an odd
+    length.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.glu(cygrad.tensor([2.0, 4.0, 0.0, 0.0]))
+    tensor([1., 2.])
+    """
+    if not require(input, "glu").ndim:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    dim = dim_argument(dim, input.ndim, "glu", "dim", 2)
+    if input.shape[dim] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
+    return applied(GLU, GLU, input, (dim,), False, "glu_cpu")
+
+
+# -- made of softmax --
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """`softmax(-input, dim)`. Without `dim` it warns, and takes 0 or 1.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.softmin(cygrad.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    turned = neg(require(input, "softmin"))
+    dim = implicit_dim(turned, "softmin") if dim is None else dim
+    if dtype is not None or not turned.ndim:
+        return softmax(turned, dim, _stacklevel, dtype)
+    axis = dim_argument(dim, turned.ndim, "softmax", "dim", 2)
+    return over(partial(softmax, dim=dim), SOFTMAX, lambda a, out: softmax_array(a, axis, True), turned, (axis,))
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A draw from the classes that `logits` describe, as a softmax of logits with Gumbel noise, divided by `tau`.
+
+    With `hard` the result is one-hot, with the gradient of the soft draw. `eps` has no effect, and warns.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.gumbel_softmax(cygrad.tensor([100.0, 0.0]), hard=True)
+    tensor([1., 0.])
+    """
+    array = array_of(require(logits, "gumbel_softmax"))
+    if eps != 1e-10:
+        warn("`eps` parameter is deprecated and has no effect.")
+    if not logits.dtype.is_floating_point:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {logits.dtype.type_name}"
+        )
+    with np.errstate(all="ignore"):
+        drawn = uniform(array.shape, logits.dtype, None, "gumbel_softmax")
+        noise = -elementary.log(-elementary.log1p(-drawn))
+    soft = softmax(div(add(logits, tensor_of(as_array(noise))), tau), dim)
+    if not hard:
+        return soft
+    found = array_of(soft)
+    one_hot = np.zeros_like(found)
+    if not found.ndim:
+        one_hot[...] = 1
+    elif found.size:
+        np.put_along_axis(one_hot, found.argmax(dim, keepdims=True), 1, dim)
+    return add(sub(tensor_of(one_hot), soft.detach()), soft)
+
+
+composite = dict.fromkeys(("tanhshrink", "softsign", "softmin"), ELSEWHERE)
+functions = publish(globals())

@@ -1,0 +1,289 @@
+"""Attention: averages of values, weighted by how well their keys match a query."""
+
+import math
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import memory_of, tensor_of
+from cygrad._core.graph.opdef import ELSEWHERE, publish
+from cygrad._core.errors.sites import warn
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.arithmetic import add
+from cygrad._ops.nn.scaled_dot_product import attended, hiding, later, scores
+from cygrad._ops.base.creation import zeros_like
+from cygrad._ops.random.dropout import dropout
+from cygrad._ops.indexing.gathering import masked_fill
+from cygrad._ops.base.slicing import cat, chunk
+from cygrad._ops.base.products import linear, matmul
+from cygrad._ops.base.reductions import mean
+from cygrad._ops.shape.repeating import repeat, repeat_interleave
+from cygrad._ops.nn.softmax import softmax
+from cygrad._ops.base.views import permute, reshape, squeeze, unsqueeze, view
+
+# -- scaled dot products --
+
+
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    """`softmax(query @ key^T * scale + attn_mask) @ value`, over the last two dimensions; others broadcast.
+
+    Shapes: query (..., L, E), key (..., S, E), value (..., S, V), result (..., L, V). A boolean `attn_mask` keeps what
+    is True; `is_causal` keeps what is not after the query, and with a mask what both keep, also where PyTorch refuses
+    the two. A query that may attend to nothing gives 0. `scale` is 1 / sqrt(E) by default. With `enable_gqa` each key
+    and value serves several heads (dimension -3) of the query. `dropout_p` of the weights are dropped. Raises
+    RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> query, key, value = cygrad.zeros(1, 2), cygrad.ones(3, 2), cygrad.tensor([[1.0], [2.0], [6.0]])
+    >>> cygrad.nn.functional.scaled_dot_product_attention(query, key, value)
+    tensor([[3.]])
+    """
+    _check_attention(query, key, value, attn_mask)
+    if not 0 <= dropout_p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
+    if enable_gqa:
+        key, value = (repeat_interleave(t, query.shape[-3] // t.shape[-3], -3) for t in (key, value))
+    if attn_mask is not None and attn_mask.dtype.name == "bool":
+        attn_mask = hiding(~attn_mask, query)
+    if attn_mask is not None and is_causal:
+        attn_mask, is_causal = add(attn_mask, hiding(later(query.shape[-2], key.shape[-2], query), query)), False
+    return attended(query, key, value, attn_mask, scale, is_causal, dropout_p)
+
+
+def _check_attention(query, key, value, attn_mask):
+    name = "scaled_dot_product_attention"
+    for position, (t, word) in enumerate(((query, "query"), (key, "key"), (value, "value")), 1):
+        require(t, name, word, position)
+    if query.dtype is not key.dtype or query.dtype is not value.dtype:
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {messages.c_word(query)} "
+            f"key.dtype: {messages.c_word(key)} and value.dtype: {messages.c_word(value)} instead."
+        )
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+            f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
+        )
+    if attn_mask is None:
+        return
+    kind = require(attn_mask, name, "attn_mask", 4).dtype
+    if kind.name not in ("bool", "float32") and kind is not query.dtype:
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{messages.c_word(attn_mask)} and  query.dtype: {messages.c_word(query)} instead."
+        )
+
+
+# -- several heads --
+
+
+def multi_head_attention_forward(
+    query,
+    key,
+    value,
+    embed_dim_to_check,
+    num_heads,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn,
+    dropout_p,
+    out_proj_weight,
+    out_proj_bias,
+    training=True,
+    key_padding_mask=None,
+    need_weights=True,
+    attn_mask=None,
+    use_separate_proj_weight=False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights=True,
+    is_causal=False,
+):
+    """(the result, the weights or None) of attention by several heads, between linear layers.
+
+    Shapes: query (L, N, E), key and value (S, N, E), result (L, N, E), weights (N, L, S), or (N, heads, L, S) without
+    `average_attn_weights`; or all without N. `in_proj_weight` (3 E, E) holds the matrices for query, key and value, or
+    they are given one by one. Masks are True, or -inf, where *not* to attend: `key_padding_mask` (N, S), `attn_mask`
+    (L, S) or (N * heads, L, S). `bias_k`, `bias_v` and `add_zero_attn` append a key and a value. Raises AssertionError
+    or RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> x, eye = cygrad.ones(3, 2), cygrad.eye(2)
+    >>> stacked = cygrad.cat([eye, eye, eye])
+    >>> result, weights = cygrad.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 2, 1, stacked, None, None, None, False, 0.0, eye, None)
+    >>> weights[0]
+    tensor([0.3333, 0.3333, 0.3333])
+    """
+    is_batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, is_causal and attn_mask is None)
+    other = None if attn_mask is None else attn_mask.dtype
+    padding = _canonical_mask(key_padding_mask, "key_padding_mask", other, "attn_mask", query.dtype)
+    mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    if not is_batched:
+        batches = {id(t): unsqueeze(t, 1) for t in (query, key, value)}  # one tensor stays one, projected at once
+        query, key, value = (batches[id(t)] for t in (query, key, value))
+        padding = None if padding is None else unsqueeze(padding, 0)
+    tensors = _projected(query, key, value, in_proj_weight, in_proj_bias, separate)
+    length, batch, width = tensors[0].shape
+    mask = _checked_mask(mask, length, tensors[1].shape[0], batch, num_heads)
+    if is_causal and padding is None and not need_weights:  # the hint, which PyTorch trusts
+        mask = hiding(later(length, tensors[1].shape[0], query), query)
+    tensors = _with_learnt(tensors, bias_k, bias_v)
+    # (N, heads, L, width of a head)
+    q, k, v = (permute(view(t, (len(t), batch, num_heads, width // num_heads)), (1, 2, 0, 3)) for t in tensors)
+    k = k if static_k is None else view(static_k, (batch, num_heads, *static_k.shape[1:]))
+    v = v if static_v is None else view(static_v, (batch, num_heads, *static_v.shape[1:]))
+    if add_zero_attn:
+        k, v = (cat([t, _zeros(t, (batch, num_heads, 1, t.shape[3]))], 2) for t in (k, v))
+    appended = (bias_k is not None) + bool(add_zero_attn)
+    mask = _joined(_widened(mask, appended), _widened(padding, appended), batch, k.shape[2])
+    dropped = dropout_p if training else 0.0
+    if need_weights:
+        weights = softmax(scores(q, k, mask), -1)
+        weights = dropout(weights, dropped) if dropped else weights
+        seen = matmul(weights, v)
+    else:
+        weights, seen = None, attended(q, k, v, mask, dropout_p=dropped)
+    result = reshape(permute(seen, (2, 0, 1, 3)), (length, batch, width))
+    result = linear(result, out_proj_weight, out_proj_bias)
+    if need_weights and average_attn_weights:
+        weights = mean(weights, 1)
+    if is_batched:
+        return result, weights
+    return squeeze(result, 1), weights if weights is None else squeeze(weights, 0)
+
+
+def _check_sizes(query, key, value, embed_dim, num_heads, lacks_mask):
+    width = query.shape[-1]
+    if lacks_mask:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    if width != embed_dim:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim}, but got {width}")
+    if width // num_heads * num_heads != width:
+        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
+
+
+def _projected(query, key, value, in_proj_weight, in_proj_bias, separate):
+    """The three, each through its own linear layer; where one tensor is given several times, all at once."""
+    if separate is not None:
+        if key.shape[:-1] != value.shape[:-1]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:-1]} do not match value's {value.shape[:-1]}"
+            )
+        for matrix, name in zip(separate, "qkv"):
+            if matrix is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+    else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        if query is key is value:
+            return chunk(linear(query, in_proj_weight, in_proj_bias), 3, -1)
+        separate = chunk(in_proj_weight, 3)
+    biases = (None,) * 3 if in_proj_bias is None else chunk(in_proj_bias, 3)
+    return [linear(t, matrix, b) for t, matrix, b in zip((query, key, value), separate, biases)]
+
+
+def _with_learnt(tensors, bias_k, bias_v):
+    """With a learnt key and value at the end, if there are any."""
+    if (bias_k is None) != (bias_v is None):
+        raise AssertionError("bias_k is None" if bias_k is None else "bias_v is None")
+    if bias_k is None:
+        return tensors
+    q, k, v = tensors
+    return [q, *(cat([t, repeat(added, 1, t.shape[1], 1)]) for t, added in ((k, bias_k), (v, bias_v)))]
+
+
+def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
+    """Is there a batch? Raises AssertionError for numbers of dimensions that do not fit."""
+    ranks = {3: ("batched (3-D)", 2, (2, 3)), 2: ("unbatched (2-D)", 1, (2, 3))}
+    ndim = require(query, "multi_head_attention_forward", "query").ndim
+    if ndim not in ranks:
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor")
+    word, of_padding, of_mask = ranks[ndim]
+    if not key.ndim == value.ndim == ndim:
+        raise AssertionError(
+            f"For {word} `query`, expected `key` and `value` to be {ndim}-D but found {key.ndim}-D and {value.ndim}-D "
+            "tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.ndim != of_padding:
+        raise AssertionError(
+            f"For {word} `query`, expected `key_padding_mask` to be `None` or {of_padding}-D but found "
+            f"{key_padding_mask.ndim}-D tensor instead"
+        )
+    if attn_mask is not None and attn_mask.ndim not in of_mask:
+        raise AssertionError(
+            f"For {word} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.ndim}-D tensor "
+            "instead"
+        )
+    if ndim == 2 and attn_mask is not None and attn_mask.ndim == 3:
+        wanted = (num_heads, query.shape[0], key.shape[0])
+        if attn_mask.shape != wanted:
+            raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
+    return ndim == 3
+
+
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    """A mask, or None, as what is added to scores of `target_type`: -inf where a boolean one is True.
+
+    Warns where the other mask, of `other_type` or None, is not of the same type. Raises AssertionError for integers.
+    """
+    if mask is None:
+        return None
+    if not (mask.dtype.is_floating_point or mask.dtype.name == "bool"):
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype is not other_type:
+        warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.")
+    if mask.dtype.is_floating_point:
+        return mask
+    return masked_fill(zeros_like(mask, dtype=target_type), mask, -math.inf)
+
+
+def _checked_mask(mask, length, keys, batch, heads):
+    """The mask with dimensions for the batch and the heads, or one for both."""
+    if mask is None:
+        return None
+    wanted = (length, keys) if mask.ndim == 2 else (batch * heads, length, keys)
+    if mask.shape != wanted:
+        raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {wanted}.")
+    return mask if mask.ndim == 2 else view(mask, (batch, heads, length, keys))
+
+
+def _widened(mask, appended):
+    """The mask with zeros for keys that were appended."""
+    if mask is None or not appended:
+        return mask
+    return cat([mask, _zeros(mask, (*mask.shape[:-1], appended))], -1)
+
+
+def _zeros(like, shape):
+    """Zeros of the type and on the device of a tensor."""
+    return tensor_of(np.zeros(shape, memory_of(like).dtype, like=memory_of(like)))
+
+
+def _joined(mask, padding, batch, keys):
+    """Both masks, which may be None, as one."""
+    if padding is None:
+        return mask
+    for d, length in enumerate((batch, keys)):
+        if padding.shape[d] != length:
+            raise AssertionError(f"Expected key_padded_mask.shape[{d}] to be {length}, but got {padding.shape[d]}")
+    padding = reshape(padding, (batch, 1, 1, keys))
+    return padding if mask is None else add(mask, padding)
+
+
+composite = dict.fromkeys(("scaled_dot_product_attention", "multi_head_attention_forward"), ELSEWHERE)
+functions = publish(globals())

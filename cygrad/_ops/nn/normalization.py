@@ -1,0 +1,491 @@
+"""Normalisations: outputs of mean 0 and variance 1 over the batch, a group of channels, or the last dimensions.
+
+Each is one node. What they share: an input is looked at in a shape (`view`) in which the statistics are those over some
+`axes`, and in which weight and bias broadcast. A backward pass that is not recorded runs fused kernels on the saved
+statistics; one that is recorded repeats the statistics with recorded ops, so that gradients of any order follow.
+
+Under the signatures of nn.functional; the package's forms have their own order of arguments.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from cygrad._core.diagnostics import graph_errors
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.types.dtypes import as_dtype
+from cygrad._core.graph.dual import is_forward
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
+from cygrad._core.graph.record import record_n, result_type
+from cygrad._core.errors.sites import warn
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.transforms.forward_mode import has_samples
+from cygrad._kernels.cpu.nn import normalization as kernels
+from cygrad._kernels.device.cupy_library import as_array, is_writable
+from cygrad._kernels.cpu.nn.normalization import Frame
+from cygrad._ops.base.arguments import integers, require
+from cygrad._ops.base.arithmetic import add, mul, sub
+from cygrad._ops.base.checks.common import typed
+from cygrad._ops.loss.checks import check_constant
+from cygrad._ops.base.pointwise import rsqrt, square
+from cygrad._ops.base.reductions import mean
+from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.base.views import reshape
+
+NO_GRAD = 1  # the bit of `_core/state.pxd`
+
+
+def _normalized(op, input, weight, bias, frame, given=None, more=(), running=None):
+    """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs.
+
+    `given` and `running` are those of the kernel.
+    """
+    array = array_of(input)
+    if op is not LAYER_NORM and op is not RMS_NORM:
+        array = _in_order(array)
+    w, b = _broadcast(weight, frame), _broadcast(bias, frame)
+    result, middle, factor, squares = kernels.normalized(kernels.wide(array, frame.view), w, b, frame, given, running)
+    result = kernels.shaped(result, array.shape)
+    if result.dtype is not array.dtype:
+        result = result.astype(array.dtype, copy=False)
+    # Weight and bias have one shape. It stands beside them, since the weight is saved for the input's gradient alone.
+    one = bias if weight is None else weight
+    shape = None if one is None else array_of(one).shape
+    args = frame, middle, factor, shape, *more
+    inputs = (input, weight, bias)[: len(op.inputs)]
+    return record_n(op, result, inputs, args), middle, squares
+
+
+def _in_order(array):
+    """An array that is contiguous, or an image that has its channels last, as the result will be."""
+    flags = array.flags
+    if flags.c_contiguous or (array.ndim > 3 and array.transpose((0, *range(2, array.ndim), 1)).flags.c_contiguous):
+        return array
+    return array.copy("C")
+
+
+def _broadcast(parameter, frame):
+    return None if parameter is None else kernels.wide(array_of(parameter), frame.parameter)
+
+
+def _rule(n, g):
+    return _fused(n, array_of(g)) if get_modes() & NO_GRAD else _recorded(n, g)
+
+
+def _fused(n, g):
+    frame, middle, factor, shape = n.args[:4]
+    input, weight = n.saved(0), n.saved(1)
+    x = None if input is None else kernels.wide(array_of(input), frame.view)
+    w = _broadcast(weight, frame)
+    needs = n.needs(0), n.needs(1), n.needs(2)
+    grad, *others = kernels.gradients(kernels.wide(g, frame.view), x, w, middle, factor, frame, needs)
+    if grad is not None:
+        grad = tensor_of(kernels.shaped(as_array(grad).astype(g.dtype, copy=False), g.shape))
+    return grad, *[None if a is None else tensor_of(kernels.shaped(as_array(a), shape)) for a in others]
+
+
+def _recorded(n, g):
+    frame, middle, factor, shape = n.args[:4]
+    input, weight = n.saved(0), n.saved(1)
+    h = reshape(g, frame.view)
+    if input is None:  # The gradient of the bias alone is asked for.
+        return None, None, reshape(_over_shared(h, frame), shape)
+    x = reshape(input, frame.view)
+    if frame.fixed:
+        factor = tensor_of(factor)
+        xhat = mul(sub(x, tensor_of(middle)), factor)
+    else:
+        d = sub(x, mean(x, frame.axes, True)) if frame.centered else x
+        factor = rsqrt(add(mean(square(d), frame.axes, True), frame.eps))
+        xhat = mul(d, factor)
+    grad_input = grad_weight = grad_bias = None
+    if n.needs(1):
+        grad_weight = reshape(_over_shared(mul(h, xhat), frame), shape)
+    if n.needs(2):
+        grad_bias = reshape(_over_shared(h, frame), shape)
+    if n.needs(0):
+        if weight is not None:
+            h = mul(h, reshape(weight, frame.parameter))
+        if not frame.fixed:
+            along = mul(xhat, mean(mul(h, xhat), frame.axes, True))
+            h = sub(sub(h, mean(h, frame.axes, True)) if frame.centered else h, along)
+        grad_input = reshape(mul(h, factor), tuple(input.shape))
+    return grad_input, grad_weight, grad_bias
+
+
+def _over_shared(t, frame):
+    return total(t, frame.shared, True) if frame.shared else t
+
+
+def _row(name, node, attributes, inputs="input weight bias", rule=_rule):
+    return declare(
+        name,
+        rule,
+        saves=(IN0 | IN1, IN0, 0),
+        flags=ELSEWHERE,
+        node=node,
+        inputs=inputs,
+        attributes=f"_ _ _ _ {attributes}",
+    )
+
+
+# -- checks --
+
+
+def _check_types(input, kernel, *parameters):
+    """Raise unless the input is floating point, and the parameters are of its type, or float32 for shorter ones."""
+    kind = input.dtype
+    for given in parameters:
+        if given is not None:
+            break
+    else:
+        given = input
+    differs = given.dtype is not kind
+    if not kind.is_floating_point and (kernel == "batch_norm" or not differs):
+        raise messages.not_implemented_for(kernel, kind)
+    if differs:
+        if any(p is not None and p.dtype.name != "float32" for p in parameters):
+            raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+        if kind.itemsize != 2 or not kind.is_floating_point:
+            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+        return
+    for other in parameters:
+        if other is not None and other.dtype is not kind:
+            raise RuntimeError(f"expected scalar type {kind.type_name} but found {other.dtype.type_name}")
+
+
+def _optional(value, function, name, position):
+    return None if value is None else require(value, function, name, position)
+
+
+# -- over the batch --
+
+BATCH_NORM = _row("batch_norm", "NativeBatchNormBackward0", "running_mean running_var training eps")
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1).
+
+    In training, mean and variance are those over all other dimensions, and `momentum` of them goes into
+    `running_mean` and `running_var`, which are overwritten; else they are these. Saves input, weight and the
+    statistics. Raises ValueError for one value per channel in training, RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.batch_norm(cygrad.tensor([[1.0], [3.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    if training:
+        shape = array_of(require(input, "batch_norm")).shape
+        if math.prod(shape[:1] + shape[2:]) == 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@typed(training=bool, momentum=float, eps=float, cudnn_enabled=bool)
+@named("batch_norm")
+def batch_norm_of_package(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias` for each channel; see nn.functional.batch_norm."""
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    name = "batch_norm"
+    w, b = _optional(weight, name, "weight", 2), _optional(bias, name, "bias", 3)
+    means, variances = _optional(running_mean, name, "running_mean", 4), _optional(running_var, name, "running_var", 5)
+    shape = array_of(require(input, name)).shape
+    channels = shape[1] if len(shape) > 1 else 0
+    _check_channels(channels, means, variances, w, b, training)
+    if len(shape) < 2:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
+    _check_types(input, name, w, b, means, variances)
+    frame = _frame_of_batch(shape, not training, float(eps))
+    more = means, variances, training, frame.eps
+    if not training:
+        kept = _broadcast(means, frame), _broadcast(variances, frame)
+        return _normalized(BATCH_NORM, input, w, b, frame, kept, more)[0]
+    _check_running(input, means, variances)
+    running = None
+    if means is not None and math.prod(shape):
+        running = array_of(means), array_of(variances), momentum
+    return _normalized(BATCH_NORM, input, w, b, frame, None, more, running)[0]
+
+
+@lru_cache(256)
+def _frame_of_batch(shape, fixed, eps):
+    others = (0, *range(2, len(shape)))
+    return Frame(shape, others, (1, shape[1]) + (1,) * (len(shape) - 2), others, True, fixed, eps)
+
+
+def _check_channels(channels, means, variances, weight, bias, training, batch=1):
+    """Raise unless all have an element for each channel; texts have those of all samples, if each has its own."""
+    for word, value in (("running_mean", means), ("running_var", variances), ("weight", weight), ("bias", bias)):
+        if value is not None:
+            if array_of(value).size != channels:
+                raise RuntimeError(f"{word} should contain {batch * channels} elements not {batch * value.numel()}")
+            if value.requires_grad and (value is means or value is variances):
+                check_constant(value, "native_batch_norm", word)
+        elif not training and word.startswith("running"):
+            raise RuntimeError(f"{word} must be defined in evaluation mode")
+    check_both_running(means, variances)
+
+
+def check_both_running(means, variances):
+    """Raise if there is one of the running statistics without the other."""
+    if (means is None) != (variances is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+
+
+def _check_running(input, *statistics):
+    """Raise unless running statistics can be overwritten."""
+    for value in statistics:
+        if value is not None and not is_writable(array_of(value)):
+            raise graph_errors.read_only_error(value)
+        if value is not None and is_forward():
+            _check_samples(input, value)
+
+
+def _check_samples(input, running):
+    """Raise if each sample of `vmap` would change statistics that all have in common."""
+    if has_samples(input) and not has_samples(running):
+        raise RuntimeError(
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
+            "place, were not batched.\n"
+            "If you are using a module and do not need eval mode, please set `track_running_stats` to be False."
+        )
+
+
+INSTANCE_NORM = _row("instance_norm", "ViewBackward0", "group eps")
+
+
+def instance_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+):
+    """`batch_norm` for each sample alone: mean and variance are over all dimensions but the first two.
+
+    Running statistics take over the mean of the samples' statistics; without `use_input_stats` they are used instead.
+    Saves input, weight and the statistics.
+    Raises ValueError for one spatial element, RuntimeError for what does not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.instance_norm(cygrad.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
+    if use_input_stats:
+        shape = require(input, "instance_norm").shape
+        if math.prod(shape[2:]) == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {shape}")
+    return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+@typed(use_input_stats=bool, momentum=float, eps=float, cudnn_enabled=bool)
+@named("instance_norm")
+def instance_norm_of_package(
+    input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
+):
+    """`batch_norm` for each sample alone; see nn.functional.instance_norm. Saves what that does."""
+    return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+def _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps):
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    shape = tuple(require(input, "instance_norm").shape)
+    if len(shape) < 2:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, 0], but got 1)")
+    batch, channels = shape[:2]
+    w, b = _optional(weight, "batch_norm", "weight", 2), _optional(bias, "batch_norm", "bias", 3)
+    _check_channels(channels, running_mean, running_var, w, b, use_input_stats, batch)
+    _check_types(input, "batch_norm", w, b, running_mean, running_var)
+    if not use_input_stats:
+        return reshape(_batch_norm(input, w, b, running_mean, running_var, False, momentum, eps), shape)
+    _check_running(input, running_mean, running_var)
+    frame = _frame_of_groups(shape, channels, float(eps))
+    result, middle, squares = _normalized(INSTANCE_NORM, input, w, b, frame, None, (channels, frame.eps))
+    if running_mean is not None and math.prod(shape):
+        middle, squares = (a.reshape(batch, channels).mean(0) for a in (middle, squares))
+        count = math.prod(shape[2:])
+        kernels.follow(array_of(running_mean), middle, array_of(running_var), squares, count, momentum)
+    return result
+
+
+# -- over the last dimensions --
+
+LAYER_NORM = _row("layer_norm", "NativeLayerNormBackward0", "normalized_shape")
+RMS_NORM = _row("rms_norm", "MulBackward0", "normalized_shape", "input weight", lambda n, g: _rule(n, g)[:2])
+
+
+def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
+    """The frame of a normalisation over the last dimensions, which must have these lengths."""
+    wanted = integers(normalized_shape, function, "normalized_shape", 2)
+    shape = array_of(input).shape
+    if not wanted:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and array_of(parameter).shape != wanted:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(parameter.shape)} and normalized_shape = {list(wanted)}"
+            )
+    return _frame_of_last(shape, wanted, centered, float(eps))
+
+
+@lru_cache(256)
+def _frame_of_last(shape, wanted, centered, eps):
+    first = len(shape) - len(wanted)
+    if first < 0 and not centered:
+        raise ValueError(f"Input tensor must have at least {len(wanted)} dimensions, but got {len(shape)}")
+    if first < 0 or shape[first:] != wanted:
+        stars = "*, " if centered else "*"
+        raise RuntimeError(
+            f"Given normalized_shape={list(wanted)}, expected input with shape [{stars}{', '.join(map(str, wanted))}], "
+            f"but got input of size{list(shape)}"
+        )
+    dims = tuple(range(len(shape)))
+    return Frame(shape, dims[first:], (1,) * first + wanted, dims[:first], centered, False, eps)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over the last dimensions.
+
+    `normalized_shape` are their lengths, and the shape of weight and bias. Saves input, weight and the statistics.
+    Raises RuntimeError for shapes and dtypes that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.layer_norm(cygrad.tensor([[1.0, 3.0], [0.0, 0.0]]), (2,))
+    tensor([[-1.0000,  1.0000],
+            [ 0.0000,  0.0000]])
+    """
+    name = "layer_norm"
+    x, w, b = require(input, name), _optional(weight, name, "weight", 3), _optional(bias, name, "bias", 4)
+    frame = _last_dims(x, normalized_shape, w, b, eps, name, True)
+    _check_types(x, "LayerNormKernelImpl", w, b)
+    return _normalized(LAYER_NORM, x, w, b, frame, None, (frame.view[frame.axes[0] :],))[0]
+
+
+@named("layer_norm")
+def layer_norm_of_package(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over the last dimensions."""
+    return layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """`input / sqrt(mean(input^2) + eps) * weight`, the mean over the last dimensions.
+
+    `normalized_shape` are their lengths, and the shape of weight; without `eps` it is the smallest step from 1. Saves
+    input, weight and the root. Raises RuntimeError for shapes that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.rms_norm(cygrad.tensor([[3.0, 3.0], [0.0, 2.0]]), (2,))
+    tensor([[1.0000, 1.0000],
+            [0.0000, 1.4142]])
+    """
+    x, w = require(input, "rms_norm"), _optional(weight, "rms_norm", "weight", 3)
+    if x.is_complex():
+        return _rms_norm_by_ops(x, normalized_shape, w, eps)
+    if not x.dtype.is_floating_point:
+        raise messages.not_implemented_for("rms_norm", x.dtype)
+    kind = np.dtype(np.float32) if x.dtype.itemsize == 2 else array_of(x).dtype
+    eps = float(np.finfo(kind).eps) if eps is None else eps
+    frame = _last_dims(x, normalized_shape, w, None, eps, "rms_norm", False)
+    if w is not None and w.dtype is not x.dtype:
+        warn(
+            f"Mismatch dtype between input and weight: input dtype = {messages.c_word(x)}, weight dtype = "
+            f"{messages.c_word(w)}, Cannot dispatch to fused implementation."
+        )
+    wide = as_dtype(kind) if w is None else result_type((x, w, tensor_of(np.empty(1, kind))))
+    if wide is not x.dtype or (w is not None and w.dtype is not wide):
+        return rms_norm(x.to(wide), normalized_shape, w if w is None else w.to(wide), eps).to(x.dtype)
+    return _normalized(RMS_NORM, x, w, None, frame, None, (frame.view[frame.axes[0] :],))[0]
+
+
+# -- over groups of channels --
+
+GROUP_NORM = _row("group_norm", "NativeGroupNormBackward0", "group eps")
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over groups of channels.
+
+    Of each sample, the channels (dimension 1) are divided into `num_groups`, each with its mean and variance; weight
+    and bias have an element for each channel. Saves input, weight and the statistics. Raises RuntimeError for what does
+    not fit.
+
+    >>> import cygrad
+    >>> cygrad.nn.functional.group_norm(cygrad.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
+    tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
+    """
+    name = "group_norm"
+    shape = array_of(require(input, name)).shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if math.prod((shape[0] * shape[1] // num_groups, *shape[2:])) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
+    return group_norm_of_package(input, num_groups, weight, bias, eps)
+
+
+@typed(num_groups=int, eps=float)
+@named("group_norm")
+def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over groups of channels."""
+    name = "group_norm"
+    x, w, b = require(input, name), _optional(weight, name, "weight", 3), _optional(bias, name, "bias", 4)
+    shape = array_of(x).shape
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if len(shape) < 2 or shape[1] % num_groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(shape)} "
+            f"and num_groups={num_groups}"
+        )
+    for parameter, word in ((w, "weight"), (b, "bias")):
+        if parameter is not None and array_of(parameter).shape != shape[1:2]:
+            raise RuntimeError(
+                f"Expected {word} to be a vector of size equal to the number of channels in input, but got {word} of "
+                f"shape {list(w.shape if w is not None else parameter.shape)} and input of shape {list(shape)}"
+            )
+    _check_types(x, "GroupNormKernelImpl", w, b)
+    frame = _frame_of_groups(shape, int(num_groups), float(eps))
+    return _normalized(GROUP_NORM, x, w, b, frame, None, (num_groups, frame.eps))[0]
+
+
+def _rms_norm_by_ops(x, normalized_shape, w, eps):
+    """`rms_norm` of complex elements."""
+    eps = float(np.finfo(array_of(x).dtype).eps) if eps is None else eps
+    frame = _last_dims(x, normalized_shape, w, None, eps, "rms_norm", False)
+    result = mul(x, rsqrt(add(mean(square(x), frame.axes, True), eps)))
+    return (result if w is None else mul(result, w)).to(x.dtype)
+
+
+@lru_cache(256)
+def _frame_of_groups(shape, num_groups, eps):
+    inner = (num_groups, shape[1] // num_groups)
+    ndim = len(shape) + 1
+    parameter = (1, *inner) + (1,) * (ndim - 3)
+    return Frame(
+        shape[:1] + inner + shape[2:], tuple(range(2, ndim)), parameter, (0, *range(3, ndim)), True, False, eps
+    )
+
+
+functions = publish(
+    globals(),
+    {
+        "batch_norm": batch_norm_of_package,
+        "group_norm": group_norm_of_package,
+        "instance_norm": instance_norm_of_package,
+        "layer_norm": layer_norm_of_package,
+        "rms_norm": rms_norm,
+    },
+)

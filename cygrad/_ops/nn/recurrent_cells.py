@@ -1,0 +1,149 @@
+"""Recurrent cells: one step of an LSTM, a GRU or a plain RNN, made of other ops; on GPUs, of a layer's kernels."""
+
+from collections.abc import Callable
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.device.cupy_library import is_array
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.arithmetic import add, mul, sub
+from cygrad._ops.base.slicing import chunk
+from cygrad._ops.base.pointwise import relu, sigmoid, tanh
+from cygrad._ops.base.products import linear
+
+# -- formulas --
+# of the products with the input and with the state, biases included, and of the states; they give the new states
+
+
+def lstm_step(of_input, of_state, hidden, cell):
+    i, f, g, o = chunk(add(of_input, of_state), 4, -1)
+    cell = add(mul(sigmoid(f), cell), mul(sigmoid(i), tanh(g)))
+    return mul(sigmoid(o), tanh(cell)), cell
+
+
+def gru_step(of_input, of_state, hidden):
+    (reset, update, new), (reset_h, update_h, new_h) = chunk(of_input, 3, -1), chunk(of_state, 3, -1)
+    new = tanh(add(new, mul(sigmoid(add(reset, reset_h)), new_h)))
+    return (add(new, mul(sigmoid(add(update, update_h)), sub(hidden, new))),)
+
+
+def tanh_step(of_input, of_state, hidden):
+    return (tanh(add(of_input, of_state)),)
+
+
+def relu_step(of_input, of_state, hidden):
+    return (relu(add(of_input, of_state)),)
+
+
+STEPS: dict[str, Callable] = {"lstm": lstm_step, "gru": gru_step, "rnn_tanh": tanh_step, "rnn_relu": relu_step}
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+def require_each(tensors, position):
+    """All that is in a list must be tensors."""
+    for i, value in enumerate(tensors):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument {position}, but got {messages.type_name(value)}"
+            )
+
+
+# -- cells --
+
+
+def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):
+    """The new states, after the checks of shapes."""
+    name = f"{kind}_cell"
+    for position, (value, what) in enumerate(((input, "input"), *((s, "hx") for s in states)), 1):
+        require(value, name, what, position)
+    require(w_ih, name, "w_ih", 3)
+    require(w_hh, name, "w_hh", 4)
+    for tensor in (input, *states):
+        if tensor.ndim < 2:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [-1, 0], but got 1)\n  {name} takes a batch"
+            )
+    if w_ih.ndim > 1 and input.shape[1] != w_ih.shape[1]:
+        raise RuntimeError(f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}")
+    width = w_hh.shape[1]
+    for i, state in enumerate(states):
+        if input.shape[0] != state.shape[0]:
+            raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {state.shape[0]}")
+        if state.shape[1] != width:
+            raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {state.shape[1]}, expected {width}")
+    for weight, what in ((w_ih, "weight_ih"), (w_hh, "weight_hh")):
+        if weight.shape[0] != GATES[kind] * width:
+            raise RuntimeError(
+                f"{what} first dim must be {GATES[kind]} * hidden_size = {GATES[kind] * width}, but got "
+                f"{weight.shape[0]}"
+            )
+    if is_array(array_of(input)) and _fit(input, w_ih, w_hh, b_ih, b_hh, *states):
+        from cygrad._ops.nn.recurrent import recurrent_layer  # which imports this module
+
+        # a layer of one step, whose gates are one kernel
+        _, *new = recurrent_layer(kind, (len(input),), False, input, states[0], w_ih, w_hh, b_ih, b_hh, *states[1:])
+        return tuple(new)
+    return STEPS[kind](linear(input, w_ih, b_ih), linear(states[0], w_hh, b_hh), *states)
+
+
+def _fit(input, w_ih, w_hh, b_ih, b_hh, *states):
+    """Are there rows of one type, and both biases, of full size, or none?"""
+    biases = [b for b in (b_ih, b_hh) if b is not None]
+    fit = len(input) > 0 and len(biases) != 1 and all(b.shape == w_ih.shape[:1] for b in biases)
+    return fit and all(t.dtype is input.dtype for t in (w_ih, w_hh, *biases, *states))
+
+
+def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """One step of an LSTM: (h, c) from `input` (N, I) and `hx` = (h, c) (N, H); see `LSTM` for the formula.
+
+    Weights are (4 H, I) and (4 H, H), biases (4 H,). Raises RuntimeError for sizes that do not fit.
+
+    >>> import cygrad
+    >>> h, c = cygrad.lstm_cell(cygrad.ones(1, 1), (cygrad.ones(1, 1),) * 2, cygrad.zeros(4, 1), cygrad.zeros(4, 1))
+    >>> c
+    tensor([[0.5000]])
+    """
+    if not isinstance(hx, (tuple, list)):
+        raise messages.wrong_type("lstm_cell", "hx", 2, "tuple of Tensors", hx)
+    require_each(hx, 1)
+    if len(hx) != 2:
+        raise RuntimeError("lstm_cell expects two hidden states")
+    return _cell("lstm", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
+
+
+def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """One step of a GRU: the new state from `input` (N, I) and `hx` (N, H); see `GRU` for the formula.
+
+    Weights are (3 H, I) and (3 H, H), biases (3 H,). Raises RuntimeError for sizes that do not fit.
+
+    >>> import cygrad
+    >>> cygrad.gru_cell(cygrad.ones(1, 1), cygrad.ones(1, 1), cygrad.zeros(3, 1), cygrad.zeros(3, 1))
+    tensor([[0.5000]])
+    """
+    return _cell("gru", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+
+
+def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """`tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh)`: shapes (N, I), (N, H), weights (H, I), (H, H).
+
+    >>> import cygrad
+    >>> cygrad.rnn_tanh_cell(cygrad.ones(1, 1), cygrad.ones(1, 1), cygrad.zeros(1, 1), cygrad.ones(1, 1))
+    tensor([[0.7616]])
+    """
+    return _cell("rnn_tanh", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+
+
+def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    """`relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh)`: shapes (N, I), (N, H), weights (H, I), (H, H).
+
+    >>> import cygrad
+    >>> cygrad.rnn_relu_cell(cygrad.ones(1, 1), cygrad.ones(1, 1), cygrad.zeros(1, 1), cygrad.ones(1, 1))
+    tensor([[1.]])
+    """
+    return _cell("rnn_relu", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+
+
+composite = dict.fromkeys(("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"), FUNCTION_ONLY)
+functions = publish(globals())

@@ -1,0 +1,157 @@
+"""What attention computes: averages of values, weighted by the softmax of how well their keys match a query.
+
+Large ones are one op, which works by blocks and never holds all scores; the others, and those that drop weights or need
+the gradient of the mask, are made of ops.
+"""
+
+import math
+
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of, versions_of
+from cygrad._core.graph.dual import is_recorded, values_of
+from cygrad._core.graph.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._kernels.cpu.nn import attention as kernels
+from cygrad._kernels.device.cupy_library import is_array, module_of
+from cygrad._ops.base.arithmetic import add, mul, sub
+from cygrad._ops.random.dropout import dropout
+from cygrad._ops.indexing.gathering import masked_fill, zeros_at
+from cygrad._ops.common.saved_lists import check_unchanged
+from cygrad._ops.base.products import matmul
+from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.shape.reshaping import broadcast_to
+from cygrad._ops.nn.softmax import softmax
+from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.base.views import transpose
+
+NO_GRAD = 1  # the bit of `_core/state.pxd`
+LARGE = 1 << 22  # scores that no longer stay in the cache
+LARGE_CAUSAL = 1 << 14  # and those of a head of which blocks leave out half
+
+
+def attended(query, key, value, mask=None, scale=None, is_causal=False, dropout_p=0.0):
+    """`softmax(query @ key^T * scale + mask) @ value`, `dropout_p` of the weights dropped."""
+    if not dropout_p and _is_large(query, key, value, mask, is_causal):
+        return attention_by_blocks(query, key, value, mask, scale, is_causal)
+    if mask is None and not dropout_p:
+        return _by_ops(query, key, value, scale, is_causal)
+    weights = weights_of(query, key, mask, scale, is_causal)
+    return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)
+
+
+@in_steps(2, 2, 2, last=2, node="UnsafeViewBackward0")
+def _by_ops(query, key, value, scale, is_causal):
+    return matmul(weights_of(query, key, None, scale, is_causal), value)
+
+
+def _is_large(query, key, value, mask, is_causal):
+    """Are there many scores, or are they on a GPU, of a type and of shapes that the op takes?"""
+    q, k, v = array_of(query), array_of(key), array_of(value)
+    of_head, heads = q.shape[-2] * k.shape[-2], math.prod(q.shape[:-2])
+    is_many = is_array(q) or heads * of_head >= LARGE or (is_causal and of_head >= LARGE_CAUSAL and heads)
+    if not is_many or not q.size or not v.size:
+        return False
+    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2] or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        return False
+    return q.dtype == k.dtype == v.dtype and kernels.takes(q, v) and _adds_to(mask, (*q.shape[:-1], k.shape[-2]))
+
+
+def _adds_to(mask, shape):
+    """Is a mask a constant that broadcasts to that shape?"""
+    if mask is None:
+        return True
+    own = mask.shape
+    fits = len(own) <= len(shape) and all(a in (1, b) for a, b in zip(own[::-1], shape[::-1]))
+    return fits and not is_recorded(mask)
+
+
+# -- by ops --
+
+
+def weights_of(query, key, mask=None, scale=None, is_causal=False):
+    """`softmax(query @ key^T * scale + mask)`, 0 where the mask hides all."""
+    if is_causal:
+        mask = hiding(later(query.shape[-2], key.shape[-2], query), query)
+    matches = scores(query, key, mask, scale)
+    if mask is None or is_causal:  # no query is hidden from the first key
+        return softmax(matches, -1)
+    hidden = (mask == -math.inf).all(-1, True)
+    values = values_of(hidden)
+    if not is_array(values) and not values.any():  # to ask that of a GPU would be to wait for it
+        return softmax(matches, -1)
+    hidden = broadcast_to(hidden, (*matches.shape[:-1], 1))
+    return masked_fill(softmax(masked_fill(matches, hidden, 0.0), -1), hidden, 0.0)
+
+
+def scores(query, key, mask, scale=None):
+    """How well keys match queries; what is in `mask` is added."""
+    matches = matmul(mul(query, _scale(query, scale)), transpose(key, -2, -1))
+    return matches if mask is None else add(matches, mask.to(matches.dtype))
+
+
+def _scale(query, scale):
+    return 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
+
+
+def later(length, keys, like):
+    """Where a key is behind the query, as a boolean matrix on the device of a tensor."""
+    return tensor_of(~module_of(memory_of(like)).tri(length, keys, dtype=bool))
+
+
+def hiding(hidden, like):
+    """What is added to scores: -inf where `hidden` is True, else 0."""
+    return masked_fill(zeros_at(tuple(hidden.shape), like), hidden, -math.inf)
+
+
+# -- by blocks --
+
+
+def blocks_rule(n, g):
+    query, key, value = (n.saved(i) for i in range(3))
+    mask, versions, scale, is_causal, logs = n.args
+    check_unchanged(n, [mask], versions)
+    if get_modes() & NO_GRAD and logs is not None:
+        q, k, v, out = (array_of(t) for t in (query, key, value, n.saved_result()))
+        added = None if mask is None else array_of(mask)
+        grads = kernels.attend_backward(array_of(g), q, k, v, added, scale, is_causal, out, array_of(logs))
+        return tuple(tensor_of(grad) if n.needs(i) else None for i, grad in enumerate(grads))
+    weights = weights_of(query, key, mask, scale, is_causal)
+    slopes = matmul(g, transpose(value, -2, -1))
+    slopes = mul(mul(weights, sub(slopes, total(mul(slopes, weights), -1, True))), scale)
+    return (
+        matmul(slopes, key) if n.needs(0) else None,
+        matmul(transpose(slopes, -2, -1), query) if n.needs(1) else None,
+        matmul(transpose(weights, -2, -1), g) if n.needs(2) else None,
+    )
+
+
+BY_BLOCKS = declare(
+    "attention_by_blocks",
+    blocks_rule,
+    saves=IN0 | IN1 | IN2 | OUT0,
+    flags=PRIVATE,
+    node="ScaledDotProductFlashAttentionForCpuBackward0",
+    inputs="query key value",
+    attributes="attn_mask _ scale is_causal logsumexp",
+)
+
+
+def attention_by_blocks(query, key, value, mask=None, scale=None, is_causal=False):
+    """`softmax(query @ key^T * scale + mask) @ value` as one op, which saves one number for each row of scores.
+
+    Leading dimensions are equal; the mask is constant and broadcasts to the scores. Gradients compute blocks of weights
+    once more; those that are recorded are made of ops.
+    """
+    q, k, v = array_of(query), array_of(key), array_of(value)
+    scale, mask = float(_scale(query, scale)), None if mask is None else mask.to(query.dtype)
+    if kernels.takes(q, v):
+        out, logs = kernels.attend(q, k, v, None if mask is None else array_of(mask), scale, is_causal)
+        logs = tensor_of(logs)
+    else:
+        weights = weights_of(query.detach(), key.detach(), mask, scale, is_causal)
+        out, logs = array_of(matmul(weights, value.detach())), None
+    args = mask, versions_of([mask]), scale, is_causal, logs
+    return record_n(BY_BLOCKS, out, (query, key, value), args)
+
+
+functions = publish(globals())

@@ -1,0 +1,230 @@
+"""Tensors overwritten with random numbers.
+
+`generator` is the stream to draw from, the default one if None. What is drawn does not change with what it overwrites:
+gradients are zero, as in PyTorch.
+"""
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
+from cygrad._core.types.type_info import finfo
+from cygrad._core.graph.opdef import publish, variant
+from cygrad._core.graph.record import written_in_place
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base.numpy_fallback import call
+from cygrad._kernels.cpu.base.copying import FITS, copy_into
+from cygrad._kernels.cpu.random.random import COINS, EXPONENTIALS, INTEGERS, NORMALS, UNIFORMS
+from cygrad._ops.base.checks import creation as checks
+from cygrad._ops.base.arguments import integer, require
+from cygrad._ops.base.creation import number, place_of
+from cygrad._ops.random.generator import source_of
+from cygrad._ops.random.random import floating_point, gaussian, whole_numbers
+from cygrad._ops.random.sampling import BERNOULLI, check_deviation, check_probability, coins, spread
+
+UNIFORM = variant(BERNOULLI, "UniformBackward0", name="uniform")
+NORMAL_INPLACE = variant(BERNOULLI, "NormalBackward0", name="normal")
+EXPONENTIAL = variant(BERNOULLI, "ExponentialBackward0", name="exponential")
+RANDOM = variant(BERNOULLI, "RandomBackward2", name="random")
+BERNOULLI_TENSOR = variant(BERNOULLI, "BernoulliBackward1")
+BERNOULLI_NUMBER = variant(BERNOULLI, "BernoulliBackward2")
+
+
+def overwritten(op, t, draw, *others, args):
+    """`t` with the array that `draw()` gives written into it, which is called after all checks: errors draw nothing.
+
+    `args`: the arguments of the method, which only batching rules ask for.
+    """
+    args = args if is_forward() else None
+    return written_in_place(op, t, (t, *others), args, None, lambda: copy_into(array_of(t), draw()))
+
+
+def filled(op, t, what, a, b, generator, *args):
+    """`t`, overwritten with numbers of a distribution that `draw` of the kernels knows, with the parameters a and b.
+
+    `args`: as in `overwritten`.
+    """
+    kernels, numbers = source_of(generator, op.name + "_", place_of(t))
+    asked = (*args, generator) if is_forward() else None
+    return written_in_place(op, t, (t,), asked, None, kernels.draw, (numbers, array_of(t), what, a, b))
+
+
+def real_number(value, function, name, position):
+    """A parameter of a distribution."""
+    if type(value) is float or type(value) is int:
+        return value
+    if isinstance(value, Tensor):
+        raise messages.wrong_type(function, name, position, "float", value)
+    try:
+        return number(value, function, name, position)
+    except TypeError:
+        raise messages.wrong_type(function, name, position, "float", value) from None
+
+
+def uniform_(self, from_=0, to=1, *, generator=None):
+    """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
+    low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
+    floating_point("check_uniform_bounds", self.dtype)
+    if not -FITS / 2 <= low <= high <= FITS / 2:
+        check_range(low, high, self.dtype)
+    return filled(UNIFORM, self, UNIFORMS, low, high, generator, low, high)
+
+
+def check_range(low, high, dtype):
+    """Raise RuntimeError unless numbers of the type can be drawn from [low, high)."""
+    limit = finfo(dtype).max
+    for value, name in ((low, "from"), (high, "to")):
+        if not abs(value) <= limit:
+            raise RuntimeError(f"{name} is out of bounds for {messages.c_name(dtype)}")
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    if high - low > limit:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{dtype.type_name}>::max(), but found to="
+            f"{high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
+
+
+def normal_(self, mean=0, std=1, *, generator=None):
+    """Overwrite this tensor with numbers drawn from a normal distribution, and return it."""
+    mean, std = real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2)
+    if not std >= 0:
+        check_deviation(std)
+    floating_point("normal_kernel_cpu", self.dtype)
+    return filled(NORMAL_INPLACE, self, NORMALS, mean, std, generator, mean, std)
+
+
+def exponential_(self, lambd=1, *, generator=None):
+    """Overwrite this tensor with numbers drawn from the density lambd * exp(-lambd * x), and return it."""
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
+            f"you specified {self.dtype.type_name}"
+        )
+    rate = real_number(lambd, "exponential_", "lambd", 1)
+    if not rate > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
+    return filled(EXPONENTIAL, self, EXPONENTIALS, rate, 1, generator, rate)
+
+
+def random_(self, from_=None, to=None, *, generator=None):
+    """`random_()`, `random_(to)`, `random_(from, to)`: overwrite this tensor with integers, and return it.
+
+    They go from `from` (or 0) to `to` - 1, or to the largest one that the type can hold.
+    """
+    wanted = self.dtype
+    if to is None and from_ is not None:
+        from_, to = None, from_
+    low = 0 if from_ is None else integer(from_, "random_", "from", 1)
+    kind = wanted.numpy.kind
+    if to is not None:
+        high = integer(to, "random_", "to", 1 if from_ is None else 2)
+    elif kind in "iub":
+        high = checks.limits(wanted)[1] + 1
+    else:
+        high = 2 ** checks.precision(wanted) + 1
+    if high <= 2**63 and high - low < 2**64 and place_of(self) is None:
+        if to is not None:
+            checks.check_bounds(low, high, wanted)
+        return filled(RANDOM, self, INTEGERS, low, high - low, generator, low, high)
+    arguments = array_of(self).shape, low, high, wanted, generator, "random_", place_of(self)
+    return overwritten(RANDOM, self, lambda: whole_numbers(*arguments), args=(low, high, generator))
+
+
+def bernoulli_(self, p=0.5, *, generator=None):
+    """Overwrite this tensor with 1, with probability `p` (a number, or a tensor of them), or 0, and return it."""
+    if isinstance(p, Tensor):
+        shape, place = array_of(self).shape, place_of(self)
+        return overwritten(BERNOULLI_TENSOR, self, lambda: coins(p, shape, generator, place), p, args=(generator,))
+    check_probability(p)
+    return filled(BERNOULLI_NUMBER, self, COINS, p, 1, generator, p)
+
+
+# -- of other shapes --
+
+CAUCHY = variant(BERNOULLI, "CauchyBackward0", name="cauchy")
+LOG_NORMAL = variant(BERNOULLI, "LogNormalBackward0", name="log_normal")
+GEOMETRIC = variant(BERNOULLI, "GeometricBackward0", name="geometric")
+
+
+def cauchy_(self, median=0, sigma=1, *, generator=None):
+    """Overwrite this tensor with numbers of the density sigma / (pi * (sigma^2 + (x - median)^2)), and return it.
+
+    Raises RuntimeError for dtypes that are not floating-point, and if `sigma` is not positive.
+
+    >>> import cygrad
+    >>> cygrad.zeros(3).cauchy_().shape
+    torch.Size([3])
+    """
+    t = require(self, "cauchy_")
+    middle, width = real_number(median, "cauchy_", "median", 1), real_number(sigma, "cauchy_", "sigma", 2)
+    if not width > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={width:g}")
+    if not t.dtype.is_floating_point:
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {messages.c_word(t)}"
+        )
+    kernels, numbers = source_of(generator, "cauchy_", place_of(t))
+
+    def draw():
+        return kernels.cauchy(numbers, array_of(t).shape, t.dtype.numpy, middle, width)
+
+    return overwritten(CAUCHY, t, draw, args=(middle, width, generator))
+
+
+def log_normal_(self, mean=1, std=2, *, generator=None):
+    """Overwrite this tensor with numbers whose logarithm has a normal distribution of `mean` and `std`; return it.
+
+    Raises NotImplementedError for dtypes that are not floating-point, RuntimeError if `std` is not positive.
+
+    >>> import cygrad
+    >>> bool((cygrad.zeros(3).log_normal_() > 0).all())
+    True
+    """
+    t = require(self, "log_normal_")
+    middle, width = real_number(mean, "log_normal_", "mean", 1), real_number(std, "log_normal_", "std", 2)
+    if not width > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={width:g}")
+    if not t.dtype.is_floating_point:
+        raise messages.not_implemented_for("log_normal_cpu", t.dtype)
+
+    def draw():
+        array = spread(gaussian(array_of(t).shape, t.dtype, generator, "log_normal_", place_of(t)), middle, width)
+        return call(np.exp, array)
+
+    return overwritten(LOG_NORMAL, t, draw, args=(middle, width, generator))
+
+
+def geometric_(self, p, *, generator=None):
+    """Overwrite this tensor with the number of trials up to the first success, which has probability `p`; return it.
+
+    Raises RuntimeError unless 0 < p < 1, NotImplementedError for bool and complex tensors.
+
+    >>> import cygrad
+    >>> bool((cygrad.zeros(3).geometric_(0.5) >= 1).all())
+    True
+    """
+    t = require(self, "geometric_")
+    chance = real_number(p, "geometric_", "p", 1)
+    if not 0 < chance < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={chance:g}")
+    if t.dtype.is_complex or t.dtype.numpy.kind == "b":
+        raise messages.not_implemented_for("geometric_cpu", t.dtype)
+    kernels, numbers = source_of(generator, "geometric_", place_of(t))
+
+    def draw():
+        return kernels.geometric(numbers, array_of(t).shape, t.dtype.numpy, chance)
+
+    return overwritten(GEOMETRIC, t, draw, args=(chance, generator))
+
+
+methods = {
+    method.__name__: method
+    for method in (
+        *(uniform_, normal_, exponential_, random_, bernoulli_),
+        *(cauchy_, log_normal_, geometric_),
+    )
+}
+functions = publish(globals())

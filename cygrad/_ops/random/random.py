@@ -1,0 +1,232 @@
+"""New tensors of random numbers.
+
+`generator` is the stream to draw from, the default one if None. Numbers are drawn in the type of the result: float32
+costs half of what float64 does. Distributions with parameters, and tensors overwritten with numbers, stand in
+sampling.py.
+"""
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.types.dtypes import as_dtype, dtype_of_number, get_default_dtype
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._kernels.cpu.base import copying
+from cygrad._kernels.cpu.random.random import NORMALS, UNIFORMS
+from cygrad._ops.base.checks import creation as checks
+from cygrad._ops.base.arguments import require
+from cygrad._ops.base.creation import (
+    blank_like, check_place, check_size, delivered, drawn_in_memory, fresh, place_beside, place_of, size_of,
+    type_of_new,
+)
+from cygrad._ops.random.generator import source_of
+
+# -- drawing arrays --
+
+
+def floating_point(kernel, dtype):
+    if not dtype.is_floating_point and not dtype.is_complex:
+        raise messages.not_implemented_for(kernel, dtype)
+    return dtype.numpy
+
+
+def uniform(shape, dtype, generator, function, place=None):
+    """An array of numbers drawn uniformly from [0, 1)."""
+    numpy_type = floating_point("check_uniform_bounds", dtype)
+    kernels, numbers = source_of(generator, function, place)
+    return kernels.uniform(numbers, shape, numpy_type)
+
+
+def gaussian(shape, dtype, generator, function, place=None):
+    """An array of normally distributed numbers, of mean 0 and variance 1."""
+    numpy_type = floating_point("normal_kernel_cpu", dtype)
+    kernels, numbers = source_of(generator, function, place)
+    return kernels.gaussian(numbers, shape, numpy_type)
+
+
+def whole_numbers(shape, low, high, dtype, generator, function, place=None):
+    """An array of integers drawn uniformly from low to high - 1."""
+    kernels, numbers = source_of(generator, function, place)
+    checks.check_bounds(low, high, dtype)
+    return kernels.whole_numbers(numbers, shape, low, high, dtype.numpy)
+
+
+def keep_mask(shape, probability, generator, place=None):
+    """A boolean array, each element True with this probability."""
+    kernels, numbers = source_of(generator, "bernoulli", place)
+    return kernels.keep_mask(numbers, shape, probability)
+
+
+def for_each_sample(t, draw):
+    """`t`, of numbers that were drawn; in `vmap` with those of all samples, which `draw(shape)` gives if need be."""
+    if is_forward():
+        from cygrad._core.transforms.vmap_random import draw_for_samples  # which few programs need
+
+        return draw_for_samples(t, draw)
+    return t
+
+
+def _place(place, out):
+    """Where to draw: on the device of `out`, if there is one."""
+    return place if out is None else place_of(out)
+
+
+# -- new tensors --
+
+_NUMBER = {uniform: UNIFORMS, gaussian: NORMALS}
+
+
+def drawn(function, draw, size, named, generator, out, dtype, requires_grad, place):
+    """A tensor of a given size, of numbers from `uniform` or `gaussian`."""
+    if not size and not named:
+        raise checks.no_size(function)
+    if out is place is None and not is_forward():
+        found = drawn_in_memory(
+            function, source_of(generator, function), _NUMBER[draw], size, named, dtype, requires_grad
+        )
+        if found is not None:
+            return found
+    wanted = type_of_new(dtype, out, get_default_dtype(), function)
+    array = draw(size_of(size, named, function), wanted, generator, function, _place(place, out))
+    found = delivered(array, out, requires_grad, function)
+    if out is not None or not is_forward():
+        return found
+    return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
+
+
+def rand(
+    *size,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    **named,
+):
+    """Numbers drawn uniformly from [0, 1). `size` is given as ints or as one sequence.
+
+    Raises NotImplementedError for an integer dtype.
+
+    >>> import cygrad
+    >>> x = cygrad.rand(2, 3)
+    >>> x.shape, bool(((0 <= x) & (x < 1)).all())
+    (torch.Size([2, 3]), True)
+    """
+    place = check_place(device, pin_memory)
+    return drawn("rand", uniform, size, named, generator, out, dtype, requires_grad, place)
+
+
+def randn(
+    *size,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    **named,
+):
+    """Numbers drawn from the normal distribution of mean 0 and variance 1. `size` is given as ints or as one sequence.
+
+    Raises NotImplementedError for an integer dtype.
+
+    >>> import cygrad
+    >>> cygrad.randn(2, 3).shape
+    torch.Size([2, 3])
+    """
+    place = check_place(device, pin_memory)
+    return drawn("randn", gaussian, size, named, generator, out, dtype, requires_grad, place)
+
+
+def randint(
+    *args,
+    low=None,
+    high=None,
+    size=None,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+):
+    """`randint(high, size)` or `randint(low, high, size)`: integers drawn uniformly from low (or 0) to high - 1.
+
+    Of int64 unless `dtype` says otherwise. Raises RuntimeError for an empty range, and for one the type can not hold.
+
+    >>> import cygrad
+    >>> x = cygrad.randint(3, 10, (100,))
+    >>> x.dtype, x.min().item() >= 3, x.max().item() <= 9
+    (torch.int64, True, True)
+    """
+    place = check_place(device, pin_memory)
+    first, last, shape = checks.randint_arguments(args, low, high, size)
+    wanted = type_of_new(dtype, out, dtype_of_number(0), "randint")
+    place = _place(place, out)
+    array = whole_numbers(check_size(shape), first, last, wanted, generator, "randint", place)
+    found = delivered(array, out, requires_grad, "randint")
+    if out is not None:
+        return found
+    return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, "randint", place))
+
+
+# -- like another --
+
+
+def laid_out(array, t, memory_format, requires_grad, function):
+    """A tensor of these values, with its dimensions in the memory order of `t`."""
+    if isinstance(array, np.ndarray) != t.is_cpu:
+        return fresh(array, requires_grad, function, t)
+    if memory_format is not None or not t.is_contiguous():
+        out = blank_like(t, as_dtype(array.dtype), memory_format)
+        copying.copy_into(out, array)
+        array = out
+    return fresh(array, requires_grad, function, t)
+
+
+def drawn_like(function, draw, t, generator, dtype, memory_format, requires_grad, place):
+    """A tensor like `t`, of numbers from `uniform` or `gaussian`."""
+    wanted = type_of_new(dtype, None, t.dtype, function)
+    array = draw(tuple(t.shape), wanted, generator, function, place)
+    found = laid_out(array, t, memory_format, requires_grad, function)
+    return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
+
+
+def rand_like(
+    input,
+    *,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """Numbers drawn uniformly from [0, 1), in the shape and type of `input`."""
+    require(input, "rand_like")
+    place = place_beside(input, device, pin_memory)
+    return drawn_like("rand_like", uniform, input, generator, dtype, memory_format, requires_grad, place)
+
+
+def randn_like(
+    input,
+    *,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """Numbers drawn from the normal distribution of mean 0 and variance 1, in the shape and type of `input`."""
+    require(input, "randn_like")
+    place = place_beside(input, device, pin_memory)
+    return drawn_like("randn_like", gaussian, input, generator, dtype, memory_format, requires_grad, place)
+
+
+functions = {name: globals()[name] for name in "rand randn randint rand_like randn_like".split()}

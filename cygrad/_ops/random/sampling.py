@@ -1,0 +1,361 @@
+"""Random numbers from distributions with parameters. Tensors are overwritten with them in overwriting.py.
+
+`generator` is the stream to draw from, the default one if None. What is drawn does not change with what it is drawn by:
+gradients are zero, as in PyTorch.
+"""
+
+import math
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
+from cygrad._core.graph.opdef import NONDIFF, declare, publish, variant
+from cygrad._core.graph.record import record_n, write_into
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base import chunks, copying
+from cygrad._kernels.cpu.random import random as kernels_of_memory
+from cygrad._kernels.gpu.random import random as kernels_of_gpu
+from cygrad._kernels.device.cupy_library import is_array
+from cygrad._ops.base.checks import creation as checks
+from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require
+from cygrad._ops.base.copying import zeros_of
+from cygrad._ops.base.creation import check_place, check_size, delivered, number, place_beside, place_of, type_of_new
+from cygrad._ops.random.generator import source_of
+from cygrad._ops.random.random import for_each_sample, gaussian, keep_mask, laid_out, whole_numbers
+
+
+def zero_rule(n, g):
+    zero = zeros_of(g)
+    return zero if len(n.next_functions) == 1 else (zero, zero)
+
+
+def _recorded(row, array, inputs, out, args):
+    """The result of an op, whose arguments only batching rules ask for."""
+    args = args if is_forward() else None
+    return record_n(row, array, inputs, args) if out is None else write_into(row, out, array, inputs, args)
+
+
+# -- integers --
+
+
+def randperm(
+    n, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """The integers 0 to n - 1 in random order, of int64 unless `dtype` says otherwise.
+
+    Raises RuntimeError for a type that can not hold them.
+
+    >>> import cygrad
+    >>> sorted(cygrad.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    place = check_place(device, pin_memory)
+    (count,) = check_size((integer(n, "randperm", "n", 1),))
+    kind = type_of_new(dtype, out, dtype_of_number(0), "randperm")
+    wanted = kind.numpy
+    if wanted.kind in "bc":
+        raise messages.not_implemented_for("randperm", kind)
+    if count > 128:  # every type can hold what is below
+        _check_holds(count, kind)
+    kernels, numbers = source_of(generator, "randperm", place if out is None else place_of(out))
+    found = delivered(kernels.permutation(numbers, count, wanted), out, requires_grad, "randperm")
+
+    def permutations(shape):
+        rows = [kernels.permutation(numbers, count, wanted) for _ in range(math.prod(shape[:-1]))]
+        return np.stack(rows).reshape(shape)
+
+    return found if out is not None or place is not None else for_each_sample(found, permutations)
+
+
+def _check_holds(count, wanted):
+    """Raise RuntimeError for a type that has not all integers below `count`."""
+    if wanted.is_floating_point:
+        bits = 64 if wanted.name == "bfloat16" else np.finfo(wanted.numpy).nmant + 1  # PyTorch rounds in bfloat16
+        if count > 2**bits + 1:
+            most = 2**bits + 1 if bits < 24 else f"2^{bits}+1"
+            raise RuntimeError(f"n cannot be greater than {most} for {wanted.type_name} type.")
+    else:
+        copying.element(count - 1, wanted.numpy)  # raises if it does not fit
+
+
+def randint_like(
+    input,
+    low_or_high=None,
+    high=None,
+    *,
+    low=None,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    memory_format=None,
+):
+    """`randint_like(input, high)`, `randint_like(input, low, high)`: integers from low (or 0) to high - 1, in the shape
+    and type of `input`.
+    """
+    if low is None and high is not None:
+        low = low_or_high
+    elif high is None:
+        high = low_or_high
+    name = "randint_like"
+    t = require(input, name)
+    place = place_beside(t, device, pin_memory)
+    wanted = type_of_new(dtype, None, t.dtype, name)
+    first = 0 if low is None else integer(low, name, "low", 2)
+    last = integer(high, name, "high", 2 if low is None else 3)
+    array = whole_numbers(tuple(t.shape), first, last, wanted, generator, name, place)
+    found = laid_out(array, t, memory_format, requires_grad, name)
+    return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, name, place))
+
+
+# -- normal --
+
+BERNOULLI = declare("bernoulli", zero_rule, inputs="self")
+NORMAL_MEAN = variant(BERNOULLI, "NormalBackward1", name="normal")
+NORMAL_STD = variant(BERNOULLI, "NormalBackward2", name="normal")
+NORMAL_BOTH = variant(BERNOULLI, "NormalBackward3", name="normal")
+
+
+def normal(
+    mean,
+    std=1.0,
+    size=None,
+    *,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+):
+    """Numbers drawn from normal distributions.
+
+    `mean` and `std` are tensors, whose elements give one distribution each, or one of them or both are numbers; if both
+    are, `size` is required. Raises RuntimeError for a negative std.
+
+    >>> import cygrad
+    >>> cygrad.normal(cygrad.tensor([0.0, 100.0]), 0.1).round(decimals=-1).abs()
+    tensor([  0., 100.])
+    """
+    place = check_place(device, pin_memory)
+    if size is not None:  # of one distribution, whose mean and std may be tensors of one number
+        if any(isinstance(value, Tensor) and value.ndim for value in (mean, std)):
+            raise checks.no_normal_of(mean, std, size)
+        mean, std = number(mean, "normal", "mean", 1), number(std, "normal", "std", 2)
+    inputs = tuple(value for value in (mean, std) if isinstance(value, Tensor))
+    if not inputs:
+        if size is None:
+            raise checks.no_normal_of(mean, std)
+        wanted = type_of_new(dtype, out, get_default_dtype(), "normal")
+        shape = check_size(integers(size, "normal", "size", 3))
+        check_deviation(std)
+
+        def draw(shape):
+            return spread(gaussian(shape, wanted, generator, "normal", place), mean, std)
+
+        found = delivered(draw(shape), out, requires_grad, "normal")
+        return found if out is not None else for_each_sample(found, draw)
+    if isinstance(std, Tensor) and std.is_complex():
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    place = place_of(inputs[0] if inputs[0].ndim else inputs[-1])
+    mean_of, deviation = (array_of(value) if isinstance(value, Tensor) else value for value in (mean, std))
+    check_deviation(deviation)
+    array = gaussian(broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype, generator, "normal", place)
+    array = spread(array, mean_of, deviation)
+    row = NORMAL_BOTH if len(inputs) == 2 else NORMAL_MEAN if inputs[0] is mean else NORMAL_STD
+    return _recorded(row, array, inputs, out, (mean, std, generator))
+
+
+def _shape_of(value):
+    return array_of(value).shape if isinstance(value, Tensor) else ()
+
+
+def check_deviation(std):
+    """Raise for a negative standard deviation, a number or an array; before anything is drawn."""
+    if isinstance(std, np.ndarray) or is_array(std):
+        if not (std >= 0).all():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+def spread(array, mean, std):
+    """Standard normal numbers with another mean and standard deviation; numbers or arrays."""
+    return (kernels_of_gpu if is_array(array) else kernels_of_memory).spread(array, mean, std)
+
+
+# -- bernoulli, multinomial --
+
+
+def bernoulli(input, p=None, *, generator=None, out=None):
+    """0 or 1 in the shape and type of `input`: 1 with the probability that the element of `input` gives, or `p`.
+
+    Gradient: zeros. Raises RuntimeError for probabilities outside [0, 1], NotImplementedError for an integer input.
+    Saves nothing.
+
+    >>> import cygrad
+    >>> cygrad.bernoulli(cygrad.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    t = require(input, "bernoulli")
+    shape, kind = tuple(t.shape), (out if isinstance(out, Tensor) else t).dtype.numpy
+    if p is not None:
+        check_probability(p)
+        place = place_of(t)
+
+        def draw(shape):
+            return keep_mask(shape, p, generator, place).astype(kind)
+
+        found = delivered(draw(shape), out, False, "bernoulli")
+        return found if out is not None else for_each_sample(found, draw)
+    return _recorded(BERNOULLI, coins(t, shape, generator, place_of(t)).astype(kind), (t,), out, (generator,))
+
+
+def check_probability(p):
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+
+
+def coins(p, shape, generator, place):
+    """True with the probability that the element of the tensor `p` gives."""
+    array = array_of(p)
+    if not p.dtype.is_floating_point:
+        raise messages.not_implemented_for("bernoulli_tensor_cpu_p_", p.dtype)
+    if isinstance(array, np.ndarray) and not kernels_of_memory.are_probabilities(array):  # on a GPU this would wait
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If "
+            "so, please report an enhancement request to PyTorch.)\n"
+            "  probabilities must lie between 0 and 1; a sigmoid or softmax makes them of logits"
+        )
+    if array.shape != shape:
+        array = array_of(p.expand(shape))
+    return keep_mask(shape, array, generator, place)
+
+
+MULTINOMIAL = declare("multinomial", flags=NONDIFF, inputs="self")
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """Indices drawn with the probabilities that `input` gives, up to a factor; of int64.
+
+    Shapes: input (n) or (m, n), result (num_samples) or (m, num_samples). Without `replacement` no index is drawn
+    twice. Raises RuntimeError for weights that are negative, not finite, or all zero, and if there are too few.
+
+    >>> import cygrad
+    >>> cygrad.multinomial(cygrad.tensor([0.0, 10.0, 0.0]), 3, replacement=True)
+    tensor([1, 1, 1])
+    """
+    t = require(input, "multinomial")
+    count = integer(num_samples, "multinomial", "num_samples", 2)
+    messages.check_flag("multinomial", "replacement", 3, replacement)
+    _check_weights(t, count, replacement)
+    check_size((*t.shape[:-1], count))
+    weights = array_of(t) if t.ndim == 2 else array_of(t)[None]
+    step = max(1, chunks.SIZE // weights.shape[1]) if isinstance(weights, np.ndarray) and weights.size else len(weights)
+    first, *others = [weights[start : start + step] for start in range(0, len(weights), step or 1)] or [weights]
+    kernels, numbers = source_of(generator, "multinomial", place_of(t))
+    draw = kernels.picked if replacement else kernels.picked_once
+    found = _with_sums(kernels, first)
+    for part in others:  # before anything is drawn
+        _with_sums(kernels, part)
+    array = draw(numbers, *found, count)
+    if others:
+        whole = np.empty((len(weights), count), np.int64)
+        whole[:step] = array
+        for start, part in zip(range(step, len(weights), step), others):
+            whole[start : start + step] = draw(numbers, *_with_sums(kernels, part), count)
+        array = whole
+    args = count, replacement, generator
+    return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out, args)
+
+
+def _with_sums(kernels, weights):
+    """Rows of weights in float64, and their running sums. Raises RuntimeError for what are no weights."""
+    wide = weights.astype(np.float64)
+    sums = kernels.running_weights(wide)
+    if sums is None:
+        if (wide >= 0).all() and (wide.sum(1) < math.inf).all():
+            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    return wide, sums
+
+
+def _check_weights(t, count, replacement):
+    array = array_of(t)
+    if not t.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {t.dtype.type_name}")
+    if not 1 <= array.ndim <= 2:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if count <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and count > array.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+
+
+# -- poisson, binomial --
+
+POISSON = declare("poisson", zero_rule, inputs="self")
+
+
+def poisson(input, generator=None):
+    """How often events came in a unit of time, if they come at the rate that the element of `input` gives.
+
+    In the shape and type of `input`. Saves nothing. Gradient: zeros. Raises RuntimeError for rates that are negative or
+    nan, NotImplementedError for dtypes that are not floating-point.
+
+    >>> import cygrad
+    >>> cygrad.poisson(cygrad.tensor([0.0, 1e4])) > 5000
+    tensor([False,  True])
+    """
+    t = require(input, "poisson")
+    if not t.dtype.is_floating_point:
+        raise messages.not_implemented_for("poisson_cpu", t.dtype)
+    rates = array_of(t)
+    if isinstance(rates, np.ndarray) and not (rates >= 0).all():  # on a GPU this would wait
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    kernels, numbers = source_of(generator, "poisson", place_of(t))
+    return _recorded(POISSON, kernels.poisson(numbers, rates), (t,), None, (generator,))
+
+
+def no_derivative_rule(n, g):
+    raise RuntimeError("derivative for aten::binomial is not implemented")
+
+
+BINOMIAL = declare("binomial", no_derivative_rule, inputs="count prob", node="NotImplemented")
+
+
+def binomial(count, prob, generator=None):
+    """How many of `count` trials succeeded that succeed with probability `prob` each; with broadcasting.
+
+    Fractions of a trial are left out; probabilities are bounded to [0, 1]. There is no gradient: asking for one raises
+    RuntimeError, as do tensors of two types. Raises ValueError for dtypes that are not floating-point. Saves nothing.
+
+    >>> import cygrad
+    >>> cygrad.binomial(cygrad.tensor([5.0, 6.0]), cygrad.tensor([0.0, 1.0]))
+    tensor([0., 6.])
+    """
+    trials, chance = require(count, "binomial", "count"), require(prob, "binomial", "prob", 2)
+    for value, name in ((trials, "count"), (chance, "prob")):
+        if not value.dtype.is_floating_point:
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {value.dtype.type_name}")
+    if trials.dtype is not chance.dtype:
+        raise RuntimeError(f"Found dtype {chance.dtype.type_name} but expected {trials.dtype.type_name}")
+    shape = broadcast_shape(_shape_of(trials), _shape_of(chance))
+    kernels, numbers = source_of(generator, "binomial", place_of(trials))
+    array = kernels.binomial(numbers, array_of(trials), array_of(chance), shape)
+    return _recorded(BINOMIAL, array, (trials, chance), None, (generator,))
+
+
+def log_gammas(concentration):
+    """Logarithms, in float64, of numbers of gamma distributions, which themselves may vanish."""
+    kernels, numbers = source_of(None, "standard_gamma", place_of(concentration))
+    return tensor_of(kernels.log_gamma(numbers, array_of(concentration.detach().double())))
+
+
+functions = publish(globals(), {"randperm": randperm, "randint_like": randint_like, "normal": normal})

@@ -1,0 +1,125 @@
+"""Variance and standard deviation: how far elements lie apart."""
+
+import math
+
+import numpy as np
+
+import cygrad._kernels.cpu.base.reduce as reduce
+from cygrad._core.errors import messages
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
+from cygrad._core.graph.record import apply_n
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base import chunks, stack_chunks
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._ops.base.arithmetic import div, mul, sub
+from cygrad._ops.base.reductions import axes_argument, flag_argument, mean, restored
+from cygrad._ops.elementwise.selection import where
+
+
+def reduced_count(t, axes):
+    """How many elements go into one."""
+    return t.numel() if axes is None else math.prod(t.shape[i] for i in axes)
+
+
+# -- variance --
+
+
+def var_gradient(g, x, axes, correction, keepdim):
+    """2 / (count - correction) * g * (x - mean)."""
+    freedom = reduced_count(x, axes) - correction
+    factor = 2 / freedom if freedom > 0 else math.inf
+    apart = sub(x, mean(x, axes, True))
+    return mul(apart, mul(restored(g, x.shape, axes, keepdim), factor), out=reused(apart))
+
+
+def var_rule(n, g):
+    return var_gradient(g, n.saved(0), *n.args)
+
+
+def var_array(a, axes, correction, keepdim):
+    """Of large arrays part by part, unless they are rows, whose distances from the mean are not kept."""
+    if a.size <= chunks.SIZE or stack_chunks.is_of_rows(a, axes):
+        return reduce.var(a, axes, correction, keepdim)
+
+    def var(part, axes, keepdim):
+        return reduce.var(part, axes, correction, keepdim)
+
+    return stack_chunks.reduced(var, a, axes, keepdim)
+
+
+VAR = declare("var", var_rule, saves=IN0, kernel=var_array, inputs="self", attributes="dim correction keepdim")
+
+
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):
+    """The variance of the elements over `dim`: sum(|x - mean|^2) / (count - correction).
+
+    `correction` is 1 unless given (Bessel's); `unbiased=False` is the older word for `correction=0`, and may be given
+    in the place of `dim`. Complex input gives a real result. Saves `input`. Gradient:
+    2 / (count - correction) * g * (x - mean). Warns where count <= correction, which gives nan or inf. Raises
+    RuntimeError for integers, IndexError for a dimension that is not there.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0, 4.0])
+    >>> x.var(), x.var(correction=0)
+    (tensor(2.3333), tensor(1.5556))
+    """
+    args = var_arguments(VAR, input, dim, unbiased, keepdim, correction, axis, keepdims)
+    return apply_n(VAR, (input,), args, out)
+
+
+def var_arguments(op, t, dim, unbiased, keepdim, correction, axis=None, keepdims=None, name=""):
+    """(axes, correction, keepdim), all checked; the warning is of the op, or of the function `name`."""
+    if not isinstance(t, Tensor):
+        raise messages.fits_none(op.name)
+    if isinstance(dim, bool) and unbiased is None:
+        dim, unbiased = None, dim
+    if unbiased is not None and (correction is not None or not isinstance(unbiased, bool)):
+        raise messages.fits_none(op.name)
+    if not (t.is_floating_point() or t.is_complex()):
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    axes = axes_argument(op, t, dim, axis)
+    keep = flag_argument(op, keepdim, keepdims)
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    if reduced_count(t, axes) <= correction:
+        warn_of_freedom(name or op.name, "the reduction factor (input numel divided by output numel)")
+    return axes, correction, keep
+
+
+def warn_of_freedom(function, count):
+    """Of so few elements or observations no variance can be told."""
+    warn(f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than {count}.")
+
+
+def std_array(a, axes, correction, keepdim):
+    return as_array(np.sqrt(var_array(a, axes, correction, keepdim)))
+
+
+def std_rule(n, g):
+    std = n.saved_result()
+    half = where(std == 0, 0.0, div(g, mul(where(std == 0, 1.0, std), 2)))
+    return var_gradient(half, n.saved(0), *n.args)
+
+
+STD = declare("std", std_rule, saves=IN0 | OUT0, kernel=std_array, inputs="self", attributes="dim correction keepdim")
+
+
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):
+    """The standard deviation over `dim`: the square root of `var`, with the same arguments.
+
+    Saves `input` and the result r. Gradient: g * (x - mean) / (r * (count - correction)), 0 where r is 0. Warns where
+    count <= correction, which gives nan or inf. Raises RuntimeError for integers, IndexError for a dimension that is
+    not there.
+
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, 2.0, 4.0])
+    >>> x.std(), x.std(correction=0)
+    (tensor(1.5275), tensor(1.2472))
+    """
+    args = var_arguments(STD, input, dim, unbiased, keepdim, correction, axis, keepdims)
+    return apply_n(STD, (input,), args, out)
+
+
+functions = publish(globals())

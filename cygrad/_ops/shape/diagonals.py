@@ -1,0 +1,330 @@
+"""Diagonals and triangles of matrices. All ops are linear and save nothing but shapes."""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types.dtypes import as_dtype, dtype_of_number
+from cygrad._core.graph.opdef import (
+    FUNCTION_ONLY, INPLACE, LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish, variant,
+)
+from cygrad._core.graph.record import apply1_args, as_type, record_n, record_view, result_type, write_into
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.shape import diagonals as kernels
+from cygrad._kernels.cpu.base.chunks import InPlace
+from cygrad._kernels.cpu.base.copying import copy
+from cygrad._kernels.device.cupy_library import is_array
+from cygrad._ops.base.arguments import dim_argument, integer, require, tensor_list
+from cygrad._ops.base.creation import check_place, fresh
+from cygrad._ops.shape.strided import as_strided
+from cygrad._ops.base.views import reshape
+
+# -- diagonal --
+
+
+def diagonal_rule(n, g):
+    return diagonal_backward(g, *n.args)
+
+
+DIAGONAL = declare(
+    "diagonal",
+    diagonal_rule,
+    flags=VIEW | LINEAR,
+    kernel=kernels.diagonal,
+    attributes="self_sym_sizes offset dim1 dim2",
+)
+
+
+def diagonal(input, offset=0, dim1=0, dim2=1):
+    """The diagonals of the matrices in dimensions `dim1` and `dim2`, as a new last dimension.
+
+    `offset` > 0 takes a diagonal above the main one, < 0 below. Saves nothing. Gradient: g at its place in zeros.
+    Raises IndexError for a dimension that is not there, RuntimeError if both are the same.
+
+    >>> import cygrad
+    >>> cygrad.diagonal(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    array = array_of(require(input, "diagonal"))
+    where = (
+        integer(offset, "diagonal", "offset", 1),
+        dim_argument(dim1, array.ndim, "diagonal", "dim1", 2),
+        dim_argument(dim2, array.ndim, "diagonal", "dim2", 3),
+    )
+    if where[1] == where[2]:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return record_view(DIAGONAL, kernels.diagonal(array, *where), input, (array.shape, *where))
+
+
+def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """The diagonals of the matrices in the last two dimensions, or in others; see `cygrad.diagonal`.
+
+    >>> import cygrad
+    >>> cygrad.linalg.diagonal(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    return diagonal(require(A, "linalg_diagonal", "A"), offset, dim1, dim2)
+
+
+def diagonal_backward_rule(n, g):
+    _, offset, dim1, dim2 = n.args
+    return diagonal(g, offset, dim1, dim2)
+
+
+DIAGONAL_BACKWARD = declare(
+    "diagonal_backward", diagonal_backward_rule, flags=LINEAR | PRIVATE, kernel=kernels.on_diagonal
+)
+
+
+def diagonal_backward(input, shape, offset, dim1, dim2):
+    """Zeros of `shape` with `input` on the diagonals."""
+    return apply1_args(DIAGONAL_BACKWARD, input, (shape, offset, dim1, dim2), None)
+
+
+DIAGONAL_COPY = variant(DIAGONAL, "DiagonalBackward0_copy", name="diagonal_copy")
+
+
+def diag_embed_rule(n, g):
+    return diagonal(g, *n.args)
+
+
+DIAG_EMBED = declare("diag_embed", diag_embed_rule, flags=LINEAR, kernel=kernels.embed, attributes="offset dim1 dim2")
+
+
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    """Matrices, in dimensions `dim1` and `dim2` of the result, with the last dimension of `input` on a diagonal.
+
+    `offset` > 0 takes a diagonal above the main one, < 0 below; elsewhere the matrices are 0. Saves nothing. Gradient:
+    the diagonals of g. Raises IndexError for a dimension that is not there, RuntimeError if both are the same.
+
+    >>> import cygrad
+    >>> cygrad.diag_embed(cygrad.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    t = require(input, "diag_embed")
+    where = (
+        integer(offset, "diag_embed", "offset", 1),
+        dim_argument(dim1, t.ndim + 1, "diag_embed", "dim1", 2),
+        dim_argument(dim2, t.ndim + 1, "diag_embed", "dim2", 3),
+    )
+    if where[1] == where[2]:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    _check_offset(t.shape, where[0])
+    return apply1_args(DIAG_EMBED, t, where, None)
+
+
+def _check_offset(shape, offset):
+    """Raise if matrices with such vectors so far from their diagonals can not be."""
+    if shape and abs(offset) > shape[-1]:
+        n = shape[-1] + abs(offset)
+        checked_lengths((*shape[:-1], n, n))
+
+
+def diag(input, diagonal=0, *, out=None):
+    """A matrix with the vector `input` on a diagonal; or a copy of a diagonal of the matrix `input`.
+
+    `diagonal` counts from the main one upwards. Gradient: the diagonal of g, or g on the diagonal. Raises RuntimeError
+    for other numbers of dimensions.
+
+    >>> import cygrad
+    >>> cygrad.diag(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    t, offset = require(input, "diag"), integer(diagonal, "diag", "diagonal", 1)
+    if t.ndim not in (1, 2):
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {t.ndim}D")
+    where = (offset, 0, 1)
+    if t.ndim == 1:
+        _check_offset(t.shape, offset)
+        return apply1_args(DIAG_EMBED if out is None else DIAG_VECTOR_OUT, t, where, out)
+    array = array_of(t)
+    if out is None:
+        return record_n(DIAGONAL_COPY, copy(kernels.diagonal(array, *where)), (t,), (array.shape, *where))
+    return apply1_args(DIAGONAL_OUT, t, where, out)
+
+
+DIAGONAL_OUT = variant(DIAGONAL, "DiagonalBackward0_copy", name="diag")
+DIAG_VECTOR_OUT = variant(DIAG_EMBED, "DiagEmbedBackward0", name="diag.vector")
+
+
+def diagflat(input, offset=0):
+    """A matrix with all elements of `input` on a diagonal; see `diag_embed`.
+
+    >>> import cygrad
+    >>> cygrad.diagflat(cygrad.tensor([[1], [2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    return diag_embed(reshape(require(input, "diagflat"), (-1,)), offset)
+
+
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Set the diagonal of this tensor to a number, and return it; all dimensions of more than two must be equal.
+
+    With `wrap` the diagonal of a tall matrix begins again below each square.
+
+    >>> import cygrad
+    >>> cygrad.zeros(2, 2).fill_diagonal_(5)
+    tensor([[5., 0.],
+            [0., 5.]])
+    """
+    shape = array_of(require(self, "fill_diagonal_")).shape
+    if isinstance(fill_value, Tensor) and not fill_value.ndim:
+        fill_value = fill_value.item()
+    if not isinstance(fill_value, (int, float, complex)):
+        raise messages.wrong_type("fill_diagonal_", "fill_value", 1, "Number", fill_value)
+    messages.check_flag("fill_diagonal_", "wrap", 2, wrap)
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    size, step = min(shape), sum(self.stride())
+    as_strided(self, (size,), (step,)).fill_(fill_value)
+    rows, columns = shape[:2]
+    if wrap and len(shape) == 2 and rows > columns + 1:
+        start = self.storage_offset() + self.stride(0) * (columns + 1)
+        left = math.ceil(rows * columns / (columns + 1)) - size
+        as_strided(self, (left,), (step,), start).fill_(fill_value)
+    return self
+
+
+# -- blocks --
+
+
+def block_diag_rule(n, g):
+    grads, row, column = [], 0, 0
+    for i, shape in enumerate(n.args[0]):
+        height, width = (1, 1, *shape)[-2:]
+        part = g[row : row + height, column : column + width] if n.needs(i) else None
+        grads.append(part if part is None or len(shape) == 2 else reshape(part, shape))
+        row, column = row + height, column + width
+    return tuple(grads)
+
+
+BLOCK_DIAG = declare(
+    "block_diag", block_diag_rule, flags=LINEAR | FUNCTION_ONLY, kernel=kernels.block_diag, inputs="tensors"
+)
+
+
+def block_diag(*tensors):
+    """The tensors, as matrices, one after the other along the diagonal of a matrix; 0 elsewhere. Types are promoted.
+
+    Vectors count as rows. Saves nothing. Gradient: to each its block of g. Raises RuntimeError for more than 2
+    dimensions.
+
+    >>> import cygrad
+    >>> cygrad.block_diag(cygrad.tensor([1, 2]), cygrad.tensor([[3], [4]]))
+    tensor([[1, 2, 0],
+            [0, 0, 3],
+            [0, 0, 4]])
+    """
+    given = tensor_list(tensors, "block_diag")
+    for i, t in enumerate(given):
+        if t.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.ndim} dimensions"
+            )
+    if not given:
+        return tensor_of(np.empty((1, 0), np.float32))
+    kind = result_type(given)
+    array = kernels.block_diag([as_type(t, kind) for t in given], kind.numpy)
+    return record_n(BLOCK_DIAG, array, given, ([array_of(t).shape for t in given],))
+
+
+# -- triangles --
+
+
+def tril_rule(n, g):
+    return tril(g, n.args[0])
+
+
+TRIL = declare("tril", tril_rule, flags=LINEAR | INPLACE, kernel=kernels.tril, attributes="diagonal")
+
+
+def tril(input, diagonal=0, *, out=None):
+    """Matrices (the last two dimensions) with zeros above a diagonal. Saves nothing. Gradient: the same of g.
+
+    `diagonal` counts from the main one upwards. Raises RuntimeError for less than 2 dimensions.
+
+    >>> import cygrad
+    >>> cygrad.tril(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 0],
+            [3, 4]])
+    """
+    return _triangle(TRIL, require(input, "tril"), diagonal, out)
+
+
+def triu_rule(n, g):
+    return triu(g, n.args[0])
+
+
+TRIU = declare("triu", triu_rule, flags=LINEAR | INPLACE, kernel=kernels.triu, attributes="diagonal")
+
+
+def triu(input, diagonal=0, *, out=None):
+    """Matrices (the last two dimensions) with zeros below a diagonal. Saves nothing. Gradient: the same of g.
+
+    `diagonal` counts from the main one upwards. Raises RuntimeError for less than 2 dimensions.
+
+    >>> import cygrad
+    >>> cygrad.triu(cygrad.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 2],
+            [0, 4]])
+    """
+    return _triangle(TRIU, require(input, "triu"), diagonal, out)
+
+
+def _triangle(op, t, diagonal, out):
+    shift = integer(diagonal, op.name, "diagonal", 1)
+    if t.ndim < 2:
+        raise RuntimeError(f"{op.name}: input tensor must have at least 2 dimensions")
+    if out is t and not is_array(array_of(t)):
+        change = partial(kernels.tril_within if op is TRIL else kernels.triu_within, offset=shift)
+        return write_into(op, t, InPlace(array_of(t), change), (t,), (shift,))
+    return apply1_args(op, t, (shift,), out)
+
+
+def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, requires_grad=False):
+    """The indices, rows above columns, of the elements that `tril` keeps of a matrix of `row` times `col`, in order.
+
+    >>> import cygrad
+    >>> cygrad.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return _triangle_indices("tril_indices", kernels.tril_indices, row, col, offset, dtype, device)
+
+
+def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, requires_grad=False):
+    """The indices, rows above columns, of the elements that `triu` keeps of a matrix of `row` times `col`, in order.
+
+    >>> import cygrad
+    >>> cygrad.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return _triangle_indices("triu_indices", kernels.triu_indices, row, col, offset, dtype, device)
+
+
+def _triangle_indices(name, kernel, row, col, offset, dtype, device):
+    place = check_place(device, False)
+    rows, columns = integer(row, name, "row", 1), integer(col, name, "col", 2)
+    shift = integer(offset, name, "offset", 3)
+    if rows < 0 or columns < 0:
+        axis, size = ("row", rows) if rows < 0 else ("col", columns)
+        raise RuntimeError(f"{axis} must be non-negative, got{size}")
+    kind = dtype_of_number(0) if dtype is None else as_dtype(dtype)
+    if kind.name not in ("int64", "int32"):
+        raise messages.not_implemented_for(name, kind)
+    return fresh(kernel(rows, columns, shift).astype(kind.numpy, copy=False), False, name, None, place)
+
+
+composite = {"diag": 0, "diagflat": 0, "tril_indices": FUNCTION_ONLY, "triu_indices": FUNCTION_ONLY}
+composite["linalg_diagonal"] = FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.linalg
+methods = {"fill_diagonal_": fill_diagonal_}
+functions = publish(globals())

@@ -1,0 +1,267 @@
+"""Joining tensors of different numbers of dimensions, and giving them more: all are made of other ops."""
+
+import math
+
+import numpy as np
+
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.engine.blocked_gradients import is_own
+from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
+from cygrad._core.graph.record import record_n
+from cygrad._core.types.size import Size
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.device.cupy_library import beside, is_array
+from cygrad._ops.base.checks import slicing as checks
+from cygrad._ops.base.arguments import broadcast_shape, integer, integers, is_integer, require, tensor_list
+from cygrad._ops.indexing.gathering import index_select
+from cygrad._ops.base.slicing import cat, select, stack
+from cygrad._ops.creation.ranges import meshgrid
+from cygrad._ops.base.views import expand, reshape, unsqueeze
+
+
+def _joinable(tensors, name):
+    given = tensor_list(tensors, name)
+    if not given:
+        raise checks.nothing_to_stack(name)
+    return given
+
+
+def hstack(tensors, *, out=None):
+    """Tensors beside each other: along the second dimension, vectors along their only one.
+
+    Raises RuntimeError as `cat` does.
+    """
+    given = [t if isinstance(t, Tensor) and t.ndim else atleast_1d(t) for t in _joinable(tensors, "hstack")]
+    return cat(given, 0 if given[0].ndim == 1 else 1, out=out)
+
+
+def vstack(tensors, *, out=None):
+    """Tensors below each other, along the first dimension; vectors count as rows.
+
+    Raises RuntimeError as `cat` does.
+
+    >>> import cygrad
+    >>> cygrad.vstack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    given = [t if isinstance(t, Tensor) and t.ndim > 1 else atleast_2d(t) for t in _joinable(tensors, "vstack")]
+    return cat(given, 0, out=out)
+
+
+row_stack = vstack
+
+
+def dstack(tensors, *, out=None):
+    """Tensors behind each other, along the third dimension. Raises RuntimeError as `cat` does."""
+    return cat([atleast_3d(t) for t in _joinable(tensors, "dstack")], 2, out=out)
+
+
+def column_stack(tensors, *, out=None):
+    """Vectors and scalars as columns, and matrices, beside each other. Raises RuntimeError as `cat` does."""
+    given = _joinable(tensors, "column_stack")
+    return cat([reshape(t, (t.numel(), 1)) if t.ndim <= 1 else t for t in given], 1, out=out)
+
+
+def _each(tensors, function):
+    """What `function` makes of one tensor, or of each of several or of a list."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    elif len(tensors) == 1:
+        return function(tensors[0])
+    return tuple(function(t) for t in tensors)
+
+
+def atleast_1d(*tensors):
+    """Each tensor with at least one dimension."""
+    return _each(tensors, lambda t: t if require(t, "atleast_1d").ndim else reshape(t, (1,)))
+
+
+def atleast_2d(*tensors):
+    """Each tensor with at least two dimensions; a vector is a row."""
+
+    def deepen(t):
+        ndim = require(t, "atleast_2d").ndim
+        return reshape(t, (1, 1)) if ndim == 0 else unsqueeze(t, 0) if ndim == 1 else t
+
+    return _each(tensors, deepen)
+
+
+def atleast_3d(*tensors):
+    """Each tensor with at least three dimensions; the new ones stand around a vector and behind a matrix."""
+
+    def deepen(t):
+        ndim = require(t, "atleast_3d").ndim
+        if ndim == 1:
+            return unsqueeze(unsqueeze(t, 0), -1)
+        return reshape(t, (1, 1, 1)) if ndim == 0 else unsqueeze(t, -1) if ndim == 2 else t
+
+    return _each(tensors, deepen)
+
+
+def broadcast_tensors(*tensors):
+    """The tensors, each expanded to the shape that broadcasting them gives, or itself if it has that shape.
+
+    Raises RuntimeError for shapes that do not broadcast.
+
+    >>> import cygrad
+    >>> a, b = cygrad.broadcast_tensors(cygrad.zeros(2, 1), cygrad.zeros(3))
+    >>> a.shape, b.shape
+    (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
+    given = tensor_list(tensors, "broadcast_tensors")
+    shape = ()
+    for t in given:
+        shape = broadcast_shape(shape, array_of(t).shape)
+    return tuple(t if array_of(t).shape == shape else expand(t, shape) for t in given)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that broadcasting tensors of these shapes gives; an int is a shape of one dimension.
+
+    >>> import cygrad
+    >>> cygrad.broadcast_shapes((2, 1), (3,))
+    torch.Size([2, 3])
+    """
+    result: tuple[int, ...] = ()
+    for i, given in enumerate(shapes):
+        if not is_integer(given) and not isinstance(given, (tuple, list)):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {given}")
+        shape = integers((given,) if is_integer(given) else given, "broadcast_shapes", "shapes", i + 1)
+        for length in shape:
+            if length < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({length}): ({length})")
+        for place, (n, m) in enumerate(zip(reversed(result), reversed(shape)), 1):
+            if n != m and n != 1 and m != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {m} at {-place}! Mismatching argument at index {i} "
+                    f"had {shape}; but expected shape should be broadcastable to {list(result)}"
+                )
+        result = broadcast_shape(result, shape)
+    return Size(result)
+
+
+# -- tuples of elements --
+
+
+def _require_vector(t):
+    if t.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
+
+
+def _choices(length, count, with_replacement):
+    """The places of each choice: (count, choices), int64. Raises MemoryError for more than can be."""
+    most = length - 1 if with_replacement else length - count  # of what is chosen first
+    if most < 0:
+        return np.empty((count, 0), np.int64)
+    log = math.lgamma(most + count + 1) - math.lgamma(count + 1) - math.lgamma(most + 1)
+    if log > math.log(2**59 / count):
+        raise MemoryError(f"Unable to allocate the places of e^{log:.0f} choices of {count} elements")
+    places = new_array((count, math.comb(most + count, count)), np.dtype(np.int64).num)
+    # how many ways there are to end a choice, from its k-th last element on, by how far that is from `most`
+    endings = [np.ones(most + 1, np.int64)]
+    for _ in range(count - 1):
+        endings.append(np.cumsum(endings[-1]))
+    last = np.arange(most + 1)  # of each beginning of a choice; the next is the same or a later one
+    for k in range(count):
+        if k:
+            lengths = most + 1 - last
+            first = np.repeat(last - np.cumsum(lengths) + lengths, lengths)
+            first += np.arange(len(first))
+            last = first
+        places[k] = np.repeat(last, endings.pop()[most - last]) if len(endings) > 1 else last
+        if not with_replacement:
+            places[k] += k
+    return places
+
+
+def combinations(input, r=2, with_replacement=False):
+    """All choices of `r` elements of a vector, in its order, one in each row; `with_replacement` also repeated ones.
+
+    >>> import cygrad
+    >>> cygrad.combinations(cygrad.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    t, count = require(input, "combinations"), integer(r, "combinations", "r", 1)
+    _require_vector(t)
+    if count < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {count}")
+    if count == 0:
+        return tensor_of(np.empty(0, memory_of(t).dtype, like=memory_of(t)))
+    if count == 1:
+        return stack([t], 1)
+    places = _choices(t.numel(), count, with_replacement)
+    return stack([index_select(t, 0, tensor_of(beside(column, memory_of(t)))) for column in places], 1)
+
+
+def stacked_grids_rule(n, g):
+    grids = reshape(g, (*n.args[0], g.shape[-1]))
+    return tuple([select(grids, -1, i) if n.needs(i) else None for i in range(g.shape[-1])])
+
+
+STACKED_GRIDS = declare(
+    "stacked_grids",
+    stacked_grids_rule,
+    flags=LINEAR | PRIVATE,
+    node="StackBackward0",
+    inputs="tensors",
+    attributes="shape",
+)
+
+
+def stacked_grids(grids):
+    """The elements of grids of one shape and type beside each other as columns: as one op if they are in memory."""
+    arrays = [array_of(grid) for grid in grids]
+    if any(is_array(array) for array in arrays):
+        return _columns(grids)
+    shape = arrays[0].shape
+    out = new_array((*shape, len(arrays)), arrays[0].dtype.num)
+    for i, array in enumerate(arrays):
+        out[..., i] = array
+    return record_n(STACKED_GRIDS, out.reshape(-1, len(arrays)), tuple(grids), (shape,))
+
+
+def cartesian_prod(*tensors):
+    """All rows with one element of each vector, in order; the vector itself if there is one.
+
+    >>> import cygrad
+    >>> cygrad.cartesian_prod(cygrad.tensor([1, 2]), cygrad.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    given = tensor_list(tensors, "cartesian_prod")
+    for t in given:
+        _require_vector(t)
+    if len(given) == 1:
+        return given[0]
+    grids = meshgrid(*given, indexing="ij")
+    return stacked_grids(grids) if is_own(grids[0]) else _columns(grids)
+
+
+def _columns(grids):
+    return stack([reshape(t, (-1,)) for t in grids], 1)
+
+
+composite = dict.fromkeys(
+    (
+        "broadcast_shapes",
+        "cartesian_prod",
+        "combinations",
+        "hstack",
+        "vstack",
+        "row_stack",
+        "dstack",
+        "column_stack",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "broadcast_tensors",
+    ),
+    FUNCTION_ONLY,
+)
+functions = publish(globals())

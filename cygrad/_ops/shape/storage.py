@@ -1,0 +1,203 @@
+"""The memory of tensors as scripts ask for it: `untyped_storage()`, `storage()`, `set_`.
+
+A storage is a view of all memory that a tensor shares with its base, made when asked for. It can be read, written,
+compared and set into tensors; it can not be given another size, as others may look at it.
+"""
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, replace_array, tensor_of
+from cygrad._core.types.dtypes import by_name
+from cygrad._core.tensor.predicates import memory_of
+from cygrad._core.graph.opdef import publish
+from cygrad._core.errors.sites import warn
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.transforms.forward_mode import all_of
+from cygrad._core.graph.tensor import Tensor
+from cygrad._ops.base.arguments import require
+from cygrad._ops.shape.strided import as_strided
+
+_NO_GRAD = 1  # the bit of `_core/state.pxd`
+
+
+def _whole(t):
+    """All elements of a tensor's memory, in the order in which they lie there."""
+    memory = tensor_of(memory_of(t))
+    return as_strided(memory, (memory.numel(),), (1,), 0)
+
+
+class _Storage:
+    __module__ = "cygrad.storage"
+    __slots__ = ("_flat",)
+    _is_storage = True
+
+    def __init__(self, tensor):
+        self._flat = _whole(tensor)
+
+    device = property(lambda self: self._flat.device, doc="Where the memory is.")
+    is_cuda = property(lambda self: self._flat.is_cuda, doc="Whether it is on a GPU.")
+
+    def data_ptr(self):
+        """The address of the memory: the same for all tensors that share it with one base."""
+        return self._flat.data_ptr()
+
+    def nbytes(self):
+        """The number of bytes."""
+        return self._flat.nbytes
+
+    def size(self):
+        """The number of elements."""
+        return len(self._flat)
+
+    def element_size(self):
+        """Bytes of one element."""
+        return self._flat.itemsize
+
+    def is_shared(self):
+        """Whether processes that are forked share it."""
+        return self._flat.is_shared()
+
+    def is_pinned(self):
+        """Whether it is locked for transfers to a GPU."""
+        return self._flat.is_pinned()
+
+    def tolist(self):
+        """The elements as a list."""
+        return self._flat.tolist()
+
+    def clone(self):
+        """A copy."""
+        return type(self)(self._flat.clone())
+
+    def copy_(self, source, non_blocking=False):
+        """Overwrite the elements by those of another storage."""
+        self._flat.copy_(source._flat, non_blocking)
+        return self
+
+    def fill_(self, value):
+        """Overwrite each element."""
+        self._flat.fill_(value)
+        return self
+
+    def resize_(self, size):
+        """Raises RuntimeError, unless it has that size."""
+        if size != self.size():
+            raise RuntimeError(
+                "Trying to resize storage that is not resizable\n  tensors have memory of their own size here: "
+                "`x.resize_(...)` gives a tensor another size, `del x` its memory back"
+            )
+        return self
+
+    def __len__(self):
+        return len(self._flat)
+
+    def __getitem__(self, place):
+        found = self._flat[place]
+        return type(self)(found.detach()) if isinstance(place, slice) else found.item()
+
+    def __setitem__(self, place, value):
+        self._flat[place] = value
+
+    def __eq__(self, other):
+        return isinstance(other, _Storage) and (self.data_ptr(), self.nbytes()) == (other.data_ptr(), other.nbytes())
+
+    def __hash__(self):
+        return hash(self.data_ptr())
+
+    def __repr__(self):
+        kind = "" if type(self) is UntypedStorage else f"dtype={self._flat.dtype}, "
+        rows = "".join(f" {value}\n" for value in self.tolist())
+        return f"{rows}[torch.storage.{type(self).__name__}({kind}device={self.device}) of size {len(self)}]"
+
+
+class UntypedStorage(_Storage):
+    """The memory of a tensor as bytes."""
+
+    def __init__(self, tensor):
+        self._flat = _whole(tensor).view(by_name()["uint8"])
+
+
+class TypedStorage(_Storage):
+    """The memory of a tensor as elements of its type."""
+
+    dtype = property(lambda self: self._flat.dtype, doc="The type of the elements.")
+
+    def untyped(self):
+        """The same memory as bytes."""
+        return UntypedStorage(self._flat)
+
+
+def untyped_storage(self):
+    """The memory of this tensor, and of all that share it, as bytes.
+
+    >>> import cygrad
+    >>> x = cygrad.arange(3.0)
+    >>> x[1:].untyped_storage().data_ptr() == x.data_ptr(), x.untyped_storage().nbytes()
+    (True, 12)
+    """
+    return UntypedStorage(require(self, "untyped_storage"))
+
+
+def storage(self):
+    """The memory of this tensor, and of all that share it, as elements of its type."""
+    warn(
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+        "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
+        "directly, use tensor.untyped_storage() instead of tensor.storage()"
+    )
+    return TypedStorage(require(self, "storage"))
+
+
+def _typed_storage(self):
+    return TypedStorage(require(self, "_typed_storage"))
+
+
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Let this tensor show other memory from now on: that of a tensor, a part of a storage, or none; return it.
+
+    Raises RuntimeError for another type, and for a tensor that requires grad where that is recorded.
+
+    >>> import cygrad
+    >>> x, y = cygrad.zeros(0), cygrad.arange(6.0)
+    >>> x.set_(y.untyped_storage(), 1, (2, 2))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    t = require(self, "set_")
+    if t._base is not None:
+        raise RuntimeError("set_() of a view: set the tensor it was taken from, or take `x.detach().set_(...)`")
+    if t.requires_grad and not get_modes() & _NO_GRAD:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation.\n"
+            "  set its memory where nothing is recorded: `with torch.no_grad(): x.set_(...)`"
+        )
+    if any(isinstance(x, Tensor) and all_of(x) for x in (t, source)):
+        raise NotImplementedError(
+            "Trying to use forward AD with set_ that does not support it because it has not been implemented yet."
+        )
+    if source is None:
+        found = t.new_empty(0)
+    elif isinstance(source, UntypedStorage):
+        found = source._flat.view(t.dtype)
+    elif isinstance(source, (Tensor, TypedStorage)):
+        found = source if isinstance(source, Tensor) else source._flat
+    else:
+        raise messages.wrong_type("set_", "source", 1, "Tensor or Storage", source)
+    if found.dtype is not t.dtype:
+        was, own = found.dtype.type_name.lower(), t.dtype.type_name.lower()
+        raise RuntimeError(f"Could not set tensor of type {was} to a tensor of type {own}")
+    if found.device != t.device:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{t.device}" to a storage on different device '
+            f'"{found.device}".  This is no longer allowed; the devices must match.'
+        )
+    if size is not None or isinstance(source, _Storage):
+        whole = _whole(found)
+        shape = (len(whole) - storage_offset,) if size is None else tuple(size)
+        steps = messages.contiguous_strides(shape) if stride is None else stride
+        found = as_strided(whole, shape, steps, storage_offset)
+    replace_array(t, array_of(found), "set_")
+    return t
+
+
+methods = {f.__name__: f for f in (untyped_storage, storage, _typed_storage, set_)}
+functions = publish(globals(), {"UntypedStorage": UntypedStorage, "TypedStorage": TypedStorage})

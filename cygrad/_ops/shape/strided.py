@@ -1,0 +1,161 @@
+"""Views by strides, and what gradients of changed views are made of.
+
+See Note [Strided gradients] in cygrad/_kernels/strided_gradients.py and Note [Views and in-place] in inplace.pyx.
+A view's geometry is (shape, strides, offset), a base's (shape, strides), in bytes.
+"""
+
+from typing import Any
+
+from cygrad._core.graph.internals import array_of
+from cygrad._core.tensor.predicates import address, memory_of
+from cygrad._core.graph.kernel_call import as_float32
+from cygrad._core.graph.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
+from cygrad._core.graph.record import record_n, record_view
+from cygrad._kernels.cpu.shape import strided_gradients as kernels
+from cygrad._kernels.cpu.base.view_geometry import restride
+from cygrad._ops.base.arguments import integer, integers, require
+from cygrad._ops.base.views import look_otherwise, may_look_otherwise
+
+# -- as_strided --
+
+
+def as_strided_rule(n, g):
+    return strided_sum(g, *n.args)
+
+
+AS_STRIDED = declare("as_strided", as_strided_rule, flags=VIEW | LINEAR)
+AS_STRIDED_INPLACE = variant(AS_STRIDED, "AsStridedBackward1")
+
+
+def as_strided(input, size, stride, storage_offset=None):
+    """A view of the memory that `input` shares with its base, of shape `size` with steps `stride`, in elements.
+
+    `storage_offset` counts from the base's first element; left out it is that of `input`. Saves nothing. Gradient: g,
+    summed where several elements are the same memory, at its place in zeros; what `input` does not show gets none.
+
+    Raises RuntimeError for negative steps and for a view that would leave the base's memory.
+
+    >>> import cygrad
+    >>> cygrad.as_strided(cygrad.arange(4), (3, 2), (1, 1))
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3]])
+    """
+    array = array_of(require(input, "as_strided"))
+    view = geometry_wanted(input, size, stride, storage_offset)
+    return record_view(AS_STRIDED, restride(array, *view), input, (view, (array.shape, array.strides)))
+
+
+def as_strided_(self, size, stride, storage_offset=None):
+    """In-place form of `as_strided`: this tensor shows that part of its memory from now on."""
+    may_look_otherwise(require(self, "as_strided_"), "as_strided_")
+    array = array_of(self)
+    view = geometry_wanted(self, size, stride, storage_offset)
+    return look_otherwise(AS_STRIDED_INPLACE, self, restride(array, *view), (view, (array.shape, array.strides)))
+
+
+def geometry_wanted(t, size, stride, storage_offset):
+    """Shape, strides and offset from the first element of `t`, in bytes, after all checks."""
+    array, base = array_of(t), memory_of(t)
+    shape = integers(size, "as_strided", "size", 1)
+    steps = integers(stride, "as_strided", "stride", 2)
+    if storage_offset is None:
+        offset = t.storage_offset()
+    else:
+        offset = integer(storage_offset, "as_strided", "storage_offset", 3)
+    if len(shape) != len(steps):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if min(steps, default=0) < 0:
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
+    if min(shape, default=0) < 0:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    check_memory(base, shape, steps, offset, array.itemsize)
+    if 0 in shape:
+        return shape, (array.itemsize,) * len(shape), 0
+    itemsize = array.itemsize
+    distance = 0 if base is array else address(array) - address(base)
+    return shape, tuple([step * itemsize for step in steps]), offset * itemsize - distance
+
+
+def check_memory(base, shape, steps, offset, itemsize):
+    """Raise unless all elements lie between the first and the last byte of the base. Python's ints do not overflow."""
+    _low, high = kernels.extent(base.shape, base.strides, base.itemsize)
+    needed = (offset + sum((length - 1) * step for length, step in zip(shape, steps)) + 1) * itemsize
+    if needed > high and 0 not in shape:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset}, and itemsize "
+            f"{itemsize} requiring a storage size of {needed} are out of bounds for storage of size {high}"
+        )
+
+
+# -- its gradients --
+
+
+def _computed(kernel, view, base, *tensors):
+    """What a kernel gives: of half precision in single precision, where the steps between elements are longer."""
+    wide: list[Any] = [None if t is None else as_float32(array_of(t)) for t in tensors]
+    narrow = array_of(tensors[0])
+    factor = wide[0].itemsize // narrow.itemsize
+    if factor != 1:
+        shape, strides, offset = view
+        view = shape, tuple(step * factor for step in strides), offset * factor
+        base = base[0], tuple(step * factor for step in base[1])
+    return kernel(*wide, view, base).astype(narrow.dtype, copy=False)
+
+
+def strided_sum_rule(n, g):
+    return strided_gather(g, *n.args)
+
+
+STRIDED_SUM = declare(
+    "strided_sum",
+    strided_sum_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=kernels.strided_sum,
+    node="AsStridedBackwardBackward0",
+)
+
+
+def strided_sum(input, view, base):
+    """The gradient of a tensor in geometry `base`, of which `input` is the gradient of a view in geometry `view`."""
+    return record_n(STRIDED_SUM, _computed(kernels.strided_sum, view, base, input), (input,), (view, base))
+
+
+def strided_gather_rule(n, g):
+    return strided_sum(g, *n.args)
+
+
+STRIDED_GATHER = declare("strided_gather", strided_gather_rule, flags=LINEAR | PRIVATE, kernel=kernels.strided_gather)
+
+
+def strided_gather(input, view, base):
+    """What a view in geometry `view` shows of `input`, laid out in geometry `base`; zeros where it shows none of it."""
+    return record_n(STRIDED_GATHER, _computed(kernels.strided_gather, view, base, input), (input,), (view, base))
+
+
+def strided_scatter_rule(n, g):
+    return (
+        strided_scatter(g, None, *n.args) if n.needs(0) else None,
+        strided_gather(g, *n.args) if n.needs(1) else None,
+    )
+
+
+STRIDED_SCATTER = declare(
+    "strided_scatter",
+    strided_scatter_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=kernels.strided_scatter,
+    inputs="self part",
+)
+
+
+def strided_scatter(input, part, view, base):
+    """A copy of `input`, laid out in geometry `base`, in which a view in geometry `view` shows `part`; None: zeros."""
+    array = _computed(kernels.strided_scatter, view, base, input, part)
+    return record_n(STRIDED_SCATTER, array, (input, part), (view, base))
+
+
+methods = {"as_strided_": as_strided_}
+functions = publish(globals(), methods)

@@ -1,0 +1,67 @@
+"""Windows that slide along a dimension: a view in which elements stand several times."""
+
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish
+from cygrad._core.graph.record import apply1_args, record_view
+from cygrad._kernels.cpu.shape import sliding_view as kernels
+from cygrad._ops.base.arguments import dim_argument, integer, require
+
+
+def unfold_rule(n, g):
+    return unfold_backward(g, *n.args)
+
+
+UNFOLD = declare(
+    "unfold",
+    unfold_rule,
+    flags=VIEW | LINEAR | METHOD_ONLY,
+    kernel=kernels.windows,
+    attributes="self_sym_sizes dimension size step",
+)
+
+
+def unfold(input, dimension, size, step):
+    """All windows of `size` elements along `dimension`, each `step` further; their elements are a last dimension.
+
+    Gradient: each element gets the sum of g over the windows it stands in. Raises RuntimeError for a window larger than
+    the dimension and for a step that is not positive. Saves nothing.
+
+    >>> import cygrad
+    >>> cygrad.arange(5).unfold(0, 3, 1)
+    tensor([[0, 1, 2],
+            [1, 2, 3],
+            [2, 3, 4]])
+    """
+    shown, args = shown_by_unfold(input, dimension, size, step)
+    return record_view(UNFOLD, shown, input, args)
+
+
+def shown_by_unfold(input, dimension, size, step):
+    """(the windows, the arguments of the op)."""
+    array = array_of(require(input, "unfold"))
+    d = dim_argument(dimension, array.ndim, "unfold", "dimension", 1)
+    count = size if size.__class__ is int else integer(size, "unfold", "size", 2)
+    stride = step if step.__class__ is int else integer(step, "unfold", "step", 3)
+    length = array.shape[d] if array.ndim else 1
+    if count < 0:
+        raise RuntimeError(f"size is {count} but must be >= 0")
+    if count > length:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {length} but size is {count}")
+    if stride <= 0:
+        raise RuntimeError(f"step is {stride} but must be > 0")
+    return kernels.windows(array, d, count, stride), (array.shape, d, count, stride)
+
+
+def unfold_backward_rule(n, g):
+    return unfold(g, *n.args[1:])
+
+
+UNFOLD_BACKWARD = declare("unfold_backward", unfold_backward_rule, flags=LINEAR | PRIVATE, kernel=kernels.sum_windows)
+
+
+def unfold_backward(input, shape, dimension, size, step):
+    """The sum, in a tensor of `shape`, of windows that `unfold` would show there."""
+    return apply1_args(UNFOLD_BACKWARD, input, (shape, dimension, size, step), None)
+
+
+functions = publish(globals())

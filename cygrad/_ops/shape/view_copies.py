@@ -1,0 +1,159 @@
+"""Forms of the views that copy: the same elements in memory of their own, contiguous, with the view's gradient.
+
+Each calls its view, and records the copy under the view's rule and arguments: in the view's own node, where nobody
+else knows of it.
+"""
+
+from typing import Any
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import keep_apart, memory_of
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.types.memory_format import contiguous_format
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, registry, variant
+from cygrad._core.graph.record import record_n, record_outputs
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._kernels.cpu.base.copying import contiguous
+from cygrad._ops.base.arguments import integer, integers, is_integer, require
+from cygrad._ops.elementwise.complex import view_as_complex, view_as_real
+from cygrad._ops.base.copying import clone
+from cygrad._ops.common.out_argument import write_several
+from cygrad._ops.shape.diagonals import diagonal
+from cygrad._ops.base.slicing import narrow, select, split, split_with_sizes, unbind
+from cygrad._ops.base.slicing import slice as slice_of
+from cygrad._ops.shape.slice_scatter import bounds_of_slice
+from cygrad._ops.shape.strided import as_strided
+from cygrad._ops.base.checks.tuples import of_tuple
+from cygrad._ops.base.views import alias, expand, permute, reshape, squeeze, t, transpose, unsqueeze, view
+from cygrad._ops.shape.unfold import shown_by_unfold, unfold
+
+
+def _of_slice(input, dim=0, start=None, end=None, step=1):
+    d, first, _, stride, count = bounds_of_slice(input, dim, start, end, step, "slice_copy")
+    return slice_of(input, d, first, count, stride)
+
+
+def _of_part(input, dim, start, length):
+    return narrow(input, dim, integer(start, "narrow_copy", "start", 3), length)
+
+
+def _of_pieces(input, split_size, dim=0):
+    return split(input, integer(split_size, "split_copy", "split_size", 2), dim)
+
+
+def _of_shape(input, *size, **named):
+    """As `view`, but of tensors of any layout."""
+    if not size and not named:
+        return view(input)  # which says what is missing
+    if size and is_integer(size[0]):
+        raise messages.no_such_call("view_copy", (input, *size), named, ("torch.dtype dtype", "tuple of ints size"))
+    dtype = named.get("dtype", size[0] if size else None)
+    return view(input, dtype) if isinstance(dtype, type(input.dtype)) else reshape(input, *size, *named.values())
+
+
+def _expanded(input, size, *, implicit=False):
+    return expand(input, integers(size, "expand_copy", "size", 2))
+
+
+_VIEWS = {
+    "alias": alias,
+    "as_strided": as_strided,
+    "detach": lambda input: input.detach(),
+    "diagonal": diagonal,
+    "expand": _expanded,
+    "narrow": _of_part,
+    "permute": of_tuple(permute, "dims"),
+    "select": select,
+    "slice": _of_slice,
+    "split": _of_pieces,
+    "split_with_sizes": split_with_sizes,
+    "squeeze": squeeze,
+    "t": t,
+    "transpose": transpose,
+    "unbind": unbind,
+    "unfold": unfold,
+    "unsqueeze": unsqueeze,
+    "view": _of_shape,
+    "view_as_complex": view_as_complex,
+    "view_as_real": view_as_real,
+}
+_NODES = {
+    "ReshapeAliasBackward0": "ViewBackward0",
+    "UnsafeViewBackward0": "ViewBackward0",
+}
+_rows: dict[tuple, Any] = {}
+
+
+def _row(name, made):
+    """The row under which a copy is recorded whose view made a node of that name; one without a gradient if none."""
+    row = _rows.get((name, made))
+    if row is None:
+        kind = _NODES.get(made or "", made)
+        of = next((row for row in registry.values() if row.node_name == kind), registry["alias"])
+        own = "NarrowCopyBackward0" if name == "narrow_copy" else f"{kind}_copy"
+        row = _rows[name, made] = variant(of, own if made else None, name=name)
+    return row
+
+
+def _copy(name, view, args, named, input, out):
+    source = require(input, name)
+    if (
+        view is unfold and len(args) == 3 and out is None and not (named or get_modes())
+    ):  # a view takes half of the time
+        array, arguments = shown_by_unfold(source, *args)
+        return record_n(_row(name, "UnfoldBackward0"), contiguous(array), (source,), arguments)
+    shown = view(source, *args, **named)
+    if type(shown) is tuple:
+        return _copies(name, shown, source, out)
+    node = shown.grad_fn
+    if node is None and out is None and is_recorded(shown):  # by forward mode alone
+        return clone(shown, memory_format=contiguous_format)
+    row = _row(name, None if node is None else node.name())
+    arguments, array = None if node is None else node.args, contiguous(memory_of(shown))
+    if out is not None:
+        return _write(row, (out,), (array,), source, arguments)[0]
+    return shown if keep_apart((shown,), (array,), row) else record_n(row, array, (source,), arguments)
+
+
+def _copies(name, parts, source, outs):
+    """The same of a view with several results."""
+    node = parts[0].grad_fn if parts else None
+    if node is None and outs is None and parts and is_recorded(parts[0]):
+        return tuple(clone(part, memory_format=contiguous_format) for part in parts)
+    row = _row(name, None if node is None else node.name())
+    arguments = None if node is None else node.args
+    arrays = tuple([contiguous(memory_of(part)) for part in parts])
+    if outs is not None:
+        _write(row, outs, arrays, source, arguments)
+        return None
+    if not arrays or keep_apart(parts, arrays, row):
+        return parts
+    return record_outputs(row, arrays, (source,), arguments, len(arrays))
+
+
+def _write(row, outs, arrays, source, arguments):
+    if not isinstance(outs, (tuple, list)):
+        raise messages.wrong_keyword(row.name, "out", "tuple of Tensors", outs)
+    if len(outs) != len(arrays):
+        raise RuntimeError(f"{row.name}() expected an out= argument of size {len(arrays)}, got size {len(outs)}")
+    write_several(row, outs, arrays, (source,), arguments)
+    return outs
+
+
+def _copy_form(name, view):
+    def form(input, *args, out=None, **named):
+        return _copy(name, view, args, named, input, out)
+
+    form.__name__ = form.__qualname__ = name
+    form.__doc__ = (
+        f"As `{name.removesuffix('_copy')}`, but into memory of its own, contiguous; a change of one is none of the "
+        "other.\n\n    Same arguments, errors and gradient; with `out` (a list for several results) written there."
+    )
+    return form
+
+
+for _name, _view in _VIEWS.items():
+    globals()[f"{_name}_copy"] = _copy_form(f"{_name}_copy", _view)
+
+composite = {f"{_name}_copy": 0 if _name == "narrow" else FUNCTION_ONLY for _name in _VIEWS}
+functions = publish(globals())

@@ -1,0 +1,587 @@
+"""Discrete Fourier transforms: the functions of `cygrad.fft`.
+
+All are made of three ops, whose values are NumPy's: complex to complex, real to complex, complex to real. They are
+linear, and the gradient of each is the adjoint: the transform back, at the same scale. Where a transform of real
+numbers keeps one half of its frequencies, those kept for two count twice.
+
+Integers are first converted to the default float type. Nothing is saved.
+"""
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types.dtypes import get_default_dtype
+from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.graph.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish, variant
+from cygrad._core.graph.record import apply_n
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.signal import fourier as kernels
+from cygrad._kernels.cpu.signal.fourier import SCALED_BACK
+from cygrad._kernels.device.cupy_library import made
+from cygrad._ops.base.arguments import each_integer, integer, is_integer, require, wrap_dim
+from cygrad._ops.base.arithmetic import mul
+from cygrad._ops.elementwise.complex import conj
+from cygrad._ops.base.creation import check_place, delivered, type_of_new
+from cygrad._ops.common.out_argument import given
+from cygrad._ops.shape.flip_roll import roll
+from cygrad._ops.base.slicing import narrow
+from cygrad._ops.base.pointwise import conj_physical
+from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, linear_steps
+
+# -- the ops --
+
+
+def fft_c2c_rule(n, g):
+    dims, norm, forward = n.args
+    if is_of_reals(n, g):
+        return tensor_of(kernels.real_of_c2c(memory_of(g), dims, SCALED_BACK[norm], not forward))
+    return fft_c2c(g, dims, SCALED_BACK[norm], not forward)
+
+
+def is_of_reals(n, g):
+    """Whether the real part alone is wanted, of many elements, and nobody records it."""
+    return n.may_run_in_parts(g) and not n.expected_gradients()[0][1]
+
+
+FFT_C2C = declare(
+    "fft_c2c",
+    fft_c2c_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=kernels.c2c,
+    inputs="self",
+    node="FftC2CBackward0",
+    attributes="dim normalization forward",
+)
+
+
+def fft_c2c(input, dims, norm, forward, out=None):
+    """The transform of a complex tensor, or its inverse. Gradient: the transform of g in the other direction."""
+    return apply_n(FFT_C2C, (input,), (dims, norm, forward), out)
+
+
+def fft_r2c_rule(n, g):
+    dims, norm, onesided, length = n.args
+    if onesided:
+        return fft_c2r(g, dims, SCALED_BACK[norm], length, pairs=0.5)
+    if is_of_reals(n, g):
+        return tensor_of(kernels.real_of_c2c(memory_of(g), dims, SCALED_BACK[norm], False))
+    return fft_c2c(g, dims, SCALED_BACK[norm], False)  # of which the engine takes the real part
+
+
+FFT_R2C = declare(
+    "fft_r2c",
+    fft_r2c_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=lambda a, dims, norm, onesided, length: kernels.r2c(a, dims, norm, onesided),
+    inputs="self",
+    node="FftR2CBackward0",
+    attributes="dim normalization onesided",
+)
+
+
+def fft_r2c(input, dims, norm, onesided, out=None):
+    """The transform of a real tensor, of whose last dimension `onesided` keeps the first half.
+
+    Gradient: the real transform back, of g with half the weight where a frequency stands for two.
+    """
+    return apply_n(FFT_R2C, (input,), (dims, norm, onesided, array_of(input).shape[dims[-1]]), out)
+
+
+def fft_c2r_rule(n, g):
+    dims, norm, length, pairs = n.args
+    if is_of_reals(n, g):
+        real = kernels.real_of_r2c(memory_of(g), dims, SCALED_BACK[norm])
+        kernels.of_pairs(real, dims[-1], length)[...] *= 2 * pairs
+        return tensor_of(real)
+    spectrum = fft_r2c(g, dims, SCALED_BACK[norm], True)
+    if pairs == 0.5:
+        return spectrum
+    if reused(spectrum) is None:
+        weights = kernels.halved(length, 2 * pairs, array_of(spectrum), dims[-1], spectrum.dtype.to_real().numpy)
+        return mul(spectrum, tensor_of(weights))
+    kernels.of_pairs(memory_of(spectrum), dims[-1], length)[...] *= 2 * pairs
+    return spectrum
+
+
+FFT_C2R = declare(
+    "fft_c2r",
+    fft_c2r_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=kernels.c2r,
+    inputs="self",
+    node="FftC2RBackward0",
+    attributes="dim normalization last_dim_size",
+)
+
+
+def fft_c2r(input, dims, norm, length, out=None, pairs=1):
+    """The real inverse of the one-sided transform; `length` is that of the result's last dimension.
+
+    Frequencies that stand for two are first multiplied by `pairs`.
+    Gradient: the one-sided transform of g, with twice that weight where a frequency stands for two.
+    """
+    return apply_n(FFT_C2R, (input,), (dims, norm, length, pairs), out)
+
+
+def lengthened_rule(n, g):
+    dim, _, length = n.args
+    return narrow(g, dim, 0, length)
+
+
+LENGTHENED = declare(
+    "lengthened",
+    lengthened_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=lambda a, dim, length, _: kernels.lengthened(a, dim, length),
+    inputs="self",
+    node="ConstantPadNdBackward0",
+)
+
+
+def lengthened(input, dim, length):
+    """Zeros behind the elements along a dimension. Gradient: g without its end."""
+    return apply_n(LENGTHENED, (input,), (dim, length, input.shape[dim]))
+
+
+# -- arguments --
+
+
+def prepared(input, function, only_real=None):
+    """`input` as a tensor of numbers with a fraction; `only_real` is the error's text for a complex one."""
+    t = require(input, f"fft_{function}")
+    dtype = t.dtype
+    if only_real and dtype.is_complex:
+        raise RuntimeError(only_real.format(dtype.type_name))
+    if not (dtype.is_floating_point or dtype.is_complex):
+        t = t.to(get_default_dtype())
+    if t.dtype.itemsize < 4:
+        raise RuntimeError(f"Unsupported dtype {t.dtype.type_name}")
+    return t
+
+
+def normalization(norm, function, inverse=False):
+    """The scale, as the underlying transform counts it: `inverse` for those that go the other way."""
+    if norm is None:
+        norm = "backward"
+    if not isinstance(norm, str):
+        raise messages.wrong_type(f"fft_{function}", "norm", 4, "str", norm)
+    if norm not in SCALED_BACK:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return SCALED_BACK[norm] if inverse else norm
+
+
+def one_dim(t, n, dim, function, default=None):
+    """(dimension, length) of a transform along one dimension; `default` gives the length that is not given."""
+    dim = integer(dim, f"fft_{function}", "dim", 3)
+    if t.ndim == 0:
+        raise messages.no_dimensions(dim)
+    dim = wrap_dim(dim, t.ndim)
+    length = array_of(t).shape[dim]
+    length = length if default is None else default(length)
+    if n is not None:
+        length = integer(n, f"fft_{function}", "n", 2)
+    checked([length])
+    return dim, length
+
+
+def several_dims(input, s, dim, function, last=None):
+    """(dimensions, lengths) of a transform along several; `last` gives the last length if it is not given."""
+    t = require(input, f"fft_{function}")
+    s, dim = listed(s, function, "s", 2), listed(dim, function, "dim", 3)
+    if dim is not None:
+        for d in dim:
+            if t.ndim == 0:
+                raise messages.no_dimensions(d)
+        dims = tuple(wrap_dim(d, t.ndim) for d in dim)
+        if len(set(dims)) != len(dims):
+            raise RuntimeError("FFT dims must be unique")
+    if s is not None:
+        if dim is not None and len(dim) != len(s):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+        if len(s) > t.ndim:
+            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {t.ndim} dimensions.")
+    if dim is None:
+        dims = tuple(range(t.ndim - (t.ndim if s is None else len(s)), t.ndim))
+    if last is not None and not dims:
+        raise RuntimeError(f"{function.replace('2', 'n')} must transform at least one axis")
+    s = (-1,) * len(dims) if s is None else s
+    shape = array_of(t).shape
+    lengths = checked([shape[d] if given == -1 else given for given, d in zip(s, dims)])
+    if last is not None and s[-1] == -1:
+        lengths[-1] = last(lengths[-1])
+    return dims, checked(lengths)
+
+
+def checked(lengths):
+    """Raise if a transform would be of nothing."""
+    for length in lengths:
+        if length < 1:
+            raise RuntimeError(f"Invalid number of data points ({length}) specified")
+    return lengths
+
+
+def listed(values, function, name, position):
+    """None, or a tuple of ints, of which one may stand for itself."""
+    if values is None:
+        return None
+    if is_integer(values):
+        values = (values,)
+    if not isinstance(values, (list, tuple)):
+        raise messages.wrong_type(f"fft_{function}", name, position, "tuple of ints", values)
+    return each_integer(tuple(values), f"fft_{function}", name, position)
+
+
+def resized(t, dims, lengths):
+    """The first elements along each dimension, or all and zeros behind them."""
+    shape = array_of(t).shape
+    for dim, length in zip(dims, lengths):
+        if length < shape[dim]:
+            t = narrow(t, dim, 0, length)
+        elif length > shape[dim]:
+            checked_lengths((*shape[:dim], length, *shape[dim + 1 :]))
+            t = lengthened(t, dim, length)
+    return t
+
+
+def check_out(out, function, is_complex):
+    """Raise unless `out` can take the result."""
+    if out is None or not isinstance(out, Tensor):
+        return
+    function = "fftn" if function in ("fft2", "ifft2", "ifftn") else function.replace("2", "n")
+    if is_complex and not out.is_complex():
+        raise RuntimeError(f"{function} expects a complex output tensor, but got {out.dtype.type_name}")
+    if not is_complex and not out.is_floating_point():
+        raise RuntimeError(f"{function} expects a floating point output tensor, but got {out.dtype.type_name}")
+
+
+def to_complex(function, input, dims, lengths, norm, forward, out):
+    """A transform whose result is complex and has all frequencies."""
+    check_out(out, function, True)
+    norm = normalization(norm, function)
+    return fft_c2c(resized(input, dims, lengths), dims, norm, forward, out)
+
+
+def half_to_real(function, input, dims, lengths, norm, out):
+    """A transform of half of the frequencies, the last of `dims` to be of the last of `lengths` in the result."""
+    check_out(out, function, False)
+    halves = [*lengths[:-1], lengths[-1] // 2 + 1]
+    return fft_c2r(resized(input, dims, halves), dims, norm, lengths[-1], out)
+
+
+def twice(length):
+    """How many real numbers have so many frequencies."""
+    return 2 * (length - 1)
+
+
+# -- along one dimension --
+
+
+def fft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The discrete Fourier transform along `dim`: y[k] = sum of x[j] * exp(-2j * pi * j * k / n) over j.
+
+    `n` elements of the dimension are transformed; if it has fewer, with zeros behind them. `norm` tells the scale:
+    "backward" (none, the default), "forward" (1/n) or "ortho" (1/sqrt(n)).
+    Gradient: the inverse transform of g at the same scale; its real part for a real tensor.
+
+    Raises RuntimeError for a length below 1 and an unknown `norm`.
+
+    >>> import cygrad
+    >>> cygrad.fft.fft(cygrad.tensor([1.0, 2.0, 3.0, 2.0]))
+    tensor([ 8.+0.j, -2.+0.j,  0.+0.j, -2.+0.j])
+    """
+    t = prepared(input, "fft")
+    dim, length = one_dim(t, n, dim, "fft")
+    check_out(out, "fft", True)
+    if t.is_complex():
+        return to_complex("fft", t, (dim,), (length,), norm, True, out)
+    return fft_r2c(resized(t, (dim,), (length,)), (dim,), normalization(norm, "fft"), False, out)
+
+
+def ifft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The inverse of `fft`: "backward" scales by 1/n, "forward" does not. Arguments and errors are those of `fft`.
+
+    >>> import cygrad
+    >>> cygrad.fft.ifft(cygrad.tensor([8.0 + 0j, -2, 0, -2]))
+    tensor([1.+0.j, 2.+0.j, 3.+0.j, 2.+0.j])
+    """
+    t = prepared(input, "ifft")
+    dim, length = one_dim(t, n, dim, "ifft")
+    check_out(out, "ifft", True)
+    if t.is_complex():
+        return to_complex("ifft", t, (dim,), (length,), norm, False, out)
+    norm = normalization(norm, "ifft", inverse=True)
+    return conjugate_of_reals(resized(t, (dim,), (length,)), (dim,), norm, False, out)
+
+
+def conjugate_of_reals(t, dims, norm, onesided, out=None):
+    """The conjugate of the transform of a real tensor: in its memory, as one node, if that is large."""
+    if out is not None:
+        result = fft_r2c(t, dims, norm, onesided)
+        if len(dims) == 1:  # whose `out` must have just this type, as in PyTorch
+            return conj_physical(result, out=out)
+        return given("ihfftn", conj(result), out)
+    if not is_own_number(t):
+        return conj(fft_r2c(t, dims, norm, onesided))
+    args = dims, norm, onesided, array_of(t).shape[dims[-1]]
+    function = _conjugate_of_reals, kernels.conjugate_of_r2c, kernels.from_conjugate_of_r2c
+    return linear_steps(*function, t, args, CONJUGATE_OF_REALS)
+
+
+def _conjugate_of_reals(t, dims, norm, onesided, length):
+    return conj(fft_r2c(t, dims, norm, onesided))
+
+
+CONJUGATE_OF_REALS = variant(LINEAR_STEPS, "ConjBackward0")
+
+
+def rfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The transform of real numbers: the first n // 2 + 1 elements of `fft`, of which the others are conjugates.
+
+    Gradient: the real transform of g back, at the same scale. Raises RuntimeError for a complex tensor, and as `fft`.
+
+    >>> import cygrad
+    >>> cygrad.fft.rfft(cygrad.tensor([1.0, 2.0, 3.0, 2.0]))
+    tensor([ 8.+0.j, -2.+0.j,  0.+0.j])
+    """
+    t = prepared(input, "rfft", "rfft expects a real input tensor, but got {}")
+    dim, length = one_dim(t, n, dim, "rfft")
+    check_out(out, "rfft", True)
+    return fft_r2c(resized(t, (dim,), (length,)), (dim,), normalization(norm, "rfft"), True, out)
+
+
+def irfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The inverse of `rfft`: n real numbers of n // 2 + 1 frequencies; 2 * (m - 1) of m frequencies if n is not given.
+
+    The imaginary part of the first frequency, and of the last for even n, does not count.
+    Gradient: `rfft` of g at the same scale, twice where a frequency stands for two.
+
+    >>> import cygrad
+    >>> cygrad.fft.irfft(cygrad.tensor([8.0 + 0j, -2, 0]))
+    tensor([1., 2., 3., 2.])
+    """
+    t = prepared(input, "irfft")
+    dim, length = one_dim(t, n, dim, "irfft", twice)
+    return half_to_real("irfft", t, (dim,), (length,), normalization(norm, "irfft"), out)
+
+
+def hfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The transform of n numbers of which each is the conjugate of the one at the other end; only one half is given.
+
+    The result is real. It is `irfft` of the conjugate, at the scale of `fft`.
+
+    >>> import cygrad
+    >>> cygrad.fft.hfft(cygrad.tensor([1.0, 2.0, 3.0]))
+    tensor([ 8., -2.,  0., -2.])
+    """
+    t = prepared(input, "hfft")
+    dim, length = one_dim(t, n, dim, "hfft", twice)
+    norm = normalization(norm, "hfft", inverse=True)
+    return half_to_real("hfft", conj(t), (dim,), (length,), norm, out)
+
+
+def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
+    """The inverse of `hfft`: the conjugate of `rfft`, at the scale of `ifft`.
+
+    >>> import cygrad
+    >>> cygrad.fft.ihfft(cygrad.tensor([8.0, -2.0, 0.0, -2.0]))
+    tensor([1.-0.j, 2.-0.j, 3.-0.j])
+    """
+    t = prepared(input, "ihfft", "ihfft expects a real input tensor, but got {}")
+    dim, length = one_dim(t, n, dim, "ihfft")
+    check_out(out, "ihfft", True)
+    norm = normalization(norm, "ihfft", inverse=True)
+    return conjugate_of_reals(resized(t, (dim,), (length,)), (dim,), norm, True, out)
+
+
+# -- along several --
+
+
+def fftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`fft` along the dimensions `dim`, with lengths `s`; -1 keeps a length.
+
+    Without `dim` these are the last ones, as many as `s` has; without both, all. The scale is that of all lengths.
+    Raises RuntimeError for a dimension named twice, and if `s` and `dim` are not of one length.
+
+    >>> import cygrad
+    >>> cygrad.fft.fftn(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[10.+0.j, -2.+0.j],
+            [-4.+0.j,  0.+0.j]])
+    """
+    return transform_several("fftn", input, s, dim, norm, True, out)
+
+
+def transform_several(function, input, s, dim, norm, forward, out):
+    dims, lengths = several_dims(input, s, dim, function)
+    t = prepared(input, function)
+    return to_complex(function, t, dims, lengths, norm, forward, out)
+
+
+def ifftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`ifft` along several dimensions; see `fftn`."""
+    return transform_several("ifftn", input, s, dim, norm, False, out)
+
+
+def rfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`rfft` along the last of several dimensions, `fft` along the others; see `fftn`."""
+    return real_of_several("rfftn", input, s, dim, norm, out)
+
+
+def real_of_several(function, input, s, dim, norm, out):
+    dims, lengths = several_dims(input, s, dim, function, int)
+    t = prepared(input, function, "rfftn expects a real-valued input tensor, but got {}")
+    check_out(out, function, True)
+    return fft_r2c(resized(t, dims, lengths), dims, normalization(norm, function), True, out)
+
+
+def irfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """The inverse of `rfftn`; the last length is that of the result. See `irfft`."""
+    return several_to_real("irfftn", input, s, dim, norm, out)
+
+
+def several_to_real(function, input, s, dim, norm, out):
+    dims, lengths = several_dims(input, s, dim, function, twice)
+    t = prepared(input, function)
+    return half_to_real(function, t, dims, lengths, normalization(norm, function), out)
+
+
+def hfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """`hfft` along the last of several dimensions, `fft` along the others; see `fftn`."""
+    return hermitian_of_several("hfftn", input, s, dim, norm, out)
+
+
+def hermitian_of_several(function, input, s, dim, norm, out):
+    dims, lengths = several_dims(input, s, dim, function, twice)
+    t = prepared(input, function)
+    norm = normalization(norm, function, inverse=True)
+    return half_to_real(function, conj(t), dims, lengths, norm, out)
+
+
+def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
+    """The inverse of `hfftn`: the conjugate of `rfftn`, at the scale of `ifftn`."""
+    return inverse_hermitian_of_several("ihfftn", input, s, dim, norm, out)
+
+
+def inverse_hermitian_of_several(function, input, s, dim, norm, out):
+    dims, lengths = several_dims(input, s, dim, function, int)
+    t = prepared(input, function, "Only supports floating-point dtypes, but found: {}")
+    check_out(out, function, True)
+    norm = normalization(norm, function, inverse=True)
+    return conjugate_of_reals(resized(t, dims, lengths), dims, norm, True, out)
+
+
+# -- along two --
+
+
+def fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """`fftn` along two dimensions, the last ones unless `dim` says otherwise."""
+    return transform_several("fft2", input, s, pair(dim, "fft2"), norm, True, out)
+
+
+def pair(dim, function):
+    """`dim` of a transform along two dimensions, which can not be left open."""
+    if dim is None:
+        raise messages.wrong_type(f"fft_{function}", "dim", 3, "tuple of ints", None)
+    return dim
+
+
+def ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """`ifftn` along two dimensions."""
+    return transform_several("ifft2", input, s, pair(dim, "ifft2"), norm, False, out)
+
+
+def rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """`rfftn` along two dimensions."""
+    return real_of_several("rfft2", input, s, pair(dim, "rfft2"), norm, out)
+
+
+def irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """`irfftn` along two dimensions."""
+    return several_to_real("irfft2", input, s, pair(dim, "irfft2"), norm, out)
+
+
+def hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """`hfftn` along two dimensions."""
+    return hermitian_of_several("hfft2", input, s, pair(dim, "hfft2"), norm, out)
+
+
+def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
+    """`ihfftn` along two dimensions."""
+    return inverse_hermitian_of_several("ihfft2", input, s, pair(dim, "ihfft2"), norm, out)
+
+
+# -- frequencies, and their order --
+
+
+def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """The frequencies of `fft` of length n in its order, in cycles per unit of the spacing `d`.
+
+    >>> import cygrad
+    >>> cygrad.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    place = check_place(device, pin_memory)
+    return frequencies("fftfreq", n, d, False, out, dtype, requires_grad, place)
+
+
+def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """The frequencies of `rfft` of length n, in cycles per unit of the spacing `d`.
+
+    >>> import cygrad
+    >>> cygrad.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
+    place = check_place(device, pin_memory)
+    return frequencies("rfftfreq", n, d, True, out, dtype, requires_grad, place)
+
+
+def frequencies(function, n, d, onesided, out, dtype, requires_grad, place):
+    n = integer(n, f"fft_{function}", "n", 1)
+    if not isinstance(d, (int, float)):
+        raise messages.wrong_type(f"fft_{function}", "d", 2, "float", d)
+    wanted = type_of_new(dtype, out, get_default_dtype(), f"fft_{function}")
+    if not (wanted.is_floating_point or wanted.is_complex):
+        raise RuntimeError(f"{function} requires a floating point or complex dtype")
+    if wanted.is_complex:
+        raise messages.not_implemented_for("arange_cpu", wanted)
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    checked_lengths((n,))
+    array = made(place, kernels.frequencies, n, d, onesided).astype(wanted.numpy)
+    return delivered(array, out, requires_grad, f"fft_{function}")
+
+
+def fftshift(input, dim=None):
+    """The elements moved by half of the length along `dim` (all dimensions if None), so that frequency 0 is central.
+
+    Gradient: g, moved back.
+
+    >>> import cygrad
+    >>> cygrad.fft.fftshift(cygrad.tensor([0, 1, 2, -2, -1]))
+    tensor([-2, -1,  0,  1,  2])
+    """
+    return shifted("fftshift", input, dim, 0)
+
+
+def ifftshift(input, dim=None):
+    """The inverse of `fftshift`.
+
+    >>> import cygrad
+    >>> cygrad.fft.ifftshift(cygrad.tensor([-2, -1, 0, 1, 2]))
+    tensor([ 0,  1,  2, -2, -1])
+    """
+    return shifted("ifftshift", input, dim, 1)
+
+
+def shifted(function, input, dim, extra):
+    t = require(input, f"fft_{function}")
+    dims = listed(dim, function, "dim", 2)
+    dims = tuple(range(t.ndim)) if dims is None else tuple(wrap_dim(d, t.ndim) for d in dims)
+    return roll(t, [(t.size(d) + extra) // 2 for d in dims], dims)
+
+
+composite = dict.fromkeys(
+    "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn "
+    "fftfreq rfftfreq fftshift ifftshift".split(),
+    ELSEWHERE,
+)
+functions = publish(globals())
