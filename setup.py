@@ -78,9 +78,9 @@ LOW_DIRECTIVES = {
 # Kernels follow pointers before they look at anything else; from Python, None instead of an array would crash them.
 KERNEL_DIRECTIVES = LOW_DIRECTIVES | {"embedsignature": False, "allow_none_for_extension_args": False}
 LAYER_DIRECTIVES = {
-    **dict.fromkeys(("_kernels", "_kernels/gpu"), DIRECTIVES | KERNEL_DIRECTIVES),
+    "_kernels": DIRECTIVES | KERNEL_DIRECTIVES,
     "_core": DIRECTIVES | LOW_DIRECTIVES,
-    **dict.fromkeys(("_ops", "nn/modules", ""), DIRECTIVES),
+    **dict.fromkeys(("_ops", "nn", ""), DIRECTIVES),
 }
 
 MACROS = [
@@ -122,24 +122,7 @@ SANITIZE_ARGS = [SANITIZERS, "-fno-wrapv", "-fno-omit-frame-pointer", "-O0", "-g
 # Modules by package and name. Loops over elements have vectors, for which headers ask themselves. What reads
 # arguments, words errors or runs once for a whole array or a whole pass is compiled for size: a quarter smaller, and
 # some 10 % slower for arrays of a few elements. What records and runs graphs is compiled by -O2.
-LOOPING = {"_kernels": ["arrays", "rows"]}
-SMALL = {
-    "_core": [
-        *"access accumulate construct dtypes dual engine engine_hooks events".split(),
-        *"function inplace kernels node opdef scalar state tensor tensor_hooks".split(),
-    ],
-    "_kernels": [
-        *"activations anywhere bad_numbers blas dispatch elementwise native".split(),
-        *"loops nn optim parallel pool reduce strided walk".split(),
-    ],
-    "gpu": ["launches"],
-    "_ops": [
-        *"arguments arithmetic comparisons copying creation indexing".split(),
-        *"parts pointwise products reductions views".split(),
-    ],
-    "modules": ["_use"],
-    "cygrad": ["_cython"],
-}
+LOOPING = {"cygrad/_kernels/cpu/base/arrays.pyx", "cygrad/_kernels/cpu/indexing/add_rows.pyx"}
 GNU_SMALL_ARGS, GNU_MIDDLE_ARGS = ["-Os"], []
 if sys.platform == "linux":  # where the compiler is GCC
     GNU_SMALL_ARGS += [
@@ -157,7 +140,7 @@ if sys.platform == "linux":  # where the compiler is GCC
 GNU_STRING_ARGS = ["-mstringop-strategy=libcall"]
 
 # Included before what Cython writes; says itself why.
-PREFIX = Path("cygrad", "_core", "found_module.h")
+PREFIX = Path("cygrad", "_core", "include", "fast_import.h")
 
 # The module after which the library is named that holds all others, and that tells their names (cygrad/_library.py).
 LIBRARY = Path("cygrad", "_compiled.c")
@@ -189,9 +172,9 @@ def compile_args(source, compiler_type, string_args):
     if compiler_type == "msvc":
         return [*MSVC_COMPILE_ARGS, f"/FI{PREFIX}"]
     args = [*GNU_COMPILE_ARGS, "-include", PREFIX.as_posix()]
-    if source.stem in LOOPING.get(source.parent.name, ()):
+    if source.as_posix() in LOOPING:
         args += [*GNU_MIDDLE_ARGS, "-ftree-vectorize", "-fvect-cost-model=dynamic"]
-    elif source.stem in SMALL.get(source.parent.name, ()):
+    elif source.stem != "run" and source.suffix == ".pyx":
         args += GNU_SMALL_ARGS + string_args
     else:
         args += GNU_MIDDLE_ARGS
@@ -265,6 +248,11 @@ def shorten(unit, is_inner):
     unit.write_text(first + COARSE_LINES + rest, encoding="utf-8")
 
 
+def layer_of(source):
+    """The first folder below the package."""
+    return source.parts[1] if len(source.parts) > 2 else ""
+
+
 def module_name(source):
     """The full name of the module that a source becomes."""
     return ".".join(source.with_suffix("").parts)
@@ -272,7 +260,7 @@ def module_name(source):
 
 def headers(source):
     """The C headers that a source may include: those beside it, and what stands before everything."""
-    return sorted({*source.parent.glob("*.h"), PREFIX})
+    return sorted({*Path("cygrad").rglob("*.h")})
 
 
 def shared_library(sources):
@@ -465,7 +453,7 @@ class build_ext(setuptools_build_ext):
         kind = self.compiler.compiler_type
         self._keep_settings(names, [compile_args(source, kind, self.string_args) for source in sources])
         for layer, directives in LAYER_DIRECTIVES.items():
-            parts = [source for source in translated if source.parent == Path("cygrad", layer)]
+            parts = [source for source in translated if layer_of(source) == layer]
             try:
                 extensions = cythonize(
                     [Extension(module_name(source), [source.as_posix()]) for source in parts],
@@ -493,7 +481,7 @@ class build_ext(setuptools_build_ext):
                 [unit.as_posix()],
                 output_dir=self.build_temp,
                 macros=macros,
-                include_dirs=[source.parent.as_posix(), numpy.get_include()],
+                include_dirs=["cygrad/_core/include", "cygrad/_kernels/include", numpy.get_include()],
                 extra_postargs=compile_args(source, self.compiler.compiler_type, self.string_args) + self.whole_args,
             )
         return target

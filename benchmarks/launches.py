@@ -90,9 +90,9 @@ def main():
     import cygrad
     import cygrad.nn.functional as F
     from cygrad._core.graph.internals import tensor_of
-    from cygrad._kernels.device.dispatch import use_gpu
-    from cygrad._kernels.device import launch
     from cygrad._kernels.device import cupy_library as gpu
+    from cygrad._kernels.device import launch
+    from cygrad._kernels.device.dispatch import use_gpu
 
     gpu._found = library()
     launch.connect(gpu._found)

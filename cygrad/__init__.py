@@ -16,7 +16,7 @@ _FAMILIES = (
     "copying",
     "creation",
     "indexing",
-    "parts",
+    "slicing",
     "pointwise",
     "products",
     "reductions",
@@ -24,23 +24,23 @@ _FAMILIES = (
 )
 
 with _library.uncollected():
+    from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.registry.publish import published as _published
     from cygrad._core.tensor import convert as _convert
-    from cygrad._core.types import dtypes as _dtypes
     from cygrad._core.tensor import shared_memory as _shared_memory
     from cygrad._core.tensor import tensor_hooks as _tensor_hooks
+    from cygrad._core.tensor.predicates import functions as _inquiries
+    from cygrad._core.types import dtypes as _dtypes
     from cygrad._core.types.device import device
     from cygrad._core.types.dtypes import can_cast, dtype, get_default_dtype, set_default_dtype
     from cygrad._core.types.dtypes import promote_types_py as promote_types
-    from cygrad._core.tensor.predicates import functions as _inquiries
-    from cygrad._core.types.type_info import finfo, iinfo
-    from cygrad._core.registry.publish import published as _published
     from cygrad._core.types.size import Size
-    from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.types.type_info import finfo, iinfo
     from cygrad._ops.lazy_families import families as _families_on_first_use
 
     globals().update(_dtypes.by_name())
     for _family in _FAMILIES:
-        globals().update(_import_module(f"cygrad._ops.{_family}").functions)
+        globals().update(_import_module(f"cygrad._ops.base.{_family}").functions)
 
 _published(
     {"__name__": __name__}, _import_module("cygrad._ops.base.creation").functions
@@ -129,7 +129,9 @@ _ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
 _ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"
 )
-_ON_FIRST_USE |= dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor.tensor_str")
+_ON_FIRST_USE |= dict.fromkeys(
+    ("get_printoptions", "printoptions", "set_printoptions"), "cygrad._core.tensor.tensor_str"
+)
 _ON_FIRST_USE |= dict.fromkeys(
     (
         "enable_grad",

@@ -6,8 +6,19 @@ tuple of file, line and function.
 """
 
 from cygrad._core.errors.classes import (
-    AutogradError, CaptureError, ChangedInPlaceError, FreedGraphError, InvalidGradientError, LeafChangedError,
-    LeavesGraphError, NoGradientError, NonFiniteError, OverlapError, ReadOnlyError, Site, UnusedInputError,
+    AutogradError,
+    CaptureError,
+    ChangedInPlaceError,
+    FreedGraphError,
+    InvalidGradientError,
+    LeafChangedError,
+    LeavesGraphError,
+    NoGradientError,
+    NonFiniteError,
+    OverlapError,
+    ReadOnlyError,
+    Site,
+    UnusedInputError,
     ViewChangedError,
 )
 

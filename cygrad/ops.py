@@ -8,8 +8,8 @@ import sys
 from types import ModuleType
 
 import cygrad
-from cygrad._core.registry.autocast import POLICY_OF
 from cygrad._core.graph.opdef import registry
+from cygrad._core.registry.autocast import POLICY_OF
 
 _SAME = dict.fromkeys(
     [

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
-from cygrad._core.registry import torch_function
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry import torch_function
 
 __all__ = [
     "handle_torch_function",

@@ -6,7 +6,15 @@
 """
 
 from cygrad._ops.random.generator import (
-    Generator, default_generator, drawing_from, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state,
+    Generator,
+    default_generator,
+    drawing_from,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
 )
 
 __all__ = [

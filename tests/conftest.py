@@ -101,8 +101,7 @@ def cupy():
     import cupy_standin
     from cupy_standin import blas, compiler
 
-    from cygrad._kernels.device import gpu_forms
-    from cygrad._kernels.device import cupy_library
+    from cygrad._kernels.device import cupy_library, gpu_forms
     from cygrad._kernels.gpu.libraries import cublas
 
     if cupy_library.is_available():

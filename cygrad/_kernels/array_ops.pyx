@@ -8,7 +8,7 @@ cimport numpy as cnp
 from numpy cimport PyArray_DescrFromType, PyArray_SwapAxes
 
 cimport cygrad._kernels.cpu.base.arrays as arrays
-cimport cygrad._kernels.cpu.base.matmul as matmul as blas
+cimport cygrad._kernels.cpu.base.matmul as blas
 cimport cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.cpu.base.matmul import addmm as addmm_kernel, matmul as matmul_kernel

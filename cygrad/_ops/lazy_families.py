@@ -50,8 +50,8 @@ def families():
 def batching_rules():
     """The function that finds the batching rule of an op."""
     if "cygrad._ops.batching.sorting" not in modules:
-        for subject in ("indices", "layers", "losses", "matrices", "products", "sampling", "searching"):
-            import_module(f"cygrad._ops.batching_{subject}")
+        for subject in ("indexing", "layers", "losses", "linalg", "products", "random", "sorting"):
+            import_module(f"cygrad._ops.batching.{subject}")
     return modules["cygrad._ops.batching.rules"].results
 
 

@@ -12,7 +12,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import array_of, arrays_for_update, tensor_of
 from cygrad._core.types.device import device as device_of
-from cygrad._kernels.gpu.optim import optim, grad_scaling
+from cygrad._kernels.gpu.optim import grad_scaling, optim
 
 __all__ = ["GradScaler"]
 

@@ -3,11 +3,10 @@
 Both are told by `Events` (events.pyx) when an op, a node, a custom function or a range of the user's begins and ends.
 """
 
-from cygrad._core.graph.profiler_events import NODE
 from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.profiler_events import NODE
 from cygrad._core.runtime.thread_state import get_modes, next_sequence_nr
-from cygrad._kernels.device import gpu_forms
-from cygrad._kernels.device import cupy_library
+from cygrad._kernels.device import cupy_library, gpu_forms
 from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
 
 

@@ -2,9 +2,9 @@
 
 import warnings
 
+from cygrad._core.engine.run import get_anomaly, set_anomaly
 from cygrad._core.errors import messages
 from cygrad._core.runtime.interrupt_safe import Block
-from cygrad._core.engine.run import get_anomaly, set_anomaly
 from cygrad._core.runtime.thread_state import get_watch, set_watch
 
 _WATCH_NAN, _WATCH_RESULTS, _WATCH_INF = 1, 2, 4  # the bits of `_core/state.pxd`

@@ -8,8 +8,8 @@ mode] in `_core/tangents.py` tells how.
 from typing import NamedTuple
 
 from cygrad._core.errors import messages
-from cygrad._core.transforms import forward_mode
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms import forward_mode
 from cygrad.autograd.grad_mode import _Mode
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

@@ -4,10 +4,10 @@ import functools
 import inspect
 import warnings
 
-from cygrad._core.graph.function import PyNode, apply_function
 from cygrad._core.errors.sites import warn
-from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.graph.function import PyNode, apply_function
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import is_forward
 from cygrad.autograd.grad_mode import is_grad_enabled, no_grad
 
 FunctionCtx = PyNode

@@ -5,10 +5,10 @@ can be differentiated again. In `strict` mode an output that does not depend on 
 derivative is zero.
 """
 
-from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.engine.backward import grad
-from cygrad._core.transforms.forward_mode import check_no_transform
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms.forward_mode import check_no_transform
 from cygrad._ops.creation.ranges import eye
 from cygrad._ops.shape.stacking import stack
 from cygrad.autograd.functional_checks import (

@@ -9,9 +9,9 @@ import warnings
 
 import numpy as np
 
+from cygrad._core.engine.backward import grad
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.engine.backward import grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.random.random import randn, randn_like
 from cygrad.autograd import gradcheck_report as reports

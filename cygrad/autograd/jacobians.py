@@ -6,8 +6,8 @@ complex for a complex input. `part` is "" for a real output, else "real" or "ima
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.engine.backward import grad
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd import forward_ad
 from cygrad.autograd.function import Function

@@ -2,9 +2,9 @@
 
 from operator import index
 
+from cygrad._core.engine.backward import queue_callback
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import make_volatile
-from cygrad._core.engine.backward import queue_callback
 from cygrad._core.graph.tensor import Tensor
 
 

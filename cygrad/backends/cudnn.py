@@ -11,8 +11,8 @@ False
 
 from contextlib import contextmanager
 
-from cygrad._kernels.gpu.libraries import cudnn as _kernels
 from cygrad._kernels.device import cupy_library as _library
+from cygrad._kernels.gpu.libraries import cudnn as _kernels
 
 __all__ = [
     "allow_tf32",

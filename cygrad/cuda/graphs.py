@@ -22,8 +22,8 @@ import cygrad
 from cygrad._core.errors import sites
 from cygrad._core.errors.classes import CaptureError
 from cygrad._kernels.device import cupy_library
-from cygrad._kernels.gpu.runtime import graph_capture
 from cygrad._kernels.gpu.random.random import set_start
+from cygrad._kernels.gpu.runtime import graph_capture
 from cygrad.cuda.devices import synchronize
 from cygrad.cuda.memory import empty_cache
 from cygrad.cuda.streams import Stream, StreamContext, current_stream

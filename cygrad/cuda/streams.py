@@ -3,8 +3,8 @@
 from contextlib import ExitStack
 from typing import Any
 
-from cygrad._core.runtime.thread_state import set_stream as mark_nodes
 from cygrad._core.engine.streams import place_of
+from cygrad._core.runtime.thread_state import set_stream as mark_nodes
 from cygrad._kernels.device import cupy_library
 from cygrad.cuda.devices import _index
 

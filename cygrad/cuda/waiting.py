@@ -10,8 +10,7 @@ from typing import Any
 
 from cygrad._core.errors import sites
 from cygrad._core.runtime.settings import number_of_mode
-from cygrad._kernels.device import gpu_forms
-from cygrad._kernels.device import cupy_library
+from cygrad._kernels.device import cupy_library, gpu_forms
 from cygrad._kernels.gpu.runtime.allocator import user_place
 
 __all__ = ["get_sync_debug_mode", "set_sync_debug_mode"]

@@ -4,11 +4,11 @@ import functools
 import warnings
 from collections import namedtuple
 
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms import forward_mode
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
-from cygrad._core.graph.tensor import Tensor
-from cygrad._ops.random.generator import get_rng_state, set_rng_state
 from cygrad._ops.base.slicing import cat
+from cygrad._ops.random.generator import get_rng_state, set_rng_state
 from cygrad._ops.shape.stacking import stack
 from cygrad.func.trees import flatten, rebuild, spread
 

@@ -2,8 +2,8 @@
 
 import functools
 
-from cygrad._core.transforms.forward_mode import call_inside
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms.forward_mode import call_inside
 from cygrad.autograd.graph import copies_of_saved
 from cygrad.func.trees import flatten, mapped
 

@@ -3,8 +3,8 @@
 import functools
 
 from cygrad._core.engine.backward import grad as gradients
-from cygrad._core.transforms.forward_mode import call_inside
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms.forward_mode import call_inside
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.creation.ranges import eye
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled

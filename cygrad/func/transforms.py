@@ -7,9 +7,9 @@ another, in `autograd`, and in forward mode.
 
 import functools
 
-from cygrad._core.transforms import forward_mode as forward
 from cygrad._core.engine.backward import grad as gradients
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms import forward_mode as forward
 from cygrad._ops.random.generator import get_rng_state, set_rng_state
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled, switches
 from cygrad.autograd.graph import copies_of_saved

@@ -18,9 +18,9 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.runtime.interrupt_safe import Block, putting
 from cygrad._core.engine.backward import is_selective, notes_of_run
 from cygrad._core.errors.sites import at, warn
+from cygrad._core.runtime.interrupt_safe import Block, putting
 from cygrad._core.runtime.thread_state import current_place
 from cygrad.autograd.function import Function
 from cygrad.autograd.graph import saved_tensors_hooks

@@ -5,9 +5,9 @@ import sys
 import pytest
 
 import cygrad as torch
-from cygrad._core.transforms import forward_mode
-from cygrad._core.graph.dual import is_forward
 from cygrad._core.engine.backward import current_run
+from cygrad._core.graph.dual import is_forward
+from cygrad._core.transforms import forward_mode
 from cygrad.autograd import forward_ad
 from cygrad.utils.checkpoint import checkpoint
 from helpers import fails, leaf

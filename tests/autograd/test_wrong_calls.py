@@ -7,15 +7,20 @@ import pytest
 from autograd.wrong_calls import CALLS, arguments, outcome, wrong_values
 
 import cygrad as torch
+from cygrad._core.graph.saved_tensor_hooks import hooks_in_use, write_hook
 from cygrad._core.runtime import thread_state
 from cygrad._core.transforms import forward_mode
-from cygrad._core.graph.saved_tensor_hooks import hooks_in_use, write_hook
 from cygrad.autograd import forward_ad, graph
 
 
 def modes():
     """All that a call could have left switched on in this thread or in all, and what a small pass gives."""
-    found = [thread_state.get_modes(), thread_state.set_forward(False), thread_state.events_are_collected(), forward_mode.levels()]
+    found = [
+        thread_state.get_modes(),
+        thread_state.set_forward(False),
+        thread_state.events_are_collected(),
+        forward_mode.levels(),
+    ]
     found += [torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()]
     found += [hooks_in_use(), write_hook()]
     found.append(thread_state.set_watch(0))

@@ -11,7 +11,8 @@ from cygrad._kernels.gpu.nn import attention
 
 F = cygrad.nn.functional
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(),
+    reason="kernels run by a C++ compiler: there is none",
 )
 TOLERANCES = {"float64": 1e-12, "float32": 5e-5, "float16": 2e-2, "bfloat16": 1.5e-1}
 # type, queries, keys, width of keys, width of values: parts of a tile, several tiles, and each width of tiles

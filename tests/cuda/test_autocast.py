@@ -5,8 +5,8 @@ from ops.calls import SAMPLES, Call, Cygrad
 
 import cygrad as torch
 import cygrad.nn.functional as F
-from cygrad._core.registry import autocast as core
 from cygrad._core.graph.internals import tensor_of
+from cygrad._core.registry import autocast as core
 from cygrad.amp import op_lists
 
 

@@ -10,7 +10,8 @@ from cygrad._kernels.gpu.image import convolution
 from cygrad._kernels.gpu.libraries import cublas
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(),
+    reason="kernels run by a C++ compiler: there is none",
 )
 CASES = {  # images, filters, options
     "many places": ((2, 3, 12, 12), (4, 3, 3, 3), {"padding": 1}),

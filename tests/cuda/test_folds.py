@@ -123,7 +123,11 @@ def test_two_launches_where_few_results_have_many_elements():
 def test_parts_cover_every_element_once(gpu):
     for n in (8_191, 8_192, 16_384, 40_000, 100_001):
         x = gpu.ones((1, n), np.float32)
-        assert reduction_program.folded(x, (1,), "sum").tolist() == reduction_program.folded(x.reshape(n, 1), (0,), "sum").tolist() == [n]
+        assert (
+            reduction_program.folded(x, (1,), "sum").tolist()
+            == reduction_program.folded(x.reshape(n, 1), (0,), "sum").tolist()
+            == [n]
+        )
         three = gpu.ones((n, 3), np.float32)
         assert reduction_program.folded(three, (0,), "sum", scale=0.5).tolist() == [n / 2] * 3
 

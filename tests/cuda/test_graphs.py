@@ -13,7 +13,8 @@ from cygrad import nn, optim
 from cygrad._kernels.device import cupy_library
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(),
+    reason="kernels run by a C++ compiler: there is none",
 )
 
 

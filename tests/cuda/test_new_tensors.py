@@ -9,12 +9,13 @@ from cupy_standin import compiler
 
 import cygrad
 from cygrad._core.graph.internals import array_of
-from cygrad._kernels.device.dispatch import Kernel
 from cygrad._kernels.device import cupy_library
+from cygrad._kernels.device.dispatch import Kernel
 from cygrad.distributions import Beta, Dirichlet, Gamma
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(),
+    reason="kernels run by a C++ compiler: there is none",
 )
 
 

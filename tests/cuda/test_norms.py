@@ -9,7 +9,8 @@ import cygrad.nn.functional as F
 from cygrad._kernels.device import cupy_library
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(),
+    reason="kernels run by a C++ compiler: there is none",
 )
 SHAPES = {
     "one place": (70, 5),

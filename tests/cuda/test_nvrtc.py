@@ -19,8 +19,7 @@ from ops.calls import SAMPLES, Call, on_gpu
 
 import cygrad as torch
 import cygrad.nn.functional as F
-from cygrad._kernels.device import gpu_forms
-from cygrad._kernels.device import cupy_library
+from cygrad._kernels.device import cupy_library, gpu_forms
 from cygrad._kernels.gpu.launch.elementwise_program import Elementwise
 from cygrad._kernels.gpu.launch.program import Program
 
@@ -112,7 +111,9 @@ def held(value):
 
 def test_all_kernels_are_there(texts):
     """Each that a module holds has been launched, so that the other tests leave none out."""
-    modules = [importlib.import_module(f"{gpu.__name__}.{info.name}") for info in pkgutil.iter_modules(gpu_forms.__path__)]
+    modules = [
+        importlib.import_module(f"{gpu.__name__}.{info.name}") for info in pkgutil.iter_modules(gpu_forms.__path__)
+    ]
     names = set().union(*(held(value) for module in modules for value in vars(module).values()))
     assert len(names) > 80
     assert names <= set(texts.values())

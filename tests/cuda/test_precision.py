@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._kernels.gpu.libraries import cublas as own
 from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.libraries import cublas as own
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision
 
 matmul = torch.backends.cuda.matmul

@@ -10,7 +10,8 @@ from cygrad._kernels.device import cupy_library
 from cygrad.autograd import profiler
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(),
+    reason="kernels run by a C++ compiler: there is none",
 )
 CPU, CUDA = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
 

@@ -9,7 +9,8 @@ from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.launch.row_program import RowProgram
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(),
+    reason="kernels run by a C++ compiler: there is none",
 )
 
 

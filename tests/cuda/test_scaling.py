@@ -11,7 +11,8 @@ from cygrad import nn
 from cygrad._kernels.device import cupy_library
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(),
+    reason="kernels run by a C++ compiler: there is none",
 )
 FACTORS = [1.0, 1.0, float("inf"), 1.0, float("nan"), 1.0, 1.0, 1.0]  # of the losses of steps
 OPTIMIZERS = {

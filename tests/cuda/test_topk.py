@@ -9,7 +9,8 @@ import cygrad as torch
 from cygrad._kernels.device import cupy_library
 
 pytestmark = pytest.mark.skipif(
-    compiler.compiler() is None and not cupy_library.is_available(), reason="kernels run by a C++ compiler: there is none"
+    compiler.compiler() is None and not cupy_library.is_available(),
+    reason="kernels run by a C++ compiler: there is none",
 )
 TYPES = "float16 float32 float64 int8 uint8 int16 int32 int64".split()
 

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-from cygrad._kernels.cpu.base import arrays, matmul, elementwise, ufunc, reduce, view_geometry
+from cygrad._kernels.cpu.base import arrays, elementwise, matmul, reduce, ufunc, view_geometry
 from cygrad._kernels.cpu.indexing import add_rows
 from cygrad._kernels.cpu.nn import activations, softmax
 from cygrad._kernels.cpu.optim import optim

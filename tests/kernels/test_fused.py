@@ -5,8 +5,8 @@ import pytest
 
 import cygrad
 from cygrad._kernels.cpu.base import loop_table
-from cygrad._kernels.cpu.loss import losses
 from cygrad._kernels.cpu.elementwise.fused_loops import _FUNCTIONS, PIECE, fused, gated, gated_gradient
+from cygrad._kernels.cpu.loss import losses
 
 pytestmark = pytest.mark.skipif(not loop_table.has_loops(np.zeros(1)), reason="without loops")
 

@@ -36,7 +36,9 @@ def test_samples_and_the_way_back(channels, how, dtype):
         x, grid = images_and_grid(sizes, points, channels, dtype)
         found = grid_sampling.sample(x, grid, *how)
         np.testing.assert_allclose(found, grid_sampling._sample_by_numpy(x, grid, *how), **close(dtype))
-        np.testing.assert_array_equal(found, grid_sampling.sample(np.asfortranarray(x), np.repeat(grid, 2, 1)[:, ::2], *how))
+        np.testing.assert_array_equal(
+            found, grid_sampling.sample(np.asfortranarray(x), np.repeat(grid, 2, 1)[:, ::2], *how)
+        )
         g = np.random.default_rng(1).standard_normal(found.shape).astype(dtype)
         back, _ = grid_sampling.sample_gradient(g, x, grid, x.shape, how, (True, True))
         assert np.vdot(back.astype("d"), x) == pytest.approx(np.vdot(g.astype("d"), found), rel=1e-3, abs=1e-3)
@@ -56,7 +58,9 @@ def test_what_is_outside_of_images_is_not_seen():
     x = np.full((1, 1, 2, 2), np.inf, "f")
     grid = np.array([[[[-3.0, 0.0], [0.0, 5.0]]]], "f")
     assert (grid_sampling.sample(x, grid, "bilinear", "zeros", False) == 0).all()
-    back, _ = grid_sampling.sample_gradient(np.full((1, 1, 1, 2), np.inf, "f"), x, grid, x.shape, HOWS[0], (True, False))
+    back, _ = grid_sampling.sample_gradient(
+        np.full((1, 1, 1, 2), np.inf, "f"), x, grid, x.shape, HOWS[0], (True, False)
+    )
     assert (back == 0).all()
 
 

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from cygrad._kernels.cpu.image import (
-    convolution, depthwise_convolution, patches, max_pooling, resampling,
+    convolution,
+    depthwise_convolution,
+    max_pooling,
+    patches,
+    resampling,
     window_geometry,
 )
 from cygrad._kernels.cpu.image.resampling import Table

@@ -7,7 +7,7 @@ import pytest
 from kernels.arrays_zoo import LENGTHS, layouts, values
 
 from cygrad._kernels.cpu.base import loop_table
-from cygrad._kernels.cpu.nn import normalization, fused_normalization
+from cygrad._kernels.cpu.nn import fused_normalization, normalization
 from cygrad._ops.nn.normalization import Frame
 
 EPS = 1e-5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cygrad._kernels.cpu.base import loop_table
-from cygrad._kernels.cpu.reduction import sorting, searching
+from cygrad._kernels.cpu.reduction import searching, sorting
 from tests.kernels.arrays_zoo import layouts
 
 TYPES = ["f", "d", "e", "?", "b", "u1", "h", "u2", "i", "u4", "l", "u8"]

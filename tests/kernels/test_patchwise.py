@@ -5,8 +5,8 @@ import pytest
 
 from cygrad._kernels.cpu.base import loop_table
 from cygrad._kernels.cpu.image import convolution, patch_convolution
-from cygrad._kernels.platform import thread_pool
 from cygrad._kernels.cpu.image.window_geometry import Geometry
+from cygrad._kernels.platform import thread_pool
 
 pytestmark = pytest.mark.skipif(
     not loop_table.has_loops(np.ones(1)) or not loop_table.has_loop(patch_convolution.RESULTS), reason="done by NumPy"

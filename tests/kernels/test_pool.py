@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sanitizing import keeps_memory
 
 import cygrad
-from cygrad._kernels.platform import machine, memory_pool
 from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.platform import machine, memory_pool
 
 SMALLEST = 2**15  # bytes that come from the pool
 

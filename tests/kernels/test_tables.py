@@ -8,8 +8,8 @@ from kernels.arrays_zoo import layouts
 
 import cygrad
 from cygrad._kernels.cpu.base import loop_table
-from cygrad._kernels.platform import thread_pool
 from cygrad._kernels.cpu.elementwise.polynomial_tables import Tabled
+from cygrad._kernels.platform import thread_pool
 
 special = pytest.importorskip("scipy.special")
 

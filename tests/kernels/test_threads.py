@@ -13,12 +13,12 @@ from kernels.arrays_zoo import values
 import cygrad
 from cygrad._core.runtime import threads
 from cygrad._kernels.cpu.base import copying, elementwise, reduce
-from cygrad._kernels.cpu.nn import activations
-from cygrad._kernels.cpu.optim import optim
-from cygrad._kernels.platform import machine
 from cygrad._kernels.cpu.base.arrays import cast
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.ufunc import Ufunc
+from cygrad._kernels.cpu.nn import activations
+from cygrad._kernels.cpu.optim import optim
+from cygrad._kernels.platform import machine
 
 COUNTS = [1, 2, 3, 7, 64]
 

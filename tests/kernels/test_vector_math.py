@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from cygrad._kernels.cpu.base import numpy_fallback
-from cygrad._kernels.cpu.nn import activations
 from cygrad._kernels.cpu.base.elementwise import erf
-from cygrad._kernels.cpu.elementwise.fused_loops import fused
 from cygrad._kernels.cpu.base.ufunc import Ufunc
+from cygrad._kernels.cpu.elementwise.fused_loops import fused
+from cygrad._kernels.cpu.nn import activations
 
 PURE = os.environ.get("CYGRAD_PURE") == "1"
 RUN = 1024

@@ -5,8 +5,8 @@ import operator
 import numpy as np
 import pytest
 
-from cygrad._kernels.cpu.elementwise.integers import divide_towards_zero
 from cygrad._kernels.cpu.base.ufunc import Ufunc
+from cygrad._kernels.cpu.elementwise.integers import divide_towards_zero
 
 TYPES = [np.dtype(name) for name in "int8 int16 int32 int64 uint8".split()]
 LENGTHS = [0, 1, 3, 4, 5, 16, 255, 256, 257, 1000, 40000]  # around those of vectors, of runs, and of pieces for threads

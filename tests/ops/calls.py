@@ -28,7 +28,7 @@ def collect(what):
 
 def families():
     """The modules that declare ops."""
-    names = {f"cygrad._ops.{info.name}" for info in pkgutil.iter_modules(_ops.__path__)}
+    names = {info.name for info in pkgutil.walk_packages(_ops.__path__, "cygrad._ops.") if not info.ispkg}
     names.update(name for name in _library.names if name.startswith("cygrad._ops."))
     yield from map(importlib.import_module, sorted(names))
 

@@ -4,9 +4,9 @@ import inspect
 import warnings
 
 from cygrad._core.errors.classes import InvalidGradientError
-from cygrad._core.graph.function import PyNode
 from cygrad._core.errors.messages import type_name
 from cygrad._core.errors.sites import at
+from cygrad._core.graph.function import PyNode
 from cygrad._core.graph.tensor import Tensor
 
 DIRTY_VIEW_OF_SEVERAL = (

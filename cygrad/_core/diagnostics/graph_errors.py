@@ -7,11 +7,19 @@ import ast
 import threading
 import warnings
 
-from cygrad._core.errors import messages
 from cygrad._core.diagnostics.source_call import call_at, name_of_change
+from cygrad._core.errors import messages
 from cygrad._core.errors.classes import (
-    AutogradError, ChangedInPlaceError, FreedGraphError, InvalidGradientError, LeafChangedError, LeavesGraphError,
-    OverlapError, ReadOnlyError, UnusedInputError, ViewChangedError,
+    AutogradError,
+    ChangedInPlaceError,
+    FreedGraphError,
+    InvalidGradientError,
+    LeafChangedError,
+    LeavesGraphError,
+    OverlapError,
+    ReadOnlyError,
+    UnusedInputError,
+    ViewChangedError,
 )
 from cygrad._core.errors.sites import at, expression, line_of, place
 from cygrad._core.runtime.thread_state import current_place

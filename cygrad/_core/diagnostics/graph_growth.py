@@ -7,10 +7,10 @@ a state that is carried on without `detach` keep it, and a training gets slower 
 import gc
 from bisect import bisect_left
 
-from cygrad._core.graph.accumulate_grad import AccumulateGrad
 from cygrad._core.diagnostics.graph_errors import cure_of_joint
-from cygrad._core.graph.node import nodes_alive
 from cygrad._core.errors.sites import at
+from cygrad._core.graph.accumulate_grad import AccumulateGrad
+from cygrad._core.graph.node import nodes_alive
 from cygrad._core.runtime.thread_state import next_sequence_nr
 
 STEPS = 5  # so many in a row, each with more than the one before, are no chance

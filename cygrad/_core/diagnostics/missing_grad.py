@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of, origin_of
 from cygrad._core.errors.classes import NoGradientError
-from cygrad._core.tensor.scalar import last_item
 from cygrad._core.errors.sites import at, is_ours, warn
-from cygrad._core.runtime.thread_state import current_place, get_modes
+from cygrad._core.graph.internals import array_of, origin_of
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import current_place, get_modes
+from cygrad._core.tensor.scalar import last_item
 
 _CUT_WORDS = {1: "no_grad", 2: "detach", 3: ".data", 4: "inference_mode"}
 _OF_BACKWARD = 6  # the kinds of `tensor.pxd`

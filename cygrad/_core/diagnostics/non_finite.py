@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of
 from cygrad._core.errors.classes import NonFiniteError
 from cygrad._core.errors.sites import at
-from cygrad._core.runtime.thread_state import current_place
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import current_place
 
 # Nodes that pass a gradient on to some elements only.
 _CHOOSING = ("Where", "MaskedFill", "MaskedScatter", "MaskedSelect", "Index", "Maximum", "Minimum", "Clamp")

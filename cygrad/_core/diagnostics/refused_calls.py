@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from cygrad._core.errors import messages
 from cygrad._core.diagnostics.call_spelling import as_called, is_method_call
+from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor
 
 OTHER_NAMES = {

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
 
+from cygrad._core.engine.run import run_alone
 from cygrad._core.errors import messages
-from cygrad._core.types.device import device
-from cygrad._core.types.dtypes import dtype_by_num
 from cygrad._core.graph.node import Node, set_attribute
 from cygrad._core.graph.opdef import registry
-from cygrad._core.engine.run import run_alone
-from cygrad._core.types.size import Size
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.device import device
+from cygrad._core.types.dtypes import dtype_by_num
+from cygrad._core.types.size import Size
 from cygrad._kernels.device import cupy_library
 
 
@@ -215,7 +215,7 @@ def batched(grad, outputs, inputs, gradients, keep_last, create_graph, allow_unu
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
-    from cygrad._core.transforms import vmap_levels, forward_mode  # which few programs need
+    from cygrad._core.transforms import forward_mode, vmap_levels  # which few programs need
 
     try:
         batch = vmap_levels.Batch(sizes[0])

@@ -8,12 +8,12 @@ from functools import wraps
 
 import numpy as np
 
-from cygrad._core.graph.internals import is_spare, memory_of, tensor_of
 from cygrad._core.graph.dual import is_forward
+from cygrad._core.graph.internals import is_spare, memory_of, tensor_of
 from cygrad._core.graph.opdef import Packed
 from cygrad._core.graph.record import record_n
-from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.matmul import matmul

@@ -11,8 +11,8 @@ A place is (number of the GPU, CUDA's handle, CuPy's stream), or None.
 """
 
 from cygrad._core.runtime.thread_state import set_stream
-from cygrad._kernels.gpu.runtime.graph_capture import current
 from cygrad._kernels.device.cupy_library import cupy, current_device, on_device
+from cygrad._kernels.gpu.runtime.graph_capture import current
 
 
 def place_of(stream, index):

@@ -239,8 +239,8 @@ def check_asked_type(name, dtype, out):
 
 def check_out_type(array, out):
     """Raise unless `out` has just the type of the result `array`, which some ops demand."""
-    from cygrad._core.types.dtypes import dtype_by_num
     from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.types.dtypes import dtype_by_num
 
     if isinstance(out, Tensor) and array.dtype.num != out.dtype.num:  # what is none is refused when it is written
         expected = c_name(dtype_by_num(array.dtype.num))
@@ -249,8 +249,8 @@ def check_out_type(array, out):
 
 def check_clamp_type(result, out):
     """The same for `clamp` with numbers, whose text gives the second type C++'s name."""
-    from cygrad._core.types.dtypes import can_cast
     from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.types.dtypes import can_cast
 
     if isinstance(out, Tensor) and not can_cast(result, out.dtype):
         raise RuntimeError(f"result type {result.type_name} can't be cast to the desired output type {c_word(out)}")

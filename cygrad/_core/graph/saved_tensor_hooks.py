@@ -4,14 +4,14 @@ import threading
 from functools import partial
 from typing import Any
 
-from cygrad._core.graph import internals
-from cygrad._core.runtime.interrupt_safe import putting
-from cygrad._core.graph.dual import record_same
 from cygrad._core.errors.messages import type_name
+from cygrad._core.graph import internals
+from cygrad._core.graph.dual import record_same
 from cygrad._core.graph.node import Node
 from cygrad._core.graph.opdef import Packed, pack_saved, registry
-from cygrad._core.runtime.thread_state import save_by, take_saving
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.interrupt_safe import putting
+from cygrad._core.runtime.thread_state import save_by, take_saving
 
 _FREED = (
     "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "

@@ -11,12 +11,12 @@ from _thread import _local, allocate_lock, get_ident  # `threading` takes as lon
 from types import FunctionType
 
 from cygrad._core.graph import record
-from cygrad._core.types import dtypes
-from cygrad._core.runtime.interrupt_safe import Block, putting
-from cygrad._core.types.device import device
 from cygrad._core.graph.opdef import ask_first, standing_before
-from cygrad._core.registry.device_checks import TOGETHER, WITH_NUMBERS, check
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.device_checks import TOGETHER, WITH_NUMBERS, check
+from cygrad._core.runtime.interrupt_safe import Block, putting
+from cygrad._core.types import dtypes
+from cygrad._core.types.device import device
 from cygrad._kernels.device import cupy_library
 
 # What happens to the operands of an op that are floating-point, but not float64. The names are those of the ops in

@@ -7,9 +7,9 @@ of the type; {result}, ... are the same for the type of the result, {title} the 
 
 from functools import cache
 
-from cygrad._core.types.dtypes import can_cast
 from cygrad._core.errors.messages import c_name
 from cygrad._core.graph.opdef import registry
+from cygrad._core.types.dtypes import can_cast
 
 # `out` has just the type of the result, or a RuntimeError of this text is raised
 SAME = {

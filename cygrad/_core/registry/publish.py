@@ -8,7 +8,14 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import (
-    FUNCTION_ONLY, INPLACE, METHOD_ONLY, PRIVATE, check_function, entries_by_ufunc, standing_before, ufuncs_by_name,
+    FUNCTION_ONLY,
+    INPLACE,
+    METHOD_ONLY,
+    PRIVATE,
+    check_function,
+    entries_by_ufunc,
+    standing_before,
+    ufuncs_by_name,
     unpublished,
 )
 from cygrad._core.graph.tensor import Tensor

@@ -5,14 +5,14 @@ import warnings
 import numpy as np
 
 from cygrad._core.diagnostics import graph_errors
-from cygrad._core.graph.internals import array_of, attributes_of, bind, dictionary_of, of_class, tensor_of
 from cygrad._core.graph.dual import is_forward
+from cygrad._core.graph.internals import array_of, attributes_of, bind, dictionary_of, of_class, tensor_of
 from cygrad._core.graph.opdef import registry
-from cygrad._core.tensor.shared_memory import to_send
-from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.gpu.base import arrays
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.tensor.shared_memory import to_send
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.gpu.base import arrays
 
 NO_GRAD = 1  # the bit of `state.pxd`
 

@@ -5,10 +5,10 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, bind, was_made_in_inference_mode
 from cygrad._core.graph.internals import memory_of as own_memory
-from cygrad._core.types.memory_format import contiguous_format
-from cygrad._core.types.memory_format import memory_format as layout_in_memory
 from cygrad._core.graph.record import result_type as result_type_of
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.memory_format import contiguous_format
+from cygrad._core.types.memory_format import memory_format as layout_in_memory
 from cygrad._kernels.device.cupy_library import is_array
 
 

@@ -4,8 +4,8 @@ import sys
 import textwrap
 
 from cygrad._core.graph.internals import array_of
-from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._core.tensor.tensor_str import tensor_str
+from cygrad._core.types.dtypes import get_default_dtype
 
 
 def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_contents=None):

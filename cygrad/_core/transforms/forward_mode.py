@@ -28,19 +28,19 @@ from functools import partial
 from types import FrameType
 from weakref import ref
 
+from cygrad._core.engine.backward import check_before_backward, history_is_cut
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import is_ours
 from cygrad._core.graph import internals
-from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule, Step
-from cygrad._core.transforms.jvp_rules import apply, derivative, zeros_like
 from cygrad._core.graph.dual import complete, kept_results, record_same, take_levels
 from cygrad._core.graph.dual import leave as leave  # which is part of this module but compiled
-from cygrad._core.engine.backward import check_before_backward, history_is_cut
 from cygrad._core.graph.inplace import place_in_base
 from cygrad._core.graph.opdef import registry
-from cygrad._core.errors.sites import is_ours
-from cygrad._core.runtime.thread_state import get_modes, set_forward, set_modes
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import get_modes, set_forward, set_modes
 from cygrad._core.tensor.tensor_hooks import check_before_requires_grad
+from cygrad._core.transforms.jvp_rules import apply, derivative, zeros_like
+from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule, Step
 
 NO_GRAD = 1  # the bit of `state.pxd`
 _NOTHING: dict = {}

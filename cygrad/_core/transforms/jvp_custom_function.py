@@ -2,11 +2,11 @@
 
 from cygrad._core.errors import messages
 from cygrad._core.graph import internals
-from cygrad._core.transforms import forward_mode
-from cygrad._core.transforms.vmap_levels import NoBatchingRule
-from cygrad._core.transforms.jvp_rules import zeros_like
 from cygrad._core.graph.function import call_jvp
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms import forward_mode
+from cygrad._core.transforms.jvp_rules import zeros_like
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 
 
 def carry_through_function(node, args, outputs):

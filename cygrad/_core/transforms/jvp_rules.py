@@ -1,9 +1,9 @@
 """The tangents of an op's results, J v, out of its rule for J^T u: Note [Forward mode] in tangents.py."""
 
-from cygrad._core.graph import internals
 from cygrad._core.engine.backward import gradients_since
-from cygrad._core.graph.opdef import ELEMENTWISE, registry
 from cygrad._core.engine.run import run_alone, unfitted
+from cygrad._core.graph import internals
+from cygrad._core.graph.opdef import ELEMENTWISE, registry
 from cygrad._core.runtime.thread_state import get_modes, next_sequence_nr, set_modes
 from cygrad._kernels.device.cupy_library import filled_like
 

@@ -2,11 +2,11 @@
 
 from collections import namedtuple
 
+from cygrad._core.graph.function import apply_function
+from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import set_forward
 from cygrad._core.transforms import forward_mode
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
-from cygrad._core.graph.function import apply_function
-from cygrad._core.runtime.thread_state import set_forward
-from cygrad._core.graph.tensor import Tensor
 
 VmapInfo = namedtuple("VmapInfo", "batch_size randomness")
 

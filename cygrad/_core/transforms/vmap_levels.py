@@ -24,8 +24,8 @@ from weakref import ref
 from cygrad._core.graph.internals import identity_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.gpu.base.arrays import copy_into, may_overlap
 from cygrad._kernels.device.cupy_library import filled_like
+from cygrad._kernels.gpu.base.arrays import copy_into, may_overlap
 
 # How PyTorch names ops in the error for writing into a tensor without samples: these in one word, those by their name
 _ARITHMETIC = ("add", "copy", "div", "masked_fill", "mul", "sub")

@@ -6,8 +6,8 @@ count what was drawn and not drawn for all: if anything was, `vmap` takes one sa
 """
 
 from cygrad._core.graph.internals import memory_of, tensor_of
-from cygrad._core.transforms.vmap_levels import Batch
 from cygrad._core.transforms.forward_mode import flush, levels
+from cygrad._core.transforms.vmap_levels import Batch
 
 
 def note_draw():

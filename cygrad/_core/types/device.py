@@ -7,8 +7,8 @@ import numpy as np
 
 from cygrad._core.errors.messages import no_such_call, wrong_type
 from cygrad._kernels.device import cupy_library
-from cygrad._kernels.gpu.runtime import allocator
 from cygrad._kernels.device.cupy_library import cupy, current_device
+from cygrad._kernels.gpu.runtime import allocator
 
 _HERE = "cpu, cuda"
 _OTHERS = (  # that PyTorch knows

@@ -6,7 +6,8 @@ A kernel is a function of arrays, then of other arguments. On CuPy's arrays `run
 place:
 
 - for a ufunc of NumPy, CuPy's function of that name;
-- for `cygrad._kernels.<module>.<name>`, the function `cygrad._kernels.device.gpu_forms.<module>.<name>` where there is one;
+- for `cygrad._kernels.cpu.<family>.<module>.<name>`, the function `cygrad._kernels.gpu.<family>.<module>.<name>` where
+  there is one;
 - else the kernel itself: what is written in Python on NumPy's functions runs on CuPy's arrays as it stands, since NumPy
   hands calls on to the arrays' own functions. That of a row gets half precision as float32, as in memory. New arrays
   must then be made beside others (`like=`), for CuPy converts no array of NumPy's, and nothing may ask for a value,
@@ -23,25 +24,29 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.device import cupy_library
-from cygrad._kernels.device.launch import given_here
 from cygrad._kernels.device.cupy_library import cupy, current_device, explained, is_array, name_of, on_device
+from cygrad._kernels.device.launch import given_here
 from cygrad._library import later
 
 allocating = later("cygrad._kernels.gpu.runtime.allocator")
 loops = later("cygrad._kernels.gpu.elementwise.fused_loops")
 
-_PACKAGE = "cygrad._kernels."
+_CPU, _GPU = "cygrad._kernels.cpu.", "cygrad._kernels.gpu."
 _forms: dict = {}
 # Forms, by module and name, that get half precision as float32: CuPy's sorts and scans take no bfloat16, and squares
 # are soon too large
 _IN_FLOAT32 = set(
     """
-    ctc.backward distances.cdist distances.vecdot grids.sample ldl.ldl_factor ldl.ldl_solve
-    ordering.first_along ordering.kth_along ordering.median_along ordering.median_of_all ordering.middle_along
-    ordering.most_frequent ordering.nanmedian_of_all ordering.sorted_along
-    scans.logcumsumexp
-    scans.running_extremum searching.distinct searching.frequencies searching.isin searching.searchsorted
-    triangular.solve_block
+    image.grid_sampling.sample
+    linalg.ldl.ldl_factor linalg.ldl.ldl_solve linalg.triangular.solve_block
+    loss.ctc.backward
+    nn.distances.cdist nn.distances.vecdot
+    reduction.scans.logcumsumexp reduction.scans.running_extremum
+    reduction.searching.distinct reduction.searching.frequencies reduction.searching.isin
+    reduction.searching.searchsorted
+    reduction.sorting.first_along reduction.sorting.kth_along reduction.sorting.median_along
+    reduction.sorting.median_of_all reduction.sorting.middle_along reduction.sorting.most_frequent
+    reduction.sorting.nanmedian_of_all reduction.sorting.sorted_along
     """.split()
 )
 around: Any = None  # `around(kernel, form, args, kwargs)` calls each form in place of us, where somebody watches
@@ -183,8 +188,8 @@ def _find(kernel):
     module = getattr(kernel, "module", None) or getattr(kernel, "__module__", None) or ""  # the first if compiled
     if module.startswith("numpy"):
         return getattr(cupy(), name)
-    if module.startswith(_PACKAGE) and not module.startswith(__name__):
-        place = f"{__name__}.{module.removeprefix(_PACKAGE)}"
+    if module.startswith(_CPU):
+        place = _GPU + module.removeprefix(_CPU)
         try:
             found = getattr(import_module(place), name, None)
         except ModuleNotFoundError as error:
@@ -192,7 +197,7 @@ def _find(kernel):
                 raise
             found = None
         if found is not None:
-            is_widened = f"{module.removeprefix(_PACKAGE)}.{name}" in _IN_FLOAT32
+            is_widened = f"{module.removeprefix(_CPU)}.{name}" in _IN_FLOAT32
             return partial(_in_float32, found) if is_widened else found
     if hasattr(kernel, "loop"):
         from cygrad._kernels.gpu.elementwise.fused_loops import form

@@ -6,13 +6,13 @@ own, the number of the sample is one index more.
 
 import numpy as np
 
-from cygrad._core.graph.internals import tensor_of
 from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.internals import tensor_of
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.gpu.base.arrays import in_memory
-from cygrad._ops.batching.rules import rule, vectors
 from cygrad._ops.base.checks.indexing import BOOLEAN_MASK
+from cygrad._ops.batching.rules import rule, vectors
 from cygrad._ops.creation.ranges import arange
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.image.max_unpooling import unpool

@@ -6,19 +6,19 @@ Most of these ops have a batch of their own, and get the samples as more of it.
 import numpy as np
 
 from cygrad._core.graph.internals import array_of
-from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.record import apply_n
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._kernels.cpu.loss import ctc as ctc_kernels
-from cygrad._ops.batching.rules import RULES, Call, regroup, rule
-from cygrad._ops.nn.channels import by_products
-from cygrad._ops.loss.ctc import ctc_loss_backward, losses_of_states
-from cygrad._ops.shape.diagonals import triu_indices
-from cygrad._ops.image.grid_sampling import grid_neighbourhoods
-from cygrad._ops.nn.normalization import batch_norm
-from cygrad._ops.shape.padding import with_elements
 from cygrad._ops.base.slicing import stack
+from cygrad._ops.batching.rules import RULES, Call, regroup, rule
+from cygrad._ops.image.grid_sampling import grid_neighbourhoods
+from cygrad._ops.loss.ctc import ctc_loss_backward, losses_of_states
+from cygrad._ops.nn.channels import by_products
+from cygrad._ops.nn.normalization import batch_norm
 from cygrad._ops.nn.recurrent import recurrent_layer
+from cygrad._ops.shape.diagonals import triu_indices
+from cygrad._ops.shape.padding import with_elements
 from cygrad._ops.shape.strided import as_strided
 from cygrad._ops.shape.view_copies import composite as copying_forms
 

@@ -3,11 +3,11 @@
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.batching.rules import rule
+from cygrad._ops.creation.ranges import arange
 from cygrad._ops.linalg.ldl import linalg_ldl_factor_ex, linalg_ldl_solve
 from cygrad._ops.linalg.least_squares import linalg_lstsq
-from cygrad._ops.linalg.solve import linalg_solve, linalg_solve_ex
 from cygrad._ops.linalg.lu import linalg_lu, linalg_lu_factor_ex, linalg_lu_solve, lu_unpack, permutation
-from cygrad._ops.creation.ranges import arange
+from cygrad._ops.linalg.solve import linalg_solve, linalg_solve_ex
 from cygrad._ops.linalg.svd import linalg_matrix_rank, linalg_pinv
 
 # -- decompositions and systems --

@@ -1,12 +1,12 @@
 """Batching rules of products, convolutions and normalisations (see batching.py)."""
 
-from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
-from cygrad._ops.nn.scaled_dot_product import attended
-from cygrad._ops.batching.rules import regroup, rule
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._ops.batching.layers import of_given_statistics
+from cygrad._ops.batching.rules import regroup, rule
+from cygrad._ops.nn.scaled_dot_product import attended
 
 # -- products of matrices --
 

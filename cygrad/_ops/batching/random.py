@@ -1,7 +1,7 @@
 """Batching rules of ops that draw random numbers (see batching.py, and _core/drawing.py)."""
 
-from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._ops.batching.rules import operands, rule
 from cygrad._ops.random.sampling import bernoulli, binomial, multinomial, normal, poisson
 

@@ -14,11 +14,11 @@ modules of their own. An op without a rule raises NoBatchingRule.
 
 import numpy as np
 
-from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.graph.opdef import ELEMENTWISE, VIEW, registry
-from cygrad._core.registry.out_dtypes import name_of
 from cygrad._core.graph.record import apply1, apply2, apply_n, result_type
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.out_dtypes import name_of
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._ops.base.copying import copy
 
 RULES: dict = {}  # name of a row: rule

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from cygrad._core.graph.internals import tensor_of
-from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.internals import tensor_of
 from cygrad._core.graph.opdef import registry
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._kernels.gpu.base.arrays import in_memory
-from cygrad._ops.batching.rules import rule
 from cygrad._ops.base.slicing import stack
+from cygrad._ops.batching.rules import rule
 
 # -- in sorted sequences --
 

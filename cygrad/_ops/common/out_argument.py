@@ -3,9 +3,9 @@
 from functools import cache
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.inplace import check_outputs
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import variant
 from cygrad._core.graph.record import write_into
 from cygrad._core.graph.tensor import Tensor

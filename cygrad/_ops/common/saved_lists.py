@@ -1,8 +1,8 @@
 """Several tensors in one place of a node, for rules that need more than a node has places."""
 
 from cygrad._core.diagnostics import graph_errors
-from cygrad._core.graph.internals import versions_of
 from cygrad._core.graph.dual import keep
+from cygrad._core.graph.internals import versions_of
 
 
 def check_unchanged(n, tensors, versions):

@@ -6,9 +6,9 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, INPLACE, METHOD_ONLY, declare
+from cygrad._kernels.cpu.elementwise.polynomial_tables import Tabled
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.gpu.libraries.scipy_special import special_function
-from cygrad._kernels.cpu.elementwise.polynomial_tables import Tabled
 from cygrad._ops.base.arguments import require
 
 SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT

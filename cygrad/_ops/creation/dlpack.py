@@ -9,12 +9,12 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.types.device import check_device
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.device import check_device
 from cygrad._kernels.device.cupy_library import cupy, is_available, on_device
-from cygrad._ops.base.creation import fresh, sharing
 from cygrad._ops.base.checks.creation import check_strides
+from cygrad._ops.base.creation import fresh, sharing
 
 _VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy knows of versions, devices and copies
 

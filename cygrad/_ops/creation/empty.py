@@ -5,8 +5,8 @@ None is recorded. The keywords are described in creation.pyx.
 
 import numpy as np
 
-from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._core.graph.opdef import publish
+from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import integers
 from cygrad._ops.base.creation import check_place, check_size, filled, fresh, place_beside, type_of_new

@@ -5,19 +5,29 @@ Also the methods that make tensors of this tensor's type. The keywords are descr
 
 import numpy as np
 
+from cygrad._core.graph.dual import spread
 from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import legacy_array
 from cygrad._core.types.device import cpu_device, device_at
 from cygrad._core.types.dtypes import get_default_dtype
-from cygrad._core.graph.dual import spread
-from cygrad._core.graph.opdef import publish
-from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device import cupy_library
-from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.arguments import integer, integers
+from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.copying import clone
 from cygrad._ops.base.creation import (
-    check_place, check_size, filled, fresh, from_values, number, place_beside, place_of, sharing, size_of, type_of_new,
+    check_place,
+    check_size,
+    filled,
+    fresh,
+    from_values,
+    number,
+    place_beside,
+    place_of,
+    sharing,
+    size_of,
+    type_of_new,
 )
 from cygrad._ops.creation.dlpack import from_dlpack, is_exported
 

@@ -6,10 +6,10 @@ They make tensors, and answer `isinstance`; no tensor is of these classes.
 from typing import Any
 
 from cygrad._core.errors import messages
-from cygrad._core.tensor.from_python import legacy_array
-from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name, set_default_dtype
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.tensor.from_python import legacy_array
+from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name, set_default_dtype
 from cygrad._ops.base.checks.copying import type_wanted
 from cygrad._ops.base.creation import fresh
 

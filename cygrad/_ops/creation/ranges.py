@@ -8,16 +8,16 @@ import math
 import numpy as np
 
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
-from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
-from cygrad._core.errors.sites import warn
-from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.copying import element
-from cygrad._kernels.device.cupy_library import made
+from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.random.linspace import evenly_spaced, steps_from
+from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import integer, is_integer, require
 from cygrad._ops.base.creation import check_place, delivered, number, type_of_new
 

@@ -10,8 +10,8 @@ from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, PRIVATE, de
 from cygrad._core.graph.record import apply1, apply1_args
 from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
-from cygrad._ops.common.scipy_kernels import SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.base.pointwise import abs, exp, sgn, square
+from cygrad._ops.common.scipy_kernels import SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.elementwise.selection import where
 
 # -- modified, of the first kind --

@@ -10,26 +10,32 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import tensor_of
-from cygrad._core.types.dtypes import by_name
 from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, NONDIFF, OUT0, declare, publish
 from cygrad._core.graph.record import apply1_args, apply2, apply_n, as_type, result_type
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.base import numpy_fallback, elementary
+from cygrad._core.types.dtypes import by_name
+from cygrad._kernels.cpu.base import elementary, numpy_fallback
 from cygrad._kernels.cpu.elementwise import numpy_pointwise as pointwise_kernels
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
-from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._kernels.cpu.reduction.scans import log_of_sum
-from cygrad._ops.nn.activations import fused_gradient
+from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, pow, sub
 from cygrad._ops.base.checks.common import (
-    NUMBERS, require_broadcast, require_kind, require_operands, require_real, require_tensors, write_converted,
+    NUMBERS,
+    require_broadcast,
+    require_kind,
+    require_operands,
+    require_real,
+    require_tensors,
+    write_converted,
 )
-from cygrad._ops.elementwise.logic import isinf
 from cygrad._ops.base.pointwise import conjugate, exp, exp2, log, sgn
-from cygrad._ops.elementwise.selection import where
 from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.elementwise.logic import isinf
+from cygrad._ops.elementwise.selection import where
 from cygrad._ops.linalg.vector_norms import check_order, vector_norm
+from cygrad._ops.nn.activations import fused_gradient
 
 SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
 STEP = ELEMENTWISE | INPLACE | NONDIFF

@@ -15,7 +15,16 @@ import numpy as np
 
 from cygrad._core.graph.internals import array_of, is_spare, memory_of
 from cygrad._core.graph.opdef import (
-    ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, IN1, LINEAR, OUT0, VIEW, declare, publish,
+    ELEMENTWISE,
+    FLOAT_RESULT,
+    FUNCTION_ONLY,
+    IN0,
+    IN1,
+    LINEAR,
+    OUT0,
+    VIEW,
+    declare,
+    publish,
 )
 from cygrad._core.graph.record import apply1, apply_n, record_view, tensor_argument
 from cygrad._core.graph.tensor import Tensor
@@ -25,10 +34,10 @@ from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul
 from cygrad._ops.base.checks.common import require_broadcast, require_tensors
 from cygrad._ops.base.copying import contiguous
-from cygrad._ops.base.slicing import select
 from cygrad._ops.base.pointwise import conj_physical, cos, sin, square
-from cygrad._ops.elementwise.selection import where
+from cygrad._ops.base.slicing import select
 from cygrad._ops.base.views import transpose
+from cygrad._ops.elementwise.selection import where
 
 # -- views --
 

@@ -1,13 +1,21 @@
 """Orthogonal polynomials, found in `cygrad.special`; their gradients are their derivatives, where PyTorch has none."""
 
 from cygrad._core.graph.opdef import (
-    ELEMENTWISE, FLOAT_RESULT, FUNCTION_ONLY, IN0, IN1, METHOD_ONLY, PRIVATE, declare, publish,
+    ELEMENTWISE,
+    FLOAT_RESULT,
+    FUNCTION_ONLY,
+    IN0,
+    IN1,
+    METHOD_ONLY,
+    PRIVATE,
+    declare,
+    publish,
 )
 from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.elementwise import polynomials as kernels
 from cygrad._ops.base.arithmetic import mul
-from cygrad._ops.elementwise.binary import as_tensors
 from cygrad._ops.base.checks.common import require_broadcast, require_operands, require_real
+from cygrad._ops.elementwise.binary import as_tensors
 
 DOC = """{what} of degree `n`, at `x`; 0 for negative degrees, which are rounded towards 0.
 

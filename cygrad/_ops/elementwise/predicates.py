@@ -4,24 +4,24 @@ import math
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import in_parts
-from cygrad._core.types.type_info import finfo
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELEMENTWISE, IN0, INPLACE, LINEAR, NONDIFF, OUT1, declare, publish
 from cygrad._core.graph.record import apply1, apply1_args, record_outputs, tensor_argument
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types import return_types
+from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.base.elementary import log
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array
-from cygrad._ops.nn.activations import fused_gradient
 from cygrad._ops.base.arithmetic import div, mul, neg, sub
-from cygrad._ops.elementwise.binary import ldexp
 from cygrad._ops.base.checks.common import require_real
 from cygrad._ops.common.out_argument import write_several
+from cygrad._ops.elementwise.binary import ldexp
 from cygrad._ops.elementwise.selection import where
+from cygrad._ops.nn.activations import fused_gradient
 
 QUESTION = ELEMENTWISE | NONDIFF
 

@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, replace_array, tensor_of
-from cygrad._core.types.dtypes import dtype as dtype_class
-from cygrad._core.graph.inplace import check_resizable
-from cygrad._core.graph.opdef import publish
 from cygrad._core.errors.sites import warn
-from cygrad._core.transforms.forward_mode import all_of
+from cygrad._core.graph.inplace import check_resizable
+from cygrad._core.graph.internals import array_of, replace_array, tensor_of
+from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms.forward_mode import all_of
+from cygrad._core.types.dtypes import dtype as dtype_class
 from cygrad._kernels.cpu.base.copying import memory_from, on_memory_of
 from cygrad._ops.base.arguments import each_integer, require, variadic
 from cygrad._ops.base.creation import blank_like

@@ -9,11 +9,11 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1, apply1_args, apply2, promoted, recorded, result_type, tensor_argument
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.base import numpy_fallback, copying
+from cygrad._kernels.cpu.base import copying, numpy_fallback
 from cygrad._kernels.cpu.base.chunks import result_for
+from cygrad._kernels.cpu.base.reduce import all_
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._kernels.cpu.base.reduce import all_
 from cygrad._ops.base.arguments import is_integer
 from cygrad._ops.base.arithmetic import div, mul, neg
 from cygrad._ops.base.checks.common import require_kind

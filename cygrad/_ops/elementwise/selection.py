@@ -5,8 +5,8 @@ from functools import partial
 
 import cygrad._kernels.cpu.base.elementwise as kernels
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply2, as_type, recorded, result_type
 from cygrad._core.graph.tensor import Tensor

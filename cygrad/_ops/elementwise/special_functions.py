@@ -9,22 +9,22 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core.errors import messages
 from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, declare, publish
 from cygrad._core.graph.record import apply1, apply1_args, apply_n, tensor_argument
 from cygrad._kernels.cpu.base import chunks, elementary
 from cygrad._kernels.cpu.base import elementwise as kernels
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused
-from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.cpu.elementwise.polynomial_tables import Tabled
+from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
-from cygrad._ops.elementwise.binary import as_tensors, of_one_type
-from cygrad._ops.common.scipy_kernels import SMOOTH, SPECIAL, by_scipy, require_real_input, scipy_for, unary
 from cygrad._ops.base.checks.common import require_broadcast, require_operands, require_real, require_tensors
 from cygrad._ops.base.pointwise import exp, log, log1p, square
+from cygrad._ops.common.scipy_kernels import SMOOTH, SPECIAL, by_scipy, require_real_input, scipy_for, unary
+from cygrad._ops.elementwise.binary import as_tensors, of_one_type
 from cygrad._ops.elementwise.selection import where
 
 # -- error functions --

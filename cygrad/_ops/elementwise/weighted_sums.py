@@ -12,8 +12,8 @@ from cygrad._core.graph.record import apply_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, has_loop
-from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select
+from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._ops.base.arithmetic import div, mul, neg, sub
 from cygrad._ops.base.checks.common import NUMBERS, require_broadcast, require_kind, require_tensors, write_converted
 from cygrad._ops.base.pointwise import conjugate

@@ -5,21 +5,21 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.dual import is_recorded
 from cygrad._core.engine.blocked_gradients import owned
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import require, wrap_dim
 from cygrad._ops.base.arithmetic import mul, pow
 from cygrad._ops.base.pointwise import abs
-from cygrad._ops.image.pooling_common import check_elements, numbers, output_size, results, windows
 from cygrad._ops.base.reductions import mean
-from cygrad._ops.image.resampling import resample, resampling
-from cygrad._ops.elementwise.selection import where
-from cygrad._ops.common.blocked_composites import in_steps
 from cygrad._ops.base.views import squeeze, unsqueeze
+from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.image.pooling_common import check_elements, numbers, output_size, results, windows
+from cygrad._ops.image.resampling import resample, resampling
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
 

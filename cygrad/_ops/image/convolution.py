@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image import convolution as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.base.arguments import integer, integers, is_integer, require

@@ -5,25 +5,25 @@ import math
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.engine.blocked_gradients import NO_GRAD
+from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, apply_n, record_outputs
-from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.thread_state import get_modes
-from cygrad._kernels.cpu.image import grid_sampling as kernels
 from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.image import grid_sampling as kernels
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import add, mul
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.creation import zeros
-from cygrad._ops.elementwise.logic import isfinite
-from cygrad._ops.base.slicing import select, stack
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.elementwise.selection import where
+from cygrad._ops.base.slicing import select, stack
 from cygrad._ops.base.views import reshape, transpose, unsqueeze
+from cygrad._ops.elementwise.logic import isfinite
+from cygrad._ops.elementwise.selection import where
 
 MODES = ("bilinear", "nearest", "bicubic")
 PADDINGS = kernels.PADDINGS

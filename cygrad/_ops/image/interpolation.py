@@ -9,10 +9,10 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
-from cygrad._core.tensor.from_python import checked_lengths
-from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
 from cygrad._core.errors.sites import warn
+from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
+from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import is_integer, require
 from cygrad._ops.image.average_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d

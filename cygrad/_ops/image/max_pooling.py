@@ -9,19 +9,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.dual import is_recorded, keep
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
 from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.base.arguments import require
-from cygrad._ops.image.average_pooling import adaptive_spans
 from cygrad._ops.base.creation import zeros
-from cygrad._ops.indexing.gathering import put_back
-from cygrad._ops.image.pooling_common import check_elements, numbers, output_size, places, windows
 from cygrad._ops.base.views import flatten, reshape, squeeze, unsqueeze
+from cygrad._ops.image.average_pooling import adaptive_spans
+from cygrad._ops.image.pooling_common import check_elements, numbers, output_size, places, windows
+from cygrad._ops.indexing.gathering import put_back
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
 

@@ -4,18 +4,18 @@ import math
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of
-from cygrad._core.tensor.from_python import checked_lengths
-from cygrad._core.graph.dual import keep
 from cygrad._core.errors.messages import not_implemented_for
+from cygrad._core.graph.dual import keep
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
 from cygrad._core.graph.record import record_n
+from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.checks.common import first_outside
-from cygrad._ops.indexing.gathering import gather
-from cygrad._ops.image.pooling_common import numbers
 from cygrad._ops.base.views import flatten, reshape, squeeze, unsqueeze
+from cygrad._ops.image.pooling_common import numbers
+from cygrad._ops.indexing.gathering import gather
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
 

@@ -5,25 +5,25 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.dual import keep
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import keep
 from cygrad._core.graph.inplace import check_apart
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, declare, publish, registry, variant
 from cygrad._core.graph.record import record_n, write_into, written_in_place
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks, copying, loop_table
 from cygrad._kernels.cpu.indexing import indexing
-from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.cpu.indexing import scatter as kernels
+from cygrad._kernels.device import gpu_forms
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.checks.common import kind_of, number_of
 from cygrad._ops.base.copying import apart
 from cygrad._ops.base.indexing import writes_expanded
-from cygrad._ops.base.slicing import slice_backward
 from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.base.slicing import slice_backward
 from cygrad._ops.base.views import expand, reshape
 
 

@@ -6,12 +6,12 @@ the elements are reduced.
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.dual import values_of
 from cygrad._core.engine.blocked_gradients import reused
-from cygrad._core.graph.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
+from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
+from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
+from cygrad._core.graph.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import scatter as kernels
@@ -19,13 +19,25 @@ from cygrad._kernels.device.cupy_library import filled_like, is_array
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.checks.common import check_gradient_of_part, first_outside
-from cygrad._ops.indexing.gathering import (
-    check_bounds, check_integral, check_same_dtype, check_scatter, check_slices, finished, gather, index_for_writing,
-    index_select, masked_fill, padded, placed, scatter_add, zeros_at,
-)
 from cygrad._ops.base.slicing import slice as slice_of
-from cygrad._ops.elementwise.selection import where
 from cygrad._ops.base.views import expand, reshape
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.indexing.gathering import (
+    check_bounds,
+    check_integral,
+    check_same_dtype,
+    check_scatter,
+    check_slices,
+    finished,
+    gather,
+    index_for_writing,
+    index_select,
+    masked_fill,
+    padded,
+    placed,
+    scatter_add,
+    zeros_at,
+)
 
 # -- scatter --
 

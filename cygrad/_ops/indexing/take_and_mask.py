@@ -5,25 +5,25 @@ import math
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.graph.dual import is_forward, values_of
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, publish
 from cygrad._core.graph.record import record_outputs
-from cygrad._core.transforms.forward_mode import refuse_samples
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.transforms.forward_mode import refuse_samples
 from cygrad._kernels.cpu.indexing import indexing as kernels
 from cygrad._kernels.cpu.indexing.axis_ops import first_nonzero, unravelled
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._ops.reduction.aggregates import nonzero
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.base.checks.common import first_outside
-from cygrad._ops.common.out_argument import given
-from cygrad._ops.indexing.gathering import finished, gather, masked_fill, zeros_at
 from cygrad._ops.base.indexing import index_put
-from cygrad._ops.shape.reshaping import broadcast_to
-from cygrad._ops.elementwise.rounding import remainder
 from cygrad._ops.base.views import reshape
+from cygrad._ops.common.out_argument import given
+from cygrad._ops.elementwise.rounding import remainder
+from cygrad._ops.indexing.gathering import finished, gather, masked_fill, zeros_at
+from cygrad._ops.reduction.aggregates import nonzero
+from cygrad._ops.shape.reshaping import broadcast_to
 
 # -- by number --
 

@@ -12,19 +12,25 @@ from cygrad._core.graph.opdef import IN1, IN2, INPLACE, declare, publish
 from cygrad._core.graph.record import record_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.chunks import SIZE
 from cygrad._kernels.cpu.base.matmul import addmm as sum_with_product
 from cygrad._kernels.cpu.base.matmul import matmul
-from cygrad._kernels.cpu.base.chunks import SIZE
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import wrap_dim
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.checks.common import require_tensors, write_converted
-from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.checks.products import (
-    check_matrix, check_matrix_vector, check_not_bool, check_product, check_stack_sizes, check_stack_types,
-    check_stacks, check_sum,
+    check_matrix,
+    check_matrix_vector,
+    check_not_bool,
+    check_product,
+    check_stack_sizes,
+    check_stack_types,
+    check_stacks,
+    check_sum,
 )
+from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.products import matmul as matmul_of
 from cygrad._ops.base.products import times
 from cygrad._ops.base.views import expand, squeeze, transpose, unsqueeze

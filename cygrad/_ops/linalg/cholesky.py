@@ -4,21 +4,30 @@ Gradients: I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq
 follow from systems with triangular matrices.
 """
 
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.graph.record import record_n, write_into
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import cholesky as kernels
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, mul, neg
-from cygrad._ops.shape.diagonals import tril, triu
-from cygrad._ops.linalg.common import (
-    LINALG, LinAlgError, adjoint, batch_element, check_inexact, check_kernel, check_matrices, check_old_system,
-    check_square, first_failure, several,
-)
 from cygrad._ops.base.products import matmul
+from cygrad._ops.linalg.common import (
+    LINALG,
+    LinAlgError,
+    adjoint,
+    batch_element,
+    check_inexact,
+    check_kernel,
+    check_matrices,
+    check_old_system,
+    check_square,
+    first_failure,
+    several,
+)
 from cygrad._ops.linalg.triangular import solve
+from cygrad._ops.shape.diagonals import tril, triu
 
 # -- the factor --
 

@@ -2,21 +2,22 @@
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.dual import is_recorded
 from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.base import matmul as blas, chunks
+from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base import matmul as blas
 from cygrad._ops.base.arguments import type_name
 from cygrad._ops.base.checks.creation import out_requires_grad
-from cygrad._ops.common.out_argument import given, unrecorded, write_several
-from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.products import matmul
+from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import transpose, unsqueeze
+from cygrad._ops.common.out_argument import given, unrecorded, write_several
 
 LINALG = FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.linalg
 

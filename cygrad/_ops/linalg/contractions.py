@@ -7,22 +7,22 @@ import math
 import operator
 from functools import lru_cache
 
-from cygrad._core.errors import messages
-from cygrad._core.registry import autocast
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.errors import messages
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, declare, publish
 from cygrad._core.graph.record import apply_n, tensor_argument
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry import autocast
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._ops.base.arguments import dim_argument, require, type_name
 from cygrad._ops.base.arithmetic import mul
-from cygrad._ops.common.out_argument import given
-from cygrad._ops.shape.diagonals import diagonal
 from cygrad._ops.base.products import bmm, mm
-from cygrad._ops.creation.ranges import eye
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import expand, permute, reshape, squeeze
+from cygrad._ops.common.out_argument import given
+from cygrad._ops.creation.ranges import eye
+from cygrad._ops.shape.diagonals import diagonal
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ELLIPSIS = -1

@@ -6,25 +6,32 @@ matrix derivative results for forward and reverse mode algorithmic differentiati
 
 import numpy as np
 
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.dual import is_forward, values_of
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.dual import is_forward, values_of
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.types import return_types
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg import svd as kernels
 from cygrad._kernels.device.cupy_library import as_array
-from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, neg
-from cygrad._ops.linalg.solve import linalg_inv_ex
-from cygrad._ops.linalg.common import (
-    LINALG, adjoint, as_matrix, check_inexact, check_kernel, check_precision, check_square, several,
-)
-from cygrad._ops.base.slicing import stack
 from cygrad._ops.base.pointwise import conjugate, log
+from cygrad._ops.base.slicing import stack
 from cygrad._ops.elementwise.selection import where
+from cygrad._ops.linalg.common import (
+    LINALG,
+    adjoint,
+    as_matrix,
+    check_inexact,
+    check_kernel,
+    check_precision,
+    check_square,
+    several,
+)
+from cygrad._ops.linalg.solve import linalg_inv_ex
 
 # -- det --
 

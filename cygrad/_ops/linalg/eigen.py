@@ -8,24 +8,31 @@ there, also of the matrix' entries, if the eigenvectors take part.
 
 import numpy as np
 
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.dual import is_recorded, values_of
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.dual import is_recorded, values_of
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import OUT0, OUT1, declare, publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg.eigen import eig, eigh, eigvals, eigvalsh
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
-from cygrad._ops.elementwise.complex import real
-from cygrad._ops.shape.diagonals import diag_embed, diagonal
-from cygrad._ops.linalg.solve import linalg_solve_ex
-from cygrad._ops.linalg.common import (
-    LINALG, adjoint, check_kernel, check_outs, check_square, constant, delivered, several,
-)
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.elementwise.complex import real
+from cygrad._ops.linalg.common import (
+    LINALG,
+    adjoint,
+    check_kernel,
+    check_outs,
+    check_square,
+    constant,
+    delivered,
+    several,
+)
+from cygrad._ops.linalg.solve import linalg_solve_ex
+from cygrad._ops.shape.diagonals import diag_embed, diagonal
 
 # -- gradients --
 

@@ -3,16 +3,23 @@
 PyTorch has no derivatives of these functions, and there are none here.
 """
 
-from cygrad._core.types import return_types
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import declare, publish
 from cygrad._core.graph.record import record_n, write_into
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import ldl as kernels
-from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.cpu.linalg.lu import are_rows
+from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.linalg.common import (
-    LINALG, batch_element, check_inexact, check_kernel, check_old_system, check_square, first_failure, several,
+    LINALG,
+    batch_element,
+    check_inexact,
+    check_kernel,
+    check_old_system,
+    check_square,
+    first_failure,
+    several,
 )
 
 NOT_IMPLEMENTED = "torch::autograd::NotImplemented"

@@ -2,20 +2,20 @@
 
 import numpy as np
 
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, IN1, declare, publish
 from cygrad._core.graph.record import record_outputs
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import least_squares as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, mul, sub
+from cygrad._ops.base.products import matmul
+from cygrad._ops.base.views import expand, squeeze, unsqueeze
 from cygrad._ops.common.out_argument import write_several
 from cygrad._ops.linalg.common import LINALG, LinAlgError, adjoint, batch_element, first_failure
-from cygrad._ops.base.products import matmul
 from cygrad._ops.linalg.svd import check_finite, linalg_pinv, pinv_gradient
-from cygrad._ops.base.views import expand, squeeze, unsqueeze
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 

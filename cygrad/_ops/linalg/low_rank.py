@@ -4,25 +4,25 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, declare, publish
 from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.linalg.lobpcg import lobpcg as lobpcg_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.checks.common import check_unbatched
-from cygrad._ops.shape.diagonals import diag_embed
-from cygrad._ops.linalg.eigen import differences, without_diagonal
-from cygrad._ops.linalg.solve import linalg_solve
-from cygrad._ops.linalg.common import adjoint
-from cygrad._ops.linalg.qr import linalg_qr
 from cygrad._ops.base.products import matmul
-from cygrad._ops.random.random import randn
-from cygrad._ops.creation.ranges import eye
 from cygrad._ops.base.reductions import mean
-from cygrad._ops.linalg.svd import linalg_svd
 from cygrad._ops.base.views import expand, transpose, unsqueeze
+from cygrad._ops.creation.ranges import eye
+from cygrad._ops.linalg.common import adjoint
+from cygrad._ops.linalg.eigen import differences, without_diagonal
+from cygrad._ops.linalg.qr import linalg_qr
+from cygrad._ops.linalg.solve import linalg_solve
+from cygrad._ops.linalg.svd import linalg_svd
+from cygrad._ops.random.random import randn
+from cygrad._ops.shape.diagonals import diag_embed
 
 # -- random projections --
 

@@ -8,26 +8,41 @@ factorization" (2011).
 
 import numpy as np
 
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.graph.record import record_n, record_outputs, write_into
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import lu as kernels
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, neg
-from cygrad._ops.common.out_argument import given_several
-from cygrad._ops.shape.diagonals import tril, triu
-from cygrad._ops.linalg.common import (
-    LINALG, adjoint, adjoint_times, batch_element, check_equation, check_inexact, check_kernel, check_lengths,
-    check_matrices, check_outs, check_same_dtype, constant, first_failure, given, lengthened, several, times_adjoint,
-)
-from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.products import matmul
-from cygrad._ops.creation.ranges import eye
-from cygrad._ops.linalg.triangular import solve
+from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import transpose
+from cygrad._ops.common.out_argument import given_several
+from cygrad._ops.creation.ranges import eye
+from cygrad._ops.linalg.common import (
+    LINALG,
+    adjoint,
+    adjoint_times,
+    batch_element,
+    check_equation,
+    check_inexact,
+    check_kernel,
+    check_lengths,
+    check_matrices,
+    check_outs,
+    check_same_dtype,
+    constant,
+    first_failure,
+    given,
+    lengthened,
+    several,
+    times_adjoint,
+)
+from cygrad._ops.linalg.triangular import solve
+from cygrad._ops.shape.diagonals import tril, triu
 
 # -- gradients --
 

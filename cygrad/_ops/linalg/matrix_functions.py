@@ -2,23 +2,23 @@
 
 from functools import lru_cache
 
+from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.engine.blocked_gradients import in_parts
-from cygrad._core.types.memory_format import contiguous_format
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, declare, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.memory_format import contiguous_format
 from cygrad._kernels.cpu.linalg.matrix_exponential import matrix_exp as matrix_exp_array
 from cygrad._ops.base.arguments import integer, require, tensor_list
-from cygrad._ops.common.out_argument import given
-from cygrad._ops.linalg.solve import linalg_inv
-from cygrad._ops.linalg.common import LINALG, adjoint, check_inexact, check_square
-from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.products import matmul, mm
-from cygrad._ops.creation.ranges import eye
-from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import reshape, unsqueeze
+from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.common.out_argument import given
+from cygrad._ops.creation.ranges import eye
+from cygrad._ops.linalg.common import LINALG, adjoint, check_inexact, check_square
+from cygrad._ops.linalg.solve import linalg_inv
 
 # -- powers, exponentials --
 

@@ -7,19 +7,24 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
 from cygrad._ops.base.arguments import integers, require, wrap_dim
 from cygrad._ops.base.arithmetic import div, mul
-from cygrad._ops.common.out_argument import given
-from cygrad._ops.reduction.extrema import amax, amin
-from cygrad._ops.linalg.solve import linalg_inv_ex
-from cygrad._ops.linalg.common import LINALG, check_inexact, check_lengths, check_matrices, check_precision
 from cygrad._ops.base.pointwise import abs
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.shape.reshaping import movedim
+from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.common.out_argument import given
 from cygrad._ops.elementwise.selection import where
+from cygrad._ops.linalg.common import LINALG, check_inexact, check_lengths, check_matrices, check_precision
+from cygrad._ops.linalg.solve import linalg_inv_ex
 from cygrad._ops.linalg.svd import linalg_svdvals
 from cygrad._ops.linalg.vector_norms import (
-    axes_of, check_order, check_real_order, converted, linalg_vector_norm, vector_norm,
+    axes_of,
+    check_order,
+    check_real_order,
+    converted,
+    linalg_vector_norm,
+    vector_norm,
 )
-from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.reduction.extrema import amax, amin
+from cygrad._ops.shape.reshaping import movedim
 
 # -- of matrices --
 

@@ -10,29 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.dual import is_recorded
 from cygrad._core.engine.blocked_gradients import in_parts, reused
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import IN0, IN1, OUT0, OUT1, declare, publish
 from cygrad._core.graph.record import record_n, write_into
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.linalg import householder as kernels
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg import householder as kernels
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, mul, neg, sub
-from cygrad._ops.common.out_argument import given
-from cygrad._ops.shape.diagonals import diag_embed, diagonal, tril, triu
-from cygrad._ops.linalg.common import LINALG, adjoint, check_inexact, check_kernel, check_matrices, lengthened, several
-from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.products import matmul
-from cygrad._ops.creation.ranges import eye
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.common.blocked_composites import in_steps
-from cygrad._ops.linalg.triangular import solve
+from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.common.out_argument import given
+from cygrad._ops.creation.ranges import eye
+from cygrad._ops.linalg.common import LINALG, adjoint, check_inexact, check_kernel, check_matrices, lengthened, several
+from cygrad._ops.linalg.triangular import solve
+from cygrad._ops.shape.diagonals import diag_embed, diagonal, tril, triu
 
 # -- QR --
 

@@ -9,25 +9,34 @@ import math
 
 import numpy as np
 
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
 from cygrad._core.graph.record import record_n, write_into
-from cygrad._kernels.cpu.linalg import lu as kernels
-from cygrad._kernels.device.cupy_library import module_of
-from cygrad._kernels.cpu.linalg.lapack import by_columns, laid_by_columns
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg import lu as kernels
+from cygrad._kernels.cpu.linalg.lapack import by_columns, laid_by_columns
 from cygrad._kernels.cpu.linalg.triangular import stack_of
+from cygrad._kernels.device.cupy_library import module_of
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require, wrap_dim
 from cygrad._ops.base.arithmetic import neg
-from cygrad._ops.common.out_argument import given
-from cygrad._ops.linalg.common import (
-    LINALG, LinAlgError, adjoint, batch_element, check_equation, check_matrices, check_precision, check_same_dtype,
-    check_square, first_failure, several,
-)
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import permute, reshape, unsqueeze
+from cygrad._ops.common.out_argument import given
+from cygrad._ops.linalg.common import (
+    LINALG,
+    LinAlgError,
+    adjoint,
+    batch_element,
+    check_equation,
+    check_matrices,
+    check_precision,
+    check_same_dtype,
+    check_square,
+    first_failure,
+    several,
+)
 
 # -- arrays --
 

@@ -1,7 +1,7 @@
 """Sums of products, which are not kept where they are many."""
 
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import is_own
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, IN1, PRIVATE, declare, publish
 from cygrad._core.graph.record import record_n
 from cygrad._kernels.cpu.base import stack_chunks

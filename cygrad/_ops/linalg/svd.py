@@ -8,28 +8,37 @@ differentiation of pseudo-inverses and nonlinear least squares problems whose va
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.dual import is_recorded, values_of
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import is_recorded, values_of
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import svd as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.checks.common import typed
-from cygrad._ops.common.out_argument import given, given_several
-from cygrad._ops.shape.diagonals import diag_embed, diagonal
-from cygrad._ops.linalg.eigen import differences
-from cygrad._ops.linalg.common import (
-    LINALG, LinAlgError, adjoint, batch_element, check_inexact, check_kernel, check_matrices, check_outs, constant,
-    delivered, several,
-)
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.common.out_argument import given, given_several
+from cygrad._ops.linalg.common import (
+    LINALG,
+    LinAlgError,
+    adjoint,
+    batch_element,
+    check_inexact,
+    check_kernel,
+    check_matrices,
+    check_outs,
+    constant,
+    delivered,
+    several,
+)
+from cygrad._ops.linalg.eigen import differences
+from cygrad._ops.shape.diagonals import diag_embed, diagonal
 
 # -- singular values --
 

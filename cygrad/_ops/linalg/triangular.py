@@ -2,23 +2,31 @@
 
 import numpy as np
 
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of, is_spare
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.internals import array_of, is_spare
 from cygrad._core.graph.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.graph.record import record_n, write_into
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import triangular as kernels
 from cygrad._kernels.cpu.linalg.lapack import laid_by_columns
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, neg
 from cygrad._ops.base.checks.common import typed
-from cygrad._ops.shape.diagonals import tril, triu
-from cygrad._ops.linalg.common import (
-    LINALG, adjoint, adjoint_times, check_equation, check_kernel, check_matrices, check_old_system, check_square,
-    several, times_adjoint,
-)
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import transpose
+from cygrad._ops.linalg.common import (
+    LINALG,
+    adjoint,
+    adjoint_times,
+    check_equation,
+    check_kernel,
+    check_matrices,
+    check_old_system,
+    check_square,
+    several,
+    times_adjoint,
+)
+from cygrad._ops.shape.diagonals import tril, triu
 
 
 def solve_array(a, b, upper, left, unit, is_own=False):

@@ -3,19 +3,19 @@
 import numpy as np
 
 from cygrad._core.graph.internals import memory_of, tensor_of
-from cygrad._core.tensor.from_python import checked_lengths
-from cygrad._core.types.dtypes import dtype_of_number
 from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, registry
 from cygrad._core.graph.record import record_n
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types.dtypes import dtype_of_number
 from cygrad._kernels.cpu.indexing.axis_ops import put_powers
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.creation import ones
-from cygrad._ops.linalg.common import LINALG
-from cygrad._ops.shape.flip_roll import FLIP, flip
 from cygrad._ops.base.slicing import cat
-from cygrad._ops.reduction.scans import CUMPROD, cumprod
-from cygrad._ops.common.blocked_composites import in_steps
 from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.linalg.common import LINALG
+from cygrad._ops.reduction.scans import CUMPROD, cumprod
+from cygrad._ops.shape.flip_roll import FLIP, flip
 
 
 def powers(vectors, count, falling=False):

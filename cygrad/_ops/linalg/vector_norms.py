@@ -12,21 +12,21 @@ import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core.engine import blocked_gradients
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.types.dtypes import as_dtype
-from cygrad._core.types.dtypes import promote_types_py as promote_types
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, declare, publish, variant
 from cygrad._core.graph.record import apply_n
+from cygrad._core.types.dtypes import as_dtype
+from cygrad._core.types.dtypes import promote_types_py as promote_types
 from cygrad._kernels.cpu.base import chunks, stack_chunks
-from cygrad._ops.reduction.aggregates import times
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import div, mul, pow
 from cygrad._ops.base.creation import zeros_like
-from cygrad._ops.linalg.common import LINALG, check_inexact
-from cygrad._ops.reduction.variance import reduced_count
 from cygrad._ops.base.pointwise import abs, sgn
 from cygrad._ops.base.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.elementwise.selection import where
+from cygrad._ops.linalg.common import LINALG, check_inexact
+from cygrad._ops.reduction.aggregates import times
+from cygrad._ops.reduction.variance import reduced_count
 
 
 def norm_array(a, ord, axes, keepdim):

@@ -6,11 +6,11 @@ from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.nn import distances as kernels
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require
 from cygrad._ops.base.arithmetic import mul
-from cygrad._ops.common.out_argument import given
-from cygrad._ops.linalg.common import LINALG, check_inexact, check_same_dtype
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.products import as_matrix, dot, mm
 from cygrad._ops.base.views import expand, reshape, t, unsqueeze
+from cygrad._ops.common.out_argument import given
+from cygrad._ops.linalg.common import LINALG, check_inexact, check_same_dtype
 
 
 def outer(input, vec2, *, out=None):

@@ -1,8 +1,8 @@
 """What losses say of arguments that do not fit."""
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.record import result_type
 from cygrad._core.errors.sites import warn
+from cygrad._core.graph.record import result_type
 from cygrad._ops.base.arguments import require
 
 # -- losses by element --

@@ -9,28 +9,27 @@ import math
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.dual import keep
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, variant
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.device.cupy_library import dense, is_array
 from cygrad._kernels.cpu.nn.softmax import cross_entropy as cross_entropy_array
 from cygrad._kernels.cpu.nn.softmax import cross_entropy_backward as cross_entropy_backward_array
 from cygrad._kernels.cpu.nn.softmax import nll as nll_array
 from cygrad._kernels.cpu.nn.softmax import nll_backward as nll_backward_rows
-from cygrad._ops.loss import checks
-from cygrad._ops.loss import soft_targets
-from cygrad._ops.nn.activations import tied
+from cygrad._kernels.device.cupy_library import dense, is_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, mul, sub
-from cygrad._ops.common.saved_lists import keep_tensors, kept_tensors
-from cygrad._ops.loss.reductions import MEAN, NONE, SUM, reduction_of
 from cygrad._ops.base.products import linear
 from cygrad._ops.base.reductions import sum as sum_of
-from cygrad._ops.nn.softmax import log_softmax_along, softmax_backward_data
 from cygrad._ops.base.views import reshape
+from cygrad._ops.common.saved_lists import keep_tensors, kept_tensors
+from cygrad._ops.loss import checks, soft_targets
+from cygrad._ops.loss.reductions import MEAN, NONE, SUM, reduction_of
+from cygrad._ops.nn.activations import tied
+from cygrad._ops.nn.softmax import log_softmax_along, softmax_backward_data
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 

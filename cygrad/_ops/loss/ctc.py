@@ -8,15 +8,15 @@ from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, PRIVATE, declare, name
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.loss import ctc as kernels
-from cygrad._kernels.gpu.base.arrays import move
 from cygrad._kernels.device.cupy_library import beside, is_array
+from cygrad._kernels.gpu.base.arrays import move
 from cygrad._ops.base.arguments import each_integer, is_integer, require
 from cygrad._ops.base.arithmetic import div
 from cygrad._ops.base.checks.common import check_unbatched
-from cygrad._ops.loss.reductions import MEAN, NONE, reduced, reduction_of
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.elementwise.selection import where
 from cygrad._ops.base.views import squeeze, unsqueeze
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.loss.reductions import MEAN, NONE, reduced, reduction_of
 
 WHILE = "(while checking arguments for ctc_loss_allocate_outputs)"
 

@@ -8,26 +8,35 @@ import math
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.dual import values_of
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIVATE, declare, named, publish
 from cygrad._core.graph.record import apply2, promoted, result_type
-from cygrad._core.errors.sites import warn
 from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._ops.loss import checks
-from cygrad._ops.nn.activations import fused_gradient, logsigmoid
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.checks.common import require_kind, typed
-from cygrad._ops.loss.reductions import (
-    CODES, NONE, SUM, by_reduction, computed, known, of_one_type, reduced, reduction_of, spread,
-)
 from cygrad._ops.base.pointwise import exp, log, sigmoid, square
-from cygrad._ops.elementwise.selection import clamp, where
 from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.elementwise.selection import clamp, where
+from cygrad._ops.loss import checks
+from cygrad._ops.loss.reductions import (
+    CODES,
+    NONE,
+    SUM,
+    by_reduction,
+    computed,
+    known,
+    of_one_type,
+    reduced,
+    reduction_of,
+    spread,
+)
+from cygrad._ops.nn.activations import fused_gradient, logsigmoid
 
 
 def _optional(weight, function, name):

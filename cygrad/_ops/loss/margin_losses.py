@@ -5,29 +5,39 @@
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.dual import is_forward, is_recorded, keep
 from cygrad._core.engine.blocked_gradients import in_parts, is_own
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import is_forward, is_recorded, keep
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, IN2, declare, named, publish
 from cygrad._core.graph.record import promoted, result_type
 from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._ops.nn.activations import fused_gradient
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.checks.common import typed
-from cygrad._ops.loss.distribution_losses import with_logits
-from cygrad._ops.indexing.gathering import gather, index_select, scatter_add
-from cygrad._ops.loss.reductions import (
-    CODES, MEAN, NONE, by_reduction, computed, finished, known, of_one_type, reduced, reduction_of, spread,
-)
 from cygrad._ops.base.pointwise import sigmoid
-from cygrad._ops.creation.ranges import arange
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.reduction.scans import cumprod
-from cygrad._ops.elementwise.selection import where
 from cygrad._ops.base.views import reshape, unsqueeze
+from cygrad._ops.creation.ranges import arange
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.indexing.gathering import gather, index_select, scatter_add
+from cygrad._ops.loss.distribution_losses import with_logits
+from cygrad._ops.loss.reductions import (
+    CODES,
+    MEAN,
+    NONE,
+    by_reduction,
+    computed,
+    finished,
+    known,
+    of_one_type,
+    reduced,
+    reduction_of,
+    spread,
+)
+from cygrad._ops.nn.activations import fused_gradient
+from cygrad._ops.reduction.scans import cumprod
 
 # -- by element --
 

@@ -3,19 +3,19 @@
 `reduction` and its predecessors are described in loss_reductions.py. Each loss is one node, reduction included.
 """
 
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import in_parts
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, publish
 from cygrad._core.graph.record import promoted
 from cygrad._kernels.cpu.loss import losses as kernels
-from cygrad._ops.loss import checks
-from cygrad._ops.nn.activations import fused_gradient
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import mul, neg, sub
-from cygrad._ops.loss.reductions import NONE, by_reduction, computed, reduced, reduction_of, spread, weighted
 from cygrad._ops.base.pointwise import abs as magnitude
 from cygrad._ops.base.pointwise import sgn
 from cygrad._ops.elementwise.selection import where
+from cygrad._ops.loss import checks
+from cygrad._ops.loss.reductions import NONE, by_reduction, computed, reduced, reduction_of, spread, weighted
+from cygrad._ops.nn.activations import fused_gradient
 
 # -- squared and absolute error --
 

@@ -6,16 +6,16 @@ That is their "mean", their "sum", or "none" of these. Its deprecated predecesso
 from functools import partial
 from types import FunctionType
 
-from cygrad._core.graph.internals import array_of
-from cygrad._core.types.dtypes import get_default_dtype
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import keep
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import variant
 from cygrad._core.graph.record import record_n, result_type
-from cygrad._core.errors.sites import warn
+from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.cpu.base.reduce import mean as mean_of_array
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.reductions import mean

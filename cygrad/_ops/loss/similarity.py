@@ -5,22 +5,22 @@
 
 from functools import partial
 
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import owned
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, named, publish
 from cygrad._core.graph.record import result_type
 from cygrad._ops.base.arguments import broadcast_shape, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.checks.common import typed
-from cygrad._ops.loss.reductions import CODES, NONE, reduced, reduction_of
 from cygrad._ops.base.pointwise import sqrt, square
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.nn.norm_scaling import may_be_unit, unit
-from cygrad._ops.elementwise.selection import clamp_min, minimum, where
+from cygrad._ops.base.views import expand
 from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.elementwise.selection import clamp_min, minimum, where
 from cygrad._ops.linalg.summed_products import sum_of_products
 from cygrad._ops.linalg.vector_norms import linalg_vector_norm
-from cygrad._ops.base.views import expand
+from cygrad._ops.loss.reductions import CODES, NONE, reduced, reduction_of
+from cygrad._ops.nn.norm_scaling import may_be_unit, unit
 
 COSINE_EPS = 1e-12
 

@@ -2,16 +2,16 @@
 
 import math
 
-from cygrad._core.graph.dual import values_of
 from cygrad._core.engine.blocked_gradients import owned
+from cygrad._core.graph.dual import values_of
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._ops.loss import checks
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
-from cygrad._ops.indexing.gathering import index_select, masked_fill
-from cygrad._ops.loss.reductions import MEAN, NONE, SUM, reduced
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.linalg.summed_products import sum_of_products
 from cygrad._ops.base.views import reshape
+from cygrad._ops.indexing.gathering import index_select, masked_fill
+from cygrad._ops.linalg.summed_products import sum_of_products
+from cygrad._ops.loss import checks
+from cygrad._ops.loss.reductions import MEAN, NONE, SUM, reduced
 
 
 def _class_dim(logp):

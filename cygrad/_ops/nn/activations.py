@@ -11,27 +11,27 @@ from functools import partial
 import numpy as np
 
 import cygrad._kernels.cpu.nn.activations as kernels
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.engine.blocked_gradients import in_parts, over
+from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, record_n
-from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import elementary
-from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused, gated, gated_gradient
-from cygrad._kernels.device.cupy_library import as_array
-from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
 from cygrad._kernels.cpu.base.stack_chunks import along
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused, gated, gated_gradient
+from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
+from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.checks.common import number_argument
-from cygrad._ops.base.slicing import cat, chunk
 from cygrad._ops.base.pointwise import abs as magnitude
 from cygrad._ops.base.pointwise import conjugate, erf, exp, sigmoid, square, tanh
-from cygrad._ops.random.random import uniform
+from cygrad._ops.base.slicing import cat, chunk
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.nn.softmax import SOFTMAX, implicit_dim, softmax
+from cygrad._ops.random.random import uniform
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 FLAGS = ELEMENTWISE | ELSEWHERE

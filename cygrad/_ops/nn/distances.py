@@ -2,28 +2,28 @@
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.dual import values_of
 from cygrad._core.engine.blocked_gradients import NO_GRAD, in_parts, in_slices
+from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.graph.record import apply_n
-from cygrad._core.errors.sites import warn
-from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.nn import distances as kernels
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.checks.common import require_broadcast
 from cygrad._ops.base.copying import zeros_of
-from cygrad._ops.shape.diagonals import triu_indices
-from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill
 from cygrad._ops.base.pointwise import abs as absolute
 from cygrad._ops.base.pointwise import conj_physical, sign
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.elementwise.selection import where
 from cygrad._ops.base.views import transpose, unsqueeze
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill
+from cygrad._ops.shape.diagonals import triu_indices
 
 # -- distances between all pairs --
 

@@ -9,24 +9,24 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward, keep
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, publish
 from cygrad._core.graph.record import record_n, record_outputs
-from cygrad._core.errors.sites import warn
-from cygrad._core.runtime.thread_state import get_modes
-from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.nn import embeddings as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.checks.common import are_within, check_unbatched, first_outside, typed
-from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill, scatter_add
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape, unsqueeze
+from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill, scatter_add
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 SUM, MEAN, MAX = range(3)

@@ -9,13 +9,13 @@ import numpy as np
 from cygrad._core.graph.opdef import IN0, declare, named, publish, variant
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array
-from cygrad._ops.nn.activations import applied, fused_gradient
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.pointwise import exp
-from cygrad._ops.nn.rectifiers import FLAGS
 from cygrad._ops.elementwise.selection import where
+from cygrad._ops.nn.activations import applied, fused_gradient
+from cygrad._ops.nn.rectifiers import FLAGS
 
 
 def _numbers_of_elu(alpha, scale=1.0, input_scale=1.0):

@@ -5,21 +5,21 @@ import math
 import numpy as np
 
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import memory_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, publish
-from cygrad._core.errors.sites import warn
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add
-from cygrad._ops.nn.scaled_dot_product import attended, hiding, later, scores
 from cygrad._ops.base.creation import zeros_like
-from cygrad._ops.random.dropout import dropout
-from cygrad._ops.indexing.gathering import masked_fill
-from cygrad._ops.base.slicing import cat, chunk
 from cygrad._ops.base.products import linear, matmul
 from cygrad._ops.base.reductions import mean
-from cygrad._ops.shape.repeating import repeat, repeat_interleave
-from cygrad._ops.nn.softmax import softmax
+from cygrad._ops.base.slicing import cat, chunk
 from cygrad._ops.base.views import permute, reshape, squeeze, unsqueeze, view
+from cygrad._ops.indexing.gathering import masked_fill
+from cygrad._ops.nn.scaled_dot_product import attended, hiding, later, scores
+from cygrad._ops.nn.softmax import softmax
+from cygrad._ops.random.dropout import dropout
+from cygrad._ops.shape.repeating import repeat, repeat_interleave
 
 # -- scaled dot products --
 

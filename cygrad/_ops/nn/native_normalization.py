@@ -9,10 +9,10 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add
 from cygrad._ops.base.checks.common import typed
-from cygrad._ops.nn.normalization import batch_norm_of_package, check_both_running, group_norm_of_package, layer_norm
 from cygrad._ops.base.pointwise import rsqrt
-from cygrad._ops.reduction.statistics import var_mean
 from cygrad._ops.base.views import reshape
+from cygrad._ops.nn.normalization import batch_norm_of_package, check_both_running, group_norm_of_package, layer_norm
+from cygrad._ops.reduction.statistics import var_mean
 
 
 def _statistics(t, axes, shape, eps, *parameters):

@@ -2,22 +2,22 @@
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of
 from cygrad._core.engine.blocked_gradients import beside, in_slices, is_own, owned, reused
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._kernels.cpu.base.elementary import DIVIDE
+from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._ops.base.arguments import is_integer, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.arithmetic import pow as power
 from cygrad._ops.base.pointwise import square
-from cygrad._ops.elementwise.selection import clamp_min, where
+from cygrad._ops.base.views import reshape
 from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.elementwise.selection import clamp_min, where
 from cygrad._ops.linalg.summed_products import sum_of_products
 from cygrad._ops.linalg.vector_norms import linalg_vector_norm, norm_array
-from cygrad._ops.base.views import reshape
 
 
 def channel_window_rule(n, g):

@@ -14,25 +14,25 @@ import numpy as np
 
 from cygrad._core.diagnostics import graph_errors
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.types.dtypes import as_dtype
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
 from cygrad._core.graph.record import record_n, result_type
-from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.transforms.forward_mode import has_samples
+from cygrad._core.types.dtypes import as_dtype
 from cygrad._kernels.cpu.nn import normalization as kernels
-from cygrad._kernels.device.cupy_library import as_array, is_writable
 from cygrad._kernels.cpu.nn.normalization import Frame
+from cygrad._kernels.device.cupy_library import as_array, is_writable
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.checks.common import typed
-from cygrad._ops.loss.checks import check_constant
 from cygrad._ops.base.pointwise import rsqrt, square
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape
+from cygrad._ops.loss.checks import check_constant
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 

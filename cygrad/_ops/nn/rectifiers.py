@@ -6,23 +6,23 @@ They save their input, and where two pieces meet with different slopes, the grad
 
 import numpy as np
 
+from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.engine.blocked_gradients import in_parts
-from cygrad._core.types.type_info import finfo
 from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, ONE_PASS, declare, named, publish, variant
 from cygrad._core.graph.record import apply1_args, record_n, write_into
+from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
-from cygrad._kernels.device.cupy_library import as_array, beside
 from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select
-from cygrad._ops.nn.activations import applied, fused_gradient, tied
+from cygrad._kernels.device.cupy_library import as_array, beside
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.pointwise import relu as relu_into
-from cygrad._ops.random.random import uniform
-from cygrad._ops.elementwise.selection import where
 from cygrad._ops.base.views import reshape
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.nn.activations import applied, fused_gradient, tied
+from cygrad._ops.random.random import uniform
 
 FLAGS = ELEMENTWISE | ELSEWHERE | ONE_PASS
 

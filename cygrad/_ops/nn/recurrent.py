@@ -7,24 +7,24 @@ One recorded op computes all steps of one layer in one direction. Its inputs are
 import math
 from typing import Any
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.dual import keep
 from cygrad._core.engine.backward import grad
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import keep
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import FUNCTION_ONLY, PRIVATE, declare, publish
 from cygrad._core.graph.record import record_outputs
-from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.nn import recurrent as kernels
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base.copying import copy
+from cygrad._kernels.cpu.nn import recurrent as kernels
 from cygrad._ops.base.arguments import require
-from cygrad._ops.random.dropout import dropout
-from cygrad._ops.common.saved_lists import keep_tensors, kept_tensors
-from cygrad._ops.base.slicing import cat, narrow, stack, unbind
 from cygrad._ops.base.products import linear
-from cygrad._ops.nn.recurrent_cells import GATES, STEPS, require_each
+from cygrad._ops.base.slicing import cat, narrow, stack, unbind
 from cygrad._ops.base.views import reshape, transpose, view
+from cygrad._ops.common.saved_lists import keep_tensors, kept_tensors
+from cygrad._ops.nn.recurrent_cells import GATES, STEPS, require_each
+from cygrad._ops.random.dropout import dropout
 
 # -- one layer in one direction --
 

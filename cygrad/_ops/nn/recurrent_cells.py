@@ -9,9 +9,9 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, mul, sub
-from cygrad._ops.base.slicing import chunk
 from cygrad._ops.base.pointwise import relu, sigmoid, tanh
 from cygrad._ops.base.products import linear
+from cygrad._ops.base.slicing import chunk
 
 # -- formulas --
 # of the products with the input and with the state, biases included, and of the states; they give the new states

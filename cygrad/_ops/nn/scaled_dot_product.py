@@ -6,23 +6,23 @@ the gradient of the mask, are made of ops.
 
 import math
 
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of, versions_of
 from cygrad._core.graph.dual import is_recorded, values_of
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of, versions_of
 from cygrad._core.graph.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.nn import attention as kernels
 from cygrad._kernels.device.cupy_library import is_array, module_of
 from cygrad._ops.base.arithmetic import add, mul, sub
-from cygrad._ops.random.dropout import dropout
-from cygrad._ops.indexing.gathering import masked_fill, zeros_at
-from cygrad._ops.common.saved_lists import check_unchanged
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.shape.reshaping import broadcast_to
-from cygrad._ops.nn.softmax import softmax
-from cygrad._ops.common.blocked_composites import in_steps
 from cygrad._ops.base.views import transpose
+from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.common.saved_lists import check_unchanged
+from cygrad._ops.indexing.gathering import masked_fill, zeros_at
+from cygrad._ops.nn.softmax import softmax
+from cygrad._ops.random.dropout import dropout
+from cygrad._ops.shape.reshaping import broadcast_to
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
 LARGE = 1 << 22  # scores that no longer stay in the cache

@@ -8,14 +8,25 @@ others are computed by NumPy, on the arrays of tensors: that raises PyTorch's er
 import numpy as np
 
 from cygrad._core.graph.internals import array_of
-from cygrad._core.types.dtypes import as_dtype
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import as_dtype
 from cygrad._ops.numpy_api import (  # noqa: F401  they note what they mean
-    products, reductions, shapes,
+    products,
+    reductions,
+    shapes,
 )
 from cygrad._ops.numpy_api.operands import (
-    FUNCTIONS, as_tensor, common, convert, deliver, given, means, operand, public, typed,
+    FUNCTIONS,
+    as_tensor,
+    common,
+    convert,
+    deliver,
+    given,
+    means,
+    operand,
+    public,
+    typed,
 )
 from cygrad._ops.numpy_api.ufuncs import call
 

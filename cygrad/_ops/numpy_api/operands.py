@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of
-from cygrad._core.types.dtypes import as_dtype
 from cygrad._core.diagnostics.graph_errors import read_of_gradient
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import as_dtype
 from cygrad._ops.base.creation import from_values, sharing
 from cygrad._ops.base.slicing import stack
 from cygrad._ops.elementwise.selection import where

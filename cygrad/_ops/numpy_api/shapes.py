@@ -4,7 +4,15 @@ import numpy as np
 
 from cygrad._core.graph.internals import array_of
 from cygrad._ops.numpy_api.operands import (
-    as_tensor, convert, deliver, dims_of, means, method_of, public, typed, wrapped,
+    as_tensor,
+    convert,
+    deliver,
+    dims_of,
+    means,
+    method_of,
+    public,
+    typed,
+    wrapped,
 )
 from cygrad._ops.numpy_api.ufuncs import reduce_
 

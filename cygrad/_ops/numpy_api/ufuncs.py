@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from cygrad._core.graph.internals import tensor_of
-from cygrad._core.types.dtypes import as_dtype, get_default_dtype
 from cygrad._core.graph.opdef import ELEMENTWISE, OUT0, PRIVATE, declare, entries_by_ufunc, publish, registry
 from cygrad._core.graph.record import apply1, result_type
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import as_dtype, get_default_dtype
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.creation import from_values, full_like
-from cygrad._ops.numpy_api.operands import Foreign, as_tensor, convert, deliver, operand, public, select, wrapped
-from cygrad._ops.lazy_families import import_all
-from cygrad._ops.base.slicing import stack, unbind
 from cygrad._ops.base.pointwise import positive
 from cygrad._ops.base.products import matmul
+from cygrad._ops.base.slicing import stack, unbind
 from cygrad._ops.elementwise.rounding import floor_divide, remainder, trunc
+from cygrad._ops.lazy_families import import_all
+from cygrad._ops.numpy_api.operands import Foreign, as_tensor, convert, deliver, operand, public, select, wrapped
 
 # -- what is not one op of PyTorch's --
 

@@ -7,16 +7,16 @@ import math
 
 import numpy as np
 
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import named
-from cygrad._core.errors.sites import warn
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, mul
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.creation import place_of
-from cygrad._ops.random.random import for_each_sample, keep_mask
 from cygrad._ops.base.views import squeeze, unsqueeze
+from cygrad._ops.random.random import for_each_sample, keep_mask
 
 SELU_FLOOR = 1.7580993408473766  # minus what selu gives of minus infinity
 

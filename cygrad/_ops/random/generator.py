@@ -10,9 +10,9 @@ from _thread import _local, allocate_lock
 import numpy as np
 
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.types.device import check_device, device, device_at
-from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.types.device import check_device, device, device_at
 from cygrad._kernels.cpu.random import random as kernels
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
 

@@ -8,16 +8,16 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.types.type_info import finfo
 from cygrad._core.graph.opdef import publish, variant
 from cygrad._core.graph.record import written_in_place
-from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.base.numpy_fallback import call
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.base.copying import FITS, copy_into
+from cygrad._kernels.cpu.base.numpy_fallback import call
 from cygrad._kernels.cpu.random.random import COINS, EXPONENTIALS, INTEGERS, NORMALS, UNIFORMS
-from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.arguments import integer, require
+from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.creation import number, place_of
 from cygrad._ops.random.generator import source_of
 from cygrad._ops.random.random import floating_point, gaussian, whole_numbers

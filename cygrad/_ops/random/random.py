@@ -8,14 +8,22 @@ sampling.py.
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.types.dtypes import as_dtype, dtype_of_number, get_default_dtype
 from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.types.dtypes import as_dtype, dtype_of_number, get_default_dtype
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.random.random import NORMALS, UNIFORMS
-from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.arguments import require
+from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.creation import (
-    blank_like, check_place, check_size, delivered, drawn_in_memory, fresh, place_beside, place_of, size_of,
+    blank_like,
+    check_place,
+    check_size,
+    delivered,
+    drawn_in_memory,
+    fresh,
+    place_beside,
+    place_of,
+    size_of,
     type_of_new,
 )
 from cygrad._ops.random.generator import source_of

@@ -10,17 +10,17 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
 from cygrad._core.graph.opdef import NONDIFF, declare, publish, variant
 from cygrad._core.graph.record import record_n, write_into
-from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
 from cygrad._kernels.cpu.base import chunks, copying
 from cygrad._kernels.cpu.random import random as kernels_of_memory
-from cygrad._kernels.gpu.random import random as kernels_of_gpu
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._ops.base.checks import creation as checks
+from cygrad._kernels.gpu.random import random as kernels_of_gpu
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require
+from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.copying import zeros_of
 from cygrad._ops.base.creation import check_place, check_size, delivered, number, place_beside, place_of, type_of_new
 from cygrad._ops.random.generator import source_of

@@ -6,14 +6,14 @@ For `dim`, `keepdim`, `axis`, `keepdims` see reductions.pyx.
 import numpy as np
 
 import cygrad._kernels.cpu.base.reduce as reduce
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
-from cygrad._core.types.dtypes import get_default_dtype
-from cygrad._core.graph.dual import values_of
 from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.cpu.base import stack_chunks
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema

@@ -9,25 +9,25 @@ from functools import partial
 import numpy as np
 
 import cygrad._kernels.cpu.base.reduce as reduce
-from cygrad._core.errors import messages
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.dual import is_forward, keep
 from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import is_forward, keep
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply_n, record_n, record_outputs, tensor_argument
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.stack_chunks import reducing
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
 from cygrad._kernels.device.gpu_forms import is_array
-from cygrad._kernels.cpu.base.stack_chunks import reducing
 from cygrad._ops.base.arguments import dim_argument, integers
 from cygrad._ops.base.arithmetic import div
 from cygrad._ops.base.checks.common import require_kind
-from cygrad._ops.common.out_argument import write_several
 from cygrad._ops.base.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.common.out_argument import write_several
 from cygrad._ops.elementwise.selection import maximum, minimum, where
 
 # -- of all elements: the gradient is shared between equal ones --

@@ -3,17 +3,17 @@
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.types import return_types
 from cygrad._core.graph.internals import array_of, memory_of
-from cygrad._core.tensor.from_python import checked_lengths
-from cygrad._core.types.dtypes import by_name
 from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
 from cygrad._core.graph.record import record_n, record_outputs, write_into
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.reduction import histograms as kernels
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types import return_types
+from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.cpu.base.reduce import amax, amin
+from cygrad._kernels.cpu.reduction import histograms as kernels
+from cygrad._kernels.device.cupy_library import beside
 from cygrad._ops.base.arguments import integer, is_integer, require
 from cygrad._ops.base.copying import to
 from cygrad._ops.common.out_argument import write_several

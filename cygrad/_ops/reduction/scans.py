@@ -5,18 +5,24 @@ from functools import partial
 import numpy as np
 
 from cygrad._core.engine import blocked_gradients
-from cygrad._core.errors import messages
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.types.dtypes import as_dtype, dtype_of_number
-from cygrad._core.graph.dual import keep, values_of
 from cygrad._core.engine.blocked_gradients import beside, in_slices, owned, reused
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import keep, values_of
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish, variant
 from cygrad._core.graph.record import (
-    apply1_args, apply_n, as_type, record_outputs, recorded, tensor_argument, write_into,
+    apply1_args,
+    apply_n,
+    as_type,
+    record_outputs,
+    recorded,
+    tensor_argument,
+    write_into,
 )
-from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.types import return_types
+from cygrad._core.types.dtypes import as_dtype, dtype_of_number
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.indexing import axis_ops as along
 from cygrad._kernels.cpu.reduction import scans
@@ -26,16 +32,16 @@ from cygrad._ops.base.arguments import dim_argument, integer, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.checks.common import require_kind, require_real
 from cygrad._ops.base.creation import ones, zeros
-from cygrad._ops.common.out_argument import given, write_several
-from cygrad._ops.indexing.gathering import scatter_add, zeros_at
-from cygrad._ops.elementwise.logic import logical_xor
-from cygrad._ops.shape.flip_roll import flip
-from cygrad._ops.base.slicing import cat, narrow, select
 from cygrad._ops.base.pointwise import abs, conjugate, exp, log
 from cygrad._ops.base.reductions import accumulator
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.elementwise.selection import where
+from cygrad._ops.base.slicing import cat, narrow, select
 from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, linear_steps
+from cygrad._ops.common.out_argument import given, write_several
+from cygrad._ops.elementwise.logic import logical_xor
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.indexing.gathering import scatter_add, zeros_at
+from cygrad._ops.shape.flip_roll import flip
 
 
 def dim_of(op, t, dim, position=2):

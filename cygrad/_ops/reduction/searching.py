@@ -4,12 +4,12 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.types.dtypes import as_dtype
 from cygrad._core.graph.opdef import FUNCTION_ONLY, NONDIFF, declare, publish
 from cygrad._core.graph.record import as_type, promoted, record_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.reduction import searching as kernels
+from cygrad._core.types.dtypes import as_dtype
 from cygrad._kernels.cpu.base.copying import check_bits
+from cygrad._kernels.cpu.reduction import searching as kernels
 from cygrad._kernels.device.cupy_library import beside, is_array
 
 QUIET = NONDIFF | FUNCTION_ONLY

@@ -7,13 +7,13 @@ with names; the gradient goes to the elements at these indices. Equal elements k
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import NONDIFF, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply_n, record_n, tensor_argument
-from cygrad._kernels.cpu.reduction import sorting as kernels
 from cygrad._kernels.cpu.indexing.indexing import gather
+from cygrad._kernels.cpu.reduction import sorting as kernels
 from cygrad._ops.base.arguments import dim_argument, integer
 from cygrad._ops.base.checks.common import require_kind
 from cygrad._ops.common.out_argument import given

@@ -2,43 +2,43 @@
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.types import return_types
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.types.dtypes import as_dtype
-from cygrad._core.graph.dual import values_of
 from cygrad._core.engine.blocked_gradients import is_own, reused
+from cygrad._core.errors import messages
+from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply_n, record_n, record_outputs
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types import return_types
+from cygrad._core.types.dtypes import as_dtype
 from cygrad._kernels.cpu.base import chunks, elementwise, reduce
 from cygrad._kernels.cpu.base.matmul import matmul as product
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.cupy_library import as_array, beside, is_array
-from cygrad._kernels.cpu.reduction.ranks import places_of_ranks
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.cpu.base.stack_chunks import cut
+from cygrad._kernels.cpu.reduction.ranks import places_of_ranks
+from cygrad._kernels.device.cupy_library import as_array, beside, is_array
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.checks.common import require_kind
 from cygrad._ops.base.creation import full_like, zeros_like
-from cygrad._ops.common.out_argument import given, given_several
-from cygrad._ops.shape.diagonals import diagonal
-from cygrad._ops.reduction.extrema import amax, amin
-from cygrad._ops.indexing.gathering import gather
-from cygrad._ops.elementwise.logic import isnan
-from cygrad._ops.linalg.common import adjoint
-from cygrad._ops.reduction.variance import STD, VAR, var_arguments, warn_of_freedom
-from cygrad._ops.reduction.sorting import sort
-from cygrad._ops.base.slicing import cat, narrow
 from cygrad._ops.base.pointwise import sqrt
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.reductions import axes_argument, flag_argument, mean, restored
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.shape.reshaping import movedim
-from cygrad._ops.elementwise.selection import clamp, where
+from cygrad._ops.base.slicing import cat, narrow
 from cygrad._ops.base.views import reshape, squeeze, unsqueeze
+from cygrad._ops.common.out_argument import given, given_several
+from cygrad._ops.elementwise.logic import isnan
+from cygrad._ops.elementwise.selection import clamp, where
 from cygrad._ops.elementwise.weighted_sums import lerp
+from cygrad._ops.indexing.gathering import gather
+from cygrad._ops.linalg.common import adjoint
+from cygrad._ops.reduction.extrema import amax, amin
+from cygrad._ops.reduction.sorting import sort
+from cygrad._ops.reduction.variance import STD, VAR, var_arguments, warn_of_freedom
+from cygrad._ops.shape.diagonals import diagonal
+from cygrad._ops.shape.reshaping import movedim
 
 # -- without nan --
 

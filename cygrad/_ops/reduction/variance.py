@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 import cygrad._kernels.cpu.base.reduce as reduce
-from cygrad._core.errors import messages
 from cygrad._core.engine.blocked_gradients import reused
+from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
 from cygrad._core.graph.record import apply_n
-from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks, stack_chunks
 from cygrad._kernels.device.cupy_library import as_array

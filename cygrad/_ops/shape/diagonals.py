@@ -7,21 +7,29 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.tensor.from_python import checked_lengths
-from cygrad._core.types.dtypes import as_dtype, dtype_of_number
 from cygrad._core.graph.opdef import (
-    FUNCTION_ONLY, INPLACE, LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish, variant,
+    FUNCTION_ONLY,
+    INPLACE,
+    LINEAR,
+    METHOD_ONLY,
+    PRIVATE,
+    VIEW,
+    declare,
+    publish,
+    variant,
 )
 from cygrad._core.graph.record import apply1_args, as_type, record_n, record_view, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.shape import diagonals as kernels
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types.dtypes import as_dtype, dtype_of_number
 from cygrad._kernels.cpu.base.chunks import InPlace
 from cygrad._kernels.cpu.base.copying import copy
+from cygrad._kernels.cpu.shape import diagonals as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import dim_argument, integer, require, tensor_list
 from cygrad._ops.base.creation import check_place, fresh
-from cygrad._ops.shape.strided import as_strided
 from cygrad._ops.base.views import reshape
+from cygrad._ops.shape.strided import as_strided
 
 # -- diagonal --
 

@@ -2,13 +2,13 @@
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.registry.autocast import POLICY_OF, guarded
-from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.shape import padding as kernels
+from cygrad._core.registry.autocast import POLICY_OF, guarded
+from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.base.copying import element
+from cygrad._kernels.cpu.shape import padding as kernels
 from cygrad._ops.base.arguments import integers, require
 
 # -- by a number --

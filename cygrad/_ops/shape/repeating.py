@@ -4,18 +4,18 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.shape import rearranging as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import dim_argument, integer, is_integer, require, variadic
 from cygrad._ops.base.checks.common import check_unbatched
-from cygrad._ops.base.copying import clone
-from cygrad._ops.indexing.gathering import index_select
 from cygrad._ops.base.checks.tuples import of_tuple
+from cygrad._ops.base.copying import clone
 from cygrad._ops.base.views import flatten, unsqueeze
+from cygrad._ops.indexing.gathering import index_select
 
 # -- repeat --
 

@@ -6,10 +6,20 @@ from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import METHOD_ONLY, publish, registry, variant
 from cygrad._ops.base.arguments import dim_argument, integers, require, variadic, wrap_dim, wrap_dims
-from cygrad._ops.base.copying import contiguous
 from cygrad._ops.base.checks.tuples import of_tuple
+from cygrad._ops.base.copying import contiguous
 from cygrad._ops.base.views import (
-    alias, expand, infer_shape, look_otherwise, may_look_otherwise, permute, reshape, squeeze, t, transpose, unsqueeze,
+    alias,
+    expand,
+    infer_shape,
+    look_otherwise,
+    may_look_otherwise,
+    permute,
+    reshape,
+    squeeze,
+    t,
+    transpose,
+    unsqueeze,
     view,
 )
 

@@ -11,13 +11,13 @@ from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import LINEAR, declare, publish
 from cygrad._core.graph.record import record_n, recorded
-from cygrad._kernels.cpu.shape import diagonals, replacing, strided_gradients
 from cygrad._kernels.cpu.base.view_geometry import overlaps_itself, restride
+from cygrad._kernels.cpu.shape import diagonals, replacing, strided_gradients
 from cygrad._ops.base.arguments import dim_argument, integer, require
 from cygrad._ops.base.checks.common import check_gradient_of_part
-from cygrad._ops.shape.diagonals import diagonal
 from cygrad._ops.base.slicing import select
 from cygrad._ops.base.slicing import slice as slice_of
+from cygrad._ops.shape.diagonals import diagonal
 from cygrad._ops.shape.strided import as_strided, geometry_wanted, strided_gather
 
 

@@ -1,8 +1,8 @@
 """Splitting tensors at given indices, or into a given number of parts."""
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.dual import is_recorded
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import publish, registry, variant
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor

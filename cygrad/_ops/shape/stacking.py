@@ -4,20 +4,20 @@ import math
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.engine.blocked_gradients import is_own
+from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
 from cygrad._core.graph.record import record_n
-from cygrad._core.types.size import Size
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.size import Size
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.device.cupy_library import beside, is_array
-from cygrad._ops.base.checks import slicing as checks
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, is_integer, require, tensor_list
-from cygrad._ops.indexing.gathering import index_select
+from cygrad._ops.base.checks import slicing as checks
 from cygrad._ops.base.slicing import cat, select, stack
-from cygrad._ops.creation.ranges import meshgrid
 from cygrad._ops.base.views import expand, reshape, unsqueeze
+from cygrad._ops.creation.ranges import meshgrid
+from cygrad._ops.indexing.gathering import index_select
 
 
 def _joinable(tensors, name):

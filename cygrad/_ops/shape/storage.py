@@ -5,14 +5,14 @@ compared and set into tensors; it can not be given another size, as others may l
 """
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, replace_array, tensor_of
-from cygrad._core.types.dtypes import by_name
-from cygrad._core.tensor.predicates import memory_of
-from cygrad._core.graph.opdef import publish
 from cygrad._core.errors.sites import warn
-from cygrad._core.runtime.thread_state import get_modes
-from cygrad._core.transforms.forward_mode import all_of
+from cygrad._core.graph.internals import array_of, replace_array, tensor_of
+from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.tensor.predicates import memory_of
+from cygrad._core.transforms.forward_mode import all_of
+from cygrad._core.types.dtypes import by_name
 from cygrad._ops.base.arguments import require
 from cygrad._ops.shape.strided import as_strided
 

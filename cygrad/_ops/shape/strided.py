@@ -7,12 +7,12 @@ A view's geometry is (shape, strides, offset), a base's (shape, strides), in byt
 from typing import Any
 
 from cygrad._core.graph.internals import array_of
-from cygrad._core.tensor.predicates import address, memory_of
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
 from cygrad._core.graph.record import record_n, record_view
-from cygrad._kernels.cpu.shape import strided_gradients as kernels
+from cygrad._core.tensor.predicates import address, memory_of
 from cygrad._kernels.cpu.base.view_geometry import restride
+from cygrad._kernels.cpu.shape import strided_gradients as kernels
 from cygrad._ops.base.arguments import integer, integers, require
 from cygrad._ops.base.views import look_otherwise, may_look_otherwise
 

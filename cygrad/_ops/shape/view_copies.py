@@ -7,24 +7,24 @@ else knows of it.
 from typing import Any
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import keep_apart, memory_of
 from cygrad._core.graph.dual import is_recorded
-from cygrad._core.types.memory_format import contiguous_format
+from cygrad._core.graph.internals import keep_apart, memory_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, registry, variant
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.types.memory_format import contiguous_format
 from cygrad._kernels.cpu.base.copying import contiguous
 from cygrad._ops.base.arguments import integer, integers, is_integer, require
-from cygrad._ops.elementwise.complex import view_as_complex, view_as_real
+from cygrad._ops.base.checks.tuples import of_tuple
 from cygrad._ops.base.copying import clone
-from cygrad._ops.common.out_argument import write_several
-from cygrad._ops.shape.diagonals import diagonal
 from cygrad._ops.base.slicing import narrow, select, split, split_with_sizes, unbind
 from cygrad._ops.base.slicing import slice as slice_of
+from cygrad._ops.base.views import alias, expand, permute, reshape, squeeze, t, transpose, unsqueeze, view
+from cygrad._ops.common.out_argument import write_several
+from cygrad._ops.elementwise.complex import view_as_complex, view_as_real
+from cygrad._ops.shape.diagonals import diagonal
 from cygrad._ops.shape.slice_scatter import bounds_of_slice
 from cygrad._ops.shape.strided import as_strided
-from cygrad._ops.base.checks.tuples import of_tuple
-from cygrad._ops.base.views import alias, expand, permute, reshape, squeeze, t, transpose, unsqueeze, view
 from cygrad._ops.shape.unfold import shown_by_unfold, unfold
 
 

@@ -1,16 +1,16 @@
 """Derivatives of what a tensor's elements are samples of, estimated by finite differences; made of other ops."""
 
+from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, variant
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.signal import finite_differences as kernels
 from cygrad._ops.base.arguments import integer, integers, is_integer, require, wrap_dims
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.slicing import cat, narrow
-from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, linear_steps
 from cygrad._ops.base.views import reshape
+from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, linear_steps
 
 
 def gradient(input, *, spacing=None, dim=None, edge_order=1):

@@ -7,26 +7,26 @@ numbers keeps one half of its frequencies, those kept for two count twice.
 Integers are first converted to the default float type. Nothing is saved.
 """
 
+from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.tensor.from_python import checked_lengths
-from cygrad._core.types.dtypes import get_default_dtype
-from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.graph.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.cpu.signal import fourier as kernels
 from cygrad._kernels.cpu.signal.fourier import SCALED_BACK
 from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import each_integer, integer, is_integer, require, wrap_dim
 from cygrad._ops.base.arithmetic import mul
-from cygrad._ops.elementwise.complex import conj
 from cygrad._ops.base.creation import check_place, delivered, type_of_new
-from cygrad._ops.common.out_argument import given
-from cygrad._ops.shape.flip_roll import roll
-from cygrad._ops.base.slicing import narrow
 from cygrad._ops.base.pointwise import conj_physical
+from cygrad._ops.base.slicing import narrow
 from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, linear_steps
+from cygrad._ops.common.out_argument import given
+from cygrad._ops.elementwise.complex import conj
+from cygrad._ops.shape.flip_roll import roll
 
 # -- the ops --
 

@@ -4,28 +4,28 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.engine.blocked_gradients import is_own, reused
+from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import IN0, IN1, PRIVATE, declare, publish
 from cygrad._core.graph.record import record_n
-from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.signal.fourier import SCALED_BACK, windowed_r2c
 from cygrad._kernels.cpu.base.stack_chunks import cut
+from cygrad._kernels.cpu.signal.fourier import SCALED_BACK, windowed_r2c
 from cygrad._ops.base.arguments import integer, require, wrap_dim
 from cygrad._ops.base.arithmetic import div, mul
-from cygrad._ops.elementwise.complex import view_as_real
 from cygrad._ops.base.creation import ones
-from cygrad._ops.signal.fourier import fft_c2c, fft_c2r, fft_r2c
-from cygrad._ops.shape.padding import pad
-from cygrad._ops.base.slicing import narrow
 from cygrad._ops.base.pointwise import square
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.base.slicing import narrow
 from cygrad._ops.base.views import reshape, transpose
+from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.elementwise.complex import view_as_real
+from cygrad._ops.shape.padding import pad
 from cygrad._ops.shape.unfold import unfold, unfold_backward
+from cygrad._ops.signal.fourier import fft_c2c, fft_c2r, fft_r2c
 
 NO_WINDOW = (
     "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other "

@@ -7,9 +7,9 @@ Those of the package are periodic unless told otherwise: the window of length n 
 import numpy as np
 
 from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.types.dtypes import by_name, get_default_dtype
-from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
 from cygrad._kernels.cpu.signal import window_functions as kernels
 from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import integer

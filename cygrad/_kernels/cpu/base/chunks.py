@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._kernels.gpu.base.arrays import copy_into
-from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.gpu.base.arrays import copy_into
 
 SIZE = 1 << 17  # elements of a block: 512 KB of single precision
 FEW = 1 << 12  # elements for which a copy costs less than to ask whether it can be spared

@@ -4,8 +4,8 @@ import numpy as np
 
 from cygrad._kernels.cpu.base.arrays import copy_array
 from cygrad._kernels.cpu.base.elementary import COS, MULTIPLY, SIN, arctan2
-from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._kernels.cpu.base.view_geometry import restride
+from cygrad._kernels.device.cupy_library import as_array, is_array
 
 _REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
 _COMPLEX: dict = {real: of_parts for of_parts, real in _REAL.items()}

@@ -3,9 +3,9 @@
 import numpy as np
 
 from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.base.ufunc import Ufunc
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array, is_array
-from cygrad._kernels.cpu.base.ufunc import Ufunc
 
 
 def whole_power(power, base, exponent):

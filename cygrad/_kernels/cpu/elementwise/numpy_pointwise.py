@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.elementary import EXP2, LOG10
 from cygrad._kernels.cpu.base.elementwise import where as select
+from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.elementwise.fused_loops import fused
 from cygrad._kernels.device.cupy_library import as_array, is_array
 

@@ -13,14 +13,16 @@ from functools import lru_cache
 
 import numpy as np
 
-import cygrad._kernels.cpu.image.patches as patches as images
+import cygrad._kernels.cpu.image.patches as images
 from cygrad._kernels.cpu.base import chunks as parts
-from cygrad._kernels.cpu.image import (
-    depthwise_convolution, patch_convolution, winograd_convolution,
-)
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
 from cygrad._kernels.cpu.base.matmul import matmul, matmul_into
 from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.image import (
+    depthwise_convolution,
+    patch_convolution,
+    winograd_convolution,
+)
 from cygrad._kernels.device.dispatch import dispatching
 
 LARGE_FILTERS = 8  # blocks of filters, whose gradient is found by some of them at a time

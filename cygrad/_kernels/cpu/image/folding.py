@@ -6,8 +6,8 @@ import numpy as np
 
 import cygrad._kernels.cpu.image.patches as patches
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.device.cupy_library import dense
+from cygrad._kernels.device.dispatch import dispatching
 
 
 def unfold(x, where):

@@ -13,9 +13,9 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense, new_array, zeros
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.cpu.indexing.scatter import add_rows
+from cygrad._kernels.device.cupy_library import beside
+from cygrad._kernels.device.dispatch import dispatching
 
 SAMPLE, SAMPLE_GRADIENT = 41, 42  # as in native.h
 MOST_POINTS = 64  # as in sampling.h

@@ -13,9 +13,9 @@ import cygrad._kernels.cpu.image.patches as patches
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.cpu.image.window_geometry import SCRATCH, Geometry
+from cygrad._kernels.cpu.indexing.indexing import gather
+from cygrad._kernels.device.dispatch import dispatching
 
 _FEW = 1 << 14  # elements, for which calls of NumPy take longer than loops that find places, too
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
-from cygrad._kernels.platform import thread_pool
 from cygrad._kernels.cpu.base.arrays import dense as in_order
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
+from cygrad._kernels.platform import thread_pool
 
 RESULTS, IMAGES, SUMS = range(20, 23)  # as in native.h
 SINGLE = np.dtype(np.float32)

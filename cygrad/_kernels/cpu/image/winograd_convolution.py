@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
-from cygrad._kernels.platform import thread_pool
 from cygrad._kernels.cpu.base.arrays import dense as in_order
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
+from cygrad._kernels.platform import thread_pool
 
 FILTERS, RESULTS, SUMS = range(17, 20)  # as in native.h
 POINTS, TAIL = 36, 16  # as in winograd.h
@@ -32,7 +32,12 @@ def suits(x, made, where, groups):
 
 @lru_cache(256)
 def _suits(shape, made, where, groups):
-    if groups != 1 or where.kernel != (3, 3) or {*where.stride, *where.dilation} != {1} or not loop_table.has_loop(RESULTS):
+    if (
+        groups != 1
+        or where.kernel != (3, 3)
+        or {*where.stride, *where.dilation} != {1}
+        or not loop_table.has_loop(RESULTS)
+    ):
         return False
     n, channels = shape[:2]
     filters = POINTS * rounded(channels) * rounded(made)

@@ -8,8 +8,8 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.device.dispatch import dispatching
 
 RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in native.h
 FEWEST = 64  # elements among which NumPy has looked before our loop has begun

@@ -9,10 +9,10 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.chunks import FEW, SIZE
 from cygrad._kernels.cpu.base.copying import copy_into
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.cpu.base.elementwise import where
-from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.cpu.indexing.scatter import as_vector, index_add_to
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.device.dispatch import dispatching
 
 GATHER, TAKE, COMPRESS = 24, 27, 40  # as in native.h
 _FEW = 1 << 14  # elements that NumPy has taken before our loop has begun

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
-import cygrad._kernels.cpu.indexing.add_rows as add_rows as rows
+import cygrad._kernels.cpu.indexing.add_rows as rows
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, fill, new_array, zeros
 from cygrad._kernels.cpu.base.numpy_fallback import silent

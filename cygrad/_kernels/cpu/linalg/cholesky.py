@@ -3,11 +3,11 @@
 import numpy as np
 
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.device.cupy_library import module_of
-from cygrad._kernels.cpu.linalg.lapack import columns, count_of, integers, laid_by_columns, loops, routine, spread
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg.lapack import columns, count_of, integers, laid_by_columns, loops, routine, spread
 from cygrad._kernels.cpu.linalg.triangular import has_normal_diagonals, solve_triangular, stack_of
+from cygrad._kernels.device.cupy_library import module_of
+from cygrad._kernels.device.dispatch import dispatching
 
 # What NumPy's function calls, after more than this takes for small matrices
 lapack = getattr(loops, "cholesky_lo", None)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.cpu.linalg.lapack import by_columns
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg.lapack import by_columns
 
 
 @over_stacks(2)

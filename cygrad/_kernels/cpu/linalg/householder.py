@@ -9,13 +9,19 @@ import numpy as np
 
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense as dense_in_memory
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg.lapack import (
+    columns,
+    count_of,
+    in_columns,
+    integers,
+    laid_by_columns,
+    routine,
+    workspace,
+)
+from cygrad._kernels.cpu.linalg.triangular import solve_triangular
 from cygrad._kernels.cpu.shape.diagonals import tril
 from cygrad._kernels.device.cupy_library import dense, module_of
-from cygrad._kernels.cpu.linalg.lapack import (
-    columns, count_of, in_columns, integers, laid_by_columns, routine, workspace,
-)
-from cygrad._kernels.cpu.base.stack_chunks import over_stacks
-from cygrad._kernels.cpu.linalg.triangular import solve_triangular
 
 TOGETHER = 64  # reflectors that LAPACK applies together
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.cpu.base.arrays import cast, dense
+from cygrad._kernels.cpu.base.copying import contiguous
 from cygrad._kernels.cpu.base.matmul import call_lapack, find_lapack
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.cpu.base.copying import contiguous
 
 INT32 = np.dtype(np.int32).num
 FEW = 1 << 14  # elements that NumPy copies as fast

@@ -11,13 +11,20 @@ import math
 import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg.lapack import (
+    as_int32,
+    as_integers,
+    count_of,
+    integers,
+    laid_by_columns,
+    routine,
+    spread,
+    workspace,
+)
+from cygrad._kernels.cpu.linalg.triangular import stack_of
 from cygrad._kernels.cpu.shape.diagonals import triu
 from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.cpu.linalg.lapack import (
-    as_int32, as_integers, count_of, integers, laid_by_columns, routine, spread, workspace,
-)
-from cygrad._kernels.cpu.base.stack_chunks import over_stacks
-from cygrad._kernels.cpu.linalg.triangular import stack_of
 
 ALPHA = (1 + math.sqrt(17)) / 8
 TOGETHER = 64  # columns that LAPACK finishes before the rest is updated

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cygrad._kernels.cpu.linalg.lapack import columns, count_of, integers, laid_by_columns, routine, workspace
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg.lapack import columns, count_of, integers, laid_by_columns, routine, workspace
 from cygrad._kernels.cpu.linalg.triangular import stack_of
 
 TOGETHER = 64  # columns that LAPACK finishes before the rest is updated

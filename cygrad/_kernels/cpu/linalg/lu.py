@@ -10,13 +10,19 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import cast
 from cygrad._kernels.cpu.base.matmul import has_normal_diagonal, matmul
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg.lapack import (
+    as_int32,
+    as_integers,
+    count_of,
+    integers,
+    laid_by_columns,
+    routine,
+    spread,
+)
+from cygrad._kernels.cpu.linalg.triangular import has_normal_diagonals, solve_triangular, stack_of
 from cygrad._kernels.cpu.shape.diagonals import tril, triu
 from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.cpu.linalg.lapack import (
-    as_int32, as_integers, count_of, integers, laid_by_columns, routine, spread,
-)
-from cygrad._kernels.cpu.base.stack_chunks import over_stacks
-from cygrad._kernels.cpu.linalg.triangular import has_normal_diagonals, solve_triangular, stack_of
 
 INT64 = np.dtype(np.int64).num
 BLOCK = 32  # columns that are eliminated before the rest is updated

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.device.cupy_library import module_of
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.device.cupy_library import module_of
+from cygrad._kernels.device.dispatch import dispatching
 
 THETA = {
     "d": {

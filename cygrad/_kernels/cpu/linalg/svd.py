@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from cygrad._kernels.device.cupy_library import as_array
-from cygrad._kernels.cpu.linalg.lapack import by_columns, loops
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg.lapack import by_columns, loops
+from cygrad._kernels.device.cupy_library import as_array
 
 
 @over_stacks(2)

@@ -6,12 +6,12 @@ import numpy as np
 
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense
+from cygrad._kernels.cpu.base.copying import contiguous
 from cygrad._kernels.cpu.base.matmul import has_normal_diagonal, matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.cpu.base.copying import contiguous
-from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.cpu.linalg.lapack import count_of, laid_by_columns, routine, spread
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.cpu.linalg.lapack import count_of, laid_by_columns, routine, spread
+from cygrad._kernels.device.dispatch import dispatching
 
 BLOCK = 32  # rows that are solved together
 ONE = {code: (np.ones(1, code),) for code in "fdFD"}

@@ -8,8 +8,8 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense, new_array
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.device.cupy_library import beside
+from cygrad._kernels.device.dispatch import dispatching
 
 CTC = 45  # as in native.h
 ROOM = 4  # rows of scratch for a sample, as in ctc.h

@@ -7,13 +7,13 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.cpu.base.elementary import exp, log, log1p
 from cygrad._kernels.cpu.base.elementwise import clamp
 from cygrad._kernels.cpu.base.elementwise import where as select
+from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array, is_array
-from cygrad._kernels.cpu.base.stack_chunks import over_stacks
+from cygrad._kernels.device.dispatch import dispatching
 
 LABEL_MARGINS = 39  # as in native.h
 PIECE = 1 << 12  # elements that one thread works on
@@ -144,7 +144,9 @@ def multilabel_margin(x, target):
     found = (new_array(x.shape[:1], x.dtype.num), *(new_array(x.shape, x.dtype.num) for _ in range(2)))
     arrays = dense(x), dense(target), *found
     return (
-        None if loop_table.run(LABEL_MARGINS, arrays, x.shape[1:], 0, len(x), max(1, PIECE // (x.shape[1] or 1))) else found
+        None
+        if loop_table.run(LABEL_MARGINS, arrays, x.shape[1:], 0, len(x), max(1, PIECE // (x.shape[1] or 1)))
+        else found
     )
 
 

@@ -8,13 +8,13 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense as dense_in_memory
 from cygrad._kernels.cpu.base.arrays import new_array
-from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.elementary import MULTIPLY
 from cygrad._kernels.cpu.base.elementwise import power
-from cygrad._kernels.device.cupy_library import dense
+from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import norm
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.cpu.base.stack_chunks import reduced, sum_of_products
+from cygrad._kernels.device.cupy_library import dense
 
 DISTANCES = 34  # as in native.h
 PAIRS_GRADIENT = 47  # as in native.h

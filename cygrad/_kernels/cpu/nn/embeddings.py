@@ -4,9 +4,9 @@ import numpy as np
 
 from cygrad._kernels.cpu.base.arrays import dense, fill, new_array
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.cpu.indexing.add_rows import add_rows as add_taken
 from cygrad._kernels.cpu.indexing.scatter import add_rows
+from cygrad._kernels.device.dispatch import dispatching
 
 
 def added_rows(rows, indices, count):

@@ -16,10 +16,10 @@ import numpy as np
 import cygrad._kernels.cpu.nn.fused_normalization as fused_normalization
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.cpu.base.reduce import mean, sum_to
 from cygrad._kernels.cpu.base.stack_chunks import cut
+from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.device.dispatch import dispatching
 
 LONGEST_ROW = 1 << 16  # elements whose sum may be taken in their own type
 SHORTEST_RUN = 8  # for fewer elements a loop is not worth its start
@@ -116,7 +116,10 @@ def normalized(x, weight, bias, frame, given, running=None):
         return normalized_and_followed(x, weight, bias, frame, running)
     if fused_normalization.has_loops(x):
         if frame.row:
-            return (*fused_normalization.normalize_rows(x, weight, bias, frame.row, frame.kept, frame.eps, frame.centered), None)
+            return (
+                *fused_normalization.normalize_rows(x, weight, bias, frame.row, frame.kept, frame.eps, frame.centered),
+                None,
+            )
         groups, *orders = frame.groups_of(x)
         if groups:
             return _normalized_groups(x, weight, bias, frame, given, groups, *orders)
@@ -148,7 +151,9 @@ def gradients(g, x, weight, middle, factor, frame, needs):
     if of_input or of_weight:
         if fused_normalization.has_loops(x):
             if frame.row:
-                return fused_normalization.rows_gradients(g, x, weight, middle, factor, frame.parameter, frame.centered, *needs)
+                return fused_normalization.rows_gradients(
+                    g, x, weight, middle, factor, frame.parameter, frame.centered, *needs
+                )
             groups, *orders = frame.groups_of(x)
             if groups:
                 return _gradients_of_groups(g, x, weight, middle, factor, frame, needs, groups, *orders)
@@ -285,7 +290,9 @@ def _in_order(a, order):
 def _normalized_groups(x, weight, bias, frame, given, groups, order, back):
     if order is None:
         return fused_normalization.normalize_groups(x, weight, bias, groups, frame.kept, frame.eps, given)
-    out, *found = fused_normalization.normalize_groups(x.transpose(order), weight, bias, groups, frame.kept, frame.eps, given)
+    out, *found = fused_normalization.normalize_groups(
+        x.transpose(order), weight, bias, groups, frame.kept, frame.eps, given
+    )
     return out.transpose(back), *found
 
 

@@ -17,13 +17,13 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.nn import recurrent_fallback as by_numpy
 from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.cpu.nn.fused_normalization import fitting
 from cygrad._kernels.cpu.base.reduce import sum as total
+from cygrad._kernels.cpu.nn import recurrent_fallback as by_numpy
+from cygrad._kernels.cpu.nn.fused_normalization import fitting
+from cygrad._kernels.device.dispatch import dispatching
 
 RECURRENT, RECURRENT_GRADIENT, WITH_PANELS = 10, 11, 17  # as in native.h; the last is one of those that need panels
 INPUTS = 14  # where the input stands among the arrays of a gradient, as in recurrent.h

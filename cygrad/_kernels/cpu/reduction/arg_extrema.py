@@ -5,11 +5,11 @@
 
 import numpy as np
 
-from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.base.arrays import cast
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+from cygrad._kernels.cpu.indexing import axis_ops
+from cygrad._kernels.device.dispatch import dispatching
 
 _BOOL = np.dtype(bool).num
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.cpu.base.reduce import amax, amin
+from cygrad._kernels.device.dispatch import dispatching
 
 
 def bincount(weights, numbers, least):

@@ -8,10 +8,10 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import arrays as cpu
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import new_array
-from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.device.cupy_library import as_array, dense
-from cygrad._kernels.cpu.reduction.sorting import sorted_along
 from cygrad._kernels.cpu.indexing.indexing import select_into
+from cygrad._kernels.cpu.reduction.sorting import sorted_along
+from cygrad._kernels.device.cupy_library import as_array, dense
+from cygrad._kernels.device.dispatch import dispatching
 
 SEARCH = 43  # as in native.h
 PIECE = 1 << 11  # values that one thread looks for

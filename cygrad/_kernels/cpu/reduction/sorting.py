@@ -10,10 +10,10 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
-from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.cpu.base.reduce import amax
 from cygrad._kernels.cpu.base.stack_chunks import along, cut
+from cygrad._kernels.cpu.indexing.indexing import gather
+from cygrad._kernels.device.dispatch import dispatching
 
 FIRSTS = 25  # as in native.h
 MOST_FIRSTS = 32  # of a loop that puts each where it belongs among those found; as in picks.h

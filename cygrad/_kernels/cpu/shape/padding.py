@@ -5,11 +5,11 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.indexing import scatter
 from cygrad._kernels.cpu.base.arrays import fill
-from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.copying import contiguous, copy_into, empty_of
+from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import along
+from cygrad._kernels.cpu.indexing import scatter
 
 MODES = ("reflect", "replicate", "circular")
 MOST_APART = 7  # places that are copied one by one

@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._kernels.cpu.base.copying import copy, copy_into, empty_of
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.device.cupy_library import as_array, dense
+from cygrad._kernels.device.dispatch import dispatching
 
 
 def repeat(array, times):

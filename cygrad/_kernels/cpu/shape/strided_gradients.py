@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.cpu.base.view_geometry import restride
+from cygrad._kernels.device.dispatch import dispatching
 
 
 def strided_sum(g, view, base):

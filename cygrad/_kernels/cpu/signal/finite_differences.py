@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cygrad._kernels.cpu.indexing.axis_ops import cumsum_within
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.elementary import ADD, DIVIDE, MULTIPLY, SUBTRACT
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.cpu.base.stack_chunks import cut, parts_of
+from cygrad._kernels.cpu.indexing.axis_ops import cumsum_within
 
 COMBINE = {1: ADD, -1: SUBTRACT}
 

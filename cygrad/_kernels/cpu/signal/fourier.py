@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.base.numpy_fallback import silent
-from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.cpu.base.elementary import MULTIPLY
-from cygrad._kernels.device.cupy_library import module_of
+from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import cut, parts_of
+from cygrad._kernels.device.cupy_library import module_of
+from cygrad._kernels.device.dispatch import dispatching
 
 SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # the scale of the adjoint
 FEW = 1 << 12  # real numbers, of which all frequencies are found sooner than half of them and their mirror image

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from cygrad._kernels.device.cupy_library import PINNED, cupy, explained, is_array, on_device
 from cygrad._kernels.device.gpu_forms import different_devices, extent
 from cygrad._kernels.gpu.runtime import pinned_memory
-from cygrad._kernels.device.cupy_library import PINNED, cupy, explained, is_array, on_device
 
 
 def cast(a, dtype):

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, name_of
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
 _rsqrt = elementwise("rsqrt", "T a", "T out", "out = T(rsqrt(W(a)));")
 _erf = elementwise("erf", "T a", "T out", "out = T(erf(W(a)));")

@@ -7,9 +7,9 @@ they lie in memory.
 
 import math
 
+from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.libraries import cublas
 from cygrad._kernels.gpu.runtime.graph_capture import current
-from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision, multiply
 from cygrad._library import later
 

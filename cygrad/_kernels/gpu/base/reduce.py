@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.device.gpu_forms import _in_float32
 from cygrad._kernels.gpu.base.elementwise import choose
-from cygrad._kernels.gpu.launch.reduction_program import folded
-from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.launch.program import wide_type
+from cygrad._kernels.gpu.launch.reduction_program import folded
 
 _TYPES: dict = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdFD"}
 

@@ -1,9 +1,9 @@
 """NumPy's functions on GPUs, where CuPy has them for fewer types, or takes long to launch them (Note [Launches])."""
 
 from cygrad._kernels.device import cupy_library
+from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.base import matmul as blas
 from cygrad._kernels.gpu.launch.elementwise_program import Elementwise
-from cygrad._kernels.device.cupy_library import cupy
 
 _UNARY = {
     "negative": "-W(x)",

@@ -7,8 +7,8 @@ import re
 from functools import cache
 
 from cygrad._kernels.device import cupy_library
-from cygrad._kernels.gpu.launch.elementwise_program import LOGISTIC, elementwise
 from cygrad._kernels.device.cupy_library import as_number, current_device, is_array, on_device
+from cygrad._kernels.gpu.launch.elementwise_program import LOGISTIC, elementwise
 
 _FUNCTIONS = (
     LOGISTIC

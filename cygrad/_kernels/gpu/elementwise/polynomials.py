@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 
 from cygrad._kernels.cpu.elementwise import polynomials as families
-from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 from cygrad._kernels.device.cupy_library import cupy, is_array
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
 # What `step(m)` of a family gives, where it depends on m.
 _STEPS = {

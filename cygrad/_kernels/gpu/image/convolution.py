@@ -9,13 +9,13 @@ import math
 from typing import Any
 
 from cygrad._kernels.cpu.image.convolution import backwards, is_depthwise, plus
-from cygrad._kernels.gpu.libraries import cudnn
+from cygrad._kernels.device.cupy_library import cupy, dense
 from cygrad._kernels.gpu.base.matmul import matmul
 from cygrad._kernels.gpu.image.folding import add_columns, columns_of
-from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.gpu.image.window_geometry import TEXT, places, taps
 from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
 from cygrad._kernels.gpu.launch.row_program import RowProgram
-from cygrad._kernels.gpu.image.window_geometry import TEXT, places, taps
+from cygrad._kernels.gpu.libraries import cudnn
 
 _SCRATCH = 1 << 29  # bytes of columns
 _FEW_PLACES = 64  # of images with fewer, several make one product

@@ -4,8 +4,8 @@ import math
 
 from cygrad._kernels.cpu.image.folding import shuffle, unshuffle
 from cygrad._kernels.device.cupy_library import cupy, dense
-from cygrad._kernels.gpu.launch.program import FLOATS, Program
 from cygrad._kernels.gpu.image.window_geometry import TEXT, places, taps
+from cygrad._kernels.gpu.launch.program import FLOATS, Program
 
 __all__ = ["add_columns", "columns_of", "fold", "shuffle", "unfold", "unshuffle"]
 

@@ -2,11 +2,11 @@
 
 import math
 
-from cygrad._kernels.gpu.base.arrays import zeros
-from cygrad._kernels.device.cupy_library import cupy, dense
-from cygrad._kernels.gpu.launch.program import Program
-from cygrad._kernels.gpu.indexing.scatter import add_rows
 from cygrad._kernels.cpu.image.grid_sampling import WEIGHTS, axes, corners
+from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.gpu.base.arrays import zeros
+from cygrad._kernels.gpu.indexing.scatter import add_rows
+from cygrad._kernels.gpu.launch.program import Program
 
 _SAMPLE = Program(
     "sample",

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from cygrad._kernels.device.cupy_library import cupy, dense
-from cygrad._kernels.gpu.launch.program import FLOATS, Program, on_gpu
-from cygrad._kernels.gpu.image.window_geometry import TEXT, places
 from cygrad._kernels.cpu.image.max_pooling import lowest
+from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.gpu.image.window_geometry import TEXT, places
+from cygrad._kernels.gpu.launch.program import FLOATS, Program, on_gpu
 
 _TYPES = (*FLOATS, "uint8", "int8", "int16", "int32", "int64")
 _TAKE = """

@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
-from cygrad._kernels.device.cupy_library import cupy, dense
-from cygrad._kernels.gpu.launch.program import FLOATS, Program, on_gpu
-from cygrad._kernels.gpu.image.window_geometry import TEXT, places
 from cygrad._kernels.cpu.image.resampling import growth
+from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.gpu.image.window_geometry import TEXT, places
+from cygrad._kernels.gpu.launch.program import FLOATS, Program, on_gpu
+from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
 
 _MOST_TAPS = 64  # of all axes together, for one kernel
 

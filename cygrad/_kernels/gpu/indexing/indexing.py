@@ -5,8 +5,8 @@ An index that is not there counts modulo the length, as whether it is would have
 
 import numpy as np
 
-from cygrad._kernels.gpu.base.elementwise import choose
 from cygrad._kernels.device.cupy_library import as_number, cupy, is_array
+from cygrad._kernels.gpu.base.elementwise import choose
 from cygrad._kernels.gpu.indexing.scatter import index_shape, index_sum, joined_indices, write_at
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, switches
 from cygrad._kernels.gpu.base.arrays import moved
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
-from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, switches
 
 _ATOMIC = "efdilqILQ"  # the types with additions that nothing comes between: CUDA's, and CuPy's by its header
 _HEADER = "#include <cupy/atomics.cuh>\n"

@@ -14,8 +14,8 @@ all arrays begin at a multiple of 16 bytes: what the memory can deliver depends 
 
 from typing import Any
 
-from cygrad._kernels.device.launch import Launches
 from cygrad._kernels.device.cupy_library import cupy, switches
+from cygrad._kernels.device.launch import Launches
 from cygrad._kernels.gpu.launch.program import FLOATS, Program
 
 # What a type is computed in: half precision in single. `W` is that of `T`, the type of the elements.

@@ -7,9 +7,9 @@ Arrays are passed as pointers to their memory, which must be contiguous, whole n
 
 import numpy as np
 
-from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
-from cygrad._kernels.device.launch import Kernel
 from cygrad._kernels.device.cupy_library import cupy, current_device, name_of
+from cygrad._kernels.device.launch import Kernel
+from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
 
 _HALF = "#include <cupy/carray.cuh>\n#include <cupy/{0}.cuh>\ntypedef {0} T;\ntypedef float W;\n"
 _TYPES = {

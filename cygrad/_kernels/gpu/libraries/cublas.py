@@ -12,8 +12,8 @@ from importlib import import_module
 
 import numpy as np
 
-from cygrad._kernels.gpu.runtime.graph_capture import Capture, current
 from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.gpu.runtime.graph_capture import Capture, current
 
 _CODES = {"e": 2, "E": 14, "f": 0, "d": 1, "F": 4, "D": 5}  # by the letter of a type: its number in CUDA
 _IN_HALF, _IN_SINGLE, _IN_TF32, _IN_DOUBLE = 64, 68, 77, 70  # CUBLAS_COMPUTE_16F and the like

@@ -8,8 +8,8 @@ from importlib import import_module
 from threading import local
 from typing import Any
 
-from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
 from cygrad._kernels.device.cupy_library import cupy, current_device, dense, switches
+from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
 
 _TYPES = {"e": "HALF", "E": "BFLOAT16", "f": "FLOAT", "d": "DOUBLE"}  # by the letter of a type
 _MOST = 1024

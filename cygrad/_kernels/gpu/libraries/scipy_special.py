@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 from cygrad._kernels.device.cupy_library import as_number, is_array
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
 # Ai, or its derivative. Above 1 the integral over the path through the saddle, by the trapezoidal rule, which converges
 # exponentially; down to -7 the power series; below the asymptotic one. Right to 1e-11.

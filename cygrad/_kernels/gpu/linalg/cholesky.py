@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from cygrad._kernels.gpu.launch import matrix_program
 from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.gpu.launch import matrix_program
 
 _PANEL = 32  # columns
 

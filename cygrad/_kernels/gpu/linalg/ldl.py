@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from cygrad._kernels.device.gpu_forms import device_of
 from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.device.gpu_forms import device_of
 from cygrad._kernels.gpu.launch.matrix_program import launch
 
 _SHARED = """

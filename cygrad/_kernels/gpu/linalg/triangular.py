@@ -2,8 +2,8 @@
 
 import math
 
-from cygrad._kernels.gpu.launch import matrix_program
 from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.gpu.launch import matrix_program
 
 
 def solve_block(a, b, upper, unit):

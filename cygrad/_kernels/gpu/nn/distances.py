@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
 # `kind`: 0, 1, 2 for the p-norms of these numbers, 3 for p = inf, 4 for other p.
 _DISTANCE = """

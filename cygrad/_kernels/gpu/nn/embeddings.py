@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cygrad._kernels.gpu.base import reduce
-from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 from cygrad._kernels.device.cupy_library import cupy
-from cygrad._kernels.gpu.launch.program import wide_type
+from cygrad._kernels.gpu.base import reduce
 from cygrad._kernels.gpu.indexing.scatter import add_rows
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
+from cygrad._kernels.gpu.launch.program import wide_type
 from cygrad._kernels.gpu.reduction.searching import frequencies, searchsorted
 
 

@@ -10,12 +10,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._kernels.gpu.launch.reduction_program import folded
-from cygrad._kernels.gpu.launch.elementwise_program import elementwise
-from cygrad._kernels.device.cupy_library import cupy, dense, is_array
-from cygrad._kernels.gpu.launch.program import Program, of_type, wide_type
-from cygrad._kernels.gpu.launch.row_program import MOST_BLOCKS, OVER_ROW, WARP, RowProgram, are_for_many_blocks
 from cygrad._kernels.cpu.nn.normalization import normalized_and_followed
+from cygrad._kernels.device.cupy_library import cupy, dense, is_array
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
+from cygrad._kernels.gpu.launch.program import Program, of_type, wide_type
+from cygrad._kernels.gpu.launch.reduction_program import folded
+from cygrad._kernels.gpu.launch.row_program import MOST_BLOCKS, OVER_ROW, WARP, RowProgram, are_for_many_blocks
 
 # -- rows --
 

@@ -6,10 +6,10 @@ kernel, in which what is a gate's becomes that of the next state; backward it is
 
 from typing import Any
 
-from cygrad._kernels.gpu.base.matmul import matmul
-from cygrad._kernels.device.cupy_library import cupy, dense
-from cygrad._kernels.gpu.launch.program import Program
 from cygrad._kernels.cpu.nn.recurrent import gradients_of, lstm_outputs, spans, states_before
+from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.gpu.base.matmul import matmul
+from cygrad._kernels.gpu.launch.program import Program
 
 _SIGMOID = "__device__ inline W logistic(W x) { return W(1) / (W(1) + exp(-x)); }\n"
 

@@ -4,10 +4,10 @@ A class that there is none of gives nan: to raise, as in memory, would be to wai
 """
 
 from cygrad._kernels.cpu.base import numpy_fallback
-from cygrad._kernels.gpu.launch.reduction_program import folded
-from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 from cygrad._kernels.gpu.launch.program import Program, of_type, wide_type
+from cygrad._kernels.gpu.launch.reduction_program import folded
 from cygrad._kernels.gpu.launch.row_program import OVER_ROW, WARP, RowProgram, are_for_many_blocks, split
 
 NONE, MEAN = 0, 1  # codes of reductions

@@ -3,8 +3,8 @@
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, on_device
-from cygrad._kernels.gpu.optim.optim import TEXT, launch_each
 from cygrad._kernels.gpu.launch.program import Program
+from cygrad._kernels.gpu.optim.optim import TEXT, launch_each
 
 _UNSCALE = Program(
     "unscale",

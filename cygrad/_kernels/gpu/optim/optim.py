@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
 from cygrad._kernels.device.cupy_library import cupy, is_array, on_device
 from cygrad._kernels.gpu.launch.program import FLOATS, Program
+from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
 
 _CHUNK = 1 << 14  # elements of a block
 _THREADS = 256

@@ -12,9 +12,9 @@ from threading import Lock
 
 import numpy as np
 
-from cygrad._kernels.gpu.runtime.graph_capture import current
-from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, on_device
 from cygrad._kernels.cpu.random.random import EXPONENTIALS, NORMALS, UNIFORMS
+from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, on_device
+from cygrad._kernels.gpu.runtime.graph_capture import current
 
 
 class Stream:

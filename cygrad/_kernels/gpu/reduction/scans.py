@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.cpu.reduction.scans import log_of_sum
+from cygrad._kernels.device.cupy_library import cupy
 
 THREADS = 256
 MOST_BLOCKS = 1 << 16

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.base.elementwise import to_sort
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
-from cygrad._kernels.device.cupy_library import cupy
 
 # nan counts as larger than all numbers.
 _search = elementwise(

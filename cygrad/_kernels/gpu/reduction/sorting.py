@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from cygrad._kernels.gpu.base.elementwise import to_sort
-from cygrad._kernels.device.cupy_library import cupy, dense
-from cygrad._kernels.gpu.reduction.arg_extrema import argmax
-from cygrad._kernels.gpu.launch.program import FLOATS, Program
-from cygrad._kernels.gpu.reduction.scans import running
 from cygrad._kernels.cpu.reduction.sorting import of_no_numbers, one
+from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.gpu.base.elementwise import to_sort
+from cygrad._kernels.gpu.launch.program import FLOATS, Program
+from cygrad._kernels.gpu.reduction.arg_extrema import argmax
+from cygrad._kernels.gpu.reduction.scans import running
 
 _LONG, _PART = 1024, 8  # rows from that length on are not sorted whole for a part of them
 # A block for each row finds the k-th element by 8 bits of its rank after the other, then takes, each in order, what

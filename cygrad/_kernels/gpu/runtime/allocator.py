@@ -17,8 +17,8 @@ import sys
 import weakref
 from types import FrameType
 
-from cygrad._kernels.gpu.runtime.graph_capture import current, pools
 from cygrad._kernels.device.cupy_library import cupy, current_device, on_device
+from cygrad._kernels.gpu.runtime.graph_capture import current, pools
 
 LARGE = 1 << 20  # bytes of a block whose line is noted
 

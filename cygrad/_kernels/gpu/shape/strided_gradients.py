@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from cygrad._kernels.cpu.shape.strided_gradients import extent, extent_of_both
 from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.indexing.scatter import add_rows
-from cygrad._kernels.cpu.shape.strided_gradients import extent, extent_of_both
 
 
 def sum_by_place(g, view, base):

@@ -5,11 +5,11 @@ from functools import wraps
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.dual import is_forward
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.record import result_type, tensor_argument
-from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import broadcast_shape, is_integer
 

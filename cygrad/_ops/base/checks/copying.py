@@ -3,9 +3,9 @@
 import numpy as np
 
 from cygrad._core.errors import messages
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.device import check_device, device
 from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name
-from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.base.arguments import broadcast_shape, require
 
 # Methods that convert, by name.

@@ -6,8 +6,8 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
-from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._kernels.device import cupy_library
 from cygrad._ops.base.arguments import integer, integers
 

@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.types.dtypes import dtype_by_num
 from cygrad._core.errors.sites import warn
-from cygrad._core.transforms.forward_mode import has_samples
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.transforms.forward_mode import has_samples
+from cygrad._core.types.dtypes import dtype_by_num
 from cygrad._kernels.cpu.indexing import indexing, scatter
 from cygrad._kernels.device import gpu_forms
 from cygrad._ops.base.arguments import type_name
