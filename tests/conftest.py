@@ -23,6 +23,7 @@ except ImportError:  # not compiled: only the tests that read sources can pass
     cygrad = None
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+pytest_plugins = ["on_device"] if cygrad else []
 
 # A shared machine may stall any single example, which says nothing about the code. Where
 # CYGRAD_REPRODUCIBLE is set the examples are the same in every run, so that a red build is a

@@ -56,7 +56,15 @@ def check_sdist(sdist):
         if path not in names
     }
     check(not missing, f"the sdist lacks {sorted(map(str, missing))}")
-    for name in ("setup.py", "cygrad/_compiled.c", "tox.ini", "LICENSE", "README.md", "tests/smoke.py", ".ci/run"):
+    for name in (
+        "setup.py",
+        "cygrad/_compiled.c",
+        "tox.ini",
+        "LICENSE",
+        "README.md",
+        "tests/package/smoke.py",
+        ".ci/run",
+    ):
         check(Path(name) in names, f"the sdist lacks {name}")
     derived = sorted(str(name) for name in names - {LIBRARY} if name.suffix in (".c", ".so", ".pyc"))
     check(not derived, f"the sdist holds what a build makes: {derived}")
@@ -104,7 +112,7 @@ def check_use(wheel, directory):
     extra = names - {"cygrad", "numpy", "pip", "setuptools", "wheel"}
     check(not extra, f"installing the wheel brought along {sorted(extra)}")
     # -I: neither the script's directory nor the environment adds a path.
-    run(python, "-I", CHECKOUT / "tests" / "smoke.py", cwd=elsewhere)
+    run(python, "-I", CHECKOUT / "tests" / "package" / "smoke.py", cwd=elsewhere)
 
 
 def main(directory):

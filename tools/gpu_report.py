@@ -26,8 +26,16 @@ from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SHARDS = 12  # of the largest files of tests, by the names of the tests
-GENERIC = ("generic", "forward_mode", "half", "batching", "views", "indexing", "hostile")
-SHARED_OUT = "generic", "forward_mode", "batching"
+GENERIC = (
+    "ops/test_generic",
+    "core/transforms/test_forward_mode",
+    "ops/test_half",
+    "core/transforms/test_vmap",
+    "ops/shape/test_views",
+    "ops/indexing/test_indexing",
+    "ops/test_hostile",
+)
+SHARED_OUT = "ops/test_generic", "core/transforms/test_forward_mode", "core/transforms/test_vmap"
 _SHARD = "CYGRAD_SHARD"
 _START = 60  # seconds for a program to begin
 _KEPT = 10  # seconds before the end in which nothing new begins
@@ -49,16 +57,16 @@ def parts():
     found: dict[str, tuple[str, Any]] = {"versions": ("versions", None)}
     found |= {f"first look: {check}": ("rows", (("tools/gpu_first_look.py",), check)) for check in checks}
     found |= {f"benchmark: {row}": ("rows", (("-m", "benchmarks.gpu"), row)) for row in MAKERS}
-    first = ["test_launches", "test_rows", "test_attention", "test_training", "test_ops"]
-    files = {path.stem: path for path in sorted((CHECKOUT / "tests" / "cuda").glob("test_*.py"))}
-    for name in [*first, *(set_aside for set_aside in files if set_aside not in first)]:
-        found[f"tests/cuda/{name}"] = "tests", ([str(files[name])], None)
+    first = {"test_launches", "test_row_sums", "test_attention", "test_training", "test_ops"}
+    files = sorted((CHECKOUT / "tests" / "gpu").rglob("test_*.py"), key=lambda path: (path.stem not in first, path))
+    for path in files:
+        found[path.relative_to(CHECKOUT).with_suffix("").as_posix()] = "tests", ([str(path)], None)
     for name in GENERIC:
-        given = [str(CHECKOUT / "tests" / "ops" / f"test_{name}.py"), "--device", "cuda"]
+        given = [str(CHECKOUT / "tests" / f"{name}.py"), "--device", "cuda"]
         count = SHARDS if name in SHARED_OUT else 1
         for i in range(count):
             which = f" {i + 1}/{count}" if count > 1 else ""
-            found[f"tests/ops/test_{name}{which}"] = "tests", (given, f"{i}/{count}")
+            found[f"tests/{name}{which}"] = "tests", (given, f"{i}/{count}")
     return found
 
 

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from ops.samples.recurrent import one_direction
+from ops.samples.nn.recurrent import one_direction
 
 import cygrad as torch
 from cygrad import nn

@@ -18,8 +18,8 @@ from cygrad._core.graph.opdef import PRIVATE, registry
 def collect(what):
     """All that the functions of that name in the files in `samples/` give, by the names of rows."""
     found = {}
-    for path in sorted((Path(__file__).parent / "samples").glob("[a-z]*.py")):
-        module = importlib.import_module(f"ops.samples.{path.stem}")
+    for path in sorted((Path(__file__).parent / "samples").glob("*/[a-z]*.py"), key=lambda path: (path.stem, path)):
+        module = importlib.import_module(f"ops.samples.{path.parent.name}.{path.stem}")
         if hasattr(module, what):
             for name, samples in getattr(module, what)().items():
                 found.setdefault(name, []).extend(samples)

@@ -6,7 +6,9 @@ import warnings
 from itertools import islice
 from types import FrameType
 
-_OUR_FILES = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+from cygrad import _library
+
+_OUR_FILES = os.path.dirname(os.path.abspath(_library.__file__)) + os.sep
 
 
 def is_ours(code):

@@ -1,0 +1,139 @@
+"""NVIDIA's compiler takes the texts of all kernels: needs CuPy and NVRTC (`pip install 'cupy-cuda12x[ctk]'`), no GPU.
+
+With `CYGRAD_NVRTC=all` each text of each type and length is compiled for three kinds of GPUs, which takes many minutes;
+else one of each kernel, for one kind.
+"""
+
+import importlib
+import os
+import pkgutil
+import re
+from concurrent.futures import ThreadPoolExecutor
+from types import FunctionType
+
+import cupy_standin
+import numpy as np
+import pytest
+from cupy_standin import nvrtc
+from ops.calls import SAMPLES, Call, on_gpu
+
+import cygrad as torch
+import cygrad.nn.functional as F
+from cygrad._kernels import gpu
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.gpu.launch.elementwise_program import Elementwise
+from cygrad._kernels.gpu.launch.program import Program
+
+ALL = os.environ.get("CYGRAD_NVRTC") == "all"
+KINDS = (70, 80, 90) if ALL else (80,)
+TYPES = ("float16", "bfloat16", "float32", "float64") if ALL else ("bfloat16", "float64")
+MOST_SHARED, MOST_SPILLED = 48 << 10, 96  # bytes of a block, and of a thread
+OPTIMIZERS = "SGD Adam Adadelta Adagrad Adamax ASGD NAdam RAdam RMSprop Rprop".split()
+
+pytestmark = [pytest.mark.slow, pytest.mark.leaks_ok("launches that do not run leave errors with frames")]
+
+
+@pytest.fixture(scope="module")
+def compiler():
+    try:
+        return nvrtc.Compiler()
+    except ImportError as error:
+        pytest.skip(str(error))
+
+
+def steps(x):
+    """Of optimizers, and of a GradScaler."""
+    weight = x.detach().requires_grad_()
+    weight.grad = torch.ones_like(weight)
+    for name in OPTIMIZERS:
+        getattr(torch.optim, name)([weight]).step()
+    torch.optim.Adam([weight], capturable=True).step()
+    scaler, sgd = torch.amp.GradScaler("cuda"), torch.optim.SGD([weight])
+    scaler.scale(torch.ones((), device="cuda"))
+    scaler.step(sgd)
+    scaler.update()
+
+
+def of_shapes(x):
+    """What has kernels of its own for shapes that no sample has."""
+    images = x.view(2, 3, -1)
+    F.batch_norm(images, None, None, training=True).sum().backward()
+    x.flatten().topk(3)
+    for heads in (16, 32, 64, 128):
+        q = x.flatten()[: 4 * heads].view(1, 1, 4, heads)
+        F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+
+
+def run(name, sample, change, on):
+    call = Call(name, sample, change, on=on)
+    outputs = [out for out in call.run() if isinstance(out, torch.Tensor) and out.requires_grad]
+    if outputs and call.leaves:
+        call.gradients([torch.ones_like(out) for out in outputs], outputs)
+
+
+@pytest.fixture(scope="module")
+def texts(compiler):
+    """{text: name} of kernels, as ops launch them on the stand-in; none runs, so that results are no numbers."""
+    with cupy_standin.installed() as cupy, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cupy_library, "_found", None)
+        cupy_library.cupy()
+        found, on = nvrtc.recorded(patch), on_gpu(cupy)
+        for kind in TYPES:
+            dtype = getattr(torch, kind)
+            torch.cuda.warmup(dtypes=[dtype])
+            for workload in (steps, of_shapes):
+                workload(torch.ones(6, 1024, dtype=dtype, device="cuda", requires_grad=True))
+
+            def change(array, to=dtype.numpy):
+                return array.astype(
+                    {"f": to, "c": np.complex64 if to.itemsize < 8 else array.dtype}.get(array.dtype.kind, array.dtype)
+                )
+
+            for name, samples in SAMPLES.items():
+                for sample in samples:
+                    try:
+                        run(name, sample, change, on)
+                    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, ArithmeticError):
+                        pass  # a type that the op refuses, or a result that is looked at
+        yield found
+
+
+def held(value):
+    """Names of the kernels in a module's value."""
+    if isinstance(value, Program):
+        return {value.name}
+    if isinstance(value, Elementwise):
+        return {f"cygrad_{value.__name__}"}
+    if isinstance(value, FunctionType):
+        value = [cell.cell_contents for cell in value.__closure__ or ()]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
+    return set().union(*map(held, inner))
+
+
+def test_all_kernels_are_there(texts):
+    """Each that a module holds has been launched, so that the other tests leave none out."""
+    modules = [importlib.import_module(info.name) for info in pkgutil.walk_packages(gpu.__path__, f"{gpu.__name__}.")]
+    names = set().union(*(held(value) for module in modules for value in vars(module).values()))
+    assert len(names) > 80
+    assert names <= set(texts.values())
+
+
+def test_the_compiler_takes_them(texts, compiler):
+    """Without errors or warnings, with no more memory than a block has, and hardly any outside of registers."""
+    chosen = texts.items() if ALL else {name: text for text, name in texts.items()}.items()
+    given = [(*(item if ALL else reversed(item)), kind) for item in chosen for kind in KINDS]
+    given = [one for one in given if one[2] >= 80 or "#define TENSOR 1" not in one[0]]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        reports = list(threads.map(lambda one: compiler.compiled(*one), given))
+    for (text, name, kind), (is_compiled, log) in zip(given, reports):
+        assert is_compiled, f"{name} for {kind}:\n{log}\n{text}"
+        warnings = re.findall(r"warning #(?!177-D).*", log)  # that a variable is not used
+        assert not warnings, f"{name} for {kind}:\n{log}"
+        assert nvrtc.number(r"(\d+) bytes smem", log) <= MOST_SHARED, name
+        assert nvrtc.number(r"(\d+) bytes spill stores", log) <= MOST_SPILLED, f"{name} for {kind}:\n{log}"
+
+
+def test_the_compiler_says_what_is_wrong(compiler):
+    is_compiled, log = compiler.compiled('extern "C" __global__ void f(float* x) { x[0] = y; }', "f", KINDS[0])
+    assert not is_compiled
+    assert 'identifier "y" is undefined' in log

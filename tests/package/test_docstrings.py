@@ -1,0 +1,169 @@
+"""Every example in a docstring or a page runs and prints what it says.
+
+pytest's own collector misses compiled functions, so this walks the public names itself.
+"""
+
+import doctest
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cygrad
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FLAGS = doctest.ELLIPSIS
+
+
+# --- Docstrings --------------------------------------------------------------------------------
+
+
+def public_modules():
+    """cygrad and every module below it that has no underscore in its name."""
+    yield cygrad
+    for info in pkgutil.walk_packages(cygrad.__path__, "cygrad."):
+        if not any(part.startswith("_") for part in info.name.split(".")):
+            yield importlib.import_module(info.name)
+
+
+def public_names(module):
+    """What a module offers: `__all__`, or else all names of ours without an underscore."""
+    names = getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]
+    for name in names:
+        value = getattr(module, name)
+        if not inspect.ismodule(value) and (getattr(value, "__module__", None) or "").startswith("cygrad"):
+            yield name, value
+
+
+def members(kind):
+    """A class's own methods and properties."""
+    for name, value in vars(kind).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(value, (staticmethod, classmethod)):
+            value = value.__func__
+        if callable(value) or inspect.isdatadescriptor(value):
+            yield name, value
+
+
+def documented():
+    """Yield `(name, object)` once for each public object, under its first public name."""
+    seen = set()
+
+    def first_time(value):
+        # Equal ids mean the same object only because every object below stays alive.
+        is_new = id(value) not in seen
+        seen.add(id(value))
+        return is_new
+
+    for module in public_modules():
+        yield module.__name__, module
+        for name, value in public_names(module):
+            if not first_time(value):
+                continue
+            path = f"{module.__name__}.{name}"
+            if isinstance(value, type):
+                yield path, value
+                for inner, member in members(value):
+                    if first_time(member):
+                        yield f"{path}.{inner}", member
+            elif callable(value):
+                yield path, value
+
+
+OBJECTS = dict(documented())
+
+
+def own_doc(value):
+    """A docstring of its own; an instance's class may speak for it, a base class may not."""
+    if inspect.ismemberdescriptor(value):
+        slots = value.__objclass__.__slots__
+        doc = slots[value.__name__] if isinstance(slots, dict) else None
+    else:
+        doc = getattr(value, "__doc__", None)
+    return inspect.cleandoc(doc) if isinstance(doc, str) else ""
+
+
+WITH_EXAMPLES = {name: value for name, value in OBJECTS.items() if ">>>" in own_doc(value)}
+
+
+def run_examples(text, name, filename):
+    """Run the examples of one text in a namespace of their own."""
+    test = doctest.DocTestParser().get_doctest(text, {"__name__": name}, name, filename, 0)
+    report = []
+    results = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append)
+    assert not results.failed, "".join(report)
+    assert results.attempted
+
+
+def test_walk_finds_compiled_functions_and_methods():
+    assert "cygrad.autograd.grad" in OBJECTS
+    assert "cygrad.Tensor.backward" in OBJECTS
+    compiled = [v for v in OBJECTS.values() if type(v).__name__ == "cython_function_or_method"]
+    assert len(compiled) > 50
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples(name):
+    value = WITH_EXAMPLES[name]
+    run_examples(own_doc(value), name, f"<docstring of {name}>")
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_public_object_says_what_it_is(name):
+    assert own_doc(OBJECTS[name]), f"{name} has no docstring"
+
+
+# --- Pages -------------------------------------------------------------------------------------
+
+PAGES = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md")])
+FENCE = re.compile(r"^```(?:python|pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
+
+
+def page_examples(page):
+    """All `>>>` blocks of a page as one text: later ones may build on earlier ones."""
+    blocks = FENCE.findall(page.read_text(encoding="utf-8"))
+    return "\n\n".join(block for block in blocks if ">>>" in block)
+
+
+def place(page):
+    return page.relative_to(CHECKOUT).as_posix()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page_examples(page)], ids=place)
+def test_examples_on_pages(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_examples(page_examples(page), place(page), place(page))
+
+
+def test_readme_has_examples():
+    assert page_examples(CHECKOUT / "README.md")
+
+
+def test_readme_shows_the_error_that_its_program_ends_with(tmp_path):
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    program = re.search(r"^```python\n(# train.py\n.*?)^```$", readme, re.DOTALL | re.MULTILINE)[1]
+    shown = re.search(r"^```text\n(cygrad.errors.ChangedInPlaceError: .*?)^```$", readme, re.DOTALL | re.MULTILINE)[1]
+    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(Path(cygrad.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    error = done.stderr[done.stderr.index("cygrad.errors.") :].replace(f"{tmp_path}{os.sep}", "")
+    first, _, rest = error.partition("\n")
+    assert (first[: first.index(" [")] + " [...]", rest.strip()) == (
+        shown.partition("\n")[0],
+        shown.partition("\n")[2].strip(),
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=place)
+def test_links_on_pages_lead_somewhere(page):
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
