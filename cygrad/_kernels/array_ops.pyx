@@ -1,7 +1,7 @@
-"""What the core and the compiled families do with arrays wherever these are: in memory or on a GPU.
+"""Array operations for the core and the compiled families that work on both NumPy and CuPy arrays.
 
-What runs on memory is compiled and takes ndarrays; what runs on CuPy's arrays stands in gpu/ (Note [Kernels on GPUs]
-there). Kernels that rows name need no function here: `run_kernel` in record.pyx calls `gpu.run`.
+Code for arrays in memory is compiled and takes ndarrays; code for CuPy arrays is in gpu/ (see Note [Kernels on GPUs]
+there). Kernels named by rows need no function here: `run_kernel` in record.pyx calls `gpu.run`.
 """
 
 cimport numpy as cnp

@@ -3,11 +3,11 @@
 import cygrad._kernels.cpu.optim.optim as optim
 from cygrad._kernels.device.cupy_library import is_array, is_loaded
 
-count_steps = optim.count_steps  # in memory
+count_steps = optim.count_steps  # for arrays in memory
 
 
 def sgd_step(params, grads, momentum_buffers, *settings):
-    """`optim.sgd_step` on each parameter where it is."""
+    """`optim.sgd_step` on each parameter's device."""
     if not is_loaded():
         optim.sgd_step(params, grads, momentum_buffers, *settings)
         return
@@ -15,12 +15,12 @@ def sgd_step(params, grads, momentum_buffers, *settings):
     for step, places, arrays in parts:
         buffers = arrays[2]
         step.sgd_step(*arrays, *settings)
-        for place, buffer in zip(places, buffers if momentum_buffers else ()):  # the first step makes them
+        for place, buffer in zip(places, buffers if momentum_buffers else ()):  # created by the first step
             momentum_buffers[place] = buffer
 
 
 def adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *settings):
-    """`optim.adam_step` on each parameter where it is."""
+    """`optim.adam_step` on each parameter's device."""
     if not is_loaded():
         optim.adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *settings)
         return
@@ -30,7 +30,7 @@ def adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *set
 
 
 def _by_place(params, *others):
-    """(the module for them, their numbers, the parts of the lists) of parameters in memory, and of those on GPUs."""
+    """Group parameters by device: (module, indices of its parameters, their parts of the lists) for each."""
     given = params, *others
     on_gpu = [is_array(p) for p in params]
     if not any(on_gpu):
@@ -46,7 +46,7 @@ def _by_place(params, *others):
 
 
 def formula_step(name, rows):
-    """One step, on GPUs, of the optimizer with this name: (parameter, gradient, state, numbers) of each."""
+    """One step, on GPUs, of the optimizer with this name; `rows` has (parameter, gradient, state, numbers) for each."""
     from cygrad._kernels.gpu.optim import optim as on_gpus
 
     on_gpus.formula_step(name, rows)

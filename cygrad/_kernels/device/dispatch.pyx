@@ -1,4 +1,4 @@
-"""Kernels as Python code calls them: compiled for memory, with a form for GPUs."""
+"""Kernels as called from Python: each dispatches on its arguments between the compiled function and its GPU form."""
 
 cimport cython
 from numpy cimport ndarray
@@ -6,18 +6,18 @@ from numpy cimport ndarray
 from cygrad._kernels.device import gpu_forms
 
 
-cdef bint gpu_is_used = False               # may an array be on a GPU?
+cdef bint gpu_is_used = False               # whether any array may be on a GPU
 
 
 def use_gpu():
-    """Look for arrays on GPUs from now on: CuPy is there."""
+    """Enable the check for GPU arrays: CuPy has been found."""
     global gpu_is_used
     gpu_is_used = True
 
 
 @cython.final
 cdef class Kernel:
-    """A compiled function of arrays; one of arrays on a GPU is its form for these (Note [Kernels on GPUs])."""
+    """A kernel for arrays in memory that calls its GPU form if an argument is on a GPU (Note [Kernels on GPUs])."""
 
     cdef readonly object function
     cdef readonly str name
@@ -37,7 +37,7 @@ cdef class Kernel:
         return self.function.__doc__
 
     def __call__(self, *args, **kwargs):
-        cdef ndarray in_memory = None       # the first such argument
+        cdef ndarray in_memory = None       # the first array in memory among the arguments
         if gpu_is_used:
             for value in args:
                 if isinstance(value, ndarray):
@@ -51,11 +51,11 @@ cdef class Kernel:
 
 
 def dispatching(dict module, str names):
-    """Make the functions of a module that `names` lists kernels."""
+    """Turn the functions of a module listed in `names` into kernels."""
     for name in names.split():
         module[name] = Kernel(module[name], name, module["__name__"])
 
 
 def in_memory(kernel):
-    """What a kernel calls for arrays in memory."""
+    """Return the function that a kernel calls for arrays in memory."""
     return (<Kernel>kernel).function if isinstance(kernel, Kernel) else kernel

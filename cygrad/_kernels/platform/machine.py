@@ -1,24 +1,24 @@
-"""What of the machine this process may use: its container may get less than there is."""
+"""Memory and processors available to this process: its container may have less than the machine."""
 
 import math
 import os
 
-FRACTION = 0.9  # of the memory: the rest is for the interpreter, small arrays and other programs
+FRACTION = 0.9  # of the memory; the rest is for the interpreter, small arrays and other programs
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _ROOT = "/sys/fs/cgroup"
 
 
 def memory_limit(environment=None):
-    """The most bytes for large arrays: CYGRAD_MEMORY_LIMIT (such as 512M or 3.5G), or a fraction of the memory.
+    """Limit in bytes for large arrays: CYGRAD_MEMORY_LIMIT (such as 512M or 3.5G), or a fraction of the memory.
 
-    0 is no limit. Raises ValueError for text that is no size.
+    0 means no limit. Raises ValueError for text that is not a size.
     """
     text = (os.environ if environment is None else environment).get("CYGRAD_MEMORY_LIMIT", "")
     return parsed_size(text) if text else int(FRACTION * usable_memory())
 
 
 def parsed_size(text):
-    """A number of bytes from a text like 4096, 512M or 3.5G."""
+    """Parse a number of bytes from a text like 4096, 512M or 3.5G."""
     number, unit = text.strip().upper().removesuffix("B"), 1
     if number[-1:] in _UNITS:
         number, unit = number[:-1], _UNITS[number[-1]]
@@ -32,7 +32,7 @@ def parsed_size(text):
 
 
 def usable_memory():
-    """Bytes of memory that this process may use at most; 0 if the system does not tell."""
+    """Bytes of memory that this process may use at most; 0 if the system does not report it."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows
@@ -42,7 +42,7 @@ def usable_memory():
 
 
 def usable_cpus():
-    """How many processors this process may use: those of its mask, and no more than its container pays for."""
+    """The number of processors in this process's affinity mask, limited by its container's CPU quota."""
     try:
         cpus = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
@@ -57,10 +57,10 @@ def usable_cpus():
 
 
 def num_threads(environment=None):
-    """How many threads to work with at first: CYGRAD_NUM_THREADS, or one for each processor.
+    """The initial number of threads: CYGRAD_NUM_THREADS, or one per processor.
 
-    As long as nobody asks for more, no more than 16: memory is what large arrays wait for. Raises ValueError for a
-    variable that is no positive number.
+    The default is at most 16, because large arrays are memory-bound. Raises ValueError if the variable is not a
+    positive number.
     """
     text = (os.environ if environment is None else environment).get("CYGRAD_NUM_THREADS", "")
     if not text:
@@ -71,7 +71,7 @@ def num_threads(environment=None):
 
 
 def _cgroup_files(controller, version2, version1):
-    """The contents of a file of this process's control group and of all groups around it, for either version."""
+    """Read a file of this process's control group and of all its ancestors, for either cgroup version."""
     found = []
     for line in _read("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -82,7 +82,7 @@ def _cgroup_files(controller, version2, version1):
         else:
             continue
         parts = [part for part in path.split("/") if part]
-        for n in range(len(parts), -1, -1):  # within a container the path may be the one outside: then only the root is
+        for n in range(len(parts), -1, -1):  # in a container the path may be the host's: then only the root exists
             found.append(_read("/".join([folder, *parts[:n], name])))
     return [text for text in found if text]
 
@@ -96,7 +96,7 @@ def _read(path):
 
 
 def size_text(n):
-    """A number of bytes as people write it."""
+    """Format a number of bytes for people."""
     unit = "B"
     for larger in ("KB", "MB", "GB", "TB"):
         if n < 1024:

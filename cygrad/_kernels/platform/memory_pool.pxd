@@ -1,17 +1,17 @@
-"""The memory of large arrays: a pool that keeps what is freed (pool.h)."""
+"""Memory pool for large arrays: caches freed blocks for reuse (pool.h)."""
 
 cimport numpy as cnp
 
 cdef enum:
-    POOLED = 1 << 15            # bytes; smaller arrays have NumPy's own memory
+    POOLED = 1 << 15            # bytes; smaller arrays use NumPy's own allocator
 
-# The code object of the Python line that is being run, and the offset of the instruction there.
+# Returns the code object of the Python line being executed, and the offset of the current instruction.
 ctypedef object (*site_t)(int* offset)
 
 cdef int connect(site_t take_site, object explain) except -1
 
-# A new array of uninitialised memory from the pool. `strides` may be NULL for C order.
+# A new uninitialized array from the pool. `strides` NULL means C order.
 cdef cnp.ndarray empty_pooled(object descr, int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, size_t nbytes)
 
-# kernel(*arrays, *args); for large arrays, what NumPy allocates meanwhile comes from the pool.
+# Calls kernel(*arrays, *args). If an array is large, NumPy allocates from the pool during the call.
 cdef object call_kernel(object kernel, tuple arrays, tuple args)

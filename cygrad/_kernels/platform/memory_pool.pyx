@@ -1,13 +1,13 @@
-"""The memory of large arrays.
+"""Memory pool for large arrays.
 
 Note [The pool]
 ---------------
-An array may say who is to free its memory (a *handler*, NEP 49). So an array whose memory came from the pool (`pool.h`)
-owns it like any other: it can be resized, handed to NumPy, and outlive all tensors; when it dies, the memory returns to
-the pool. Nobody else notices. Our own kernels ask for such arrays directly; while kernels run that call NumPy
-on large arrays, the pool is NumPy's allocator in that thread (`call_kernel`).
+An array can name the *handler* that frees its memory (NEP 49). An array whose memory came from the pool (`pool.h`)
+therefore owns it like any other: it can be resized, passed to NumPy, and outlive all tensors; when it dies, the memory
+returns to the pool. This is transparent to all other code. Our own kernels request such arrays directly; while a kernel
+that calls NumPy on large arrays runs, the pool is NumPy's allocator in that thread (`call_kernel`).
 
-Each block notes the Python line that asked for it, so that an error for lack of memory can tell who has it.
+Each block records the Python line that requested it, so that an out-of-memory error can report who holds the memory.
 """
 
 cimport numpy as cnp
@@ -72,13 +72,13 @@ cdef extern from "platform/memory_pool.h":
     pool_holder* pool_holders(Py_ssize_t* n) noexcept
 
 cdef enum:
-    NUMPY_DOMAIN = 389047       # under which tracemalloc knows the memory of arrays
+    NUMPY_DOMAIN = 389047       # tracemalloc's domain for array memory
 
 cdef PyDataMem_Handler _handler
 cdef object _capsule = None
-cdef object _limit = None                   # in bytes; None until the first block is wanted
+cdef object _limit = None                   # in bytes; None until the first allocation
 cdef site_t _take_site = NULL
-cdef object _explain = None                 # makes the text of a MemoryError longer
+cdef object _explain = None                 # extends the message of a MemoryError
 
 
 cdef int _begin() except -1:
@@ -120,7 +120,7 @@ cdef cnp.ndarray empty_pooled(object descr, int ndim, cnp.npy_intp* dims, cnp.np
         raise _shortage(f"Unable to allocate {nbytes} bytes for an array with shape {shape} and data type {descr}")
     _sign(memory)
     PyTraceMalloc_Track(NUMPY_DOMAIN, <uintptr_t>memory, nbytes)
-    Py_INCREF(descr)            # the next line steals a reference
+    Py_INCREF(descr)            # PyArray_NewFromDescr steals a reference
     try:
         array = PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, memory,
                                      cnp.NPY_ARRAY_CARRAY, NULL)
@@ -158,7 +158,7 @@ cdef object _call_with_pool(object kernel, tuple arrays, tuple args):
         result = kernel(*arrays, *args)
         _sign_owner(result)
     except MemoryError as error:
-        if type(error) is MemoryError:      # which is ours, and says all
+        if type(error) is MemoryError:      # already complete: raised by `_shortage`
             raise
         raise _shortage(str(error)) from None
     finally:
@@ -167,7 +167,7 @@ cdef object _call_with_pool(object kernel, tuple arrays, tuple args):
 
 
 cdef int _sign_owner(object array) except -1:
-    """Note the Python line in the block where an array, or what it is a view of, has its memory."""
+    """Record the Python line in the pool block that owns the memory of an array, or of the array that it is a view of."""
     cdef cnp.ndarray owner
     while isinstance(array, cnp.ndarray):
         owner = array
@@ -183,7 +183,7 @@ cdef int _sign_owner(object array) except -1:
 
 
 def counters():
-    """({name: (current, peak, allocated, freed)}, retries, failures)."""
+    """Return ({name: (current, peak, allocated, freed)}, retries, failures)."""
     cdef pool_counter[COUNTERS] read
     cdef uint64_t retries, failures
     pool_read(read, &retries, &failures)
@@ -193,31 +193,31 @@ def counters():
 
 
 def reset_peaks():
-    """Let the peaks be what is current."""
+    """Reset the peaks to the current values."""
     pool_reset_peaks()
 
 
 def empty_cache():
-    """Give memory that no array has back to the system."""
+    """Return unused memory to the system."""
     pool_empty()
 
 
 def memory_limit():
-    """The most bytes that large arrays may have together."""
+    """Return the limit on the total bytes of large arrays."""
     if _limit is None:
         set_memory_limit(machine.memory_limit())
     return _limit
 
 
 def set_memory_limit(size_t limit):
-    """Set it; 0 is none."""
+    """Set the limit; 0 means none."""
     global _limit
     _limit = limit
     pool_set_limit(limit)
 
 
 def holders():
-    """A list of (code object or None, offset of the instruction, bytes), one for each large array."""
+    """Return a list of (code object or None, instruction offset, bytes), one for each large array."""
     cdef Py_ssize_t i, n
     cdef pool_holder* found = pool_holders(&n)
     cdef list listed = []

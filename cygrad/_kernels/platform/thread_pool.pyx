@@ -1,10 +1,10 @@
-"""Work on one array by several threads.
+"""Multithreaded loops over one array.
 
 Note [Pieces]
 -------------
-A loop over many elements is cut into pieces, and threads take them (`threads.h`). Where it is cut depends on the
-shape alone, never on the number of threads, and also one thread works piece by piece: so results are equal bit for bit,
-whatever the number. Sums add up the sums of the pieces in their order.
+A loop over many elements is split into chunks (`piece` elements each) that threads take (`threads.h`). The split depends
+on the shape alone, never on the number of threads, and a single thread also works chunk by chunk. Results are therefore
+equal bit for bit for any number of threads. Sums add the partial sums of the chunks in order.
 """
 
 import os
@@ -22,7 +22,7 @@ cdef extern from "platform/thread_pool.h":
     bint cygrad_find_blas(const char* library) noexcept
     bint cygrad_blas_has_short_vectors() noexcept
 
-cdef int _threads = 0                       # 0: not asked yet
+cdef int _threads = 0                       # 0: not initialized yet
 
 cygrad_threads_begin()
 cdef bint _blas_works_alone = cygrad_find_blas(os.fsencode(sys.modules["numpy._core._multiarray_umath"].__file__))
@@ -78,7 +78,7 @@ cdef void over(Elements* e, elements_t loop, const void* settings, Py_ssize_t n,
 
 
 def num_threads():
-    """How many threads work on a large array."""
+    """Return how many threads work on a large array."""
     global _threads
     if _threads == 0:
         _threads = machine.num_threads()
@@ -86,6 +86,6 @@ def num_threads():
 
 
 def set_num_threads(int num):
-    """Set it, to 1 or more."""
+    """Set the number of threads, to 1 or more."""
     global _threads
     _threads = num

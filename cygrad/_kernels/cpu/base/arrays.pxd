@@ -1,4 +1,4 @@
-"""The memory of arrays: what may be read through a pointer, what overlaps, new arrays, casts, joining."""
+"""Array memory: pointer access, overlap checks, allocation, casts and concatenation."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
@@ -29,7 +29,7 @@ cdef extern from *:
 cdef enum:
     NTYPES = 24                 # NumPy's built-in type numbers, 0 (bool) to 23 (half)
 
-# CYGRAD_PURE=1 in the environment: everything goes through NumPy's own functions.
+# True with CYGRAD_PURE=1 in the environment: all work then goes through NumPy's own functions.
 cdef bint PURE
 
 cdef inline Operand operand(cnp.ndarray a) noexcept:
@@ -41,14 +41,14 @@ cdef inline Operand operand(cnp.ndarray a) noexcept:
     op.itemsize = cnp.PyArray_ITEMSIZE(a)
     return op
 
-# In memory that C code may follow pointers into; else on a GPU, where CuPy has it (gpu/__init__.py).
+# Whether C code may dereference the array's data pointer; otherwise the array is CuPy's, on a GPU (gpu/__init__.py).
 cdef inline bint is_on_cpu(object array) noexcept:
     return isinstance(array, cnp.ndarray)
 
 cdef inline bint is_read_only(object array) noexcept:
     return is_on_cpu(array) and not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array)
 
-# Exactly an ndarray, aligned, in native byte order: C code may follow its pointer and strides.
+# Whether C code may follow pointer and strides: exactly an ndarray, aligned, in native byte order.
 cdef inline bint is_plain(cnp.ndarray a) noexcept:
     return (likely(PyArray_CheckExact(a)) and likely(cnp.PyArray_ISALIGNED(a))
             and likely(PyArray_ISNOTSWAPPED(a)))
@@ -64,53 +64,53 @@ cdef inline bint same_shape(cnp.ndarray a, cnp.ndarray b) noexcept:
             return False
     return True
 
-# Address of the first byte of `a`, and of the one behind its last.
+# The half-open address range [low, high) that the elements of `a` span.
 cdef void extent(Operand* a, char** low, char** high) noexcept
 
-# Do the memory extents of the two intersect? (Their elements need not.)
+# Whether two memory extents intersect. (The elements themselves need not overlap.)
 cdef bint extents_meet(Operand* a, Operand* b) noexcept
 cpdef bint may_overlap(cnp.ndarray a, cnp.ndarray b) noexcept
 
-# New arrays of uninitialised memory. The strides must be those of a dense array, in any order of its dimensions.
+# New uninitialized arrays. The strides must be those of a dense array, in any order of its dimensions.
 cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum)
 cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum)
 
 cpdef cnp.ndarray zeros(tuple shape, int typenum)
 
-cdef int bfloat16_type                          # the type number of another package's, or -1
+cdef int bfloat16_type                          # type number registered by the package that defines it, or -1
 cdef void keep_bfloat16(int typenum) noexcept
 
-# The loop that converts float16 or bfloat16 to float32, or back.
+# The loop that converts float16 or bfloat16 to float32, or (`back`) float32 to it.
 ctypedef void (*cast_t)(const void*, void*, cnp.npy_intp) noexcept nogil
 cdef cast_t half_cast(bint is_bfloat16, bint back) noexcept
 
-# The caller's reference to an array is about to be its last: keep the array for a new one of its type and shape.
+# Put an array into the freelist. The caller holds the last reference, and is about to drop it.
 cdef void keep_spare(PyObject* array)
 
-# `a` itself where it is plain and C-contiguous, or else such a copy; `one_block` keeps other orders, too.
+# Return `a` itself if it is plain and C-contiguous, else such a copy. `one_block` also accepts other dense memory orders.
 cpdef cnp.ndarray dense(cnp.ndarray a)
 cdef cnp.ndarray one_block(cnp.ndarray a)
-cpdef object dense_copy(object a)               # of what is dense; otherwise None
-cdef cnp.ndarray empty_like(cnp.ndarray a)      # laid out like such a block
+cpdef object dense_copy(object a)               # of a dense array; None for any other
+cdef cnp.ndarray empty_like(cnp.ndarray a)      # same layout; `a` as returned by `one_block`
 
-# Write the elements of `a`, converted if need be, into `out`, to whose shape it broadcasts.
+# Write the elements of `a`, broadcast and converted as needed, into `out`.
 cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1
 cpdef tuple order_in_memory(tuple arrays)
-cpdef int fill(cnp.ndarray out, object value) except -1     # with a number
+cpdef int fill(cnp.ndarray out, object value) except -1     # with a scalar
 
-# `a` itself if it has that type already, else a new array in the memory order of `a`.
+# Return `a` itself if it already has that type, else a new array in the memory order of `a`.
 cpdef cnp.ndarray cast(cnp.ndarray a, int typenum)
 
-# One after the other along an axis, or side by side along a new one, converted to one type: new arrays in C order.
+# Join arrays along an existing or a new axis, converted to one type. The result is a new array in C order.
 cdef cnp.ndarray concatenate(list arrays, int axis, int typenum)
 cdef cnp.ndarray stack(list arrays, int axis, int typenum)
 
-cdef object value_of(object array)                              # of an array of one element, as a Python number
-cdef cnp.ndarray array_of_number(object number, int typenum)    # 0-dim; the number must fit the type
+cdef object value_of(object array)                              # the only element of an array, as a Python number
+cdef cnp.ndarray array_of_number(object number, int typenum)    # 0-dim; the number must fit into the type
 
 
 cdef inline bint broadcasts_to(cnp.ndarray a, cnp.ndarray target) noexcept:
-    """Can `a` be read as an array of the shape of `target`?"""
+    """Whether `a` broadcasts to the shape of `target`."""
     cdef int i, before = cnp.PyArray_NDIM(target) - cnp.PyArray_NDIM(a)
     for i in range(cnp.PyArray_NDIM(a)):
         if before < 0 or cnp.PyArray_DIM(a, i) != 1 and cnp.PyArray_DIM(a, i) != cnp.PyArray_DIM(target, before + i):

@@ -1,4 +1,4 @@
-"""The memory of arrays: what overlaps, new arrays, casts, joining, single numbers."""
+"""Array memory: overlap checks, allocation, casts, concatenation and scalars."""
 
 import os
 
@@ -69,11 +69,11 @@ cdef extern from "platform/array_freelist.h":
     void spare_drop(spare_slot*)
 
 cdef enum:
-    SMALL = 4096                # elements; fewer zeros are written faster than asked for
+    SMALL = 4096                # elements; below this, writing zeros is faster than calloc
 
-cdef cnp.PyArray_Descr* _descrs[NTYPES]     # owned for ever
+cdef cnp.PyArray_Descr* _descrs[NTYPES]     # references held forever
 cdef double _itemsizes[NTYPES]
-cdef double MOST_BYTES = 2.0**62              # more is left to NumPy, which has the words for it
+cdef double MOST_BYTES = 2.0**62              # larger requests go to NumPy for its error message
 
 
 cdef int _keep_descrs() except -1:
@@ -92,7 +92,7 @@ cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum):
     cdef PyObject* spare = spare_take(spare_slots, ndim, dims, typenum)
     if spare != NULL:
         array = <cnp.ndarray>spare
-        Py_DECREF(array)        # the table's reference is ours now
+        Py_DECREF(array)        # drop the table's reference: `array` holds its own
         return array
     return empty_strided(ndim, dims, NULL, typenum)
 
@@ -102,13 +102,13 @@ cdef void keep_spare(PyObject* array):
 
 
 def drop_spares():
-    """Give back what is kept of dead tensors (Note [Spare arrays] in spares.h)."""
+    """Free all arrays kept from dead tensors (Note [Spare arrays] in spares.h)."""
     spare_drop(spare_slots)
 
 
 cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strides, int typenum):
     cdef object descr
-    cdef double nbytes          # which more than there is does not overflow
+    cdef double nbytes          # a double, so that impossibly large sizes do not overflow
     cdef int i
     if likely(0 <= typenum < NTYPES):
         descr = <object>_descrs[typenum]
@@ -124,7 +124,7 @@ cdef cnp.ndarray empty_strided(int ndim, cnp.npy_intp* dims, cnp.npy_intp* strid
             nbytes *= dims[i]
         if typenum == bfloat16_type and POOLED <= nbytes < MOST_BYTES:
             return empty_pooled(descr, ndim, dims, strides, <size_t>nbytes)
-    Py_INCREF(descr)            # the next line steals a reference
+    Py_INCREF(descr)            # PyArray_NewFromDescr steals a reference
     return PyArray_NewFromDescr(&PyArray_Type, <cnp.PyArray_Descr*>descr, ndim, dims, strides, NULL, 0, NULL)
 
 
@@ -138,20 +138,20 @@ cdef int _set_dims(tuple shape, cnp.npy_intp* dims) except -1:
 
 
 def new_array(tuple shape, int typenum):
-    """Uninitialised memory in C order."""
+    """An uninitialized array in C order."""
     cdef cnp.npy_intp[MAXDIMS] dims
     cdef int ndim = _set_dims(shape, dims)
     return empty(ndim, dims, typenum)
 
 
 cpdef cnp.ndarray zeros(tuple shape, int typenum):
-    """The same with zeros in it."""
+    """An array of zeros in C order."""
     cdef cnp.npy_intp[MAXDIMS] dims
     cdef cnp.npy_intp size = 1
     cdef int i, ndim = _set_dims(shape, dims)
     for i in range(ndim):
         size *= min(dims[i], <cnp.npy_intp>SMALL)
-        if size >= SMALL:                       # the system has zeros at hand
+        if size >= SMALL:                       # for large arrays, calloc gets pages that are already zero
             return cnp.PyArray_ZEROS(ndim, dims, typenum, 0)
     out = empty(ndim, dims, typenum)
     memset(cnp.PyArray_DATA(out), 0, cnp.PyArray_NBYTES(out))
@@ -159,7 +159,7 @@ cpdef cnp.ndarray zeros(tuple shape, int typenum):
 
 
 cpdef cnp.ndarray dense(cnp.ndarray a):
-    """`a`, or a copy of it in one piece, aligned and in the machine's order of bytes."""
+    """Return `a`, or a C-contiguous copy of it, aligned and in native byte order."""
     if is_plain(a) and cnp.PyArray_IS_C_CONTIGUOUS(a):
         return a
     out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), cnp.PyArray_TYPE(a))
@@ -168,7 +168,7 @@ cpdef cnp.ndarray dense(cnp.ndarray a):
 
 
 cpdef object dense_copy(object a):
-    """A copy of an array that is dense already; of others None."""
+    """Copy an array that is already dense; return None for any other."""
     if not is_on_cpu(a) or PURE or not is_plain(<cnp.ndarray>a) or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>a) or (
             cnp.PyArray_TYPE(<cnp.ndarray>a) > cnp.NPY_CLONGDOUBLE):
         return None
@@ -187,7 +187,7 @@ cdef cnp.ndarray one_block(cnp.ndarray a):
     if cnp.PyArray_IS_F_CONTIGUOUS(a):
         return a
     for i in range(cnp.PyArray_NDIM(a)):
-        if cnp.PyArray_STRIDES(a)[i] == 0:      # NumPy puts what is repeated first
+        if cnp.PyArray_STRIDES(a)[i] == 0:      # NumPy would sort broadcast dimensions first
             return dense(a)
     return cnp.PyArray_NewCopy(a, cnp.NPY_KEEPORDER)
 
@@ -218,11 +218,11 @@ cdef extern from "base/copies.h" nogil:
     void fill_near(const char* element, Py_ssize_t size, char* to, Py_ssize_t count) noexcept
 
 cdef enum:
-    NEAR = 1 << 20              # bytes that stay in a near cache, which one thread fills faster than several could share
+    NEAR = 1 << 20  # bytes that fit in a near cache: one thread fills it faster than several could share the work
 
 
 cdef bint _has_copies(cnp.ndarray out, cnp.ndarray a) noexcept:
-    """Whether our own loops can copy `a` into `out`, which it fits and does not touch."""
+    """Whether our own loops can copy `a` into `out`: same type, broadcastable, no overlap."""
     cdef int t = cnp.PyArray_TYPE(a)
     cdef Operand x, y
     if (t >= NTYPES or t != cnp.PyArray_TYPE(out) or not (cnp.PyTypeNum_ISNUMBER(t) or t == cnp.NPY_BOOL)
@@ -234,7 +234,7 @@ cdef bint _has_copies(cnp.ndarray out, cnp.ndarray a) noexcept:
 
 
 cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
-    """Write the elements of `a`, which broadcasts to `out`, there; shared by threads if there are many."""
+    """Write `a`, broadcast, into `out`. Threads share the copying of many elements."""
     cdef Walk walk
     cdef Operand[2] operands
     cdef int[MAXDIMS] order
@@ -268,7 +268,7 @@ cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
 
 
 cpdef tuple order_in_memory(tuple arrays):
-    """The axes of what up to three arrays give by element, by falling steps in memory; None if that is their order."""
+    """List the axes of up to three broadcast arrays by decreasing steps in memory; None if that is already their order."""
     cdef Walk walk
     cdef Operand[3] operands
     cdef int[MAXDIMS] order
@@ -290,7 +290,7 @@ cpdef tuple order_in_memory(tuple arrays):
 
 
 cpdef int fill(cnp.ndarray out, object value) except -1:
-    """Write a number, or an array of one, which the type can hold, into all of `out`."""
+    """Write a scalar (or a one-element array) that the type can hold into all of `out`."""
     cdef cnp.ndarray one
     if cnp.PyArray_NBYTES(out) < POOLED or cnp.PyArray_TYPE(out) >= NTYPES:
         return PyArray_FillWithScalar(out, value)
@@ -306,7 +306,7 @@ cpdef int fill(cnp.ndarray out, object value) except -1:
 
 
 ctypedef fused source_t:
-    cnp.npy_uint8               # bool, too
+    cnp.npy_uint8               # also bool
     cnp.npy_int32
     cnp.npy_int64
     float
@@ -332,17 +332,17 @@ cdef extern from "simd/half_conversion.h" nogil:
     void float_to_bfloat16(const void* x, void* out, cnp.npy_intp n) noexcept
     void bfloat16_to_float(const void* x, void* out, cnp.npy_intp n) noexcept
 
-cdef enum:                      # the types that have cast loops
+cdef enum:                      # types that have cast loops
     BOOL, UINT8, INT32, INT64, FLOAT, DOUBLE, HALF, BFLOAT16
     NCASTS
 
 cdef cast_t[NCASTS][NCASTS] _casts      # [from][to]
-cdef int[NTYPES] _cast_index            # by type number; -1 where there are none
+cdef int[NTYPES] _cast_index            # by type number; -1 for types without cast loops
 bfloat16_type = -1
 
 
 cdef void keep_bfloat16(int typenum) noexcept:
-    """bfloat16 has this type number from now on."""
+    """Register the type number of bfloat16."""
     global bfloat16_type
     bfloat16_type = typenum
 
@@ -363,7 +363,7 @@ cdef void _convert(const source_t* a, target_t* out, cnp.npy_intp n) noexcept no
     cdef cnp.npy_intp i
     for i in range(n):
         if target_t is cnp.npy_uint8:
-            out[i] = <target_t><cnp.npy_int64>a[i]      # negative numbers wrap
+            out[i] = <target_t><cnp.npy_int64>a[i]      # via int64, so that negative numbers wrap
         else:
             out[i] = <target_t>a[i]
 
@@ -391,7 +391,7 @@ cdef void _enter_all_casts() noexcept:
     _casts[HALF][FLOAT] = half_to_float
     _casts[FLOAT][BFLOAT16] = float_to_bfloat16
     _casts[BFLOAT16][FLOAT] = bfloat16_to_float
-    for t in range(NTYPES):     # several type numbers have one size: which of them, the platform decides
+    for t in range(NTYPES):     # several type numbers have the same size; which, depends on the platform
         if t == cnp.NPY_BOOL:
             _cast_index[t] = BOOL
         elif t == cnp.NPY_UINT8:
@@ -417,7 +417,7 @@ cdef void _cast_loop(char** data, Py_ssize_t n, const void* convert) noexcept no
 
 
 cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
-    """`a` as an array of another type, without warnings, in the same memory order; `a` itself if it has that type."""
+    """Return `a` converted to another type, in the same memory order, without warnings; `a` itself if it has that type."""
     cdef int t = cnp.PyArray_TYPE(a)
     cdef int source, target
     cdef cnp.ndarray out
@@ -428,7 +428,7 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
         source = _index_of(t)
         target = _index_of(typenum)
         if source >= 0 and target >= 0:
-            if _casts[source][target] == NULL:      # from or to half precision: rounded as PyTorch does
+            if _casts[source][target] == NULL:      # from or to half precision: go through float32, as PyTorch rounds
                 return cast(cast(a, cnp.NPY_FLOAT), typenum)
             out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), typenum)
             elements.count = 0
@@ -443,7 +443,7 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
 
 
 cdef enum:
-    JOINED = 1 << 20            # bytes; fewer are joined before Python code has begun
+    JOINED = 1 << 20            # bytes; for fewer, NumPy is done before our Python code would have begun
 
 
 cdef cnp.ndarray concatenate(list arrays, int axis, int typenum):
@@ -457,7 +457,7 @@ cdef cnp.ndarray concatenate(list arrays, int axis, int typenum):
     if nbytes >= JOINED and not PURE and typenum < NTYPES:
         from cygrad._kernels.cpu.base.copying import joined
         return joined(converted, axis)
-    out = cnp.PyArray_Concatenate(converted, axis)      # in the memory order of the arrays, if they agree
+    out = cnp.PyArray_Concatenate(converted, axis)      # keeps the memory order of the arrays if they agree
     return out if cnp.PyArray_IS_C_CONTIGUOUS(out) else cnp.PyArray_GETCONTIGUOUS(out)
 
 
@@ -469,7 +469,7 @@ cdef cnp.ndarray stack(list arrays, int axis, int typenum):
 
 
 cdef cnp.ndarray with_axis(cnp.ndarray a, int axis):
-    """A view with an axis of length 1 more."""
+    """A view with an additional axis of length 1."""
     cdef cnp.npy_intp[MAXDIMS + 1] dims
     cdef cnp.PyArray_Dims shape
     cdef int i, ndim = cnp.PyArray_NDIM(a)
@@ -481,11 +481,11 @@ cdef cnp.ndarray with_axis(cnp.ndarray a, int axis):
     return cnp.PyArray_Newshape(a, &shape, cnp.NPY_CORDER)
 
 
-# ----------------------------------------------------------------------------- one number and the array that holds it
+# ------------------------------------------------------------------------- scalars and one-element arrays
 
 
 cdef object value_of(object array):
-    """`ndarray.item()` takes 70 ns, most of it on the way there; reading the memory takes 10."""
+    """Read the memory directly, which takes 10 ns; `ndarray.item()` takes 70, most of it call overhead."""
     cdef const void* memory
     cdef int num
     if type(array) is cnp.ndarray and is_plain(<cnp.ndarray>array):

@@ -1,7 +1,7 @@
-"""Elementwise functions made of several NumPy calls, on large arrays: block by block.
+"""Chunked evaluation of elementwise functions that make several NumPy calls, for large arrays.
 
-What such a function needs beside its result is then as large as a block and not as the array, and stays in the
-processor's cache.
+The scratch memory of such a function is then the size of a chunk (named "block" here) instead of the array, and stays
+in the processor's cache.
 """
 
 import math
@@ -13,22 +13,22 @@ from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.gpu.base.arrays import copy_into
 
-SIZE = 1 << 17  # elements of a block: 512 KB of single precision
-FEW = 1 << 12  # elements for which a copy costs less than to ask whether it can be spared
+SIZE = 1 << 17  # elements per chunk: 512 KB in single precision
+FEW = 1 << 12  # elements; for fewer, a copy costs less than checking whether it can be avoided
 
 
 def in_blocks(function, arrays, spare=None, size=None):
-    """`function(*arrays)`, an array or a tuple of arrays of the shape to which the arrays broadcast.
+    """Compute `function(*arrays)`, an array or a tuple of arrays of the broadcast shape of the arrays, chunk by chunk.
 
-    Among `arrays` may be numbers. Each element of a result depends on the elements at its place only. The last result
-    takes the place of `spare`, which is one of the arrays or None, if it is of its type. Blocks have `size` elements,
+    `arrays` may contain scalars. Each element of a result must depend only on the elements at the same position. The
+    last result is written to `spare`, one of the arrays or None, if it has the same type. Chunks have `size` elements,
     or `SIZE`.
     """
     if any(map(is_array, arrays)):
         return function(*arrays)
     plan = _planned(arrays, size)
     if plan is None:
-        return function(*arrays)  # it says in its own words what is wrong
+        return function(*arrays)  # which raises the appropriate error
     shape, parts, flat_shape, blocks = plan
     pattern = next((a for a in arrays if isinstance(a, np.ndarray) and a.shape == shape), None)
     outs: list[np.ndarray] = []
@@ -47,10 +47,10 @@ def in_blocks(function, arrays, spare=None, size=None):
 
 
 def can_write(arrays, target):
-    """Whether blocks may be written into `target` while operands are still read: these are it, or lie elsewhere."""
+    """Whether chunks may be written to `target` while operands are still being read: none partially overlaps it."""
     if not isinstance(target, np.ndarray) or not target.flags.c_contiguous:
         return False
-    if target.dtype.kind not in "fc":  # what fails because of a value, such as a division, is of integers
+    if target.dtype.kind not in "fc":  # integer operations may raise halfway (e.g. division)
         return False
     shape, are_alike = target.shape, True
     for a in arrays:
@@ -70,21 +70,21 @@ def _is_same(a, b):
 
 
 def pending(function, arrays):
-    """`in_blocks`, of which the first block alone is computed: a `Pending` with one result."""
+    """`in_blocks` with only the first chunk computed: a `Pending` with one result."""
     return Pending(function, *_planned(arrays))
 
 
 def result_for(target, function, *arrays):
-    """`function(*arrays)`, of which large blocks are left for `write` if `target`, an array or None, can take them."""
+    """Compute `function(*arrays)`, as a `Pending` if the result is large and `target` (may be None) can take it."""
     if target is None or target.size <= SIZE or not can_write(arrays, target):
         return function(*arrays)
     return pending(function, arrays)
 
 
 def result_into(target, function, *arrays):
-    """`function(*arrays, out=target)`, left for `write`; None if it is better computed elsewhere, or must be.
+    """Defer `function(*arrays, out=target)` to `write`; None if the result should, or must, be computed separately.
 
-    The function puts its result, of the type of the arrays, into `out`: one of them, or an array that lies elsewhere.
+    The function writes its result, of the type of the arrays, to `out`: one of them, or an array that overlaps none.
     """
     if target is None or target.size <= FEW or not can_write(arrays, target) or target.itemsize <= 2:
         return None
@@ -101,7 +101,7 @@ def _put(function, arrays, out):
 
 
 class Pending:
-    """A result of which the first block is computed, and the others when it is written."""
+    """A result whose first chunk is already computed; the others are computed when it is written."""
 
     def __init__(self, function, shape, parts, flat_shape, blocks):
         self.shape, self._flat_shape, self._blocks = shape, flat_shape, blocks
@@ -110,7 +110,7 @@ class Pending:
         self.dtype = self._first.dtype
 
     def write(self, target):
-        """Into an array of the shape, which may be an operand."""
+        """Write to an array of the result's shape, which may be an operand."""
         out = target.reshape(self._flat_shape)
         np.copyto(out[self._blocks[0]], self._first, casting="unsafe")
         for block in self._blocks[1:]:
@@ -118,14 +118,14 @@ class Pending:
 
 
 class InPlace:
-    """A result for which an array of its shape and type is changed when it is written: `change(array)`."""
+    """A result that is computed when it is written, by modifying an array in place: `change(array)`."""
 
     def __init__(self, array, change):
         self.shape, self.dtype, self.write = array.shape, array.dtype, change
 
 
 def write(result, target):
-    """Into an array; the result is an array, a `Pending`, or an `InPlace` for the array."""
+    """Write a result to an array; the result is an array, a `Pending`, or an `InPlace` for that array."""
     if isinstance(result, (Pending, InPlace)):
         result.write(target)
     else:
@@ -133,7 +133,7 @@ def write(result, target):
 
 
 def sum_in_blocks(function, arrays):
-    """The sum of all elements of `function(*arrays)`, of its type, and their number."""
+    """Return the sum of all elements of `function(*arrays)`, in its type, and their number."""
     if any(map(is_array, arrays)):
         whole = function(*arrays)
         return sum_of_array(whole), whole.size
@@ -146,7 +146,7 @@ def sum_in_blocks(function, arrays):
 
 
 def _planned(arrays, size=None):
-    """(shape of the result, operands, shape as the blocks see it, blocks); None if the operands do not broadcast."""
+    """(shape of the result, operands, shape that the chunks index, chunks); None if the operands do not broadcast."""
     shape = _joined(arrays)
     if shape is None:
         return None
@@ -158,7 +158,7 @@ def _planned(arrays, size=None):
 
 
 def axis_to_cut(shape, count):
-    """The first axis long enough for so many parts, which then lie in one piece in most arrays; or the longest."""
+    """The first axis long enough for `count` chunks, which are then mostly contiguous; else the longest axis."""
     return next((axis for axis, length in enumerate(shape) if length > 4 * count), int(np.argmax(shape)))
 
 
@@ -172,7 +172,7 @@ def _joined(arrays):
 
 
 def _is_one_run(a, shape):
-    """Whether the elements lie one after another in memory, or there is but one."""
+    """Whether the array is contiguous and of that shape, or has only one element."""
     return not isinstance(a, np.ndarray) or a.size == 1 or (a.shape == shape and a.flags.c_contiguous)
 
 
@@ -181,7 +181,7 @@ def _flat(a):
 
 
 def _like(pattern, shape, dtype):
-    """An array for results, with its dimensions in the order in which `pattern` has them in memory."""
+    """An uninitialized array for results, in the memory order of `pattern`."""
     return np.empty(shape, dtype) if pattern is None else np.empty_like(pattern, dtype)
 
 
@@ -194,7 +194,7 @@ def _blocks(shape, axis, size):
 
 
 def _part(a, block, shape):
-    """What lies in a block of an array that broadcasts to `shape`."""
+    """The chunk `block` of an array that broadcasts to `shape`."""
     if not isinstance(a, np.ndarray):
         return a
     axis = len(block) - 1 - (len(shape) - a.ndim)

@@ -1,4 +1,4 @@
-"""Complex arrays and the real arrays of their parts, on the same memory."""
+"""Conversions between complex arrays and the real arrays of their parts, on the same memory."""
 
 import numpy as np
 
@@ -17,18 +17,18 @@ def real_type(dtype):
 
 
 def as_parts(a):
-    """The memory of a complex array, with a last dimension of length 2 for real and imaginary part."""
+    """View a complex array as real, with a last dimension of length 2 for real and imaginary part."""
     return restride(a.real, (*a.shape, 2), (*a.strides, a.itemsize // 2), 0)
 
 
 def from_parts(a):
-    """The inverse of `as_parts`; the two parts must lie side by side."""
+    """The inverse of `as_parts`; the two parts must be adjacent in memory."""
     dtype = _COMPLEX[a.dtype]
     return a.view(dtype)[..., 0] if a.size else np.empty(a.shape[:-1], dtype, like=a)
 
 
 def angle(a):
-    """The angle of complex numbers; of real ones 0 or pi."""
+    """The angle of complex numbers; for real ones 0 or pi."""
     if a.dtype.kind == "c":
         return arctan2(a.imag, a.real)
     angles = as_array((a < 0) * a.dtype.type(np.pi))
@@ -37,7 +37,7 @@ def angle(a):
 
 
 def joined(real, imag):
-    """A complex array of these parts, with broadcasting."""
+    """A complex array from its parts, which broadcast."""
     result = _blank(real, imag)
     if is_array(result):
         result.real = real
@@ -49,17 +49,17 @@ def joined(real, imag):
 
 
 def _blank(real, imag):
-    """Uninitialised memory for a complex array of these parts."""
+    """An uninitialized complex array for these parts."""
     shape = real.shape
     if imag.shape != shape:
         shape = np.broadcast_shapes(shape, imag.shape)
     elif type(real) is np.ndarray:
-        return np.empty_like(real, _COMPLEX[real.dtype])  # in its order in memory
+        return np.empty_like(real, _COMPLEX[real.dtype])  # in its memory order
     return np.empty(shape, _COMPLEX[real.dtype], like=real if is_array(real) else imag)
 
 
 def polar(size, angle):
-    """A complex array of these sizes and angles, with broadcasting."""
+    """A complex array from its absolute values and angles, which broadcast."""
     if type(size) is type(angle) is np.ndarray:
         result, part = _blank(size, angle), COS(angle)
         MULTIPLY(size, part, out=result.real)

@@ -1,4 +1,4 @@
-"""Copies: in some order of memory, into other arrays, and of Python numbers into arrays."""
+"""Array copies in a given memory order, copies into other arrays, and conversion of Python numbers to arrays."""
 
 import math
 from functools import lru_cache
@@ -9,9 +9,9 @@ from cygrad._kernels.cpu.base.arrays import copy_array, dense_copy, new_array
 from cygrad._kernels.cpu.base.numpy_fallback import convertible, silent
 from cygrad._kernels.gpu.base import arrays as basics
 
-_FEW_TIMES = 4  # up to here, a pass for each repetition is faster than a loop over them for each element
-FITS = 65504  # what every type of floating point holds
-_BUILT_IN = 24  # types of other packages have larger numbers
+_FEW_TIMES = 4  # up to this many repetitions, one pass for each is faster than an inner loop over them per element
+FITS = 65504  # within the range of every floating-point type
+_BUILT_IN = 24  # type numbers of other packages start here
 
 _C_NAMES = {
     "float16": "c10::Half",
@@ -28,7 +28,7 @@ _C_NAMES = {
 
 
 def copy(array):
-    """A dense copy whose dimensions lie in memory in the order of the original's."""
+    """Copy to a dense array with the dimensions in the original's memory order."""
     found = dense_copy(array)
     if found is not None:
         return found
@@ -45,12 +45,12 @@ def copy(array):
 
 
 def copy_in_order(array, order):
-    """A dense copy with the dimensions in the given order, from the largest steps in memory to the smallest."""
+    """Copy to a dense array with the dimensions in the given order, from largest to smallest stride."""
     return contiguous(array.transpose(order)).transpose(_inverse(order))
 
 
 def contiguous(array):
-    """A dense copy in C order."""
+    """Copy to a dense array in C order."""
     found = dense_copy(array)
     if found is not None:
         return found
@@ -72,12 +72,12 @@ def _inverse(order):
 
 
 def is_in_order(array, order):
-    """Whether `copy_in_order` would change nothing."""
+    """Whether the array already has the layout that `copy_in_order` would produce."""
     return array.transpose(order).flags.c_contiguous
 
 
 def empty_like(array, dtype):
-    """Uninitialised memory for an array of this shape, its axes in the order of the original's."""
+    """An uninitialized array of this shape, with the axes in the original's memory order."""
     repeats = not all(array.strides)
     if not isinstance(array, np.ndarray):
         return basics.empty_like(array, dtype, "C" if repeats else "K")
@@ -85,11 +85,11 @@ def empty_like(array, dtype):
 
 
 def joined(arrays, axis):
-    """Arrays of one type, one after the other along an axis."""
+    """Concatenate arrays of one type along an axis."""
     first = arrays[0]
     sides = {(*a.shape[:axis], *a.shape[axis + 1 :]) for a in arrays}
     if len(sides) > 1 or first.dtype.num >= _BUILT_IN:
-        return np.ascontiguousarray(np.concatenate(arrays, axis))  # it says in its own words what is wrong
+        return np.ascontiguousarray(np.concatenate(arrays, axis))  # which raises the appropriate error
     length = sum(a.shape[axis] for a in arrays)
     out = new_array((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype.num)
     begin, before = 0, (slice(None),) * axis
@@ -100,14 +100,14 @@ def joined(arrays, axis):
 
 
 def empty_of(shape, array):
-    """Uninitialised memory for an array of that shape, of the type of another and on its device."""
+    """An uninitialized array of that shape, with another array's type and device."""
     if not isinstance(array, np.ndarray) or array.dtype.num >= _BUILT_IN:
         return np.empty(shape, array.dtype, like=array)
     return new_array(tuple(shape), array.dtype.num)
 
 
 def empty_in_order(array, order, dtype):
-    """Uninitialised memory for an array of this shape, its axes in the given order, or as they are for None."""
+    """An uninitialized array of this shape, with its axes in the given memory order; in C order for None."""
     num = np.dtype(dtype).num
     if not isinstance(array, np.ndarray):
         shape = array.shape if order is None else tuple(array.shape[axis] for axis in order)
@@ -119,7 +119,7 @@ def empty_in_order(array, order, dtype):
 
 
 def copy_into(target, values):
-    """Write `values`, broadcast and converted as C does, into `target`; both on whatever device. Silent."""
+    """Write `values`, broadcast and with C conversion rules, into `target`, on any device and without warnings."""
     if not (isinstance(target, np.ndarray) and isinstance(values, np.ndarray)):
         basics.copy_into(target, values)
         return
@@ -147,7 +147,7 @@ def on_memory_of(array, pattern):
 
 
 def memory_from(array):
-    """The memory from the first element on, up to the end of its owner, as a vector."""
+    """The memory from the array's first element to the end of its owner, as a vector."""
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
@@ -164,9 +164,9 @@ def check_bits(number):
 
 
 def element(number, dtype):
-    """A Python number as a 0-dim array. Raises RuntimeError if it does not fit, OverflowError beyond 64 bits.
+    """Convert a Python number to a 0-dim array. Raises RuntimeError if it does not fit, OverflowError beyond 64 bits.
 
-    Negative numbers wrap in unsigned types, fractions are cut off in integer types.
+    Negative numbers wrap in unsigned types; fractions are truncated in integer types.
     """
     dtype = np.dtype(dtype)
     if dtype.kind == "f" and type(number) in (int, float) and -FITS < number < FITS:
@@ -190,7 +190,7 @@ def element(number, dtype):
 
 
 def number(value):
-    """A Python number as a 0-dim array of the widest type of its kind. Raises OverflowError beyond 64 bits."""
+    """Convert a Python number to a 0-dim array of the widest type of its kind. Raises OverflowError beyond 64 bits."""
     return element(value, np.uint64 if isinstance(value, int) and value >= 2**63 else type(value))
 
 

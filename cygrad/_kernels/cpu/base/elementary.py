@@ -1,7 +1,7 @@
-"""Elementary functions of arrays by the loops of recorded ops, which may be our own.
+"""Elementary functions that use the loops of recorded ops, which may be our own.
 
-NumPy's functions call the C library for each element where processors have no vectors of 512 bits (ufuncs.h).
-Names in capitals are loops, for arrays in memory; functions take arrays wherever they are.
+NumPy's functions call the C library for each element on processors without 512-bit vectors (ufuncs.h).
+Names in capitals are loops for arrays in memory; functions take arrays on any device.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Elementwise functions for which NumPy has no ufunc, one that differs from PyTorch's, or a slow one."""
+"""Elementwise functions for which NumPy has no ufunc, a slow one, or one that differs from PyTorch's."""
 
 from numpy cimport ndarray
 

@@ -1,4 +1,4 @@
-"""Elementwise functions for which NumPy has no ufunc, one that differs from PyTorch's, or a slow one."""
+"""Elementwise functions for which NumPy has no ufunc, a slow one, or one that differs from PyTorch's."""
 
 from types import NoneType
 
@@ -45,12 +45,12 @@ cdef Ufunc _sqrt = Ufunc(np.sqrt)
 
 
 cpdef ndarray relu(ndarray a):
-    """max(a, 0); nan stays nan."""
+    """max(a, 0); NaN stays NaN."""
     return clamp(a, 0, None)
 
 
 def copy_of_real(ndarray a not None):
-    """The real parts, as an array of their own."""
+    """The real parts as a new array."""
     return (<object>a).real.copy()
 
 
@@ -64,9 +64,9 @@ cpdef ndarray rsqrt(ndarray a):
 
 
 cpdef ndarray power(ndarray a, double exponent):
-    """Floating-point `a` to a power for which there is something better than NumPy's loop.
+    """Raise floating-point `a` to a power, avoiding NumPy's loop where there is something better.
 
-    That calls the C library for each negative element, fifty times slower than its own code for positive ones.
+    NumPy calls the C library for each negative element, fifty times slower than its own code for positive ones.
     """
     cdef ndarray out
     if exponent == 0.5:
@@ -88,7 +88,7 @@ cpdef ndarray power(ndarray a, double exponent):
 
 
 def sign(ndarray a not None):
-    """-1, 0 or 1; a / |a| for complex a. Other than in NumPy, nan gives 0, and truth values are allowed."""
+    """-1, 0 or 1; a / |a| for complex a. Unlike NumPy's, NaN gives 0, and bool is allowed."""
     cdef int t = PyArray_TYPE(a)
     if t == cnp.NPY_BOOL:
         return cnp.PyArray_NewCopy(a, cnp.NPY_CORDER)
@@ -106,7 +106,7 @@ cdef struct Function:
 
 
 cdef ndarray _of_floats(ndarray a, int which):
-    """A function of float32 or float64."""
+    """Apply a function of elementwise.h to float32 or float64."""
     cdef ndarray out
     cdef Elements elements
     cdef Function function
@@ -126,13 +126,13 @@ cdef void _function_loop(char** data, Py_ssize_t n, const void* function) noexce
 
 
 cdef struct Selection:
-    int size                    # of an element
+    int size                    # bytes per element
     bint a_is_one               # one number for all elements
     bint b_is_one
 
 
 def where(ndarray condition not None, ndarray a not None, ndarray b not None):
-    """Elements of `a` where the condition holds, else of `b`; all broadcast, `a` and `b` have one type."""
+    """Elements of `a` where the condition holds, else of `b`. All broadcast; `a` and `b` have one type."""
     cdef ndarray out
     cdef Elements elements
     cdef Selection s
@@ -162,7 +162,7 @@ cdef inline bint _is_one_number(ndarray a) noexcept:
 
 
 cdef bint _lies_like(ndarray a, ndarray condition) noexcept:
-    """Whether two arrays have one shape, and their elements lie in order, one after another."""
+    """Whether `a` has the condition's shape and is aligned and C-contiguous."""
     return cnp.PyArray_SAMESHAPE(a, condition) and PyArray_IS_C_CONTIGUOUS(a) and PyArray_ISBEHAVED_RO(a)
 
 
@@ -202,9 +202,9 @@ cdef void _erf_loop(char** data, Py_ssize_t n, const void* single) noexcept nogi
 
 
 cpdef ndarray clamp(ndarray a, object low, object high, ndarray out=None):
-    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. nan stays nan.
+    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. NaN stays NaN.
 
-    `out` may be an array for the result, which is `a` or lies elsewhere.
+    `out` may be an array for the result: either `a`, or one that does not overlap it.
     """
     cdef ndarray found = a
     cdef bint by_numbers = not isinstance(low, ndarray) and not isinstance(high, ndarray)

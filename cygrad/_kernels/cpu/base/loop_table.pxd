@@ -1,4 +1,4 @@
-"""Loops that are called by number. What each takes stands beside it in its header; the numbers are those of native.h."""
+"""C loops called by number. Each header documents the arguments of its loops; native.h defines the numbers."""
 
 from cygrad._kernels.platform.thread_pool cimport part_t
 
@@ -12,4 +12,4 @@ cdef extern from "base/loop_call.h":
         double real
         bint failed
 
-cdef part_t loop_of(int loop) noexcept      # to be given a `native_call`, for arrays of float32 or float64
+cdef part_t loop_of(int loop) noexcept      # takes a `native_call`, for arrays of float32 or float64

@@ -1,8 +1,7 @@
-"""Loops that are called by number: for kernels whose arguments are better checked in Python (norms.py, images.py,
-recurrent.py).
+"""Call C loops by number, for kernels whose arguments are better checked in Python (norms.py, images.py, recurrent.py).
 
-What a loop takes stands beside it in its header. `run` sees to it that pointers are those of dense arrays; that these
-have the sizes that the numbers say is what the caller checks.
+Each header documents the arguments of its loops. `run` checks that every array is dense. The caller must check that array
+sizes match the integer arguments; the loops do not.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
@@ -66,13 +65,13 @@ def has_loops(cnp.ndarray a not None):
 
 
 def can_move(cnp.ndarray a not None):
-    """Whether loops that only move elements take those of the array."""
+    """Whether loops that only move elements support the array's type."""
     return cnp.PyArray_ITEMSIZE(a) in (4, 8) and cnp.PyArray_TYPE(a) <= cnp.NPY_CLONGDOUBLE and (
         cnp.PyArray_ISNOTSWAPPED(a) and not PURE)
 
 
 def check(object a, cnp.dtype dtype not None, int ndim, bint writes):
-    """Raise unless the array is dense, of that type, and writable if it is to be."""
+    """Raise unless the array is dense, of that type and dimension, and (if `writes`) writable."""
     if PyArray_CheckExact(a) and cnp.PyArray_NDIM(<cnp.ndarray>a) == ndim and cnp.PyArray_IS_C_CONTIGUOUS(a) and (
             cnp.PyArray_TYPE(<cnp.ndarray>a) == dtype.num and is_plain(a)) and (
             not writes or cnp.PyArray_ISWRITEABLE(<cnp.ndarray>a)):
@@ -81,7 +80,7 @@ def check(object a, cnp.dtype dtype not None, int ndim, bint writes):
 
 
 def of_size(cnp.ndarray a or None, cnp.ndarray like not None, Py_ssize_t size):
-    """The array, dense, which must have that size and the type of another; None for None."""
+    """Return the array, made dense, after checking its size and that its type is that of `like`; None for None."""
     if a is None:
         return None
     if cnp.PyArray_SIZE(a) != size or cnp.PyArray_TYPE(a) != cnp.PyArray_TYPE(like):
@@ -90,7 +89,7 @@ def of_size(cnp.ndarray a or None, cnp.ndarray like not None, Py_ssize_t size):
 
 
 def outside(cnp.ndarray index not None, Py_ssize_t length):
-    """Whether one of the elements is negative, or not less than `length`; None if there are others ways to find out."""
+    """Whether any element is negative or not less than `length`; None if the caller must check in another way."""
     cdef const uint64_t* element = <const uint64_t*>cnp.PyArray_DATA(index)
     cdef Py_ssize_t i, n = cnp.PyArray_SIZE(index)
     if cnp.PyArray_TYPE(index) != cnp.NPY_INT64 or not is_plain(index) or not cnp.PyArray_IS_C_CONTIGUOUS(index) or (
@@ -103,10 +102,9 @@ def outside(cnp.ndarray index not None, Py_ssize_t length):
 
 
 def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object b=1):
-    """The array, overwritten with what `draws.h` draws from NumPy's generator; integers are those from a on, b < 2^64 of
-    them.
+    """Fill the array with random numbers that draws.h draws from NumPy's generator, and return it.
 
-    Those that have no loop here are left to `fill` of random.py.
+    Integers are drawn from the b < 2^64 values starting at a. Cases without a loop here go to `fill` of random.py.
     """
     cdef int typenum = cnp.PyArray_TYPE(out)
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
@@ -144,12 +142,12 @@ cdef object fill(object numbers, cnp.ndarray out, int what, object a, object b):
 
 
 def has_loop(int loop):
-    """Whether the compiler could make that loop, and this processor can run it."""
+    """Whether the loop was compiled and this processor can run it."""
     return bool(native_has(loop))
 
 
 cdef Py_ssize_t _elements_behind(cnp.ndarray a, cnp.ndarray target) noexcept:
-    """How many elements of the target in turn take one of `a`; 0 if `a` is not repeated as a whole."""
+    """How many consecutive elements of the target share one element of `a`; 0 if broadcasting is not that regular."""
     cdef Py_ssize_t behind = 1
     cdef int i = cnp.PyArray_NDIM(a) - 1, before = cnp.PyArray_NDIM(target) - cnp.PyArray_NDIM(a)
     while i >= 0 and cnp.PyArray_DIM(a, i) == 1:
@@ -163,9 +161,9 @@ cdef Py_ssize_t _elements_behind(cnp.ndarray a, cnp.ndarray target) noexcept:
 
 
 def fused(int number, tuple operands, tuple numbers, cnp.ndarray out=None):
-    """A function of fused.h of dense arrays of one type that broadcast to one of them, else None.
+    """Apply a function of fused.h to dense arrays of one type that broadcast to one of them; None if they do not qualify.
 
-    The result lies in `out` if that is not None: an operand, or an array that lies elsewhere.
+    The result is written to `out` if given: either an operand, or an array that overlaps none.
     """
     cdef native_call c
     cdef double[3] given
@@ -226,9 +224,10 @@ cdef bint is_dense(cnp.ndarray a) noexcept:
 
 def along(int loop, cnp.ndarray whole not None, int axis, cnp.ndarray index not None, cnp.ndarray part not None,
           Py_ssize_t how=0, bint to_zeros=False):
-    """Run a loop of places.h or picks.h that reads or writes where an index names elements of `whole` along an axis.
+    """Run a loop of places.h or picks.h that reads or writes `whole` along an axis, at positions given by an index.
 
-    Whether it failed; None if it does not take these: it wants dense arrays, and as many places beside the axis.
+    Return whether it failed, or None if the arguments do not qualify: arrays must be dense, and have equal lengths along the
+    other axes.
     """
     cdef native_call c
     cdef Py_ssize_t inner = 1, outer = 1, given = 0
@@ -275,10 +274,10 @@ def along(int loop, cnp.ndarray whole not None, int axis, cnp.ndarray index not 
 
 
 def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py_ssize_t piece):
-    """Run a loop over so many items, in pieces for threads; tells whether it failed. The first array says the type.
+    """Run a loop over `items` items, in chunks of `piece` for threads. Return whether it failed.
 
-    Arrays are dense, and of float32 or float64, but for loops that take others; None, and what is left out at the end, is
-    a NULL.
+    The first array determines the type. Arrays must be dense, and float32 or float64 except for loops that support other
+    types; None and omitted trailing arrays become NULL.
     """
     cdef native_call c
     cdef cnp.ndarray array

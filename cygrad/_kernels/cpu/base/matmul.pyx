@@ -1,13 +1,14 @@
-"""Matrix products, through the loops of NumPy's `matmul`, which call BLAS.
+"""Matrix products through the loops of NumPy's `matmul`, which call BLAS.
 
-BLAS reads a matrix by rows or by columns at no cost, so transposed operands are not copied. Those with no dimension of
-adjacent elements are: without BLAS, the loop would be slower by far. See Note [NumPy's inner loops] in loops.pyx.
+BLAS reads matrices in row-major or column-major order at no cost, so transposed operands are not copied. Operands without a
+contiguous dimension are copied: NumPy's loop would be far slower without BLAS. See Note [NumPy's inner loops] in loops.pyx.
 
-Large products are cut into tiles that our own threads share, whose limits depend on the shapes alone (Note [Pieces] in
-parallel.pyx): threads of BLAS would get into the way of ours (blas_threads.h). Small products, and tiles of float32
-on processors with AVX2, are multiplied by loops of our own (products.h).
+We split large products into tiles whose bounds depend on the shapes alone (Note [Pieces] in parallel.pyx), and our own
+threads share them; BLAS threads would compete with ours for the processors (blas_threads.h). Small products, and float32
+tiles on processors with AVX2, are computed by our own loops (products.h).
 
-Functions of LAPACK are called as Fortran calls them, by their addresses in the library that NumPy has loaded (lapack.py).
+LAPACK functions are called through Fortran's calling convention, by their address in the library that NumPy has loaded
+(lapack.py).
 """
 
 import numpy as np
@@ -47,13 +48,13 @@ ctypedef void (*fortran_t)(void*, void*, void*, void*, void*, void*, void*, void
 
 cdef enum:
     RELEASE_ABOVE_PRODUCTS = 100000     # multiplications; for fewer, keep the GIL
-    PIECE = 1 << 20                     # multiplications that are worth a thread
-    NARROW = 64                         # rows or columns that are not cut
-    LARGE_OUTER = 1 << 17               # elements of a column times a row that threads share
-    ARGUMENTS = 18                      # that a function of LAPACK gets
+    PIECE = 1 << 20                     # multiplications worth handing to a thread
+    NARROW = 64                         # rows or columns that are never split
+    LARGE_OUTER = 1 << 17               # elements of an outer product that threads share
+    ARGUMENTS = 18                      # passed to a LAPACK function
 
 cdef Loop[NTYPES] _loops
-cdef blas_loop[2] _blas         # those for float and double, behind ours
+cdef blas_loop[2] _blas         # NumPy's loops for float and double, which ours call
 cdef Ufunc _add = Ufunc(np.add)
 cdef Ufunc _multiply = Ufunc(np.multiply)
 
@@ -88,7 +89,7 @@ cdef Loop* matmul_loop(int t) noexcept:
 
 
 cdef cnp.ndarray _readable(cnp.ndarray a):
-    """`a`, or a contiguous copy where the last two dimensions are not what BLAS reads."""
+    """Return `a`, or a contiguous copy if BLAS cannot read its last two dimensions."""
     cdef int ndim = cnp.PyArray_NDIM(a)
     cdef cnp.npy_intp itemsize = cnp.PyArray_ITEMSIZE(a), row, column, m, n
     if not is_plain(a):
@@ -113,7 +114,7 @@ cdef inline void _run(Walk* walk, int t, Core* core, cnp.ndarray a, cnp.ndarray 
     cdef int i
     if cnp.PyArray_SIZE(out) == 0:
         return
-    if work == 0:               # sums of nothing
+    if work == 0:               # empty sums
         out.fill(0)
         return
     for i in range(walk.ndim):
@@ -133,18 +134,18 @@ cdef struct Tiles:
     Loop* loop
     char** start
     const Core* core
-    cnp.npy_intp rows, columns          # of a tile
-    cnp.npy_intp down, across           # tiles of a product
+    cnp.npy_intp rows, columns          # per tile
+    cnp.npy_intp down, across           # tiles per product
 
 
 cdef void _share(Walk* walk, Loop* loop, char** data, const Core* core) noexcept nogil:
-    """All products, in pieces: several small ones each, or tiles of large ones."""
+    """Compute all products in chunks: several small products each, or tiles of large ones."""
     cdef cnp.npy_intp depth = core.dims[1], thin = min(core.dims[0], core.dims[2]), work, products = 1
     cdef Tiles tiles = Tiles(walk, loop, data, core, core.dims[0], core.dims[2], 1, 1)
     cdef Loop several = loop[0]
     cdef int i
     if thin < 8:
-        depth = depth * 8 // thin   # what waits for memory takes so much longer
+        depth = depth * 8 // thin   # memory-bound work takes that much longer
     work = core.dims[0] * depth * core.dims[2]
     for i in range(walk.ndim):
         products *= walk.dims[i]
@@ -159,14 +160,15 @@ cdef void _share(Walk* walk, Loop* loop, char** data, const Core* core) noexcept
 
 
 cdef bint _is_square(char** data, const Core* core) noexcept nogil:
-    """Whether this is a matrix times itself transposed, of which BLAS computes one half."""
+    """Whether this is a matrix times its own transpose, of which BLAS computes only one half."""
     return data[0] == data[1] and core.strides[0] == core.strides[3] and core.strides[1] == core.strides[2]
 
 
 cdef void _cut(Tiles* s, cnp.npy_intp depth) noexcept nogil:
-    """Halve the longer side of the tiles, which has BLAS read the least memory, as long as that is worth it.
+    """Halve the longer side of the tiles, which minimizes the memory that BLAS reads, as long as that pays off.
 
-    For two threads or four, tiles are as small as that; for more only if they are large enough to be read twice.
+    The minimum tile size suffices to get four tiles, enough for two or four threads; more tiles must be large enough to be
+    worth reading twice.
     """
     cdef cnp.npy_intp work, count
     while max(s.rows, s.columns) > NARROW:
@@ -183,7 +185,7 @@ cdef void _cut(Tiles* s, cnp.npy_intp depth) noexcept nogil:
 
 
 cdef cnp.npy_intp _half(cnp.npy_intp n) noexcept nogil:
-    """Half of n, rounded up to what BLAS computes together."""
+    """Half of n, rounded up to a multiple of 16, which BLAS computes together."""
     return ((n + 1) // 2 + 15) // 16 * 16
 
 
@@ -205,7 +207,7 @@ cdef void _run_tiles(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nog
 
 
 cdef inline int _set_core(Core* core, cnp.ndarray a, cnp.ndarray b) except -1:
-    """Sizes and strides of (m, n) @ (n, p); a vector is one row on the left and one column on the right."""
+    """Set sizes and strides of (m, n) @ (n, p); a vector is one row on the left and one column on the right."""
     cdef int i = cnp.PyArray_NDIM(a), j = cnp.PyArray_NDIM(b)
     cdef cnp.npy_intp itemsize = cnp.PyArray_ITEMSIZE(a), n
     if i == 0 or j == 0:
@@ -216,7 +218,7 @@ cdef inline int _set_core(Core* core, cnp.ndarray a, cnp.ndarray b) except -1:
     core.dims[2] = 1 if j == 1 else cnp.PyArray_DIM(b, j - 1)
     if core.dims[1] != n:
         raise ValueError(f"matmul of shapes {(<object>a).shape} and {(<object>b).shape}")
-    # The one row or column has any stride; this one lets BLAS see a matrix.
+    # The stride of a single row or column is arbitrary; this one lets BLAS treat it as a matrix.
     core.strides[0] = core.dims[1] * itemsize if i == 1 else cnp.PyArray_STRIDE(a, i - 2)
     core.strides[1] = cnp.PyArray_STRIDE(a, i - 1)
     core.strides[2] = cnp.PyArray_STRIDE(b, 0 if j == 1 else j - 2)
@@ -227,9 +229,9 @@ cdef inline int _set_core(Core* core, cnp.ndarray a, cnp.ndarray b) except -1:
 
 
 cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b):
-    """The product of ``numpy.matmul``: of vectors, matrices, or stacks of matrices, of one dtype.
+    """The product of ``numpy.matmul``: of vectors, matrices, or batches of matrices, of one dtype.
 
-    Shapes that do not fit raise ``ValueError``. float16 is multiplied in float32.
+    Incompatible shapes raise ``ValueError``. float16 is multiplied in float32.
     """
     cdef int t = cnp.PyArray_TYPE(a)
     cdef cnp.npy_intp[2] dims
@@ -246,10 +248,10 @@ cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b):
         return _stacked(t, a, b, None)
     if (core.dims[1] == 1 and core.dims[2] >= 8 and cnp.PyArray_NDIM(a) == cnp.PyArray_NDIM(b) == 2
             and (core.dims[0] * core.dims[2] > LARGE_OUTER or t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE)):
-        return _multiply.call2(a, b, None)      # no sums: NumPy's loop would go element by element
+        return _multiply.call2(a, b, None)      # no sums: NumPy's matmul would go element by element
     a = _readable(a)
     b = _readable(b)
-    _set_core(&core, a, b)      # again: copies have other strides
+    _set_core(&core, a, b)      # again, because copies have different strides
     if cnp.PyArray_NDIM(a) == 2:
         dims[ndim] = core.dims[0]
         ndim += 1
@@ -266,10 +268,10 @@ cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b):
 
 
 def matmul_into(cnp.ndarray a not None, cnp.ndarray b not None, cnp.ndarray out not None):
-    """The product of two stacks of matrices, written into an array of its shape and dtype, which is returned.
+    """Multiply two batches of matrices into an array of the product's shape and dtype, and return that.
 
-    Its memory must not be that of the others. A dtype without a loop, and rows whose elements stand apart, are left to
-    ``numpy.matmul``.
+    `out` must not overlap the operands. Falls back to ``numpy.matmul`` for dtypes without a loop and for an `out` whose rows
+    are not contiguous.
     """
     cdef int t = cnp.PyArray_TYPE(a)
     if (min(cnp.PyArray_NDIM(a), cnp.PyArray_NDIM(b)) < 3 or cnp.PyArray_TYPE(b) != t or cnp.PyArray_TYPE(out) != t
@@ -279,7 +281,7 @@ def matmul_into(cnp.ndarray a not None, cnp.ndarray b not None, cnp.ndarray out 
 
 
 cdef bint _has_rows(cnp.ndarray a) noexcept:
-    """Whether the last two dimensions are a matrix that BLAS can write."""
+    """Whether BLAS can write to the last two dimensions as a matrix."""
     cdef int ndim = cnp.PyArray_NDIM(a)
     cdef cnp.npy_intp itemsize = cnp.PyArray_ITEMSIZE(a), row
     if ndim < 3 or not is_plain(a) or not cnp.PyArray_ISWRITEABLE(a):
@@ -290,7 +292,7 @@ cdef bint _has_rows(cnp.ndarray a) noexcept:
 
 
 cdef cnp.ndarray _stacked(int t, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out):
-    """Products of stacks of matrices, whose leading dimensions are broadcast; into `out`, unless that is None."""
+    """Multiply batches of matrices with broadcast leading dimensions; into `out` if it is not None."""
     cdef cnp.npy_intp[MAXDIMS] dims
     cdef int[MAXDIMS] order
     cdef Operand[2] stacks
@@ -345,14 +347,14 @@ cpdef cnp.ndarray dot(cnp.ndarray a, cnp.ndarray b):
 
 
 cpdef cnp.ndarray outer(cnp.ndarray a, cnp.ndarray b):
-    """All products of an element of `a` and one of `b`: (n,), (m,) -> (n, m). Other shapes raise ``ValueError``."""
+    """Outer product of two vectors: (n,), (m,) -> (n, m). Other shapes raise ``ValueError``."""
     if cnp.PyArray_NDIM(a) != 1 or cnp.PyArray_NDIM(b) != 1:
         raise ValueError("outer takes two vectors")
     return _multiply.call2((<object>a).reshape(-1, 1), b, None)
 
 
 cpdef cnp.ndarray addmm(cnp.ndarray bias, cnp.ndarray a, cnp.ndarray b):
-    """bias + a @ b. The bias must be of the same dtype and broadcast to the product's shape, else ``ValueError``."""
+    """Compute bias + a @ b. The bias must have the same dtype and broadcast to the product's shape, else ``ValueError``."""
     cdef cnp.ndarray out = matmul(a, b)
     try:
         return _add.call2(out, bias, out)
@@ -366,17 +368,17 @@ dispatching(globals(), "matmul matmul_into dot outer addmm")
 # -- LAPACK ------------------------------------------------------------------------------------------------
 
 def find_lapack(bytes library not None, bytes name not None):
-    """(address, whether integers have 64 bits) of a function in what a library is linked to; or None."""
+    """Return (address, whether integers have 64 bits) of a function in the libraries that `library` links; or None."""
     cdef int is_wide = 0
     cdef void* found = NULL if PURE else cygrad_find_lapack(library, name, &is_wide)
     return (<size_t>found, bool(is_wide)) if found else None
 
 
 def call_lapack(size_t address, Py_ssize_t count, *given):
-    """Call a function of LAPACK for each of `count` matrices.
+    """Call a LAPACK function for each of `count` matrices.
 
-    Numbers, letters and arrays in tuples are the same for all; other arrays hold `count` parts, one after the other.
-    That all have the sizes that the numbers say is what the caller checks.
+    Numbers, letters and arrays in tuples are the same for all calls; other arrays hold `count` consecutive parts. The caller
+    must check that array sizes match the integer arguments.
     """
     cdef fortran_t function = <fortran_t>address
     cdef char* data[ARGUMENTS]
@@ -388,7 +390,7 @@ def call_lapack(size_t address, Py_ssize_t count, *given):
     if n > ARGUMENTS - 3:
         raise ValueError("too many arguments")
     for k in range(ARGUMENTS):
-        # Behind the arguments Fortran has the lengths of its letters: 1 each, and more than are looked at.
+        # Fortran passes the lengths of character arguments after the others: 1 for each; extra ones are ignored.
         data[k], steps[k] = <char*>1, 0
         if k >= n:
             continue
@@ -414,10 +416,9 @@ def call_lapack(size_t address, Py_ssize_t count, *given):
 
 
 def has_normal_diagonal(cnp.ndarray a not None, bint or_zero):
-    """Whether no number on the diagonals of matrices by columns or rows is nan, subnormal, or 0 unless that counts.
+    """Whether no diagonal element is NaN, subnormal, or 0 (allowed with `or_zero`). The matrices are row- or column-major.
 
-    OpenBLAS multiplies by reciprocals, which such numbers have none of, and leaves rows of subnormal pivots where they
-    are.
+    OpenBLAS multiplies by reciprocals, which such numbers do not have, and does not swap rows with subnormal pivots.
     """
     cdef int d = cnp.PyArray_NDIM(a), t = cnp.PyArray_TYPE(a)
     cdef bint is_double = t == cnp.NPY_DOUBLE or t == cnp.NPY_CDOUBLE

@@ -1,7 +1,7 @@
-"""Walking the common index space of some strided operands with a ufunc's inner loop.
+"""Iterate over the broadcast index space of several strided operands with a ufunc's inner loop.
 
-Operands are broadcast against each other, the dimensions are put into the order of memory, neighbours that form one run
-are fused, and the loop is called on the innermost dimension at each index of the others.
+The operands are broadcast against each other, the dimensions are sorted into memory order, adjacent dimensions that are
+contiguous with each other are fused, and the loop is called on the innermost dimension at each index of the others.
 """
 
 cimport numpy as cnp
@@ -10,17 +10,17 @@ from cygrad._kernels.platform.thread_pool cimport share
 
 cnp.import_array()
 
-cdef extern from "platform/sanitized.h" nogil:     # nothing but in sanitized builds
+cdef extern from "platform/sanitized.h" nogil:     # no-ops except in sanitized builds
     void touch_ends(char** data, const cnp.npy_intp* dims, const cnp.npy_intp* steps, int count,
                     bint is_product) noexcept
 
 cdef enum:
-    SHORT = 16                  # an innermost dimension below this is worth exchanging for a longer one
-    WIDE = 2048                 # one from this on, parts of which are worth a thread
+    SHORT = 16                  # shorter innermost dimensions are worth swapping for a longer one
+    WIDE = 2048                 # innermost dimensions from this length on are worth splitting among threads
 
 
 cdef int join(Walk* walk, int nin, Operand* inputs) except -1:
-    """Broadcast the inputs against each other. Dimensions keep their order (the last comes first)."""
+    """Broadcast the inputs against each other. Dimensions keep their order but are stored last first."""
     cdef int i, k, ndim = 0
     cdef cnp.npy_intp n
     for k in range(nin):
@@ -43,7 +43,7 @@ cdef int join(Walk* walk, int nin, Operand* inputs) except -1:
 
 
 cdef object do_not_broadcast(int nin, Operand* inputs):
-    """The error that tells the shapes of operands that do not go together."""
+    """Return the error that reports the shapes of operands that do not broadcast."""
     from cygrad._kernels.cpu.elementwise.numpy_pointwise import broadcast_failure
     cdef int i, k
     shapes = [tuple([inputs[k].dims[i] for i in range(inputs[k].ndim)]) for k in range(nin)]
@@ -51,7 +51,7 @@ cdef object do_not_broadcast(int nin, Operand* inputs):
 
 
 cdef inline int _compare_steps(Walk* walk, int i, int j) noexcept:
-    """1 if dimension i has larger steps in memory than j, -1 if smaller, 0 if no operand can tell."""
+    """Return 1 if dimension i has larger steps in memory than j, -1 if smaller, 0 if no operand decides."""
     cdef int k
     cdef cnp.npy_intp s, t
     for k in range(walk.count):
@@ -63,7 +63,7 @@ cdef inline int _compare_steps(Walk* walk, int i, int j) noexcept:
 
 
 cdef bint memory_order(Walk* walk, int* order) noexcept:
-    """List the dimensions by growing steps in memory. Tells whether that is another order than they have."""
+    """Sort the dimensions by increasing steps in memory. Return whether that changes their order."""
     cdef int i, j, k, d, comparison
     cdef bint changed = False
     for i in range(walk.ndim):
@@ -83,13 +83,13 @@ cdef bint memory_order(Walk* walk, int* order) noexcept:
 
 
 cdef void coalesce(Walk* walk, int* order, cnp.npy_intp itemsize) noexcept:
-    """Put the dimensions in the given order, without those of size 1, and fuse neighbours that form one run."""
+    """Reorder the dimensions, drop those of size 1, and fuse neighbors that are contiguous with each other."""
     cdef Walk source
     cdef int i, k, d, last = -1
     cdef bint fuses
     source.count = walk.count
     source.ndim = walk.ndim
-    for i in range(walk.ndim):      # less than copying the whole struct
+    for i in range(walk.ndim):      # cheaper than copying the whole struct
         source.dims[i] = walk.dims[i]
         for k in range(walk.count):
             source.strides[k][i] = walk.strides[k][i]
@@ -116,7 +116,7 @@ cdef void coalesce(Walk* walk, int* order, cnp.npy_intp itemsize) noexcept:
 
 
 cdef void lengthen_innermost(Walk* walk) noexcept nogil:
-    """Exchange a short innermost dimension for the longest: many calls cost more than scattered memory."""
+    """Swap a short innermost dimension for the longest: many loop calls cost more than scattered memory accesses."""
     cdef int i, k, longest = 0
     if walk.dims[0] >= SHORT:
         return
@@ -139,15 +139,15 @@ cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexc
 
 
 cdef void run_at(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy_intp index) noexcept nogil:
-    """Call the loop at one index, counted with the innermost dimension first."""
+    """Call the loop at a single index, which is flattened with the innermost dimension first."""
     _run_part(walk, loop, start, core, index // walk.dims[0], 1, index % walk.dims[0], 1)
 
 
 cdef void _run_part(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy_intp row, cnp.npy_intp rows,
                     cnp.npy_intp first, cnp.npy_intp length) noexcept nogil:
-    """Of so many rows from one on, each an index of the outer dimensions, so many elements from one on."""
+    """Process `length` elements from `first` on in each of `rows` rows (indices of the outer dimensions) from `row` on."""
     cdef char* data[3]
-    cdef char* given[3]             # loops may change what they are given
+    cdef char* given[3]             # a copy, because loops may modify their arguments
     cdef cnp.npy_intp[4] dims
     cdef cnp.npy_intp[9] steps
     cdef cnp.npy_intp[MAXDIMS] index
@@ -189,12 +189,12 @@ cdef void _run_part(Walk* walk, Loop* loop, char** start, const Core* core, cnp.
             d += 1
 
 
-cdef struct Shared:             # a walk in pieces: parts of one row each, or several whole rows
+cdef struct Shared:             # a walk split into chunks: each part of one row, or several whole rows
     Walk* walk
     Loop* loop
     char** start
     const Core* core
-    cnp.npy_intp parts          # pieces of a row
+    cnp.npy_intp parts          # chunks per row
 
 
 cdef void _run_rows(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
@@ -246,7 +246,7 @@ cdef void run_reduction(Walk* walk, Loop* loop, char** start) noexcept nogil:
     s.walk = walk
     s.loop = loop
     s.start = start
-    s.parts = 1                     # rows of one index of the outermost dimension, or all rows
+    s.parts = 1                     # rows per index of the outermost dimension, or all rows
     for d in range(1, last):
         s.parts *= walk.dims[d]
     if loop.piece != 0 and last > 0 and walk.strides[result][last] != 0:

@@ -1,6 +1,6 @@
-"""What the compiled kernels leave to NumPy's own functions: types that have no loop, memory that is not plain.
+"""NumPy fallbacks of the compiled kernels, for types without a loop and for memory that is not plain.
 
-With CYGRAD_PURE=1 in the environment it is everything. Nothing here warns of overflow or nan.
+With CYGRAD_PURE=1 in the environment, everything uses them. Nothing here warns of overflow or NaN.
 """
 
 import math
@@ -19,13 +19,13 @@ _HANDLING: Any = _umath._extobj_contextvar if _CAN_IGNORE else None
 
 
 def silent(function, **more):
-    """A decorator: NumPy does not warn. As `np.errstate` does it, which takes three times as long for each call."""
+    """Decorate a function to silence NumPy's warnings, like `np.errstate`, which takes three times as long per call."""
     if not _CAN_IGNORE:
         return np.errstate(all="ignore", **more)(function)
     ignoring = _umath._make_extobj(all="ignore", **more)
 
-    # What it needs are defaults, not variables around: CPython without the GIL locks such a one for each reading, and a
-    # process that forks meanwhile leaves it locked in its child.
+    # Bind the state as defaults, not closure variables: free-threaded CPython locks a closure cell on each read, and a
+    # process that forks at that moment leaves it locked in its child.
     @wraps(function)
     def silently(*args, _function=function, _ignoring=ignoring, **kwargs):
         before = _HANDLING.set(_ignoring)
@@ -39,7 +39,7 @@ def silent(function, **more):
 
 @silent
 def call(ufunc, *arrays):
-    """A ufunc on arrays of any kind; an array, also where NumPy gives a scalar."""
+    """Call a ufunc on arrays of any kind. Always returns an array, even where NumPy returns a scalar."""
     given = [as_array(array) for array in arrays]
     if any(map(gpu_forms.is_array, given)):
         return gpu_forms.run(ufunc, given, ())
@@ -56,7 +56,10 @@ def number(value, dtype):
 
 @silent
 def convertible(array, dtype):
-    """What NumPy converts to `dtype` as PyTorch does: real parts, and float32 on the way from float64 to float16."""
+    """Prepare an array so that NumPy's conversion to `dtype` matches PyTorch's.
+
+    Takes real parts of complex numbers, and goes through float32 from float64 to float16.
+    """
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
     return array.astype(np.float32) if dtype == np.float16 and array.dtype == np.float64 else array
@@ -64,20 +67,20 @@ def convertible(array, dtype):
 
 @silent
 def cast(array, dtype):
-    """Another type, in the same memory order; of complex numbers the real part, without the warning."""
+    """Convert to another type in the same memory order; complex numbers to their real part, without the warning."""
     array = convertible(as_array(array), dtype)
-    return array.astype(dtype, order="C" if 0 in array.strides else "K")  # in C order what is expanded
+    return array.astype(dtype, order="C" if 0 in array.strides else "K")  # expanded arrays in C order
 
 
 @silent
 def reduce(ufunc, array, axes, out):
-    """Reduce over axes, in the type of `out` and into it, which may keep them as dimensions of size 1."""
+    """Reduce over `axes` in the type of `out` and write to it; `out` may keep the axes with size 1."""
     result = ufunc.reduce(as_array(array), axis=axes, dtype=out.dtype)
     out[...] = np.reshape(result, out.shape)
     return out
 
 
-# --- Neural networks: the formulas stand in nn.pyx and activations.pyx --
+# --- Neural networks: nn.pyx and activations.pyx document the formulas --
 
 
 @silent
@@ -140,7 +143,7 @@ def silu_backward(grad, a):
 
 
 def tanh_of_softplus(a):
-    """n / (n + 2) for n = e^a (e^a + 2); beyond 20 it is 1."""
+    """n / (n + 2) for n = e^a (e^a + 2); 1 beyond a = 20."""
     n = np.exp(np.minimum(a, a.dtype.type(20)))
     n = n * (n + 2)
     return n / (n + 2)
@@ -158,7 +161,7 @@ def mish_backward(grad, a):
 
 
 def normal_distribution(a):
-    """The probability that a standard normal number is smaller."""
+    """The standard normal cumulative distribution function."""
     out = np.empty_like(a, a.dtype.newbyteorder("="))
     out.flat = [0.5 * math.erfc(-x * math.sqrt(0.5)) for x in a.flat]
     return out
@@ -176,7 +179,7 @@ def gelu_backward(grad, a):
 
 
 def logistic_part(a):
-    """(what `gelu_tanh` multiplies its argument by: sigmoid(2 * u); the derivative of 2 * u)."""
+    """(the factor of `gelu_tanh`, sigmoid(2 * u); the derivative of 2 * u)."""
     scale = a.dtype.type(math.sqrt(8 / math.pi))
     cubic = a.dtype.type(0.044715)
     return sigmoid(a * scale * (1 + cubic * a * a)), scale * (1 + 3 * cubic * a * a)
@@ -190,11 +193,11 @@ def gelu_tanh(a):
 @silent
 def gelu_tanh_backward(grad, a):
     s = logistic_part(a)[0]
-    slope = logistic_part(np.clip(a, -30, 30))[1]  # further out s is 0 or 1
+    slope = logistic_part(np.clip(a, -30, 30))[1]  # beyond that s is 0 or 1
     return as_array(grad * (s + a * s * (1 - s) * slope))
 
 
-# --- Optimizers: the formulas stand in optim.pyx --
+# --- Optimizers: optim.pyx documents the formulas --
 
 
 @silent
@@ -221,12 +224,12 @@ def adam(param, grad, mean, square, largest, settings):
     param -= settings["step_size"] * mean / (np.sqrt(square) / settings["root_of_correction"] + settings["eps"])
 
 
-BYTES = 1 << 15  # elements of one byte that are added at a time, as int32, which holds their sum
+BYTES = 1 << 15  # one-byte elements added at a time in int32, which cannot overflow
 
 
 def sum_of_narrow_integers(a, axes, keepdim):
-    """The sum, in int64, of many bool or integers of fewer bits, which are not converted all at once."""
-    from cygrad._kernels.cpu.base.arrays import cast  # which import this module
+    """Sum many bools or narrow integers in int64, without converting all of them at once."""
+    from cygrad._kernels.cpu.base.arrays import cast  # which imports this module
     from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 
     if a.dtype == bool and axes is None and not keepdim:
@@ -243,7 +246,7 @@ def sum_of_narrow_integers(a, axes, keepdim):
 
 
 def where(condition, a, b):
-    """In the order in memory of the first array that has one, where NumPy's would be the order of indices."""
+    """Like `np.where`, but in the memory order of the first array that determines one; NumPy would use index order."""
     if all(array.flags.c_contiguous for array in (condition, a, b)):
         return np.where(condition, a, b)
     arrays = np.broadcast_arrays(condition, a, b)
@@ -253,7 +256,7 @@ def where(condition, a, b):
 
 
 def order_in_memory(arrays):
-    """The dimensions of arrays of one shape, those of longest steps first; earlier arrays decide."""
+    """Sort the dimensions of arrays of one shape by decreasing stride; earlier arrays take precedence."""
     shape = arrays[0].shape
 
     def compare(i, j):

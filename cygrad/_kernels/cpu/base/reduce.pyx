@@ -1,14 +1,13 @@
-"""Reductions: one result from all elements along some dimensions.
+"""Reductions along some dimensions.
 
 Note [Reducing with elementwise loops]
 --------------------------------------
-NumPy's loop of a two-input ufunc reduces where its first input and its output are one element with step 0:
-`out = f(out, a[0])`, `out = f(out, a[1])`, and so on. With steps along the kept dimensions and steps of 0 along the
-reduced ones, `out` is walked beside `a` through any shape and any strides, and whichever dimension is innermost, a SIMD
-loop does it.
+NumPy's loop of a binary ufunc reduces if its first input and its output are the same element with step 0:
+`out = f(out, a[0])`, `out = f(out, a[1])`, and so on. We walk `out` beside `a`, with steps of 0 along the reduced
+dimensions. This handles any shape and any strides, and runs a SIMD loop whichever dimension is innermost.
 
-Sums of contiguous float32 and float64 have loops of their own (`reduce.h`), faster and more accurate than adding row to
-row.
+Sums of contiguous float32 and float64 have loops of their own (`reduce.h`), which are faster and more accurate than adding
+row to row.
 """
 
 import numpy as np
@@ -62,9 +61,9 @@ _replace(_multiply, cnp.NPY_DOUBLE, True, b"d")
 _replace(_multiply, cnp.NPY_INT64, True, b"i")
 _replace(_add, cnp.NPY_INT64, False, b"i")
 
-cdef struct Shape:              # what becomes of the dimensions of an array
+cdef struct Shape:              # which dimensions are reduced, and the shape of the result
     bint[MAXDIMS] reduced
-    cnp.npy_intp count          # elements of the array for one of the result
+    cnp.npy_intp count          # elements of the array per element of the result
     int ndim                    # of the result
     cnp.npy_intp[MAXDIMS] dims
 
@@ -94,7 +93,7 @@ cdef int _plan(Shape* shape, cnp.ndarray a, tuple axes, bint keepdim) except -1:
 
 
 cdef void _follow(Walk* walk, Shape* shape, cnp.ndarray a, cnp.npy_intp itemsize) noexcept:
-    """The walk of `a` and the result, in the memory order of `a`; afterwards the operands are result, `a`, result."""
+    """Build the walk of `a` and the result, in the memory order of `a`. On return the operands are result, `a`, result."""
     cdef int i, k, ndim = cnp.PyArray_NDIM(a)
     cdef int[MAXDIMS] order
     cdef cnp.npy_intp step = itemsize
@@ -120,7 +119,7 @@ cdef void _follow(Walk* walk, Shape* shape, cnp.ndarray a, cnp.npy_intp itemsize
 # --------------------------------------------------------------------------------------------- running it
 
 
-cdef enum Start:                # where a reduction begins
+cdef enum Start:                # initial value of a reduction
     ZERO
     ONE
     FIRST                       # the first elements, for functions with f(x, x) = x
@@ -163,12 +162,12 @@ cdef cnp.ndarray _reduce(Ufunc ufunc, cnp.ndarray a, Shape* shape, Start start):
 
 
 cdef tuple _reduced(Shape* shape, int ndim):
-    """The dimensions that are reduced."""
+    """The reduced dimensions."""
     return tuple([i for i in range(ndim) if shape.reduced[i]])
 
 
 cdef void _copy_first(Walk walk, Loop* loop, char** data) noexcept:
-    """Set the result to the first of the elements that it reduces: f(x, x), along the kept dimensions."""
+    """Initialize the result with the first elements: f(x, x) along the kept dimensions."""
     cdef char* operands[3]
     cdef int k
     for k in range(walk.ndim):
@@ -182,12 +181,12 @@ cdef void _copy_first(Walk walk, Loop* loop, char** data) noexcept:
 
 
 cdef enum:
-    PARTIAL = 1 << 17           # partial sums there is room for
+    PARTIAL = 1 << 17           # maximum number of buffered partial sums
 
 
 cdef bint _add_contiguous(Walk* walk, int t, cnp.ndarray a, cnp.ndarray out) except -1:
-    """Sum by our own loops where `a` is one dense block; tells whether it is."""
-    cdef Py_ssize_t[5] sizes                # kept, reduced, kept, reduced, kept: from the innermost outwards
+    """Sum with our own loops if `a` is one dense block. Return whether it is."""
+    cdef Py_ssize_t[5] sizes                # kept, reduced, kept, reduced, kept: from innermost to outermost
     cdef cnp.npy_intp step = cnp.PyArray_ITEMSIZE(a), result_step = step, rows
     cdef Py_ssize_t outer, start, count, together
     cdef int k, role = 0
@@ -217,7 +216,7 @@ cdef bint _add_contiguous(Walk* walk, int t, cnp.ndarray a, cnp.ndarray out) exc
     if sizes[3] == 1:
         _sum_block(is_double, x, sizes[2] * sizes[4], sizes[1], sizes[0], cnp.PyArray_DATA(out))
         return True
-    # First what is adjacent, then the partial sums: of a block of the kept dimension in the middle, if there are many
+    # Sum adjacent elements first, then the partial sums; in chunks of the middle kept dimension if there are too many.
     together = sizes[4] * sizes[2]
     if together * sizes[3] * sizes[0] > PARTIAL:
         together = max(1, min(sizes[2], PARTIAL // (sizes[3] * sizes[0])))
@@ -241,17 +240,17 @@ cdef bint _add_contiguous(Walk* walk, int t, cnp.ndarray a, cnp.ndarray out) exc
 
 
 cdef enum:
-    WIDE = 2048                 # columns from which on threads share them, and not the rows
+    WIDE = 2048                 # threads split the columns, not the rows, from this number on
 
-cdef struct Sums:               # of x in the shape (outer, n, inner) over the middle
+cdef struct Sums:               # sums of x, of shape (outer, n, inner), over the middle dimension
     bint is_double
     Py_ssize_t itemsize
     char* x
     Py_ssize_t n
     Py_ssize_t inner
-    Py_ssize_t together         # rows or columns in a piece
-    Py_ssize_t pieces           # of them, in one (n, inner)
-    char* out                   # (outer, inner), or a row for each piece
+    Py_ssize_t together         # rows or columns per chunk
+    Py_ssize_t pieces           # number of chunks in one (n, inner)
+    char* out                   # (outer, inner), or one row per chunk
 
 
 cdef void _sum_outer(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
@@ -280,7 +279,7 @@ cdef void _sum_rows(void* context, Py_ssize_t first, Py_ssize_t count) noexcept 
 
 
 cdef void _sum_parts_of_rows(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
-    """Where `inner` is 1; into doubles."""
+    """For `inner` == 1; writes doubles."""
     cdef Sums* s = <Sums*>context
     cdef Py_ssize_t i, j
     for i in range(first, first + count):
@@ -302,7 +301,7 @@ cdef void _add_parts(Sums* s, Py_ssize_t outer, void* out) noexcept nogil:
 
 cdef int _sum_block(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner,
                     void* out) except -1:
-    """Sums over the middle dimension; those of much memory in pieces (Note [Pieces] in parallel.pyx)."""
+    """Sum over the middle dimension; large arrays in chunks (Note [Pieces] in parallel.pyx)."""
     cdef Sums s
     cdef cnp.npy_intp size
     cdef cnp.ndarray partial
@@ -347,7 +346,7 @@ cdef void sum_middle(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t
 
 
 cdef inline bint _is_narrow(int t) noexcept:
-    """float16 and the like of other packages (bfloat16): added up in float32."""
+    """Whether the type is float16 or similar (bfloat16), which is accumulated in float32."""
     return t == cnp.NPY_FLOAT16 or t >= NTYPES
 
 
@@ -358,7 +357,7 @@ cdef inline int _accumulator(int t) noexcept:
 
 
 cdef cnp.ndarray _total(Ufunc ufunc, cnp.ndarray a, Shape* shape, int typenum, Start start):
-    """A sum or product, in a type wide enough, given in the wanted one."""
+    """Sum or product, accumulated in a wide enough type and cast to the requested one."""
     cdef int t = cnp.PyArray_TYPE(a)
     if typenum < 0:
         typenum = cnp.NPY_INT64 if t < cnp.NPY_FLOAT else t
@@ -384,7 +383,7 @@ cpdef cnp.ndarray prod(cnp.ndarray a, tuple axes=None, bint keepdim=False, int t
 
 
 cpdef cnp.ndarray mean(cnp.ndarray a, tuple axes=None, bint keepdim=False, int typenum=-1):
-    """Mean over `axes` of floating point or complex numbers; nan where there are none."""
+    """Mean over `axes` of floating-point or complex numbers; NaN over no elements."""
     cdef Shape shape
     cdef cnp.ndarray out
     _plan(&shape, a, axes, keepdim)
@@ -398,7 +397,7 @@ cpdef cnp.ndarray mean(cnp.ndarray a, tuple axes=None, bint keepdim=False, int t
 
 cdef cnp.ndarray sum_to_dims(cnp.ndarray a, int ndim, cnp.npy_intp* dims):
     cdef Shape shape
-    cdef int i, new = cnp.PyArray_NDIM(a) - ndim        # dimensions that broadcasting put in front
+    cdef int i, new = cnp.PyArray_NDIM(a) - ndim        # dimensions that broadcasting prepended
     cdef bint changes = new != 0
     if new < 0:
         raise ValueError("sum_to cannot add dimensions")
@@ -416,7 +415,7 @@ cdef cnp.ndarray sum_to_dims(cnp.ndarray a, int ndim, cnp.npy_intp* dims):
 
 
 cpdef cnp.ndarray sum_to(cnp.ndarray a, tuple shape):
-    """Sum `a` to the `shape` from which broadcasting made its own; `a` itself if that is its shape. Keeps the dtype."""
+    """Sum `a` over the dimensions along which `shape` was broadcast; `a` itself if it has that shape. Keeps the dtype."""
     cdef cnp.npy_intp[MAXDIMS] dims
     cdef int i, ndim = <int>min(len(shape), MAXDIMS)
     for i in range(ndim):
@@ -427,11 +426,11 @@ cpdef cnp.ndarray sum_to(cnp.ndarray a, tuple shape):
 # ------------------------------------------------------------------------------ variance, norm, log-sum-exp
 
 
-cdef struct Squares:            # of rows of n
+cdef struct Squares:            # for rows of length n
     bint is_double
     Py_ssize_t n
     char* x
-    char* center                # of each row, or NULL
+    char* center                # one per row, or NULL
     char* out
 
 
@@ -443,7 +442,7 @@ cdef void _add_squares(void* context, Py_ssize_t first, Py_ssize_t count) noexce
 
 
 cdef cnp.ndarray _squares_along_rows(cnp.ndarray a, Shape* shape, cnp.ndarray center):
-    """Sums of squared distances from `center` (None: from 0), or None where memory is not rows of float or double."""
+    """Sum squared distances from `center` (None: from 0); None unless `a` consists of contiguous float or double rows."""
     cdef int i, t = cnp.PyArray_TYPE(a)
     cdef Py_ssize_t outer = 1
     cdef bint seen = False
@@ -473,7 +472,7 @@ cdef cnp.ndarray _squares_along_rows(cnp.ndarray a, Shape* shape, cnp.ndarray ce
 
 
 cpdef cnp.ndarray var(cnp.ndarray a, tuple axes=None, double correction=1, bint keepdim=False):
-    """Sum of squared distances from the mean, over the number of elements less `correction` (but at least 0)."""
+    """Sum of squared distances from the mean, divided by the number of elements less `correction` (but at least 0)."""
     cdef Shape shape
     cdef int t = cnp.PyArray_TYPE(a)
     cdef cnp.ndarray center, out
@@ -491,7 +490,7 @@ cpdef cnp.ndarray var(cnp.ndarray a, tuple axes=None, double correction=1, bint 
 
 
 cpdef cnp.ndarray norm(cnp.ndarray a, double p=2, tuple axes=None, bint keepdim=False):
-    """The p-norm of the elements along `axes`: p may be any number, inf and -inf included; 0 counts what is not 0."""
+    """The p-norm of the elements over `axes`, for any p including inf and -inf; p=0 counts the nonzero elements."""
     cdef Shape shape
     cdef int t = cnp.PyArray_TYPE(a)
     cdef cnp.ndarray out
@@ -519,7 +518,7 @@ cpdef cnp.ndarray norm(cnp.ndarray a, double p=2, tuple axes=None, bint keepdim=
 
 
 cpdef cnp.ndarray logsumexp(cnp.ndarray a, tuple axes=None, bint keepdim=False):
-    """log(sum(exp(a))) over axes, without overflow."""
+    """Compute log(sum(exp(a))) over axes, without overflow."""
     cdef cnp.ndarray largest, out
     if cnp.PyArray_SIZE(a) == 0:
         out = sum(_exp.call1(a, None), axes, keepdim)
@@ -527,7 +526,7 @@ cpdef cnp.ndarray logsumexp(cnp.ndarray a, tuple axes=None, bint keepdim=False):
     largest = amax((<object>a).real, axes, True)
     if not all_(_isfinite.call1(largest, None)):
         largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
-    largest = cast(largest, cnp.PyArray_TYPE(a))        # which may be complex
+    largest = cast(largest, cnp.PyArray_TYPE(a))        # the type may be complex
     out = _subtract.call2(a, largest, None)
     out = sum(_exp.call1(out, out), axes, True)
     out = _add.call2(_log.call1(out, out), largest, None)
@@ -538,21 +537,21 @@ cpdef cnp.ndarray logsumexp(cnp.ndarray a, tuple axes=None, bint keepdim=False):
 
 
 cpdef cnp.ndarray amax(cnp.ndarray a, tuple axes=None, bint keepdim=False):
-    """Largest element over `axes`; nan if there is one. No elements: ``ValueError``."""
+    """Largest element over `axes`; NaN if any is NaN. Raises ``ValueError`` for no elements."""
     cdef Shape shape
     _plan(&shape, a, axes, keepdim)
     return _reduce(_maximum, a, &shape, FIRST)
 
 
 cpdef cnp.ndarray amin(cnp.ndarray a, tuple axes=None, bint keepdim=False):
-    """Smallest element over `axes`; nan if there is one. No elements: ``ValueError``."""
+    """Smallest element over `axes`; NaN if any is NaN. Raises ``ValueError`` for no elements."""
     cdef Shape shape
     _plan(&shape, a, axes, keepdim)
     return _reduce(_minimum, a, &shape, FIRST)
 
 
 cpdef cnp.ndarray all_(cnp.ndarray a, tuple axes=None, bint keepdim=False):
-    """Whether all elements over `axes` differ from 0, as bool."""
+    """Whether all elements over `axes` are nonzero, as bool."""
     cdef Shape shape
     _plan(&shape, a, axes, keepdim)
     if shape.count == 0:
@@ -561,7 +560,7 @@ cpdef cnp.ndarray all_(cnp.ndarray a, tuple axes=None, bint keepdim=False):
 
 
 cpdef cnp.ndarray any_(cnp.ndarray a, tuple axes=None, bint keepdim=False):
-    """Whether some element over `axes` differs from 0, as bool."""
+    """Whether any element over `axes` is nonzero, as bool."""
     cdef Shape shape
     _plan(&shape, a, axes, keepdim)
     if shape.count == 0:

@@ -1,6 +1,6 @@
-"""Functions of stacks of matrices, or along one dimension, on large arrays: for one part of the stack after the other.
+"""Chunked evaluation of functions of batches of matrices, or along one axis, for large arrays.
 
-What such a function needs beside its results, such as LAPACK's copies, is then as large as a part.
+The scratch memory of such a function, such as LAPACK's copies, is then only as large as a chunk.
 """
 
 from functools import wraps
@@ -14,12 +14,12 @@ from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 
 
 def over_stacks(*dims):
-    """A decorator of functions of arrays, of which argument i has `dims[i]` dimensions of its own, behind its stack.
+    """Decorator for batched functions: argument i has `dims[i]` core dimensions after its batch dimensions.
 
-    Stacks broadcast; results have their dimensions first. A number or None may stand for an array.
+    Batch dimensions broadcast; results have them first. A number or None may replace an array.
     """
 
-    last = max(i for i, own in enumerate(dims) if own)  # the first and this one may be the largest
+    last = max(i for i, own in enumerate(dims) if own)  # the largest is the first or this one
 
     def decorated(function):
         @wraps(function)
@@ -51,9 +51,9 @@ def _over_stacks(function, dims, args):
 
 
 def along(function):
-    """A decorator of functions of an array and the axis or axes along which they work; results have as many dimensions.
+    """Decorator for functions of an array and the axis or axes they work along; results keep the number of dimensions.
 
-    What the other axes stand for does not depend on each other.
+    Positions along the other axes must be independent of each other.
     """
 
     @wraps(function)
@@ -77,7 +77,7 @@ def along(function):
 
 
 def parts_of(index, lengths, size):
-    """Indices of parts of a block each, of an array of that size, cut where dimensions have lengths above 1."""
+    """Yield indices of chunks of an array of that size, split along dimensions whose entry in `lengths` is above 1."""
     across = int(lengths.argmax())
     length = int(lengths[across])
     if size <= chunks.SIZE or length == 1:
@@ -94,7 +94,7 @@ def parts_of(index, lengths, size):
 
 
 def _joined(parts, shape_of):
-    """The results of parts, (index, array or tuple of arrays), each in an array of the shape for the whole."""
+    """Join the results of chunks, (index, array or tuple of arrays), in arrays of the shape for the whole."""
     outs: list[np.ndarray] = []
     is_tuple = False
     for index, found in parts:
@@ -104,21 +104,23 @@ def _joined(parts, shape_of):
             outs = [_in_order_of(r, shape_of(r)) for r in results]
         for out, result in zip(outs, results):
             out[index] = result
-        del found, results, result  # before the next ones are made
+        del found, results, result  # free them before the next ones are allocated
     return tuple(outs) if is_tuple else outs[0]
 
 
 def _in_order_of(array, shape):
-    """New memory with the dimensions in the array's order, but those that are 1 there first, which may be longer here.
+    """An uninitialized array of `shape` in the array's memory order, but with the array's dimensions of length 1
+    outermost, since these may be longer in `shape`.
 
-    `np.empty_like` takes a matrix by columns in a stack of one for Fortran's order, and puts the stack last.
+    `np.empty_like` would treat a column-major matrix in a batch of one as Fortran-ordered, and make the batch
+    innermost.
     """
     order = sorted(range(array.ndim), key=lambda d: (array.shape[d] != 1, -array.strides[d]))
     return np.empty([shape[d] for d in order], array.dtype).transpose(np.argsort(order))
 
 
 def reducing(function):
-    """The same for functions of (array, axis, keepdims), which copy an array if its axis is not the last in memory."""
+    """`along` for functions of (array, axis, keepdims) that copy an array unless its axis is the last in memory."""
     in_parts = along(function)
 
     @wraps(function)
@@ -135,10 +137,10 @@ def reducing(function):
 
 
 def reduced(function, a, axes, keepdim, join=None):
-    """`function(a, axes, keepdim)`, a reduction, of large arrays part by part.
+    """`function(a, axes, keepdim)`, a reduction, computed in chunks for large arrays.
 
-    Parts along an axis that is reduced give results of which `join(results, axes, True)` makes one; unless it is given,
-    there are none.
+    With `join`, chunks may split reduced axes, and `join(results, axes, True)` combines their results; without it, they
+    do not.
     """
     if not isinstance(a, np.ndarray) or a.size <= chunks.SIZE:
         return function(a, axes, keepdim)
@@ -148,7 +150,7 @@ def reduced(function, a, axes, keepdim, join=None):
 
 
 def is_of_rows(a, axes):
-    """Whether each result is of elements that lie side by side."""
+    """Whether each result reduces contiguous elements."""
     return a.flags.c_contiguous and (axes is None or axes == tuple(range(a.ndim - len(axes), a.ndim)))
 
 
@@ -164,7 +166,7 @@ def _reduced(function, a, axes, join):
 
 
 def sum_of_products(a, b, axes):
-    """The sum of a * b over axes (None: all), which stay, of arrays of one shape: products are made block by block."""
+    """The sum of a * b over axes (None: all), which are kept. The product is computed in chunks."""
     axes = tuple(range(a.ndim)) if axes is None else axes
     if not isinstance(a, np.ndarray):
         return sum_of_array(a * b, axes, True)
@@ -183,12 +185,12 @@ def sum_of_products(a, b, axes):
 
 
 def cut(a, part, axis):
-    """A part of an array along a dimension, if it has that and does not broadcast along it."""
+    """Slice an array along an axis, unless it lacks that axis or broadcasts along it."""
     return a if axis < 0 or a.shape[axis] == 1 else a[(slice(None),) * axis + (part,)]
 
 
 def _in_parts(compute, length, axis, size):
-    """What `compute` gives for slices of that length, joined along a dimension of the results."""
+    """Apply `compute` to slices of that length, and join the results along `axis`."""
     step = -(-length // min(-(-size // chunks.SIZE), length))
     before = (slice(None),) * axis
     parts = (slice(start, start + step) for start in range(0, length, step))

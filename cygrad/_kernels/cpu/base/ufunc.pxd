@@ -1,4 +1,4 @@
-"""Elementwise work: NumPy's inner loops called directly on the memory of arrays."""
+"""Elementwise ufuncs: calls NumPy's inner loops directly on array memory."""
 
 cimport numpy as cnp
 
@@ -6,7 +6,7 @@ from cygrad._kernels.cpu.base.arrays cimport NTYPES, cast, empty, may_overlap
 from cygrad._kernels.cpu.base.nditer cimport Loop, loop_t
 
 cdef extern from "numpy/ufuncobject.h":
-    ctypedef struct PyUFuncObject:      # which of its fields numpy.pxd has depends on the version of NumPy
+    ctypedef struct PyUFuncObject:      # numpy.pxd declares different fields in different NumPy versions
         int nin
         int nargs
         int ntypes
@@ -18,13 +18,13 @@ cdef class Ufunc:
     cdef readonly str name
     cdef readonly object numpy          # the NumPy ufunc: the fallback
     cdef readonly int nin
-    cdef bint keeps_numbers             # numbers beside arrays of half precision are float32
-    cdef Ufunc quotient                 # of `reciprocal`: its loops are half as fast as those of a division
-    cdef Loop[NTYPES + 1] loops         # by type number of the inputs; the last is for bfloat16
+    cdef bint keeps_numbers             # scalars combined with half-precision arrays stay float32
+    cdef Ufunc quotient                 # only for `reciprocal`, whose own loops take twice as long as a division
+    cdef Loop[NTYPES + 1] loops         # indexed by type number of the inputs; the last is for bfloat16
     cdef void _enter_narrow(self)
     cdef int _row(self, cnp.ndarray a) noexcept
 
-    # `out` may be None. The inputs of call2 have the same type number; the caller has promoted them.
+    # `out` may be None. The inputs of call2 must have the same type number: the caller promotes them.
     cdef cnp.ndarray call1(self, cnp.ndarray a, cnp.ndarray out)
     cdef cnp.ndarray call2(self, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out)
     cdef cnp.ndarray call2_scalar(self, cnp.ndarray a, object scalar, bint scalar_first, cnp.ndarray out)

@@ -1,23 +1,23 @@
-"""Elementwise work on arrays.
+"""Elementwise ufuncs that call NumPy's inner loops directly.
 
 Note [NumPy's inner loops]
 --------------------------
-A call of a NumPy ufunc on small arrays spends nearly all of its time on the way to the inner loop: parsing arguments,
-promoting types, building an iterator. The loop itself is public: a ufunc shows, in the C struct `PyUFuncObject`, its
-loops (`functions`), what to pass them (`data`) and their types (`types`). A `Ufunc` looks them up once; a call is then
-an allocation and a loop, and nothing else. The loops are NumPy's own SIMD code for the processor at hand, so results
-are NumPy's, bit for bit.
+A NumPy ufunc call on small arrays spends nearly all of its time before the inner loop: parsing arguments, promoting
+types, building an iterator. The loop itself is public: the C struct `PyUFuncObject` exposes a ufunc's loops
+(`functions`), the data to pass to them (`data`) and their types (`types`). A `Ufunc` looks them up once; a call is then
+one allocation and one loop. The loops are NumPy's own SIMD code for the processor at hand, so results equal NumPy's bit
+for bit.
 
 A loop takes pointers, a count, and steps in bytes. It expects exact types, aligned pointers, native byte order, and an
-output that either is an input, element for element, or touches none. An output step of 0 would tell it to reduce. It
-raises floating point flags, which nobody reads; only integer `power` sets a Python error, for a negative exponent.
-Some of NumPy 2.4 write outputs that have gaps wrongly (`_DENSE`): they get only dense ones.
+output that either coincides with an input, element for element, or overlaps none. An output step of 0 would make it
+reduce. It raises floating-point flags, which nobody reads; only integer `power` sets a Python error, for a negative
+exponent. Some loops of NumPy 2.4 write outputs with gaps incorrectly (`_DENSE`): they only ever get dense outputs.
 
-Where NumPy's own are slow, others stand in their place (ufuncs.h, whole_division.h, narrow.h); of these, elementary
-functions may differ in the last two bits.
+We replace NumPy's loops with our own where NumPy's are slow (ufuncs.h, whole_division.h, narrow.h); results of
+elementary functions among these may differ in the last two bits.
 
-Where there is no loop, or memory is not plain, NumPy's function does the work; CYGRAD_PURE=1 in the environment sends
-everything that way.
+If there is no loop or an operand is not plain, we fall back to NumPy's function. CYGRAD_PURE=1 in the environment forces
+the fallback everywhere.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ from cygrad._kernels.cpu.base import numpy_fallback
 
 cnp.import_array()
 
-cdef extern from "platform/sanitized.h" nogil:     # nothing but in sanitized builds
+cdef extern from "platform/sanitized.h" nogil:     # no-ops except in sanitized builds
     void touch_ends(char** data, const cnp.npy_intp* dims, const cnp.npy_intp* steps, int count,
                     bint is_product) noexcept
 
@@ -61,7 +61,7 @@ cdef extern from "base/ufuncs.h":
     void replace_logical(const char* name, bint is_double, loop_t differ, void* differ_settings, loop_t* loop,
                          void** settings) noexcept
 
-cdef union Number:              # room for one value of any built-in type, aligned for it
+cdef union Number:              # storage for one value of any built-in type, suitably aligned
     unsigned char boolean
     int int_
     long long longlong
@@ -75,13 +75,13 @@ cdef union Number:              # room for one value of any built-in type, align
 
 cdef inline int _run_flat(Loop* loop, int nin, cnp.npy_intp n, char* a, cnp.npy_intp step_a,
                           char* b, cnp.npy_intp step_b, cnp.ndarray out) except -1:
-    """One call for all of a C-contiguous output."""
+    """Compute all of a C-contiguous output; a single loop call unless threads share it."""
     cdef char* data[3]
     cdef cnp.npy_intp[3] steps
     cdef Flat flat
     data[0] = a
     steps[0] = step_a
-    data[1] = b                 # overwritten below where there is one input
+    data[1] = b                 # overwritten below for unary functions
     steps[1] = step_b
     data[nin] = cnp.PyArray_BYTES(out)
     steps[nin] = cnp.PyArray_ITEMSIZE(out)
@@ -98,9 +98,9 @@ cdef inline int _run_flat(Loop* loop, int nin, cnp.npy_intp n, char* a, cnp.npy_
     return 0
 
 
-cdef struct Flat:               # one run
+cdef struct Flat:               # contiguous operands
     Loop* loop
-    int count                   # of operands
+    int count                   # number of operands
     char** data
     cnp.npy_intp* steps
 
@@ -117,7 +117,7 @@ cdef void _run_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogi
 
 
 cdef cnp.ndarray _new_output(Walk* walk, int* order, bint reordered, int typenum):
-    """An array of the joined shape, laid out in the given order as PyTorch does, so that it is walked as one run."""
+    """An array of the broadcast shape in the given memory order, as in PyTorch, so that all of it is one contiguous run."""
     cdef cnp.npy_intp[MAXDIMS] dims
     cdef cnp.npy_intp[MAXDIMS] strides
     cdef cnp.npy_intp step
@@ -156,7 +156,7 @@ cdef int _check_output(Walk* walk, cnp.ndarray out, int typenum) except -1:
 
 
 cdef bint _is_safe(Walk* walk, Operand* inputs, cnp.ndarray out) noexcept:
-    """Whether `out`, entered in the walk, is each input element for element, or does not touch it."""
+    """Whether `out`, already entered in the walk, coincides with each input element for element, or does not overlap it."""
     cdef int i, k
     cdef bint same
     cdef Operand output = operand(out)
@@ -170,7 +170,7 @@ cdef bint _is_safe(Walk* walk, Operand* inputs, cnp.ndarray out) noexcept:
 
 
 cdef cnp.ndarray _run_general(Loop* loop, int nin, Operand* inputs, cnp.ndarray out):
-    """Any shapes and strides: broadcast, order, fuse, walk."""
+    """Handle any shapes and strides: broadcast, reorder, fuse, walk."""
     cdef Walk walk
     cdef int[MAXDIMS] order
     cdef char* data[3]
@@ -180,7 +180,7 @@ cdef cnp.ndarray _run_general(Loop* loop, int nin, Operand* inputs, cnp.ndarray 
     cdef cnp.ndarray result
     join(&walk, nin, inputs)
     if out is None:
-        walk.count = nin        # the inputs decide about the order
+        walk.count = nin        # only the inputs determine the memory order
         reordered = memory_order(&walk, order)
         walk.count = nin + 1
         out = _new_output(&walk, order, reordered, loop.out_type)
@@ -216,7 +216,7 @@ cdef cnp.ndarray _run_general(Loop* loop, int nin, Operand* inputs, cnp.ndarray 
 
 
 cdef inline bint _meets_flat(cnp.ndarray a, cnp.ndarray out, cnp.npy_intp size) noexcept:
-    """For C-contiguous arrays of one size: do they share some memory without being the same elements?"""
+    """Whether two C-contiguous arrays of one size overlap without coinciding element for element."""
     cdef char* x = cnp.PyArray_BYTES(a)
     cdef char* y = cnp.PyArray_BYTES(out)
     cdef cnp.npy_intp m = cnp.PyArray_ITEMSIZE(a)
@@ -225,7 +225,7 @@ cdef inline bint _meets_flat(cnp.ndarray a, cnp.ndarray out, cnp.npy_intp size) 
 
 
 cdef inline bint _takes_flat(cnp.ndarray out, cnp.ndarray a, cnp.ndarray b, int typenum) noexcept:
-    """Whether `out` can take the result for C-contiguous inputs `a` and `b` of the same shape in one run."""
+    """Whether C-contiguous inputs `a` and `b` of one shape can be written to `out` in a single contiguous run."""
     cdef cnp.npy_intp size = cnp.PyArray_SIZE(a)
     return (is_plain(out) and cnp.PyArray_TYPE(out) == typenum and cnp.PyArray_IS_C_CONTIGUOUS(out)
             and cnp.PyArray_ISWRITEABLE(out) and same_shape(out, a)
@@ -233,14 +233,14 @@ cdef inline bint _takes_flat(cnp.ndarray out, cnp.ndarray a, cnp.ndarray b, int 
 
 
 cdef inline double _as_double(object scalar) except? -1:
-    """A conversion of an int through `float(scalar)` would make an object on the way."""
+    """Convert a number to double; for an int without the temporary object of `float(scalar)`."""
     if type(scalar) is int:
         return PyLong_AsDouble(scalar)
     return PyFloat_AS_DOUBLE(scalar) if PyFloat_CheckExact(scalar) else <double>scalar
 
 
 cdef int _store(Number* number, cnp.ndarray a, object scalar) except -1:
-    """Write a Python number in the type of `a`, as C converts it (integers wrap)."""
+    """Store a Python number in the type of `a` with C's conversions (integers wrap)."""
     cdef int t = cnp.PyArray_TYPE(a)
     cdef long long integer
     if t == cnp.NPY_FLOAT:
@@ -278,7 +278,7 @@ cdef bint _is_number(int t) noexcept:
     return 0 <= t < NTYPES and cnp.PyTypeNum_ISNUMBER(t) or t == cnp.NPY_BOOL
 
 
-# So fast that memory is all they wait for: one thread does a small array before another has woken up.
+# Memory-bound loops: one thread finishes a small array before another has woken up.
 cdef frozenset _FAST = frozenset(
     "absolute add bitwise_and bitwise_or bitwise_xor conjugate copysign equal fabs greater greater_equal invert isfinite"
     " isinf isnan less less_equal logical_and logical_not logical_or logical_xor maximum minimum multiply negative"
@@ -289,9 +289,9 @@ cdef frozenset _DENSE = frozenset("isfinite isinf isnan negative signbit".split(
 
 
 cdef cnp.npy_intp _piece(str name, int typenum) noexcept:
-    """How many elements to do at once when threads share the work."""
+    """The number of elements per chunk when threads share the work."""
     if name == "power" and typenum < cnp.NPY_FLOAT:
-        return 0                    # sets a Python error, which must be this thread's
+        return 0                    # sets a Python error, which must be set in this thread
     return LIGHT if name in _FAST else HEAVY
 
 
@@ -299,11 +299,12 @@ cdef cnp.npy_intp _piece(str name, int typenum) noexcept:
 cdef class Ufunc:
     """The elementwise function of a NumPy ufunc with one or two inputs and one output.
 
-    ``Ufunc(numpy.add)(a, b)`` gives what ``numpy.add(a, b)`` gives for arrays of one dtype: as an array, never a NumPy
-    scalar, and without warnings. A Python number may stand for one of the two; it is converted to the array's dtype.
-    ``out=`` must have the shape and the dtype of the result; it may share memory with the inputs in any way.
+    ``Ufunc(numpy.add)(a, b)`` returns the result of ``numpy.add(a, b)`` for arrays of one dtype: always an array, never a
+    NumPy scalar, and without warnings. One of the two may be a Python number, which is converted to the array's dtype.
+    ``out=`` must have the shape and the dtype of the result; it may overlap the inputs in any way.
     Shapes that cannot be broadcast raise ``RuntimeError``, a wrong or read-only ``out`` raises ``ValueError``.
-    ``Ufunc(ufunc, function)`` is that function: by loops of our own that have its name, else by itself.
+    ``Ufunc(ufunc, function)`` computes `function` instead: with our own loops of that name where they exist, else by
+    calling it.
     """
 
     def __init__(self, cnp.ufunc ufunc, function=None):
@@ -317,7 +318,7 @@ cdef class Ufunc:
         self.numpy = ufunc if function is None else function
         self.name = self.numpy.__name__
         self.nin = source.nin
-        self.keeps_numbers = self.name in ("multiply", "divide")    # which PyTorch does not round to half precision
+        self.keeps_numbers = self.name in ("multiply", "divide")  # PyTorch does not round the scalar to half precision here
         for t in range(NTYPES + 1):
             self.loops[t].function = NULL
         if PURE:
@@ -357,7 +358,7 @@ cdef class Ufunc:
                 self.loops[t].function = NULL
 
     cdef void _enter_narrow(self):
-        """Loops of float16 and bfloat16 by those of float32."""
+        """Derive the loops of float16 and bfloat16 from those of float32."""
         cdef Loop* wide = &self.loops[<int>cnp.NPY_FLOAT]
         cdef Loop* half = &self.loops[<int>cnp.NPY_FLOAT16]
         cdef narrow_ufunc own
@@ -375,7 +376,7 @@ cdef class Ufunc:
             replace_narrow(name, is_bfloat16, &own, &half.function, &half.data)
 
     cdef inline int _row(self, cnp.ndarray a) noexcept:
-        """Which of `loops` is for the type of the array; -1 if there is none."""
+        """Return the index into `loops` for the array's type; -1 if there is none."""
         cdef int t = cnp.PyArray_TYPE(a)
         if likely(t < NTYPES):
             return t
@@ -423,7 +424,7 @@ cdef class Ufunc:
     cdef cnp.ndarray call2(self, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out):
         cdef int t = self._row(a)
         cdef cnp.npy_intp step_a, step_b
-        cdef cnp.ndarray shaped = None      # the operand whose shape and order the result has
+        cdef cnp.ndarray shaped = None      # the operand that determines shape and order of the result
         cdef Loop* loop
         cdef Operand[2] inputs
         if not (likely(t >= 0) and likely(cnp.PyArray_TYPE(b) == cnp.PyArray_TYPE(a)) and likely(self.nin == 2)
@@ -512,13 +513,13 @@ cdef class Ufunc:
         return self._fallback(number, a, out) if scalar_first else self._fallback(a, number, out)
 
     cdef cnp.ndarray _fallback(self, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out):
-        """By NumPy's function; `b` is None if there is one input."""
+        """Call NumPy's function; `b` is None for unary functions."""
         cdef Walk walk
         cdef Operand[2] inputs
         cdef cnp.ndarray result
         inputs[0] = operand(a)
         inputs[1] = operand(a if b is None else b)
-        join(&walk, self.nin, inputs)      # for its error
+        join(&walk, self.nin, inputs)      # only to raise its error
         result = numpy_fallback.call(self.numpy, a) if b is None else numpy_fallback.call(self.numpy, a, b)
         if out is None:
             return result

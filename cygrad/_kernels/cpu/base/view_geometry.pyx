@@ -1,6 +1,6 @@
-"""Views as geometry: where the elements of an array lie in the memory of another.
+"""View geometry: offset, shape and strides of a view relative to another array's memory.
 
-Every view op changes a `Geometry`, and `view_of` makes the array. The gradients of views of whatever strides are in
+View ops modify a `Geometry`, and `view_of` creates the array. Gradients of views with arbitrary strides are in
 strided_gradients.py.
 """
 
@@ -56,18 +56,18 @@ cdef object view_of(object a, Geometry* g):
                         g.offset)
     array = <ndarray>a
     descr = <cnp.dtype>PyArray_DESCR(array)
-    Py_INCREF(descr)            # the next line steals a reference
+    Py_INCREF(descr)            # PyArray_NewFromDescr steals a reference
     view = PyArray_NewFromDescr(ndarray, descr, g.ndim, g.dims, g.strides, PyArray_BYTES(array) + g.offset,
                                 cnp.PyArray_FLAGS(array) & cnp.NPY_ARRAY_WRITEABLE, None)
-    Py_INCREF(array)            # so does this
+    Py_INCREF(array)            # PyArray_SetBaseObject steals a reference, too
     PyArray_SetBaseObject(<ndarray>view, array)
     return view
 
 
 cpdef object restride(object a, tuple shape, tuple strides, Py_ssize_t offset):
-    """A view of the memory of `a` from `offset` bytes behind its first element, with these strides in bytes.
+    """A view of the memory of `a` from `offset` bytes after its first element, with strides in bytes.
 
-    The caller answers for it that all of it lies in that memory.
+    The caller must ensure that all of it is within that memory.
     """
     cdef Geometry g
     enter_geometry(&g, shape, strides, offset)
@@ -101,7 +101,7 @@ cdef bint lies_within(object part, object whole) except -1:
 
 
 cpdef bint overlaps_itself(object array) except -1:
-    """Whether a dimension of stride 0 makes several elements of `array` the same memory."""
+    """Whether a dimension of stride 0 makes several elements of `array` share memory."""
     cdef Geometry g
     cdef int i
     cdef bint repeats = False
@@ -113,7 +113,7 @@ cpdef bint overlaps_itself(object array) except -1:
     return repeats
 
 
-# -- steps of views ----------------------------------------------------------------------------------------
+# -- single view operations -------------------------------------------------------------------------------
 
 cdef void select_at(Geometry* g, int dim, Py_ssize_t index) noexcept:
     g.offset += index * g.strides[dim]
@@ -127,7 +127,7 @@ cdef void slice_at(Geometry* g, int dim, Py_ssize_t start, Py_ssize_t length, Py
 
 
 cdef int insert_dim(Geometry* g, int dim, npy_intp itemsize) except -1:
-    """A dimension of length 1 before dimension `dim`, with the stride that keeps a dense layout dense."""
+    """Insert a dimension of length 1 before dimension `dim`, with the stride that keeps a dense layout dense."""
     cdef int i
     cdef npy_intp stride = itemsize
     check_ndim(g.ndim + 1)
@@ -167,10 +167,11 @@ cdef void permute_dims(Geometry* g, int* order) noexcept:
 
 
 cdef bint reshape(Geometry* g, int ndim, npy_intp* dims, npy_intp itemsize) noexcept:
-    """Give `g` other dimensions with as many elements; False, and no change, if no strides can express them.
+    """Change the dimensions of `g`, keeping the number of elements. Return False, without a change, if no strides can
+    express them.
 
-    From the last dimension on: old neighbours that step as one make up a run, and new dimensions must fill each run
-    exactly.
+    Works backwards from the last dimension: adjacent old dimensions that are contiguous with each other form one run, and
+    new dimensions must fill each run exactly.
     """
     cdef npy_intp[MAXDIMS] strides
     cdef npy_intp base, run, filled

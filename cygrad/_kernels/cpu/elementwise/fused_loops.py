@@ -1,4 +1,4 @@
-"""Elementwise functions, and gradients of such, that are one pass in a compiled loop (fused.h)."""
+"""Elementwise functions and gradients computed in a single pass by a compiled loop (fused.h)."""
 
 import math
 from functools import partial, update_wrapper
@@ -13,10 +13,10 @@ from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.device.cupy_library import is_array
 
 GATED = 26  # as in native.h
-PIECE = 1 << 14  # elements that one thread works on
-RUN = 1024  # elements of an item of GATED
+PIECE = 1 << 14  # elements per chunk
+RUN = 1024  # elements per work item of GATED
 
-# In the order of fused.h, which says what operands and numbers mean.
+# In the order of fused.h, which documents operands and numbers.
 _FUNCTIONS = (
     "leaky_relu threshold hardtanh hardsigmoid hardswish hardshrink softshrink softplus logsigmoid erfc elu "
     "leaky_relu_gradient negative_products above inside hardsigmoid_gradient hardswish_gradient outside "
@@ -29,10 +29,10 @@ _NUMBERS = {name: i for i, name in enumerate(_FUNCTIONS)}
 
 
 def fused(name, *operands, numbers=(), out=None):
-    """The function of arrays of one type that broadcast to one of them; None if there is no loop for them.
+    """Apply a function to arrays of one type that broadcast to one of them; None if there is no loop for them.
 
-    Others than dense ones must be alike or of one element. The result lies in memory as the largest operand does, if
-    that is dense; or in `out`, an operand or an array that lies elsewhere.
+    Operands that are not dense must have equal shapes or one element. The result has the memory layout of the largest
+    operand, if that is dense, or is written to `out`: an operand, or an array that overlaps none.
     """
     found = loop_table.fused(_NUMBERS[name], operands, numbers, out)
     if found is not None:
@@ -42,7 +42,7 @@ def fused(name, *operands, numbers=(), out=None):
     largest = max(operands, key=np.size)
     if not has_loop(*operands) or any(operand.shape != largest.shape and operand.size != 1 for operand in operands):
         return None
-    order = None  # where steps of 0 leave it open, as in PyTorch
+    order = None  # also if strides of 0 leave it undetermined, as in PyTorch
     if not largest.flags.c_contiguous and all(largest.strides):
         order = np.argsort([-abs(n) for n in largest.strides], kind="stable")
     given = tuple(_dense(operand, order, operand is largest) for operand in operands)
@@ -58,7 +58,7 @@ def fused(name, *operands, numbers=(), out=None):
 
 
 def add_scaled(a, b, factor, target=None):
-    """`a + factor * b` in one pass, or what `blocks.write` makes it in `target`; None if there is no loop for that."""
+    """`a + factor * b` in one pass, or a deferred result for `blocks.write`; None if there is no loop for it."""
     if not (type(b) is np.ndarray and loop_table.has_loops(a)):
         return None
     function = partial(_add_scaled, np.ones((), a.dtype), factor)
@@ -80,7 +80,10 @@ def has_loop(*operands):
 
 
 def _dense(operand, order, is_largest):
-    """An operand as loops take it, its dimensions in that order; one element where another is larger than that."""
+    """Make an operand dense, with its dimensions in the given order.
+
+    A single element expanded by strides of 0 becomes one element again, unless it is the largest operand.
+    """
     if operand.size > 1 and not any(operand.strides) and not is_largest:
         operand = operand[(slice(0, 1),) * operand.ndim]
     elif operand.size > 1 and order is not None:
@@ -89,12 +92,12 @@ def _dense(operand, order, is_largest):
 
 
 def gated(a, dim):
-    """The first half along a dimension times the logistic function of the second; None if that has no loop."""
+    """Gated linear unit: the first half along a dimension times the sigmoid of the second; None if there is no loop."""
     return _run_gated(a, None, dim) if _has_gated(a) else None
 
 
 def gated_gradient(g, a, dim):
-    """The gradient of `gated` for `a`; None if that has no loop."""
+    """Gradient of `gated` with respect to `a`; None if there is no loop."""
     if not _has_gated(a) or type(g) is not np.ndarray or g.dtype != a.dtype:
         return None
     return _run_gated(a, g, dim)
@@ -123,11 +126,11 @@ def _run_gated(a, g, dim):
 
 
 class by_loop:
-    """A decorator of functions of `count` arrays and of numbers: they are a loop of fused.h where that can be.
+    """Decorator for functions of `count` arrays and of numbers that replaces them by a loop of fused.h where possible.
 
-    `numbers` makes those of the loop of the function's, or None if there is no loop for these; `are_operands` tells
-    that they are operands of the loop. Large arrays are given to the function itself block by block. With `out` it can
-    be called if the function can; that is as for `fused`.
+    `numbers` maps the function's numbers to those of the loop, or to None if the loop does not support them;
+    `are_operands` means that they are operands of the loop. Without a loop, the function itself processes large arrays
+    chunk by chunk. `out` works as for `fused`, if the function supports it.
     """
 
     def __init__(self, name, count=1, numbers=lambda *given: given, are_operands=False):

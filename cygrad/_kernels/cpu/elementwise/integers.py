@@ -1,4 +1,4 @@
-"""Arithmetic of integers where NumPy's is another."""
+"""Integer arithmetic that differs from NumPy's."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from cygrad._kernels.device.cupy_library import as_array, is_array
 
 
 def whole_power(power, base, exponent):
-    """`base ** exponent` by the ufunc `power`; to a negative power all but 1 and -1 become 0.
+    """`base ** exponent` by the ufunc `power`; for negative exponents all bases but 1 and -1 give 0.
 
     >>> whole_power(np.power, np.array([1, -1, 2]), np.array([-3, -3, -3]))
     array([ 1, -1,  0])
@@ -21,7 +21,7 @@ def whole_power(power, base, exponent):
 
 
 def divide_towards_zero(a, b):
-    """The quotient without what is behind the point, of numbers of any real type.
+    """The quotient truncated towards zero, for numbers of any real type.
 
     >>> divide_towards_zero(np.array([-7, 7]), np.array([2, 2]))
     array([-3,  3])
@@ -30,7 +30,7 @@ def divide_towards_zero(a, b):
         return _of_floats(a, b)
     if is_array(a) or is_array(b):
         return whole_quotient(a, b)
-    if a.dtype.itemsize < 4:  # by loops that are many times as fast
+    if a.dtype.itemsize < 4:  # loops for wider types are many times faster
         return _WHOLE(a.astype(np.int32), b.astype(np.int32)).astype(a.dtype)
     return _WHOLE(a, b)
 
@@ -42,7 +42,7 @@ def _of_floats(a, b):
 
 @silent
 def whole_quotient(a, b):
-    """The same of integers, by NumPy's functions."""
+    """Truncated division of integers by NumPy's functions."""
     quotient = as_array(np.floor_divide(a, b))
     below_zero = (a < 0) != (b < 0)
     if is_array(quotient) or below_zero.any():

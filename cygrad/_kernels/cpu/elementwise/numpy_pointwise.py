@@ -1,4 +1,4 @@
-"""Elementwise functions by NumPy's own, where these need a word about types, shapes or warnings."""
+"""Elementwise functions by NumPy's own, with adjusted types, shapes, warnings or errors."""
 
 import math
 
@@ -16,7 +16,7 @@ _IS_LOG10_EXACT = bool(LOG10(np.array([100], np.float32)) == 2)
 
 @silent
 def exp2(a):
-    """2 to the power a; NumPy's function does not know complex numbers."""
+    """2 to the power a; NumPy's function does not support complex numbers."""
     if type(a) is np.ndarray and a.dtype.kind == "f":
         return EXP2(a)
     return as_array(np.exp(a * math.log(2)) if a.dtype.kind == "c" else np.exp2(a))
@@ -24,7 +24,7 @@ def exp2(a):
 
 @silent
 def ldexp(x, exponent):
-    """x * 2**exponent, rounded but once if the exponent is an integer."""
+    """x * 2**exponent, rounded only once if the exponent is an integer."""
     if x.dtype.kind != "f" or exponent.dtype.kind not in "iu":
         return x * exp2(exponent).astype(exponent.dtype if exponent.dtype.kind in "fc" else x.dtype, copy=False)
     if is_array(x):
@@ -41,14 +41,14 @@ def _by_whole_power(x, exponent):
 
 @silent
 def log10(a):
-    """Logarithm to base 10; NumPy's loop for float32, where it has no better one, gives 2.0000002 for 100."""
+    """Base-10 logarithm. NumPy's loop for float32 may return 2.0000002 for 100; then we compute in double precision."""
     if a.dtype == np.float32 and not _IS_LOG10_EXACT:
         return np.log10(a, out=np.empty_like(a), dtype=np.float64, casting="same_kind")
     return LOG10(a) if type(a) is np.ndarray and a.dtype.kind == "f" else as_array(np.log10(a))
 
 
 def where(condition, a, b):
-    """Elements of `a` where `condition` holds, else of `b`; all broadcast, `a` and `b` have one type."""
+    """Elements of `a` where `condition` holds, else of `b`. All broadcast; `a` and `b` have one type."""
     try:
         return select(as_array(condition), as_array(a), as_array(b))
     except ValueError:
@@ -57,7 +57,7 @@ def where(condition, a, b):
 
 @silent
 def isclose(a, b, rtol, atol, equal_nan):
-    """|a - b| <= atol + rtol * |b|, or both equal; for integers too."""
+    """|a - b| <= atol + rtol * |b|, or both equal; also for integers."""
     if a.dtype.kind in "biu":
         a, b = a.astype(np.float64), b.astype(np.float64)
     try:
@@ -72,7 +72,7 @@ def isclose(a, b, rtol, atol, equal_nan):
 
 
 def broadcast_failure(*shapes):
-    """The text that says which sizes do not go together, in PyTorch's words."""
+    """The error message for shapes that do not broadcast, in PyTorch's words."""
     joined: tuple[int, ...] = ()
     for shape in shapes:
         ndim = max(len(joined), len(shape))

@@ -1,14 +1,14 @@
-"""Functions of one float32 as tables of polynomials, which are made when first used from the function's own values.
+"""Functions of float32 by tables of polynomials, built on first use from the function's own values.
 
 Note [Tables]
 -------------
-Numbers of one sign and exponent have their own rows of factors: 1, 2, 4, ... up to 256, as many as it takes until the
-polynomials of degree 7 through 8 places are right between these to 1e-9 of the value, or, where the function has a
-zero, as if its argument were right to 3e-15. They are computed in float64, so that rounding to float32 is all that is
-left: the result is within 0.52 ulp of the values. A row's first place is met exactly: lgamma(1) is 0. Where that takes
-more rows (beside poles, and where a function oscillates quickly), for infinities and nan, elements are given to the
-function. A table has only the exponents that occurred. It is never changed, but replaced by a larger one, so that
-threads need no lock.
+Each sign and exponent has its own rows of coefficients: 1, 2, 4, ... up to 256, as many as it takes until the
+polynomials of degree 7 through 8 points are accurate between these to a relative error of 1e-9 or, near a zero of the
+function, to the effect of an error of 3e-15 in the argument. They are evaluated in float64, so that only the rounding
+to float32 remains: the result is within 0.52 ulp of the function's values. A row's first point is exact: lgamma(1) is
+0. Where more rows would be needed (near poles, and where a function oscillates quickly), and for infinities and NaN,
+the function itself is called. A table contains only exponents that have occurred. It is never modified but replaced by
+a larger one, so that threads need no lock.
 """
 
 import numpy as np
@@ -17,22 +17,22 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense, new_array
 
 TABLED = 36  # as in native.h
-PIECE = 1 << 13  # elements that one thread works on
-BLOCK = 1 << 14  # elements that are given to the function at once
+PIECE = 1 << 13  # elements per chunk
+BLOCK = 1 << 14  # elements per call of the function
 DEGREE = 7
-MOST = 8  # 2 to this are the rows of an exponent
-HOPEFUL = 5  # as many halvings are done at least
+MOST = 8  # an exponent has at most 2 to this many rows
+HOPEFUL = 5  # always halve at least this many times
 UNKNOWN, NONE = -1, 0  # in place of a first row
 
-_PLACES = (1 - np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)) / 2  # of Chebyshev, from 0 to 1
+_PLACES = (1 - np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)) / 2  # Chebyshev points from 0 to 1
 _BETWEEN = (_PLACES[1:] + _PLACES[:-1]) / 2
 _POWERS = np.arange(DEGREE + 1)
 
 
 class Tabled:
-    """A function from arrays of float64 to such, for arrays of float32.
+    """A function of float64 arrays, tabulated for arrays of float32.
 
-    `negative` tells whether numbers below 0 are in the table, too, or are always given to the function.
+    `negative`: whether the table covers negative numbers; otherwise the function itself is called for them.
     """
 
     def __init__(self, function, negative=True):
@@ -41,16 +41,16 @@ class Tabled:
         self.table[1][:, 1] = 23
 
     def __call__(self, x):
-        """Its values, or None if there is no loop for such an array."""
+        """The function's values, or None if there is no loop for the array."""
         if type(x) is not np.ndarray or x.dtype != np.float32 or not loop_table.has_loops(x):
             return None
         if x.flags.c_contiguous or not all(x.strides):
             return self._in_order(x)
-        order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])  # which the result keeps
+        order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])  # kept by the result
         return self._in_order(x.transpose(order)).transpose(np.argsort(order))
 
     def _in_order(self, x):
-        """The values, with the axes one after the other in memory."""
+        """The values for an array, as a dense array in C order."""
         x = dense(x)
         out = new_array(x.shape, x.dtype.num)
         if self._run(self.table, x, out):
@@ -60,7 +60,7 @@ class Tabled:
         return out
 
     def _ask(self, x, values):
-        """Put in what the table did not have."""
+        """Fill in the values that are missing in the table."""
         rest = np.flatnonzero(values != values)
         if not len(rest):
             return
@@ -76,7 +76,7 @@ class Tabled:
         return loop_table.run(TABLED, (x, out, table[1], table[2]), (), 0, x.size, PIECE)
 
     def _with(self, table, kinds):
-        """A table that has these kinds of numbers, too."""
+        """A table that also covers these kinds (sign and exponent) of numbers."""
         first, places, rows = table[0].copy(), table[1].copy(), [table[2]]
         count = len(table[2])
         left = np.flatnonzero(np.bincount(kinds, minlength=512)[:512] * (first == UNKNOWN))
@@ -93,7 +93,7 @@ class Tabled:
         return first, places, np.concatenate(rows)
 
     def _factors(self, kinds, halvings):
-        """Of each row of each kind, and whether they are as exact as wanted."""
+        """The coefficients of each row of each kind, and whether they are accurate enough."""
         parts = 2**halvings
         at = np.arange(parts)[:, None]
         values, between = (self._values(kinds, (at + offsets) / parts) for offsets in (_PLACES, _BETWEEN))
@@ -109,7 +109,7 @@ class Tabled:
             same = (high == low) | np.isnan(both).all(-1)
             least = np.where(high * low > 0, np.minimum(abs(high), abs(low)), 1e-39)
             fit = error <= np.maximum(1e-9 * least, 3e-15 * parts * (high - low))
-            fit |= same | (high <= 1e-48) & (low >= -1e-48)  # in float32 these are 0
+            fit |= same | (high <= 1e-48) & (low >= -1e-48)  # 0 in float32
             factors[same, 1:] = 0
             factors *= 2.0 ** ((halvings - 23) * _POWERS)
         return factors, fit

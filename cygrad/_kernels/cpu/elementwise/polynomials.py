@@ -1,6 +1,6 @@
-"""Orthogonal polynomials and their derivatives, by the recurrence that defines them.
+"""Orthogonal polynomials and their derivatives, by their recurrence relations.
 
-A family is `(first, step)`: P_0 = 1, P_1 = first[0] + first[1] * x, and `step(m)` gives a, b, c with
+A family is `(first, step)`: P_0 = 1, P_1 = first[0] + first[1] * x, and `step(m)` returns a, b, c with
 P_{m+1} = (a + b * x) * P_m - c * P_{m-1}. Differentiating the recurrence k times gives the k-th derivatives.
 """
 
@@ -14,7 +14,7 @@ def chebyshev(start, slope):
 
 
 def shifted_chebyshev(start, slope):
-    """Of 2 x - 1 in place of x."""
+    """With 2 x - 1 in place of x."""
     return (start - slope, 2 * slope), lambda m: (-2, 4, 1)
 
 
@@ -33,7 +33,7 @@ LEGENDRE = (0, 1), lambda m: (0, (2 * m + 1) / (m + 1), m / (m + 1))
 
 
 def polynomial(x, degree, family, order=0):
-    """The derivative of that order of the polynomials of these degrees; 0 for a negative degree."""
+    """The derivative of that order of the polynomials of these degrees; 0 for negative degrees."""
     with np.errstate(all="ignore"):
         degree = np.asarray(degree).astype(np.int64)
         lowest, highest = (degree.min(), degree.max()) if degree.size else (0, -1)
@@ -48,7 +48,7 @@ def polynomial(x, degree, family, order=0):
 
 
 def _derivatives(x, family, order, highest):
-    """The derivatives of that order of P_0, ..., P_highest, one after the other."""
+    """Yield the derivatives of that order of P_0, ..., P_highest."""
     if highest < 0:
         return
     (start, slope), step = family

@@ -1,11 +1,11 @@
-"""Convolution: the three bilinear forms of images (n, channels, places), filters and results.
+"""Convolution: three bilinear forms of images (n, channels, positions), filters and results.
 
-`correlate` gives the results, `spread` goes back from results to images, `filter_gradient` from images and results to
-filters; each is the transpose of the others. In all of them place `o` of the result sees place
-`o * stride + k * dilation - low` of the image through tap `k` of the filter; places outside of the image are zero.
+`correlate` computes results from images and filters, `spread` images from results and filters, and `filter_gradient`
+filters from images and results; each is the transpose of the others. In all of them, result position `o` reads image
+position `o * stride + k * dilation - low` through filter tap `k`; positions outside the image are zero.
 
-The work is done by matrix products over patches, an array (channels * taps, places of the result), that are made for a
-few images or for some rows of one image at a time, in scratch memory that stays in the cache.
+The work is done by matrix products over patches, arrays of shape (channels * taps, result positions). Patches are built
+for a few images or a few rows of one image at a time, in scratch memory that stays in the cache.
 """
 
 import math
@@ -25,11 +25,11 @@ from cygrad._kernels.cpu.image import (
 )
 from cygrad._kernels.device.dispatch import dispatching
 
-LARGE_FILTERS = 8  # blocks of filters, whose gradient is found by some of them at a time
+LARGE_FILTERS = 8  # chunks' worth of elements; filter gradients above this are computed by some filters at a time
 
 
 def patches(x, where, blocks):
-    """Each block with its patches, an array (channels * taps, images * places) that is overwritten by the next one."""
+    """Yield each block with its patches (channels * taps, images * positions), which the next block overwrites."""
     channels, taps = x.shape[1], math.prod(where.kernel)
     width = math.prod(where.size[1:])
     memory = done = None
@@ -58,28 +58,28 @@ def patches(x, where, blocks):
 
 @lru_cache(64)
 def joins_of(where, first, last):
-    """What `Geometry.taps` gives, as a list."""
+    """`Geometry.taps` as a list."""
     return list(where.taps(first, last))
 
 
 def are_compiled(x, where):
-    """Whether patches are made, and added, by compiled loops: of one or two dimensions, a place for each row."""
+    """Whether compiled loops build and add the patches: for one or two dimensions."""
     return len(where.size) <= 2 and images.has_loops(x)
 
 
 def as_images(x):
-    """Images, dense, with two dimensions."""
+    """The images as dense arrays with two spatial dimensions."""
     x = np.ascontiguousarray(x)
     return x if x.ndim == 4 else x[:, :, None]
 
 
 def geometry_of(where, block):
-    """The geometry that compiled loops take, of the rows of a block."""
+    """The geometry of the rows of a block, as the compiled loops expect it."""
     return where.flat(*block[2:])
 
 
 def reaches_beyond(where):
-    """Whether a window ends beyond the image."""
+    """Whether a window extends beyond the end of the image."""
     return any(
         (size - 1) * stride + (kernel - 1) * dilation - low >= image
         for image, kernel, size, stride, dilation, low in zip(
@@ -89,8 +89,10 @@ def reaches_beyond(where):
 
 
 def places(a, block):
-    """The part of results (n, channels, places) that a block is about, as (channels, its images * places): a view
-    if it is one image."""
+    """The part of results (n, channels, positions) that a block covers, as (channels, images * positions).
+
+    A view for a single image.
+    """
     n0, n1, first, last = block
     if n1 - n0 == 1:
         flat = a[n0].reshape(a.shape[1], -1)
@@ -100,7 +102,7 @@ def places(a, block):
 
 
 def grouped(a, groups):
-    """Rows of a matrix in groups: (groups, rows of each, columns)."""
+    """Split the rows of a matrix into groups: (groups, rows per group, columns)."""
     return a.reshape(groups, a.shape[0] // groups, a.shape[1])
 
 
@@ -110,7 +112,7 @@ def is_depthwise(w, groups):
 
 @silent
 def correlate(x, w, b, where, groups):
-    """Results (n, filters, *size) of images, filters (filters, channels / groups, *kernel) and a bias or None."""
+    """Results (n, filters, *size) from images, filters (filters, channels / groups, *kernel) and a bias or None."""
     out = None
     if winograd_convolution.suits(x, len(w), where, groups):
         out = winograd_convolution.correlate(x, w, b, where)
@@ -120,7 +122,7 @@ def correlate(x, w, b, where, groups):
 
 
 def plus(out, b):
-    """Results with a bias, one number for each filter, added to them."""
+    """Add a bias, one number per filter, to results in place."""
     if b is not None:
         out += b.reshape((-1,) + (1,) * (out.ndim - 2))
     return out
@@ -152,14 +154,14 @@ def correlate_directly(x, w, where, groups):
 
 
 def split_rows(a, groups):
-    """`grouped` for a matrix that must stay a view."""
+    """`grouped` for a matrix, guaranteed to be a view."""
     return np.lib.stride_tricks.as_strided(
         a, (groups, a.shape[0] // groups, a.shape[1]), (a.strides[0] * (a.shape[0] // groups), *a.strides)
     )
 
 
 def backwards(w, groups):
-    """The filters that go back from results to images where the stride is 1."""
+    """The filters for going back from results to images with stride 1."""
     filters, channels = w.shape[:2]
     w = w.reshape(groups, filters // groups, channels, *w.shape[2:]).swapaxes(1, 2)
     w = np.flip(w, tuple(range(3, w.ndim)))
@@ -168,8 +170,10 @@ def backwards(w, groups):
 
 @silent
 def spread(g, w, b, where, groups):
-    """Images (n, channels, *image) from results, filters and a bias or None: but for that, the transpose of
-    `correlate` in its images."""
+    """Images (n, channels, *image) from results, filters and a bias or None.
+
+    Except for the bias, the transpose of `correlate` with respect to its images.
+    """
     back = where.backwards
     if winograd_convolution.suits(g, w.shape[1], back, groups):
         out = winograd_convolution.correlate(g, w, b, back, True)
@@ -220,7 +224,7 @@ def spread_directly(g, w, where, groups):
 
 @silent
 def filter_gradient(x, g, where, groups):
-    """Filters (filters, channels / groups, *kernel) from images and results: the transpose in the filters."""
+    """Filters (filters, channels / groups, *kernel) from images and results: the transpose of `correlate` in them."""
     out = None
     if winograd_convolution.suits(x, g.shape[1], where, groups):
         out = winograd_convolution.filter_gradient(x, g, where)
@@ -244,7 +248,7 @@ def filter_gradient_directly(x, g, where, groups):
         for i in range(n):
             out += matmul(g[i], x[i].swapaxes(1, 2))
         return out.reshape(shape)
-    # Transposed, because BLAS takes half the time again for a product of few rows by transposed columns.
+    # Transposed, because BLAS takes 50% longer for a product of few rows with transposed columns.
     is_large = out.size > LARGE_FILTERS * parts.SIZE
     turned = out.swapaxes(1, 2) if is_large else zeros((groups, out.shape[2], out.shape[1]), x.dtype.num)
     step = max(1, out.shape[1] * parts.SIZE // out.size) if is_large else out.shape[1]

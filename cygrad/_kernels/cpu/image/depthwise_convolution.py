@@ -1,7 +1,7 @@
-"""Convolutions with one filter for each channel: sums over the taps of a filter, not products of matrices.
+"""Depthwise convolution (one filter per channel) as sums over filter taps instead of matrix products.
 
-With stride 1, the windows of an image that is padded and read as one row are that row, shifted: long runs of memory,
-with some results between the rows that are not wanted. See convolution.py for the three forms.
+With stride 1 and a padded image flattened to one row, the elements that a tap reads are that row, shifted: one long
+contiguous run. This also computes some unwanted results between the rows. See convolution.py for the three forms.
 """
 
 import math
@@ -12,7 +12,7 @@ from cygrad._kernels.cpu.image.window_geometry import SCRATCH
 
 
 def correlate(x, w, where):
-    """Results of images and filters (channels, 1, *kernel)."""
+    """Results from images and filters (channels, 1, *kernel)."""
     out = np.zeros((len(x), len(w), *where.size), x.dtype)
     if set(where.stride) <= {1}:
         correlate_runs(x, w, where, out)
@@ -30,7 +30,7 @@ def spread(g, w, where):
 
 
 def sum_over_taps(out, given, w, joins):
-    """Add `given` at its places to `out` at its own, times the filters, for (tap, places of out, of given)."""
+    """Add `given`, times the filter taps, to `out`, for each of (tap, positions in `out`, positions in `given`)."""
     weights = np.ascontiguousarray(w.reshape(len(w), -1).T).reshape((-1, len(w)) + (1,) * (w.ndim - 2))
     for one, other in zip(out, given):
         for tap, to, come in joins:
@@ -39,7 +39,7 @@ def sum_over_taps(out, given, w, joins):
 
 
 class Runs:
-    """How padded images lie in memory, as one row each."""
+    """Memory layout of padded images, flattened to one row each."""
 
     def __init__(self, where):
         self.where = where
@@ -51,13 +51,13 @@ class Runs:
             self.shifts = [shift + i * d * step for shift in self.shifts for i in range(k)]
 
     def blocks(self, x):
-        """(first, one after the last) of the planes, numbered through images and channels, that fit into the cache."""
+        """Split the planes, numbered through images and channels, into ranges (first, end) that fit into the cache."""
         planes = x.shape[0] * x.shape[1]
         step = max(1, SCRATCH // (3 * math.prod(self.padded) * x.itemsize))
         return [(first, min(first + step, planes)) for first in range(0, planes, step)]
 
     def image_parts(self):
-        """Where a padded image holds the image, and what part of it."""
+        """Return the position of the image in a padded image, and the part of the image that is there."""
         there: list = [...]
         here: list = [...]
         for n, low, room in zip(self.where.image, self.where.low, self.padded):
@@ -73,12 +73,12 @@ class Runs:
 
 
 def planes_of(a):
-    """Images and channels as one dimension."""
+    """Merge images and channels into one dimension."""
     return np.ascontiguousarray(a).reshape(a.shape[0] * a.shape[1], *a.shape[2:])
 
 
 def correlate_runs(x, w, where, out):
-    """The results for stride 1, into `out`, which holds zeros."""
+    """Compute the results for stride 1 into `out`, which must be zero."""
     if not out.size or not x.size or not w.size:
         return
     runs = Runs(where)
@@ -125,7 +125,7 @@ def filter_gradient(x, g, where):
 
 
 def filter_gradient_runs(x, g, where, out):
-    """The filters for stride 1, added to `out`: the products of runs, with zeros where results are not wanted."""
+    """Add the filters for stride 1 to `out`: products of contiguous runs, with zeros at unwanted results."""
     runs = Runs(where)
     planes, results = planes_of(x), planes_of(g)
     blocks = runs.blocks(x)

@@ -1,4 +1,4 @@
-"""The windows of images as columns, and back; elements of channels as places, and back."""
+"""im2col and col2im (unfold, fold), and pixel shuffle and unshuffle."""
 
 import math
 
@@ -11,7 +11,7 @@ from cygrad._kernels.device.dispatch import dispatching
 
 
 def unfold(x, where):
-    """The windows of images (n, channels, *image): (n, channels * taps, places of the result)."""
+    """Extract the windows of images (n, channels, *image): (n, channels * taps, result positions)."""
     taps = math.prod(where.kernel)
     shape = len(x), x.shape[1] * taps, math.prod(where.size)
     if patches.has_loops(x):
@@ -26,7 +26,7 @@ def unfold(x, where):
 
 
 def fold(columns, where):
-    """Images to which each column has been added at its window: the transpose of `unfold`."""
+    """Add each column to the image at its window: the transpose of `unfold`."""
     taps = math.prod(where.kernel)
     if patches.has_loops(columns):
         found = zeros((len(columns), columns.shape[1] // taps, *where.image), columns.dtype.num)
@@ -40,7 +40,7 @@ def fold(columns, where):
 
 
 def shuffle(x, factor):
-    """(..., channels * factor^2, height, width) as (..., channels, height * factor, width * factor)."""
+    """Rearrange (..., channels * factor^2, height, width) to (..., channels, height * factor, width * factor)."""
     *others, channels, height, width = x.shape
     x = x.reshape(*others, channels // factor**2, factor, factor, height, width)
     n = len(others) + 1
@@ -49,7 +49,7 @@ def shuffle(x, factor):
 
 
 def unshuffle(x, factor):
-    """Undoes `shuffle`."""
+    """The inverse of `shuffle`."""
     *others, channels, height, width = x.shape
     x = x.reshape(*others, channels, height // factor, factor, width // factor, factor)
     n = len(others) + 1

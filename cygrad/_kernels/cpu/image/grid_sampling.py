@@ -1,6 +1,6 @@
-"""Where the points of a grid are in images, and between which elements: for sampling images at any place.
+"""Grid sampling: image positions and interpolation weights of grid points, for sampling images at arbitrary points.
 
-A grid holds points (n, *places, dimensions) with coordinates from -1 to 1, the first of which belongs to the last
+A grid holds points (n, *places, dimensions) with coordinates from -1 to 1; the first coordinate belongs to the last
 dimension of the image.
 """
 
@@ -19,13 +19,13 @@ from cygrad._kernels.device.dispatch import dispatching
 
 SAMPLE, SAMPLE_GRADIENT = 41, 42  # as in native.h
 MOST_POINTS = 64  # as in sampling.h
-PIECE = 1 << 13  # results that one thread works on
-PADDINGS = ("zeros", "border", "reflection")  # as in sampling.h, as is the order of modes below
+PIECE = 1 << 13  # results per chunk
+PADDINGS = ("zeros", "border", "reflection")  # as in sampling.h, like the order of modes below
 CUBIC = -0.75
 
 
 def near(x):
-    """A cubic spline, less than 1 away; for arrays and tensors."""
+    """The cubic convolution kernel at a distance below 1; for arrays and tensors."""
     return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1
 
 
@@ -34,7 +34,7 @@ def near_slope(x):
 
 
 def far(x):
-    """A cubic spline, between 1 and 2 away."""
+    """The cubic convolution kernel at a distance between 1 and 2."""
     return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
 
 
@@ -42,8 +42,8 @@ def far_slope(x):
     return (3 * CUBIC * x - 10 * CUBIC) * x + 8 * CUBIC
 
 
-# For each mode and tap: (its distance from the element before the point, weight and slope, by the point's share of
-# the way to the next element)
+# For each mode and tap: (offset from the element before the point, weight, slope of the weight). Weight and slope are
+# functions of the point's fractional position between its neighbors.
 WEIGHTS: dict[str, list[tuple[int, Any, Any]]] = {
     "bilinear": [(0, lambda f: 1 - f, lambda f: f * 0 - 1), (1, lambda f: f, lambda f: f * 0 + 1)],
     "nearest": [(0, None, None)],
@@ -57,10 +57,10 @@ WEIGHTS: dict[str, list[tuple[int, Any, Any]]] = {
 
 
 class Axis:
-    """Points along one dimension of the image: coordinate = slope * grid + the rest, which is constant nearby.
+    """Points along one image dimension: coordinate = slope * grid + an offset that is locally constant.
 
-    `places` and `inside` hold, for each tap, the element and whether there is one; `share` is how far a point is on its
-    way from tap 0 to the next, and `is_lost` where that is not finite.
+    `places` and `inside` hold, for each tap, the element index and whether it is inside the image; `share` is the
+    point's fractional position between tap 0 and the next, and `is_lost` marks points that are not finite.
     """
 
     def __init__(self, grid, size, mode, padding, align_corners, is_of_volume=False):
@@ -73,7 +73,7 @@ class Axis:
             at, sign = padded(at, size, padding, align_corners, is_of_volume)
             slope = slope * sign
         self.is_lost = ~np.isfinite(at)
-        if is_of_volume:  # what is not finite is far outside, or the last element, as in PyTorch
+        if is_of_volume:  # non-finite points are far outside or at the last element, as in PyTorch
             at = np.where(self.is_lost, at.dtype.type(-2 if padding == "zeros" else size - 1), at)
         first = np.rint(at) if mode == "nearest" else np.floor(at)
         self.share, self.slope = at - first, slope
@@ -83,11 +83,11 @@ class Axis:
             if mode == "bicubic":
                 place, _ = padded(place, size, padding, align_corners)
             self.inside.append((place >= 0) & (place < size))
-            self.places.append(np.fmin(np.fmax(place, 0), size - 1).astype(np.int64))  # 0 for nan
+            self.places.append(np.fmin(np.fmax(place, 0), size - 1).astype(np.int64))  # 0 for NaN
 
 
 def padded(at, size, padding, align_corners, keeps_nan=False):
-    """Coordinates brought into the image, if `padding` asks for that, and their slopes."""
+    """Map coordinates into the image as `padding` requires; return them and their slopes."""
     sign: Any = 1
     if padding == "zeros":
         return at, sign
@@ -100,7 +100,7 @@ def padded(at, size, padding, align_corners, keeps_nan=False):
 
 
 def reflected(at, low, high):
-    """Coordinates folded into [low, high], and the signs of their slopes."""
+    """Reflect coordinates into [low, high]; return them and the signs of their slopes."""
     if high == low:
         return np.zeros_like(at), np.zeros_like(at)
     away = np.abs(at - low)
@@ -112,14 +112,14 @@ def reflected(at, low, high):
 
 @silent
 def axes(grid, sizes, mode, padding, align_corners):
-    """An `Axis` with points (n, places) for each dimension of the image."""
+    """Return an `Axis` with points (n, places) for each dimension of the image."""
     flat = grid.reshape(len(grid), math.prod(grid.shape[1:-1]), len(sizes))
     last = len(sizes) - 1
     return [Axis(flat[..., last - d], size, mode, padding, align_corners, last == 2) for d, size in enumerate(sizes)]
 
 
 def corners(points, sizes):
-    """For each combination of taps: (their numbers, places in the image read as one row, which of these there are)."""
+    """Yield for each combination of taps: (tap numbers, flat positions in the image, which of these are inside)."""
     for taps in product(*[range(len(axis.places)) for axis in points]):
         place: Any = 0
         inside: Any = True
@@ -131,15 +131,15 @@ def corners(points, sizes):
 
 @silent
 def neighbourhoods(grid, sizes, mode, padding, align_corners):
-    """What gradients ask of points: (lines, places, inside), each (n, of one thing, points).
+    """Data that gradients need about points: (lines, places, inside), each (n, items, points).
 
-    For each dimension, the last one first, `lines` holds slope and offset of the share as a function of the grid; for
-    each combination of taps, `places` and `inside` hold what `corners` gives. Points of a volume that are nan, or
-    infinite and not brought into it, have no gradient: nothing is inside.
+    For each dimension, the last one first, `lines` holds slope and offset of `share` as a function of the grid; for
+    each combination of taps, `places` and `inside` hold the output of `corners`. In volumes, points that are NaN, or
+    infinite and not padded into the image, have no gradient: none of their taps is inside.
     """
     flat = grid.reshape(len(grid), math.prod(grid.shape[1:-1]), len(sizes))
     points = axes(grid, sizes, mode, padding, align_corners)
-    flat = np.where(np.isfinite(flat), flat, flat.dtype.type(0))  # an infinite point held at the border is constant
+    flat = np.where(np.isfinite(flat), flat, flat.dtype.type(0))  # infinite points clamped to the border are constant
     lines = []
     for i, axis in enumerate(points[::-1]):
         lines += [axis.slope, axis.share - flat[..., i] * axis.slope]
@@ -152,7 +152,7 @@ def neighbourhoods(grid, sizes, mode, padding, align_corners):
 
 
 def _numbers(x, grid, mode, padding, align_corners):
-    """What loops take of them; None where there is none: of other types, and of larger planes."""
+    """The integer arguments of the loops; None if there is no loop, for other types and for larger planes."""
     count, points, dims = math.prod(x.shape[2:]), math.prod(grid.shape[1:-1]), grid.shape[-1]
     fits = type(x) is type(grid) is np.ndarray and x.dtype == grid.dtype and loop_table.has_loops(x) and count < 1 << 31
     if not fits or not x.size or not grid.size:
@@ -164,7 +164,7 @@ def _numbers(x, grid, mode, padding, align_corners):
 
 
 def sample(x, grid, mode, padding, align_corners):
-    """The images at the points of the grid."""
+    """Sample the images at the points of the grid."""
     numbers = _numbers(x, grid, mode, padding, align_corners)
     if numbers is None:
         return _sample_by_numpy(x, grid, mode, padding, align_corners)
@@ -175,7 +175,7 @@ def sample(x, grid, mode, padding, align_corners):
 
 
 def sample_gradient(g, x, grid, shape, how, wanted):
-    """(gradient of images of that shape, gradient of the grid), or None where it is not wanted; None without a loop.
+    """Return (gradient of images of that shape, gradient of the grid), None for an unwanted one; None without a loop.
 
     `x` may be None if only the first is wanted.
     """
@@ -215,7 +215,7 @@ def _sample_by_numpy(x, grid, mode, padding, align_corners):
 
 
 def take_columns(x, places):
-    """x (n, channels, size) at places (n, count): (n, channels, count)."""
+    """Take columns of x (n, channels, size) at places (n, count): (n, channels, count)."""
     out = np.empty((*x.shape[:2], places.shape[1]), x.dtype)
     for i in range(len(x)):
         np.take(x[i], places[i], axis=1, out=out[i])
@@ -223,7 +223,7 @@ def take_columns(x, places):
 
 
 def add_columns(g, places, size):
-    """The transpose of `take_columns`: g (n, channels, count) added to zeros (n, channels, size) at its places."""
+    """The transpose of `take_columns`: add g (n, channels, count) to zeros (n, channels, size) at its places."""
     out = np.zeros((*g.shape[:2], size), g.dtype)
     for i in range(len(g)):
         rows = np.zeros((size, g.shape[1]), g.dtype)
@@ -233,7 +233,7 @@ def add_columns(g, places, size):
 
 
 def affine_base(size, align_corners, like):
-    """The points (places, dimensions + 1) of a grid over an image of that size, with a 1 at the end; as `like` is."""
+    """The points (places, dimensions + 1) of a regular grid over an image, with a trailing 1; type of `like`."""
     lines = []
     dtype = like.dtype
     for n in size:

@@ -1,6 +1,6 @@
-"""The largest element of each window of images, and its place: an index into the image read as one row.
+"""Max pooling: the largest element of each window of an image, and its flat index into the image.
 
-Of equal elements the first counts, of several nan the last.
+The first of equal elements wins; of several NaN, the last.
 """
 
 import math
@@ -17,27 +17,27 @@ from cygrad._kernels.cpu.image.window_geometry import SCRATCH, Geometry
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.device.dispatch import dispatching
 
-_FEW = 1 << 14  # elements, for which calls of NumPy take longer than loops that find places, too
+_FEW = 1 << 14  # elements; up to this, NumPy's call overhead exceeds our loops, even though those also find positions
 
 
 def lowest(dtype):
-    """What is no larger than any number."""
+    """A value that no number is below."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 def planes_of(x, dims):
-    """All but the last `dims` dimensions as one."""
+    """Merge all but the last `dims` dimensions."""
     return np.ascontiguousarray(x).reshape(-1, *x.shape[x.ndim - dims :])
 
 
 def of_windows(x, where, with_places):
-    """(largest elements, their places or None) of windows of one size, without copies of them."""
+    """Return (largest elements, their positions or None) for windows of one size, without copying the windows."""
     if patches.has_loops(x) and x.size and suits(where):
         shape = x.shape[: x.ndim - len(where.size)] + where.size
         values, places = new_array(shape, x.dtype.num), new_array(shape, patches.PLACES.num)
         patches.largest(dense(x), values, places, where.whole)
         return values, places
-    is_worth_it = with_places or x.size <= _FEW  # for NumPy, places are most of the work
+    is_worth_it = with_places or x.size <= _FEW  # for NumPy, positions are most of the work
     parts = parts_of_volumes(where) if len(where.size) == 3 and x.size and is_worth_it else None
     if parts and patches.has_loops(x):
         return of_volumes(x, *parts)
@@ -46,7 +46,10 @@ def of_windows(x, where, with_places):
 
 @lru_cache(256)
 def parts_of_volumes(where):
-    """Windows of each plane, and of the columns that their results make; None if the loops do not know them."""
+    """Split 3D windows into those of each plane and those along depth; None if the loops do not support them.
+
+    The depth windows slide over matrices whose columns are the results of the planes.
+    """
     columns = math.prod(where.size[1:])
     planes = Geometry(*(numbers[1:] for numbers in where.numbers))
     depth = Geometry(*((number, one) for (number, *_), one in zip(where.numbers, (columns, 1, columns, 1, 1, 0))))
@@ -54,9 +57,9 @@ def parts_of_volumes(where):
 
 
 def of_volumes(x, planes, depth):
-    """The same of three dimensions, by planes and then across: what is first of equal ones in both is the first.
+    """`of_windows` in three dimensions: first within planes, then across. This keeps the order among equal elements.
 
-    Some volumes at a time, as results of planes are larger than those of volumes.
+    Processes a few volumes at a time, since the results of planes are larger than those of volumes.
     """
     shape = (*x.shape[:-3], depth.size[0], *planes.size)
     volumes = x.reshape(-1, *x.shape[-3:])
@@ -79,19 +82,19 @@ def of_volumes(x, planes, depth):
 
 @lru_cache(256)
 def suits(where):
-    """Whether the compiled loops know these windows."""
+    """Whether the compiled loops support these windows."""
     is_apart = max(where.dilation) > 1 and any(where.low)
     return len(where.size) <= 2 and 0 < math.prod(where.image) < 1 << 31 and not is_apart
 
 
 @silent
 def _of_windows(x, where, with_places):
-    """By NumPy."""
+    """`of_windows` by NumPy."""
     dims = len(where.size)
     planes, shape = planes_of(x, dims), (*x.shape[: x.ndim - dims], *where.size)
     values = np.full((len(planes), *where.size), lowest(x.dtype), x.dtype)
     places = np.empty(values.shape, np.int64) if with_places else None
-    taps = list(where.taps())  # of a window far larger than the image, few
+    taps = list(where.taps())  # few, even if the window is far larger than the image
     joins = [(number, there, here) for number, (_, there, here) in enumerate(taps)]
     step = max(1, SCRATCH // 4 // max(1, math.prod(where.image) * x.itemsize))
     origins, shifts = places_of_taps(where, [tap for tap, _, _ in taps])
@@ -102,16 +105,16 @@ def _of_windows(x, where, with_places):
             np.maximum(part, block[(slice(None), *here)], out=part)
         if places is not None:
             np.add(shifts.take(first_taps(block, best, joins)), origins, out=places[start : start + step])
-    if places is not None and max(where.dilation) > 1 and any(where.low):  # all of a window may be in the padding
+    if places is not None and max(where.dilation) > 1 and any(where.low):  # windows may be entirely padding
         np.clip(places, 0, math.prod(where.image) - 1, out=places)
     return values.reshape(shape), None if places is None else places.reshape(shape)
 
 
 def first_taps(block, best, joins):
-    """The number of the join that each largest element comes from, or of joins where a window sees nothing."""
+    """The index of the join that each maximum comes from; the number of joins for windows that are entirely padding."""
     count = len(joins)
     kind = np.uint8 if count <= 255 else np.int64
-    left = np.zeros(best.shape, kind)  # how many joins there are from the one on that is the first
+    left = np.zeros(best.shape, kind)  # number of joins from the first match on
     for tap, there, here in joins:
         where = (slice(None), *there)
         equal = (block[(slice(None), *here)] == best[where]).view(np.uint8)
@@ -124,23 +127,25 @@ def first_taps(block, best, joins):
 
 
 def places_of_taps(where, taps):
-    """(the place of each window's tap 0, which may be outside; how far from there each of these taps is, and tap 0)."""
+    """Return (flat index of each window's tap 0, possibly outside the image; offset of each of `taps` from it, then
+    0).
+    """
     origins: Any = np.zeros((), np.int64)
     shifts = [0] * (len(taps) + 1)
     for d in range(len(where.size)):
         step = math.prod(where.image[d + 1 :])
         origins = origins[..., None] + (np.arange(where.size[d]) * where.stride[d] - where.low[d]) * step
         inner = math.prod(where.kernel[d + 1 :])
-        for i, tap in enumerate(taps):  # whose numbers may be too large for NumPy
+        for i, tap in enumerate(taps):  # tap numbers may be too large for NumPy integers
             shifts[i] += tap // inner % where.kernel[d] * where.dilation[d] * step
     return origins, np.array(shifts)
 
 
 @silent
 def of_places(x, dims, indices):
-    """The same of windows that tables give: for each dimension the places (results, taps) that a window takes.
+    """`of_windows` for windows given by tables: for each dimension the positions (results, taps) that a window reads.
 
-    The last taps of a window may repeat one before. Each plane may have its own (planes, results, taps).
+    The last taps of a window may repeat an earlier one. Each plane may have its own table (planes, results, taps).
     """
     planes = planes_of(x, dims)
     image = planes.shape[1:]
@@ -178,7 +183,7 @@ def of_places(x, dims, indices):
 
 
 def flat_windows(tables, image):
-    """The places (planes, windows, taps) of windows in an image read as one row."""
+    """The flat indices (planes, windows, taps) of windows in an image."""
     windows = np.zeros((1, 1, 1), np.int64)
     for d, table in enumerate(tables):
         step = math.prod(image[d + 1 :])
@@ -189,9 +194,9 @@ def flat_windows(tables, image):
 
 
 def unpooled(planes, places, count):
-    """Zeros (planes, count) with the elements of planes at these places; of several at one place the last counts."""
+    """Scatter the elements of planes into zeros (planes, count); the last of several at one position wins."""
     out = np.zeros((len(planes), count), planes.dtype)
-    step = max(1, len(planes) * chunks.SIZE // max(planes.size, 1))  # NumPy makes indices of all dimensions
+    step = max(1, len(planes) * chunks.SIZE // max(planes.size, 1))  # NumPy builds index arrays for all dimensions
     for start in range(0, len(planes) if planes.size else 0, step):
         part = slice(start, start + step)
         np.put_along_axis(out[part], places[part], planes[part], 1)

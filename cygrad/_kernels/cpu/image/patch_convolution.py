@@ -1,6 +1,6 @@
-"""Convolutions of float32 by patches of one image at a time, and our own products of matrices (`patchwise.h`).
+"""Convolution of float32 by patches of one image at a time, with our own matrix products (`patchwise.h`).
 
-For few channels, or in groups, this takes half the time of products by BLAS, and threads share it.
+For few channels, or in groups, this takes half the time of BLAS products, and is shared by threads.
 """
 
 import math
@@ -16,15 +16,15 @@ from cygrad._kernels.platform import thread_pool
 RESULTS, IMAGES, SUMS = range(20, 23)  # as in native.h
 SINGLE = np.dtype(np.float32)
 FLOAT = SINGLE.num
-BAND = 1 << 17  # elements of images and results that are worked on at a time, which stay in the cache
+BAND = 1 << 17  # elements of images and results processed at a time, which stay in the cache
 DEPTH = 128  # as in patchwise.h
-MOST_WEIGHTS = 1 << 17  # of a group; for more, which leave the cache, BLAS is faster
-MOST_SUMS = 16  # and not more sums are kept
-FEW_PLACES = 32  # of a slice of a volume; for fewer, which leave most of a panel empty, BLAS is faster
+MOST_WEIGHTS = 1 << 17  # per group; beyond this they leave the cache, and BLAS is faster
+MOST_SUMS = 16  # maximum number of partial sums
+FEW_PLACES = 32  # per slice of a volume; with fewer, most of a panel is empty, and BLAS is faster
 
 
 def suits(a, filters, where, groups):
-    """Whether a convolution by filters of that shape is better done so; `a` is the images or the results."""
+    """Whether this method is best for a convolution with filters of that shape; `a` is the images or the results."""
     return a.dtype == SINGLE and loop_table.has_loops(a) and _suits(a.shape, filters, where, groups)
 
 
@@ -44,8 +44,10 @@ def rounded(n, by):
 
 
 class Plan:
-    """How images are cut into bands, and where taps stand in the planes of one. Each argument of three numbers begins
-    with that of depth."""
+    """The split of images into bands, and the offsets of taps in the planes of a band.
+
+    Arguments of three numbers have depth first.
+    """
 
     def __init__(self, image, kernel, size, stride, dilation, low, n, channels, filters, groups):
         self.images, self.results = (n, channels * groups, *image), (n, filters * groups, *size)
@@ -58,7 +60,7 @@ class Plan:
         (reach, beside), width = [d * (k - 1) // s for k, d, s in zip(kernel, dilation, stride)], size[1]
         width += beside
         taps = channels * math.prod(kernel)
-        # Bands see `reach` rows of one another, which are copied for each.
+        # Neighboring bands overlap by `reach` rows, which are copied for each.
         rows = min(size[0], max(1, reach, BAND // ((channels * math.prod(stride) + filters) * width)))
         plane = (rows + reach) * width
         places = rounded(rows * width, 16)
@@ -66,7 +68,7 @@ class Plan:
         for k, d, s, step, row in zip(kernel, dilation, stride, (stride[1] * plane, plane), (width, 1)):
             at = np.arange(k) * d
             self.taps = np.add.outer(self.taps, at % s * step + at // s * row)
-        # What is added one after the other must be apart in memory: taps beside one another come last.
+        # Consecutive additions must go to distant memory, so adjacent taps come last.
         self.turned = np.ascontiguousarray(self.taps.transpose(2, 1, 0))
         self.bands = n * groups * slices * -(-size[0] // rows)
         self.length = channels * math.prod(stride) * plane + width + 16
@@ -74,7 +76,7 @@ class Plan:
         self.numbers = *image, channels, *size, filters, *low, *stride, rows + reach, width, taps, rows, groups, *depth
 
     def run(self, loop, arrays, items, piece):
-        """Run a loop with a scratch for each thread."""
+        """Run a loop with scratch memory for each thread."""
         threads = thread_pool.num_threads()
         scratch = new_array((threads * self.length,), FLOAT), np.zeros(threads, np.int32)
         loop_table.run(loop, (*arrays, *scratch), (*self.numbers, threads, self.length), 0, items, piece)
@@ -82,7 +84,7 @@ class Plan:
 
 @lru_cache(64)
 def plan_of(where, n, filters, groups):
-    """The plan for n images; `filters` is the shape of all."""
+    """The plan for n images; `filters` is the shape of all filters."""
     one, none = ((i,) * (3 - len(where.size)) for i in (1, 0))
     image, kernel, size = one + where.image, one + where.kernel, one + where.size
     at = one + where.stride, one + where.dilation, none + where.low
@@ -90,14 +92,14 @@ def plan_of(where, n, filters, groups):
 
 
 def dense(a, shape):
-    """The array, as one of that shape, and of float32."""
+    """The array, dense and in that shape; must be float32."""
     if a.size != math.prod(shape) or a.dtype != SINGLE:
         raise ValueError(f"an array of shape {a.shape} and type {a.dtype} instead of {shape}")
     return in_order(a).reshape(shape)
 
 
 def correlate(x, w, b, where, groups):
-    """Results (n, filters, *size) of images, filters and a bias or None."""
+    """Results (n, filters, *size) from images, filters and a bias or None."""
     filters = len(w)
     plan = plan_of(where, len(x), w.shape, groups)
     matrices = zeros((groups, rounded(filters // groups, 8), plan.taps.size), FLOAT)
@@ -109,9 +111,9 @@ def correlate(x, w, b, where, groups):
 
 
 def spread(g, w, where, groups):
-    """Images from results and filters: the transpose of `correlate`; None if the filters are not all finite.
+    """Images from results and filters: the transpose of `correlate`; None unless all filters are finite.
 
-    Places that are not wanted are multiplied by 0, which makes nan of what is infinite.
+    Unwanted positions are multiplied by 0, which would turn infinities into NaN.
     """
     if not np.isfinite(w).all():
         return None
@@ -127,7 +129,7 @@ def spread(g, w, where, groups):
 
 
 def filter_gradient(x, g, where, groups):
-    """Filters (filters, channels / groups, *kernel) from images and results; None as above."""
+    """Filters (filters, channels / groups, *kernel) from images and results; None unless all of them are finite."""
     shape = g.shape[1], x.shape[1] // groups, *where.kernel
     plan = plan_of(where, len(x), shape, groups)
     taps, filters = plan.taps.size, g.shape[1] // groups

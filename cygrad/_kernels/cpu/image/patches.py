@@ -1,6 +1,6 @@
-"""Windows of images: their patches and the way back, and the largest element of each (`images.h`).
+"""Sliding windows over images: patch extraction, its transpose, and max pooling (`images.h`).
 
-Arrays are dense, of float32 or float64; planes of images are shared among threads. A geometry is
+Arrays must be dense, of float32 or float64; threads share the planes of images. A geometry is
 (image, kernel, stride, dilation, low, first row, last row, width), the first five pairs: see sliding.py.
 """
 
@@ -13,7 +13,7 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 
 COPY_PATCHES, ADD_PATCHES, LARGEST = range(6, 9)  # as in native.h
 LARGEST_OF_PLACES = 46  # as in native.h
-PIECE = 1 << 14  # elements that one thread works on
+PIECE = 1 << 14  # elements per chunk
 
 PLACES = np.dtype(np.int64)
 
@@ -30,11 +30,11 @@ def run(loop, x, arrays, geometry, work):
 
 @lru_cache(256)
 def numbers_of(geometry):
-    """What the loops take of a geometry."""
+    """The integer arguments of the loops for a geometry."""
     image, kernel, stride, dilation, low, first, last, width = geometry
     if min(*kernel, *stride, *dilation) < 1 or not 0 <= first <= last or width < 0:
         raise ValueError(f"windows of {geometry}")
-    low = low[0] - first * stride[0], low[1]  # so that the first row that is wanted is row 0
+    low = low[0] - first * stride[0], low[1]  # makes the first wanted row row 0
     return *image, *kernel, *stride, *dilation, *low, last - first, width
 
 
@@ -49,19 +49,19 @@ def join(loop, x, patches, geometry, writes):
 
 
 def copy_patches(x, patches, geometry):
-    """Overwrite `patches`, flat, with (channels, taps, images, rows, width): what each tap sees of the images."""
+    """Overwrite `patches`, flat, with (channels, taps, images, rows, width): the elements that each tap reads."""
     join(COPY_PATCHES, x, patches, geometry, False)
 
 
 def add_patches(x, patches, geometry):
-    """Add patches to the places of the images from which `copy_patches` would take them."""
+    """Add patches to the image positions from which `copy_patches` would read them."""
     join(ADD_PATCHES, x, patches, geometry, True)
 
 
 def largest(x, values, places, geometry):
-    """Overwrite `values` and `places` with the largest element of each window and its place in its plane.
+    """Overwrite `values` and `places` with the largest element of each window and its position in its plane.
 
-    The last dimensions of x are those of planes, and it is dense; each window must see some place of its plane.
+    x must be dense, with planes as its last dimensions; each window must overlap its plane.
     """
     check(values, x.dtype, values.ndim, True)
     check(places, PLACES, places.ndim, True)
@@ -74,7 +74,7 @@ def largest(x, values, places, geometry):
 
 @lru_cache(256)
 def numbers_of_largest(geometry):
-    """(`numbers_of`, windows of a plane, planes of a piece); each window has to see something of the plane."""
+    """Return (`numbers_of`, windows per plane, planes per chunk). Each window must overlap the plane."""
     image, kernel, stride, dilation, low, first, last, width = geometry
     if image[0] * image[1] >= 1 << 31:
         raise ValueError("images are too large")
@@ -88,9 +88,9 @@ def numbers_of_largest(geometry):
 
 
 def largest_of_places(planes, values, places, tables):
-    """Overwrite `values` and `places` with the largest elements at places that three tables give, and where these are.
+    """Overwrite `values` and `places` with the maxima of windows given by three tables, and their positions.
 
-    The planes have three dimensions, and for each there is a table (planes or 1, windows, taps) of what windows see.
+    The planes have three dimensions; each has a table (planes or 1, windows, taps) of the positions that windows read.
     """
     image = planes.shape[1:]
     _, windows, taps = zip(*(table.shape for table in tables))

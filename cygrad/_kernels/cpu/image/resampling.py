@@ -1,7 +1,7 @@
-"""Linear maps along the axes of an array, each by a table of taps: averages over windows, interpolation.
+"""Linear maps along array axes, each given by a table of taps: window averages and interpolation.
 
-A table says which places of the input make each place of the result, with which weights. Its transpose, which goes back
-from results to inputs, is a table too.
+A table lists which input positions contribute to each result, and their weights. Its transpose, which maps results back
+to inputs, is also a table.
 """
 
 import math
@@ -18,13 +18,13 @@ from cygrad._kernels.cpu.base.reduce import sum as total
 from cygrad._kernels.cpu.image.window_geometry import SCRATCH
 
 RESAMPLE, RESAMPLE_PLANES = 35, 38  # as in native.h
-FEW = 1 << 12  # elements, for which calls of NumPy take longer than a plain loop; as in resampling.h
+FEW = 1 << 12  # elements; up to this, NumPy's call overhead exceeds a plain loop; as in resampling.h
 
 
 class Table:
-    """`places[i, t]` is the input's place that tap t of result i takes, if `counts[i] > t`; its weight `weights[i, t]`.
+    """Tap t of result i reads input position `places[i, t]` with weight `weights[i, t]`, if `counts[i] > t`.
 
-    Without weights, they are 1.
+    Without `weights`, all are 1.
     """
 
     def __init__(self, size, places, counts=None, weights=None):
@@ -38,7 +38,7 @@ class Table:
 
     @cached_property
     def transposed(self):
-        """The table that goes back."""
+        """The table of the transposed map."""
         width = self.places.shape[1]
         used = np.arange(width) < self.counts[:, None]
         results, sources = np.nonzero(used)[0], self.places[used]
@@ -55,7 +55,7 @@ class Table:
 
     @cached_property
     def taps(self):
-        """(results, places, weights) of each tap: regular ones as slices, `None` for weights of 1."""
+        """(results, places, weights) of each tap: slices where regular, `None` for weights of 1."""
         found = []
         for t in range(self.places.shape[1]):
             rows = np.nonzero(self.counts > t)[0]
@@ -66,21 +66,21 @@ class Table:
 
     @cached_property
     def repeats(self):
-        """How many results in a row are the same place of the input, if they are nothing else; else 0."""
+        """How many consecutive results copy the same input position, if the table does only that; else 0."""
         plain = self.weights is None and self.places.shape[1] == 1 and self.counts.all()
         times = repeats(self.places[:, 0]) if plain else 0
         return times if times * self.size == len(self) else 0
 
     @cached_property
     def tiles(self):
-        """How many places each result sums, if these are all places in a row and not very few; else 0."""
+        """How many positions each result sums, if these tile the input in order and are not very few; else 0."""
         count = self.places.shape[1]
         plain = self.weights is None and count >= 8 and count * len(self) == self.size and (self.counts == count).all()
         return count if plain and (self.places.reshape(-1) == np.arange(self.size)).all() else 0
 
     @cached_property
     def spans(self):
-        """The slice that each result sums, if there are few results of long ones; else None."""
+        """The slice that each result sums, if there are few results with long slices; else None."""
         if self.weights is not None or self.places.shape[1] <= 4 * len(self) + 4:
             return None
         spans = [as_slice(row[:count]) for row, count in zip(self.places, self.counts)]
@@ -88,12 +88,12 @@ class Table:
 
     @cached_property
     def has_loop(self):
-        """Whether each result is the sum of few, which the compiled loop adds one after the other."""
+        """Whether each result is a sum of few elements, which the compiled loop adds one by one."""
         return not self.tiles and self.spans is None
 
 
 def repeats(places):
-    """How many times each place of the input is taken, if all are, one after the other; else 0."""
+    """How often each input position is used, if all are, in order and equally often; else 0."""
     if not len(places) or places[-1] < 0 or len(places) % (places[-1] + 1):
         return 0
     times = len(places) // (int(places[-1]) + 1)
@@ -101,7 +101,7 @@ def repeats(places):
 
 
 def as_slice(index):
-    """A slice that takes the same places in ascending order, or the index itself."""
+    """A slice that selects the same positions in ascending order, or the index itself."""
     if len(index) == 0:
         return slice(0, 0)
     step = int(index[1] - index[0]) if len(index) > 1 else 1
@@ -111,7 +111,7 @@ def as_slice(index):
 
 
 def mapped(a, tables, divisor, back):
-    """Through the tables, then divided by `divisor`; or with `back` the transpose of this."""
+    """Apply the tables, then divide by `divisor`; with `back`, the transpose of this."""
     first = a.ndim - len(tables)
     if back:
         tables = tuple([None if table is None else table.transposed for table in tables])
@@ -135,16 +135,16 @@ def mapped(a, tables, divisor, back):
 
 @lru_cache(256)
 def passes(tables):
-    """The axes that have a table which does something, counted from the first table's, in the order to map them.
+    """The axes whose table is not the identity, counted from the first table's axis, in the order to map them.
 
-    What makes the array smaller comes first, rows before elements; what makes it larger last, elements before rows.
+    Tables that shrink the array come first, rows before elements; tables that enlarge it last, elements before rows.
     """
     axes = [d for d, table in enumerate(tables) if table is not None and table.repeats != 1]
     return sorted(axes, key=lambda d: (growth(tables[d]) > 1, d if growth(tables[d]) <= 1 else -d))
 
 
 class Planes:
-    """What the loop over small planes, both axes of which have a table, takes."""
+    """Arguments of the loop over small planes with a table for both axes."""
 
     def __init__(self, tables, axes):
         before = shape = [table.size for table in tables]
@@ -170,7 +170,7 @@ class Planes:
 
 @lru_cache(256)
 def planes_of(tables):
-    """The planes that these tables are for; None if these are more or fewer than two, or better done by NumPy."""
+    """The `Planes` for these tables; None unless there are two that change something, or if NumPy is better."""
     axes = passes(tables)
     if len(tables) != 2 or len(axes) != 2 or not all(table.has_loop for table in tables):
         return None
@@ -182,7 +182,7 @@ divided = silent(np.divide)
 
 
 def resample(a, tables, first, divisor=None):
-    """Map the axes from `first` on by one table each, after a division; None leaves one as it is."""
+    """Divide, then map the axes from `first` on by one table each; None leaves an axis unchanged."""
     axes = passes(tuple(tables))
     outer = math.prod(a.shape[:first])
     if a.size <= chunks.SIZE or outer < 2 or not axes or len(axes) + (divisor is not None) < 2:
@@ -210,7 +210,7 @@ def growth(table):
 
 
 def along(a, axis, table, result=None):
-    """Map one axis, into `result` if there is one, which is contiguous."""
+    """Map one axis, into the contiguous array `result` if given."""
     outer, inner = math.prod(a.shape[:axis]), math.prod(a.shape[axis + 1 :])
     if result is None and a.size <= FEW and table.has_loop and loop_table.has_loops(a):
         m, width = table.places.shape
@@ -242,13 +242,13 @@ def along_by_numpy(a, axis, table, result, outer, inner):
 
 
 def sum_taps(source, taps, out):
-    """The weighted sum of what each tap takes, into `out`."""
+    """Write the weighted sum over all taps to `out`."""
     everything = bool(taps) and isinstance(taps[0][0], slice) and taps[0][0] == slice(0, out.shape[1], 1)
     if not everything:
         out[...] = 0
     for number, (rows, places, weights) in enumerate(taps):
         if number == 0 and everything and weights is None and not isinstance(places, slice):
-            np.take(source, places, axis=1, out=out, mode="clip")  # with "raise" it would make a copy
+            np.take(source, places, axis=1, out=out, mode="clip")  # "raise" would make a copy
             continue
         taken = source[:, places] if isinstance(places, slice) else source.take(places, axis=1)
         if weights is not None:

@@ -1,15 +1,15 @@
-"""Windows that slide over images: which place of the result sees which place of the image."""
+"""Geometry of sliding windows: which image position each result position reads through each tap."""
 
 import math
 from functools import cached_property, lru_cache
 from itertools import product
 
 SCRATCH = 1 << 20  # bytes of scratch memory at a time, about half of a second-level cache
-RESULTS = 8  # times as much for results
+RESULTS = 8  # results may take this many times as much
 
 
 class Geometry:
-    """How results lie on images: for each spatial dimension a number in each tuple."""
+    """The geometry of windows over an image; each tuple has one number per spatial dimension."""
 
     def __init__(self, image, kernel, size, stride, dilation, low):
         self.image, self.kernel, self.size = tuple(image), tuple(kernel), tuple(size)
@@ -17,23 +17,23 @@ class Geometry:
 
     @cached_property
     def is_plain(self):
-        """Whether results and images are the same places, seen through one tap."""
+        """Whether results and images have the same positions, with a single tap."""
         return set(self.kernel) <= {1} and set(self.stride) <= {1} and not any(self.low) and self.size == self.image
 
     @property
     def numbers(self):
-        """What it is made of."""
+        """The arguments that it was made of."""
         return self.image, self.kernel, self.size, self.stride, self.dilation, self.low
 
     @cached_property
     def given(self):
-        """(kernel, stride, padding, dilation), as poolings are given them."""
+        """(kernel, stride, padding, dilation), in the form of pooling arguments."""
         return self.kernel, self.stride, self.low, self.dilation
 
     def taps(self, first=0, last=None):
-        """For each tap that sees something of the image: (its number, where in the results, where in the image).
+        """For each tap that reads part of the image, yield (tap number, slices of the results, slices of the image).
 
-        Only of rows `first` to `last` of the results, which are counted from `first`.
+        Only for rows `first` to `last` of the results, counted from `first`.
         """
         rows = (first, self.size[0] if last is None else last)
         spans = []
@@ -48,14 +48,14 @@ class Geometry:
             yield number, tuple([there for _, (there, _) in taps]), tuple([here for _, (_, here) in taps])
 
     def seeing(self, d, begin, end):
-        """All taps that see the image from the results `begin` to `end`, of windows that may be far larger."""
+        """The taps that read part of the image for results `begin` to `end`; windows may exceed the image by far."""
         step, low, stride = self.dilation[d], self.low[d], self.stride[d]
         first = -((max(end - 1, begin) * stride - low) // step)
         last = (self.image[d] - 1 + low - begin * stride) // step
         return range(max(first, 0), min(last + 1, self.kernel[d]))
 
     def span(self, d, k, begin, end):
-        """Slices of the results `begin` to `end` and of the image that tap `k` joins along dimension d, or None."""
+        """Slices of the results `begin` to `end` and of the image that tap `k` connects along dimension d, or None."""
         stride = self.stride[d]
         shift = k * self.dilation[d] - self.low[d]
         a = max(begin, -(shift // stride))
@@ -66,14 +66,14 @@ class Geometry:
 
     @cached_property
     def backwards(self):
-        """How images lie on results, if the stride is 1."""
+        """The geometry from results back to images, for stride 1."""
         low = [d * (k - 1) - low for k, d, low in zip(self.kernel, self.dilation, self.low)]
         return Geometry(self.size, self.kernel, self.image, self.stride, self.dilation, low)
 
     def flat(self, first=0, last=None):
-        """What images.pyx takes as a geometry, of rows `first` to `last` of the results, of one or two dimensions.
+        """The geometry of one or two dimensions for images.py, for rows `first` to `last` of the results.
 
-        What has one dimension is an image of one row.
+        One dimension is treated as an image with one row.
         """
         last = self.size[0] if last is None else last
         if len(self.size) == 2:
@@ -83,13 +83,13 @@ class Geometry:
 
     @cached_property
     def whole(self):
-        """The same of all rows."""
+        """`flat` for all rows."""
         return self.flat()
 
     def blocks(self, images, channels, itemsize, filters=0):
-        """(first image, one after the last, first row of the result, one after the last) of the parts of the work.
+        """Split the work into blocks (first image, end image, first result row, end row) that fit into scratch memory.
 
-        Results of several images together are scratch memory as well, some times as large, if there are many `filters`.
+        The results of several images also count as scratch memory, with a larger limit, if there are many `filters`.
         """
         row = channels * math.prod(self.kernel) * math.prod(self.size[1:]) * itemsize
         one = row * self.size[0]
@@ -105,4 +105,4 @@ class Geometry:
         ]
 
 
-geometry = lru_cache(256)(Geometry)  # of tuples
+geometry = lru_cache(256)(Geometry)  # the arguments must be tuples

@@ -1,7 +1,7 @@
-"""The three forms of convolution.py for 3x3 taps, by a quarter of the multiplications (`winograd.h` tells how).
+"""Winograd convolution with 3x3 taps: the three forms of convolution.py, with a quarter of the multiplications.
 
-For float32 alone: results differ from those of direct sums by some 2e-6 of the largest. What is infinite or nan would
-spread over a whole tile; then the functions give None, and the caller computes directly.
+`winograd.h` explains the method. For float32 only: results differ from direct sums by about 2e-6 of the largest.
+Infinities or NaN would spread over a whole tile; the functions then return None, and the caller computes directly.
 """
 
 from functools import lru_cache
@@ -19,14 +19,14 @@ SINGLE = np.dtype(np.float32)
 FLOAT = SINGLE.num
 SCRATCH = 1 << 18  # elements of transformed tiles at a time, which stay in the cache
 FEWEST_TILES = 64  # at a time; for fewer, reading the filters takes longer than the products
-FEWEST_CHANNELS = 12  # which are rounded up to 16
+FEWEST_CHANNELS = 12  # rounded up to 16
 PIECES = 8  # at least, if there are enough tiles, for threads to share
-TILES_OF_SUM = 128  # at least so many are summed up together
-MOST_SUMS = 16  # and not more sums are kept
+TILES_OF_SUM = 128  # at least so many are summed together
+MOST_SUMS = 16  # maximum number of partial sums
 
 
 def suits(x, made, where, groups):
-    """Whether images x, from which so many channels are made, are better done so."""
+    """Whether this is the faster method to compute `made` channels from images x."""
     return x.dtype == SINGLE and loop_table.has_loops(x) and _suits(x.shape, made, where, groups)
 
 
@@ -47,7 +47,7 @@ def _suits(shape, made, where, groups):
 
 
 def dense(a, shape):
-    """The array, which must be of that shape, and of float32."""
+    """The array, dense; must be float32 and of that shape."""
     if a.shape != shape or a.dtype != SINGLE:
         raise ValueError(f"an array of shape {a.shape} and type {a.dtype} instead of {shape}")
     return in_order(a)
@@ -58,7 +58,7 @@ def rounded(channels):
 
 
 class Plan:
-    """How images of so many channels, and results of others, are cut into strips of tiles."""
+    """The split of images with that many channels, and of results with `made`, into strips of tiles."""
 
     def __init__(self, n, channels, made, where):
         self.rows, self.columns = (-(-size // 4) for size in where.size)
@@ -74,7 +74,7 @@ class Plan:
         self.numbers = (*where.image, channels, *where.size, made, *where.low)
 
     def scratch(self, length):
-        """(memory for each thread, marks of what is taken), and the numbers that describe it."""
+        """Return (memory for each thread, flags of those in use), and the numbers that describe it."""
         threads = thread_pool.num_threads()
         return (new_array((threads * length,), FLOAT), np.zeros(threads, np.int32)), (threads, length, self.together)
 
@@ -83,9 +83,9 @@ plan_of = lru_cache(64)(Plan)
 
 
 def correlate(x, w, b, where, backwards=False):
-    """Results (n, filters, *size) of images x, filters and a bias or None; None if they are not all finite.
+    """Results (n, filters, *size) from images x, filters and a bias or None; None unless all results are finite.
 
-    `backwards`: w are those that go from results to images, and `where` tells how images lie on results.
+    With `backwards`, go from results to images: w are the forward filters, and `where` is the backward geometry.
     """
     channels, made = w.shape[:2] if backwards else w.shape[1::-1]
     x, w = dense(x, (len(x), channels, *where.image)), dense(w, (*w.shape[:2], 3, 3))
@@ -104,7 +104,7 @@ def correlate(x, w, b, where, backwards=False):
 
 
 def filter_gradient(x, g, where):
-    """Filters (filters, channels, 3, 3) from images and results; None if they are not all finite."""
+    """Filters (filters, channels, 3, 3) from images and results; None unless all of them are finite."""
     channels, made = x.shape[1], g.shape[1]
     x, g = dense(x, (len(x), channels, *where.image)), dense(g, (len(x), made, *where.size))
     plan = plan_of(len(x), channels, made, where)

@@ -1,4 +1,4 @@
-"""Loops over the rows of matrices, added to those that an index names."""
+"""Scatter-add (or max, min) of matrix rows by index."""
 
 cimport numpy as cnp
 from numpy cimport PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64, npy_uint64
@@ -19,10 +19,10 @@ ctypedef fused number_t:
 
 cdef bint _add(number_t* out, const npy_int64* rows, const number_t* values, const npy_int64* taken, Py_ssize_t n,
                Py_ssize_t width, Py_ssize_t limit, Py_ssize_t height, int extreme) noexcept nogil:
-    """Tells whether all indices are 0 or more and below `limit`, or `height` for `taken`; adds up to the first that is
-    not.
+    """Return whether all indices are in [0, `limit`), or [0, `height`) for `taken`. Rows before the first bad index are
+    added.
 
-    With `extreme` 1 or -1 the larger or the smaller number stays; nan stays in any case.
+    With `extreme` 1 or -1, keep the larger or the smaller number instead; NaN always wins.
     """
     cdef Py_ssize_t i, j
     cdef npy_uint64 at, own
@@ -73,12 +73,12 @@ cdef inline bint _is_index(ndarray a, Py_ssize_t n) noexcept:
 
 def add_rows(ndarray out not None, ndarray rows not None, ndarray values not None, int extreme=0,
              ndarray taken=None):
-    """Add row i of `values`, or row `taken[i]`, to row `rows[i]` of `out`, one after the other; or leave there the
-    larger numbers if `extreme` is 1, the smaller ones if it is -1.
+    """Add row i of `values`, or row `taken[i]`, to row `rows[i]` of `out`, in order; with `extreme` 1 or -1, keep the larger
+    or smaller numbers instead.
 
-    `out` and `values` are C-contiguous matrices of one type and width, `rows` and `taken` vectors of int64. Tells
-    whether there is a loop for the type; without one, nothing is added. Raises IndexError at the first row that is not
-    there; negative ones are none.
+    `out` and `values` must be C-contiguous matrices of one type and width, `rows` and `taken` int64 vectors. Return whether
+    there is a loop for the type; without one, nothing is added. Raises IndexError at the first row that is out of range
+    (negative ones are).
     """
     cdef int t = PyArray_TYPE(out)
     cdef Py_ssize_t n = PyArray_DIM(rows, 0) if PyArray_NDIM(rows) == 1 else -1

@@ -1,4 +1,4 @@
-"""Work along axes that is no reduction: running sums, shifts, picking by index."""
+"""Operations along an axis other than reductions: running sums and products, shift, gather, and nonzero."""
 
 import math
 
@@ -12,17 +12,17 @@ from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
 
 RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in native.h
-FEWEST = 64  # elements among which NumPy has looked before our loop has begun
-COUNTED = 1 << 15  # elements whose number one thread finds
+FEWEST = 64  # elements; NumPy searches fewer before our loop would have begun
+COUNTED = 1 << 15  # elements that a thread counts at a time
 _DOUBLES = np.zeros(1)
 _INT64 = np.dtype(np.int64)
-_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 4, 8)}  # by the bytes of an element
-PIECE = 1 << 14  # elements that one thread works on
-TOGETHER = 256  # lines side by side that are added together: as in scans.h
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 4, 8)}  # by itemsize
+PIECE = 1 << 14  # elements per chunk
+TOGETHER = 256  # adjacent lines that are added together, as in scans.h
 
 
 def cumsum(a, axis, reverse=False):
-    """The running sum along an axis, from the end if `reverse`. Single precision is added up in double precision."""
+    """Cumulative sum along an axis, from the end if `reverse`. Single precision is accumulated in double precision."""
     if a.ndim == 0:
         return a.copy()
     if a.size and has_scans(a):
@@ -32,12 +32,12 @@ def cumsum(a, axis, reverse=False):
 
 
 def has_scans(a):
-    """Whether there are running sums and extrema of scans.h for the type of the array."""
+    """Whether scans.h has cumulative sums and extrema for the type of the array."""
     return loop_table.has_loops(a) or (a.dtype.num == _INT64.num and loop_table.can_move(a))
 
 
 def cumsum_within(a, axis, reverse=False):
-    """The running sum, or that from the end, written into the array itself."""
+    """Cumulative sum along an axis, from the end if `reverse`, in place."""
     if a.size and has_scans(a) and _is_dense(a):
         _running_sums(a, a, axis, reverse)
     else:
@@ -49,7 +49,7 @@ def _is_dense(a):
 
 
 def _with_result(a):
-    """The array, dense, and one for a result, which are one if it is a copy."""
+    """Return the array, made dense, and an array for the result: the same one if `dense` made a copy."""
     found = dense(a)
     return found, new_array(a.shape, a.dtype.num) if found is a else found
 
@@ -61,7 +61,7 @@ def _running_sums(a, out, axis, reverse, are_products=False):
 
 
 def lines(a, axis):
-    """How the loops of scans.h see an array: elements of a line, lines side by side, items of work, and in a piece."""
+    """Shape parameters for the loops of scans.h: elements per line, adjacent lines, work items, and items per chunk."""
     n, inner = a.shape[axis], math.prod(a.shape[axis + 1 :])
     items = a.size // (n * inner) * -(-inner // TOGETHER)
     return n, inner, items, max(4, PIECE // (n * min(inner, TOGETHER)))
@@ -80,7 +80,7 @@ def _cumsum_by_numpy(a, axis, reverse, out):
 
 @silent
 def cumprod_within(a, axis):
-    """The running product, written into the array itself."""
+    """Cumulative product along an axis, in place."""
     if a.size and loop_table.has_loops(a) and _is_dense(a):
         _running_sums(a, a, axis, False, True)
         return
@@ -88,7 +88,7 @@ def cumprod_within(a, axis):
 
 
 def cumprod(a, axis):
-    """The running product along an axis; of single precision it is made in double precision."""
+    """Cumulative product along an axis; single precision is accumulated in double precision."""
     if a.ndim == 0:
         return a.copy()
     if a.shape[axis] > 1 and a.strides[axis] == 0:
@@ -103,15 +103,15 @@ def cumprod(a, axis):
 
 @silent
 def products(a, axis):
-    """The running product by NumPy, in C order."""
+    """Cumulative product by NumPy, in C order."""
     return np.multiply.accumulate(a, axis, out=np.empty(a.shape, a.dtype))
 
 
 @silent
 def put_powers(a, out):
-    """The powers of each element, from the first on, along the last axis of `out`: twice as many at each step."""
+    """Write increasing powers of each element along the last axis of `out`, doubling the count at each step."""
     step = max(1, len(out) * chunks.SIZE // max(out.size, 1))
-    if out.ndim > 1 and step < len(out):  # NumPy copies what it does not see to be apart
+    if out.ndim > 1 and step < len(out):  # avoids NumPy's copy of operands that it cannot tell apart
         for start in range(0, len(out), step):
             put_powers(a[start : start + step], out[start : start + step])
         return
@@ -124,7 +124,7 @@ def put_powers(a, out):
 
 
 def unravelled(numbers, lengths):
-    """The positions along each axis, in int64, of the elements of these numbers in a flat array of that shape."""
+    """Convert flat indices into an array of shape `lengths` to int64 indices along each axis."""
     if numbers.size > chunks.SIZE and lengths:
         return chunks.in_blocks(lambda block: _unravelled(block, lengths), [numbers])
     return _unravelled(numbers, lengths)
@@ -139,7 +139,7 @@ def _unravelled(numbers, lengths):
 
 
 def shift(a, axis, steps, fill):
-    """`a` moved along an axis by `steps` places (backwards if negative), with `fill` in the places left free."""
+    """Shift `a` by `steps` positions along an axis (backwards if negative); vacated positions are set to `fill`."""
     out = np.full_like(a, fill)
     length = a.shape[axis]
     source = [slice(None)] * a.ndim
@@ -151,7 +151,7 @@ def shift(a, axis, steps, fill):
 
 
 def select_along(a, index, axis, keepdim):
-    """The elements of `a` at the positions `index` along an axis, one for each place of the others."""
+    """Gather one element of `a` along an axis, at position `index`, for each position of the other axes."""
     if a.ndim == 0:
         return a.copy()
     index = index if keepdim else np.expand_dims(index, axis)
@@ -160,7 +160,7 @@ def select_along(a, index, axis, keepdim):
 
 
 def place_along(values, index, shape, axis, keepdim):
-    """Zeros of that shape with `values` at the positions `index` along an axis: undoes `select_along`."""
+    """Scatter `values` into zeros of that shape at the positions `index` along an axis: inverts `select_along`."""
     if not shape:
         return values.copy()
     out = np.zeros(shape, values.dtype)
@@ -171,7 +171,7 @@ def place_along(values, index, shape, axis, keepdim):
 
 
 def nonzero(a):
-    """The indices of what is not zero: (how many, dimensions), int64; those of a dimension lie side by side."""
+    """Indices of the nonzero elements as int64 (count, dimensions), stored column-major."""
     if a.ndim == 0:
         return np.empty((int(bool(a)), 0), np.int64)
     if a.size <= FEWEST:
@@ -181,7 +181,7 @@ def nonzero(a):
 
 
 def count_nonzero(a):
-    """How many elements are not zero."""
+    """Count the nonzero elements."""
     a = np.asarray(a)
     if not _has_places(a) or a.itemsize == 1 or a.size <= COUNTED:
         return int(np.count_nonzero(a))
@@ -192,18 +192,18 @@ def count_nonzero(a):
 
 
 def _has_places(a):
-    """Whether there are loops for what is not zero in such an array."""
+    """Whether there are loops that find nonzero elements in such an array."""
     is_known = a.dtype.kind == "b" or (a.dtype.kind in "fiu" and a.itemsize in (4, 8))
     return is_known and loop_table.has_loops(_DOUBLES) and a.dtype.isnative
 
 
 def _is_listed(a, count):
-    """Whether `_places` has a loop for such an array and so many."""
+    """Whether `_places` has a loop for such an array and count."""
     return 0 < a.ndim <= 2 and count > 0 and a.size > 0 and type(a) is np.ndarray and _has_places(a)
 
 
 def _places(a, count):
-    """`first_nonzero` of a vector or a matrix with just so many."""
+    """`first_nonzero` for a vector or a matrix with at least `count` nonzero elements."""
     out = np.empty((a.ndim, count), np.int64)
     arrays = _DOUBLES, dense(a).view(_UNSIGNED[a.itemsize]), *([None] * (2 - a.ndim)), *out
     numbers = a.size // max(a.shape[-1], 1), a.shape[-1], a.itemsize, a.dtype.kind == "f", count
@@ -212,7 +212,7 @@ def _places(a, count):
 
 
 def first_nonzero(a, count):
-    """The first `count` rows of the same, or all if there are fewer, of an array that has dimensions."""
+    """The first `count` rows of `nonzero(a)`, or all if there are fewer. `a` must have at least one dimension."""
     if _is_listed(a, count):
         return _places(a, min(count, count_nonzero(a)))
     out = np.empty((a.ndim, count), np.int64)
@@ -232,7 +232,7 @@ def first_nonzero(a, count):
 
 
 def _pieces(a, at=()):
-    """(where it starts, the piece) for all of an array, each of a block at most."""
+    """Yield (start index, chunk) for all of an array, with at most `blocks.SIZE` elements per chunk."""
     inner = math.prod(a.shape[1:])
     if a.ndim > 1 and inner > chunks.SIZE:
         for i in range(len(a)):

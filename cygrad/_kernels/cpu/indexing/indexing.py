@@ -1,4 +1,7 @@
-"""Reading and writing what an index names. Negative indices count from the end where NumPy lets them."""
+"""Indexing: gather, take, masked select and their counterparts that write.
+
+Negative indices work where NumPy allows them.
+"""
 
 import math
 
@@ -15,8 +18,8 @@ from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
 
 GATHER, TAKE, COMPRESS = 24, 27, 40  # as in native.h
-_FEW = 1 << 14  # elements that NumPy has taken before our loop has begun
-PIECE = 1 << 13  # elements that one thread works on
+_FEW = 1 << 14  # elements; NumPy takes fewer before our loop would have begun
+PIECE = 1 << 13  # elements per chunk
 _INT64 = np.dtype(np.int64)
 
 
@@ -31,12 +34,12 @@ def index(array, indices):
 
 
 def fancy(indices):
-    """The index as NumPy wants it."""
+    """Convert the index to NumPy's form."""
     return tuple(slice(None) if index is None else index for index in indices)
 
 
 def index_put(array, indices, values, accumulate=False):
-    """Write into `array` where `index` would read, or add there, also several times."""
+    """Write to the elements of `array` that `index` would read; or accumulate there, including repeated ones."""
     where = fancy(indices)
     if accumulate and _adds_rows(array, indices):
         index = np.where(indices[0] < 0, indices[0] + len(array), indices[0])
@@ -51,7 +54,7 @@ def index_put(array, indices, values, accumulate=False):
 
 
 def _adds_rows(array, indices):
-    """Whether one index, of the first dimension, names rows that are there of an array that is dense."""
+    """Whether a single index into the first dimension selects valid rows of a dense array."""
     if type(array) is not np.ndarray or len(indices) != 1 or not array.flags.carray or not indices[0].size:
         return False
     index = indices[0]
@@ -61,14 +64,14 @@ def _adds_rows(array, indices):
 
 
 def index_select(array, axis, index):
-    """The slices `index` along an axis."""
+    """Select the slices `index` along an axis."""
     if array.ndim == 0:
         return array.copy()
     return _take(array, index, axis)
 
 
 def _take(array, index, axis):
-    """`np.take`, of many elements by a loop that threads share."""
+    """`np.take`; for many elements by a loop that threads share."""
     if type(array) is np.ndarray and index.ndim and index.size * array.size <= _FEW * array.shape[axis]:
         return array.take(index, axis)
     shape = array.shape[:axis] + index.shape + array.shape[axis + 1 :]
@@ -79,11 +82,11 @@ def _take(array, index, axis):
         arrays, numbers = (dense(array), dense(index), out), (array.shape[axis], index.size, inner * array.itemsize)
         if not loop_table.run(TAKE, arrays, numbers, 0, out.size // inner, max(1, PIECE // inner)):
             return out
-    return as_array(np.take(array, index, axis))  # which says in its own words what is wrong
+    return as_array(np.take(array, index, axis))  # which raises the appropriate error
 
 
 def gather(array, axis, index):
-    """Elements at their own place, but at `index` along the axis."""
+    """Gather elements along an axis: each position of the result reads its own position, but `index` along the axis."""
     if array.ndim == 0 or index.size == 0:
         return np.full(index.shape, array if array.ndim == 0 else 0, array.dtype)
     if index.ndim == 0:
@@ -96,9 +99,9 @@ def gather(array, axis, index):
 
 
 def gather_by_loop(array, axis, index):
-    """`gather` by a loop, which knows no negative indices, and needs as many places beside the axis; or None.
+    """`gather` by a loop; None for negative indices, or if the shapes differ along other axes.
 
-    The index need not have been looked at.
+    The index need not have been checked.
     """
     if not (type(array) is type(index) is np.ndarray and index.ndim == array.ndim > 0 and loop_table.can_move(array)):
         return None
@@ -114,12 +117,12 @@ def gather_by_loop(array, axis, index):
 
 
 def masked_fill(array, value, mask):
-    """A copy, as large as the mask makes it, with `value` where the mask holds."""
+    """A copy, broadcast with the mask, with `value` where the mask is true."""
     return np.asarray(where(mask, element_of(value, array.dtype), array), order="C")
 
 
 def element_of(value, dtype):
-    """A number, or an array without dimensions, as one of that type."""
+    """Convert a scalar or 0-dim array to a 0-dim array of that type."""
     if type(value) is np.ndarray and value.dtype == dtype:
         return value
     element = np.empty((), dtype)
@@ -128,7 +131,7 @@ def element_of(value, dtype):
 
 
 def fill_where(array, value, mask):
-    """Write `value` into `array` where the mask holds."""
+    """Write `value` to `array` where the mask is true."""
     element = element_of(value, array.dtype)
     if array.size <= FEW or not array.flags.c_contiguous or mask.shape != array.shape:
         np.copyto(array, element, where=mask)
@@ -140,12 +143,12 @@ def fill_where(array, value, mask):
 
 
 def take(array, numbers):
-    """The elements of these numbers in the flattened array. Negative ones count from the end."""
+    """The elements at these flat indices. Negative ones count from the end."""
     return as_array(np.take(array.reshape(-1), numbers)) if array.size else np.empty(numbers.shape, array.dtype)
 
 
 def put(array, numbers, values, accumulate):
-    """A copy with `values` at these numbers of the flattened array, or added there."""
+    """A copy with `values` written to, or accumulated at, these flat indices."""
     out = array.copy("C")
     flat, numbers, values = out.reshape(-1), numbers.reshape(-1), values.reshape(-1)
     if accumulate:
@@ -157,7 +160,7 @@ def put(array, numbers, values, accumulate):
 
 
 def masked_select(array, mask):
-    """The elements where the mask holds, as a vector; both broadcast."""
+    """The elements where the mask is true, as a vector; both broadcast."""
     if array.shape != mask.shape:
         array, mask = np.broadcast_arrays(array, mask)
     if array.size <= FEW or not loop_table.can_move(array):
@@ -168,7 +171,7 @@ def masked_select(array, mask):
 
 
 def select_into(out, array, mask):
-    """Write the elements where the mask holds, of which there are as many, into a vector of the array's type."""
+    """Write the elements where the mask is true to a vector of exactly that length and the array's type."""
     if loop_table.can_move(array):
         loop_table.run(COMPRESS, (dense(array), dense(mask), out), (array.size, out.size), 0, 1, 1)
     else:
@@ -176,7 +179,9 @@ def select_into(out, array, mask):
 
 
 def masked_scatter(array, mask, source):
-    """A copy, as large as the mask makes it, with the elements of `source` where the mask holds; None if too few."""
+    """A copy, broadcast with the mask, with the elements of `source` where the mask is true; None if there are too
+    few.
+    """
     if array.shape == mask.shape:
         out = np.array(array, order="C")
     else:
@@ -190,7 +195,7 @@ def masked_scatter(array, mask, source):
 
 
 def masked_first(array, mask, size):
-    """`size` elements: those where the mask holds, then zeros."""
+    """The elements where the mask is true, padded with zeros to `size` elements."""
     if array.shape != mask.shape:
         array, mask = np.broadcast_arrays(array, mask)
     array, mask = np.atleast_1d(array), np.atleast_1d(mask)

@@ -1,4 +1,4 @@
-"""Writing and adding into places that an index names, which may name a place several times."""
+"""Scatter, index_add and their reductions; an index may name the same position several times."""
 
 import math
 from typing import Any
@@ -13,18 +13,18 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.dispatch import dispatching
 
 COMBINE, SCATTER = 9, 29  # as in native.h
-_COMBINING = ("sum", "prod", "amax", "amin")  # what COMBINE knows, in its order
+_COMBINING = ("sum", "prod", "amax", "amin")  # the reductions of COMBINE, in its order
 _INT64 = np.dtype(np.int64)
 
 
 def add_rows(out, index, values, extreme=0):
-    """Add row i of `values` to row `index[i]` of `out`, a C-contiguous matrix, one after the other.
+    """Add row i of `values` to row `index[i]` of `out`, a C-contiguous matrix, in order.
 
-    `extreme` is as for `rows.add_rows`, and of types that these have loops for.
+    `extreme` is as for `rows.add_rows`, and only for types that have loops there.
 
-    Raises IndexError if `out` has no such row; negative ones are none.
+    Raises IndexError if `out` has no such row (negative ones are invalid).
     """
-    if out.dtype.kind == "c":  # two numbers for each
+    if out.dtype.kind == "c":  # as two real numbers each
         values = np.ascontiguousarray(values, out.dtype)
         out = out.view(out.real.dtype)
         values = values.view(out.dtype)
@@ -36,7 +36,7 @@ def add_rows(out, index, values, extreme=0):
 
 
 def as_vector(index, axis, shape):
-    """The indices along an axis if an index is expanded along all others, as long as in `shape`; else None."""
+    """The indices along an axis if the index is expanded along all others, to the lengths of `shape`; else None."""
     if 0 not in index.strides or not 1 < index.ndim == len(shape) or not 0 < index.shape[axis] < index.size:
         return None
     for d, stride in enumerate(index.strides):
@@ -60,7 +60,7 @@ def index_add(a, axis, index, source, alpha=1):
 
 
 def index_add_to(out, index, source, alpha=1, extreme=0):
-    """The same along the first axis of an array, which is dense, in place. `extreme` is as for `rows.add_rows`."""
+    """`index_add` along the first axis of a dense array, in place. `extreme` is as for `rows.add_rows`."""
     if alpha != 1:
         source = source * np.asarray(alpha, source.dtype)
     width = math.prod(out.shape[1:])
@@ -68,20 +68,20 @@ def index_add_to(out, index, source, alpha=1, extreme=0):
 
 
 def scatter_add(a, axis, index, source):
-    """A copy of `a` with each element of `source` added at its own place, but at `index` along the axis.
+    """A copy of `a` with the elements of `source` added at their own positions, but at `index` along the axis.
 
-    `index` may be smaller than `source`, of which the rest is not used.
+    `index` may be smaller than `source`; the rest of `source` is ignored.
     """
     return add_at(a.copy("C"), axis, index, source)
 
 
 def scattered(shape, axis, index, source):
-    """The same of zeros."""
+    """`scatter_add` to zeros of that shape."""
     return add_at(new_array(shape, source.dtype.num), axis, index, source, True)
 
 
 def add_at(out, axis, index, source, to_zeros=False):
-    """The same in `out`, which is contiguous, or in zeros that overwrite it; gives it."""
+    """`scatter_add` in place in a contiguous `out`, or with `to_zeros` to zeros that overwrite it. Return it."""
     vector = None if axis else as_vector(index, 0, out.shape)
     if vector is None and _combined(out, axis, index, source, "sum", to_zeros):
         return out
@@ -101,7 +101,7 @@ def add_at(out, axis, index, source, to_zeros=False):
         return out
     width = math.prod(out.shape[1:])
     step = max(1, chunks.SIZE * len(index) // max(index.size, 1))
-    for start in range(0, len(index), step):  # positions take eight bytes each
+    for start in range(0, len(index), step):  # limits the memory for positions, which take eight bytes each
         part = slice(start, start + step)
         places = flat_positions(out.shape, axis, index[part])
         if axis:
@@ -111,20 +111,20 @@ def add_at(out, axis, index, source, to_zeros=False):
 
 
 def part_for(index, source):
-    """The elements of `source` that an index speaks of, which may have fewer."""
+    """The elements of `source` that the index covers; it may have fewer."""
     return source if source.shape == index.shape else source[tuple([slice(n) for n in index.shape])]
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
-SLICE = 256  # elements for which a round of whole slices pays
+SLICE = 256  # elements per round for which operations on whole slices pay off
 _EXTREMA = ("amax", "amin")
 _LOOPS = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
 def _by_loop(loop, out, axis, index, source, *how):
-    """`scatter`, or what is like it, by a loop, which needs as many places beside the axis.
+    """Run `scatter` or a similar loop; it requires equal lengths along the other axes.
 
-    Whether it failed, as it does for negative indices; None if there is no loop.
+    Return whether it failed, as it does for negative indices; None if there is no loop.
     """
     index = dense(index if index.dtype is _INT64 else index.astype(np.int64))
     source = dense(source if source.dtype is out.dtype else source.astype(out.dtype))
@@ -135,7 +135,7 @@ def _by_loop(loop, out, axis, index, source, *how):
 
 
 def _combined(out, axis, index, source, reduce, to_zeros=False):
-    """Whether a loop has combined elements with those that are there, of which `to_zeros` makes zeros first."""
+    """Reduce `source` into `out`, or into zeros with `to_zeros`, by a loop. Return whether there is one."""
     failed = _by_loop(COMBINE, out, axis, index, source, _COMBINING.index(reduce), to_zeros)
     if failed:
         raise IndexError("index out of range in self")
@@ -143,7 +143,7 @@ def _combined(out, axis, index, source, reduce, to_zeros=False):
 
 
 def scatter(out, axis, index, source):
-    """Write each element of `source`, or one number, into `out` at its own place, but at `index` along the axis."""
+    """Write the elements of `source`, or one scalar, to their own positions in `out`, but at `index` along the axis."""
     if _by_loop(SCATTER, out, axis, index, source) == 0:
         return
     if out.ndim <= 1 or index.ndim == 0:
@@ -158,7 +158,7 @@ def scatter(out, axis, index, source):
 
 
 def places_of(a, axis, index, source):
-    """Flat positions in `a`, and the elements of `source` that belong there; both vectors."""
+    """The flat positions in `a`, and the elements of `source` for them; both vectors."""
     if index.ndim == 0 or a.ndim == 0:
         return index.reshape(-1), source.reshape(-1)[: index.size]
     source = source[tuple(slice(0, n) for n in index.shape)]
@@ -166,7 +166,7 @@ def places_of(a, axis, index, source):
 
 
 def scatter_reduce(a, axis, index, source, reduce, include_self):
-    """A copy of `a` with the elements of `source` reduced into the places where `scatter` would write them."""
+    """A copy of `a` with the elements of `source` reduced into the positions to which `scatter` would write them."""
     if not index.size:
         return a.copy("C")
     vector = as_vector(index, axis, a.shape)
@@ -178,7 +178,7 @@ def scatter_reduce(a, axis, index, source, reduce, include_self):
 
 
 def _reduced(a, axis, index, source, reduce, include_self):
-    """The same one element after the other."""
+    """`scatter_reduce` element by element."""
     out = a.copy("C")
     if not include_self:
         scatter(out, axis, index, np.asarray(reduce == "prod", a.dtype) if reduce not in _EXTREMA else source)
@@ -195,19 +195,19 @@ def _reduced(a, axis, index, source, reduce, include_self):
 
 
 def _counts(out, shape, include_self):
-    """For how many elements each stands before any are added up."""
+    """The initial counts of the elements in each mean."""
     return np.full(shape, bool(include_self), np.result_type(out.real.dtype, np.float32))
 
 
 @silent
 def _divide(out, counts):
-    """Divide sums, in place, by how many elements they are of."""
+    """Divide sums in place by their numbers of elements."""
     divide = np.floor_divide if out.dtype.kind in "iu" else np.divide
     divide(out, np.maximum(counts, 1).astype(out.real.dtype, copy=False), out=out)
 
 
 def index_reduce(a, axis, index, source, reduce, include_self):
-    """The same of slices: those of `source` are reduced into the slices that `index`, a vector, names along an axis."""
+    """Like `scatter_reduce` for slices: reduce slices of `source` into the slices `index` (a vector) along an axis."""
     found = _reduced_slices(a, axis, index, source, reduce, include_self)
     if found is not None:
         return found
@@ -215,7 +215,7 @@ def index_reduce(a, axis, index, source, reduce, include_self):
 
 
 def _reduced_slices(a, axis, index, source, reduce, include_self):
-    """`index_reduce` by calls of whole slices, or None where these would be too many."""
+    """`index_reduce` by operations on whole slices; None if these would be too many."""
     if type(a) is not np.ndarray or not a.ndim == source.ndim > 0 or not source.size:
         return None
     extreme = {"amax": 1, "amin": -1}.get(reduce, 0) if loop_table.has_loops(a) else 0
@@ -234,7 +234,7 @@ def _reduced_slices(a, axis, index, source, reduce, include_self):
                 counts = _counts(out, (len(out), 1), include_self)
                 add_rows(counts, index, np.ones((index.size, 1), counts.dtype))
                 _divide(out, counts.reshape(-1, *[1] * (out.ndim - 1)))
-        for rank in range(rounds):  # no place twice
+        for rank in range(rounds):  # each position at most once per round
             rows = np.flatnonzero(ranks == rank) if rounds > 1 else slice(None)
             places, values = index[rows], source[rows]
             out[places] = values if rank == 0 and not include_self else _LOOPS[reduce](out[places], values)
@@ -242,7 +242,7 @@ def _reduced_slices(a, axis, index, source, reduce, include_self):
 
 
 def _ranks(index):
-    """How often each element of a vector occurs before."""
+    """Count the earlier occurrences of each element of a vector."""
     order = np.argsort(index, kind="stable")
     ordered = index[order]
     numbers = np.arange(len(index))
@@ -254,19 +254,19 @@ def _ranks(index):
 
 
 def index_of_slices(index, axis, shape):
-    """The index for `scatter` that means the slices `index` along an axis of a source of that shape."""
+    """The `scatter` index that selects the slices `index` along an axis, for a source of that shape."""
     if not shape:
         return index.reshape(())
     return np.broadcast_to(index.reshape((-1,) + (1,) * (len(shape) - 1 - axis)), shape)
 
 
 def index_copy(out, axis, index, source):
-    """Write `source`, or its slices, into the slices `index`, a vector, of `out` along an axis."""
+    """Write `source`, or its slices, to the slices `index` (a vector) of `out` along an axis."""
     out.reshape(out.shape or (1,))[(slice(None),) * axis + (index,)] = source
 
 
 def flat_positions(shape, axis, index):
-    """Positions in an array of `shape`, read flat, of the elements at `index` along an axis."""
+    """Flat positions in an array of `shape` of the elements at `index` along an axis."""
     if len(shape) == 1:
         return index
     own: Any = 0
@@ -282,13 +282,13 @@ def flat_positions(shape, axis, index):
 
 
 def index_sum(values, shape, indices):
-    """Zeros of `shape` to which `values` are added where fancy indexing with `indices` would have read them.
+    """Zeros of `shape` with `values` added at the positions that fancy indexing with `indices` would have read.
 
     `indices` holds arrays of integers or booleans, and None for dimensions taken whole.
     """
     if len(indices) == 1 and indices[0].dtype.kind == "i":
         return _rows_sum(values, shape, indices[0])
-    if len(indices) == 1 and indices[0].dtype == bool:  # no place twice
+    if len(indices) == 1 and indices[0].dtype == bool:  # no position twice
         out = np.zeros(shape, values.dtype)
         out[indices[0]] = values
         return out
@@ -304,7 +304,7 @@ def index_sum(values, shape, indices):
     others = tuple(length for d, length in enumerate(shape) if d not in dims)
     width = math.prod(others)
     out = np.zeros((math.prod(lengths), width), values.dtype)
-    if dims[-1] - dims[0] == len(dims) - 1 and dims[0] > 0:  # what neighbours index stands in their place
+    if dims[-1] - dims[0] == len(dims) - 1 and dims[0] > 0:  # adjacent indices keep their place among the dimensions
         values = np.moveaxis(values, range(dims[0], dims[0] + places.ndim), range(places.ndim))
     add_rows(out, places.reshape(-1), values.reshape(places.size, width))
     out = out.reshape(lengths + others)
@@ -312,7 +312,7 @@ def index_sum(values, shape, indices):
 
 
 def _rows_sum(values, shape, index):
-    """`index_sum` for one index, that of the first dimension."""
+    """`index_sum` for a single index into the first dimension."""
     out = zeros(shape, values.dtype.num)
     matrix = shape[0], math.prod(shape[1:])
     flat = out if len(shape) == 2 else out.reshape(matrix)
@@ -320,14 +320,14 @@ def _rows_sum(values, shape, index):
     values = values.reshape(index.size, matrix[1])
     try:
         add_rows(flat, index, values)
-    except IndexError:  # at the first negative one, or there is no such row
+    except IndexError:  # at the first negative or out-of-range index
         out[...] = 0
         add_rows(flat, np.where(index < 0, index + shape[0], index), values)
     return out
 
 
 def one_index_each(indices):
-    """Integer indices, one for each indexed dimension, and these dimensions: masks become where they hold."""
+    """Return one integer index per indexed dimension, and these dimensions. Masks become positions of true elements."""
     plain, dims, d = [], [], 0
     for index in indices:
         if index is None:

@@ -1,4 +1,4 @@
-"""Cholesky factors, over stacks, by NumPy's LAPACK function; where it fails, as far as they go."""
+"""Cholesky factorization of batches of matrices with NumPy's LAPACK function; partial factors where it fails."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from cygrad._kernels.cpu.linalg.triangular import has_normal_diagonals, solve_tr
 from cygrad._kernels.device.cupy_library import module_of
 from cygrad._kernels.device.dispatch import dispatching
 
-# What NumPy's function calls, after more than this takes for small matrices
+# NumPy's gufunc, called directly: for small matrices, np.linalg.cholesky adds more overhead than this takes
 lapack = getattr(loops, "cholesky_lo", None)
 
 
@@ -30,7 +30,7 @@ def factor(a, upper):
 
 
 def factored_at_once(lower, by_rows):
-    """All factors, by columns or by rows, or None if a matrix has none."""
+    """Factor all matrices, column- or row-major; None if a matrix has no factor."""
     if lapack is None:
         try:
             return np.linalg.cholesky(lower)
@@ -44,15 +44,15 @@ def factored_at_once(lower, by_rows):
 
 
 def has_nan(found):
-    """Whether a matrix has no factor: then all its elements are nan, the last as well."""
-    if found.ndim == 2:  # one number costs less than a call of NumPy
+    """Whether some matrix has no factor: then all its elements are NaN, including the last."""
+    if found.ndim == 2:  # reading one number costs less than a NumPy call
         last = found.item(-1)
         return last != last
     return bool(np.isnan(found[..., -1, -1]).any())
 
 
 def factor_one(a):
-    """Factor one lower triangle in place, column by column, as far as that goes; gives its info."""
+    """Factor one lower triangle in place, column by column, as far as possible; return its info."""
     for j in range(len(a)):
         a[j:, j] -= a[j:, :j] @ a[j, :j].conj()
         if not a[j, j].real > 0:
@@ -64,7 +64,7 @@ def factor_one(a):
 
 @over_stacks(2, 2)
 def solve_factored(b, factor, upper):
-    """A^-1 B by the factor of A; stacks broadcast. By columns where LAPACK does it."""
+    """Compute A^-1 B from the factor of A; batches broadcast. Column-major if LAPACK computes it."""
     potrs = routine("potrs", factor, b)
     if potrs is None or not has_normal_diagonals(factor):
         lower = factor.swapaxes(-1, -2).conj() if upper else factor
@@ -80,10 +80,10 @@ def solve_factored(b, factor, upper):
 
 @over_stacks(2)
 def inverse(factor, upper):
-    """(A^-1, info) by the factor of A: info is the number from 1 of the first zero on the factor's diagonal, or 0."""
+    """(A^-1, info) from the factor of A: info is the 1-based index of the first zero on the factor's diagonal, or 0."""
     n = factor.shape[-1]
     potri = routine("potri", factor)
-    if potri is None or factor.dtype.kind == "c":  # it reads no imaginary part of the diagonal
+    if potri is None or factor.dtype.kind == "c":  # potri ignores imaginary parts of the diagonal
         zeros = factor.diagonal(0, -2, -1) == 0
         info = np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0) if factor.size else zeros.any(-1)
         return solve_factored(module_of(factor).eye(n, dtype=factor.dtype), factor, upper), info

@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors by NumPy's LAPACK functions; nan where they do not converge."""
+"""Eigenvalues and eigenvectors by NumPy's LAPACK functions; NaN where they do not converge."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from cygrad._kernels.cpu.linalg.lapack import by_columns
 @over_stacks(2)
 @silent
 def eigh(a, uplo):
-    """(ascending eigenvalues, eigenvectors) of Hermitian matrices, of which one triangle is read."""
+    """Return (ascending eigenvalues, eigenvectors) of Hermitian matrices; only one triangle is read."""
     try:
         found = by_columns("eigh_lo" if uplo == "L" else "eigh_up", "x->dx", (a,), None, a.shape)
         return found or tuple(np.linalg.eigh(a, uplo))
@@ -39,7 +39,7 @@ def eigvalsh(a, uplo):
 
 @over_stacks(2)
 def eig(a):
-    """(eigenvalues, eigenvectors), always complex."""
+    """Return (eigenvalues, eigenvectors), always complex."""
     found = by_columns("eig", "x->DD", (a,), None, a.shape)
     return found or tuple(as_complex(part, a.dtype) for part in np.linalg.eig(a))
 

@@ -1,7 +1,7 @@
-"""Products of Householder reflectors H = 1 - tau v v^H, as QR leaves them, over stacks.
+"""Products of Householder reflectors H = 1 - tau v v^H, as produced by QR, for batches of matrices.
 
-Vector i has zeros above row i, a one there (not stored), and the rest below the diagonal of column i. Of k reflectors
-the product is 1 - V T V^H with T = D (1 + triu(V^H V, 1) D)^-1, D = diag(tau): R. Schreiber, C. Van Loan, "A
+Vector i has zeros above row i, a one there (not stored), and the rest below the diagonal of column i. The product of k
+reflectors is 1 - V T V^H with T = D (1 + triu(V^H V, 1) D)^-1, D = diag(tau): R. Schreiber, C. Van Loan, "A
 storage-efficient WY representation for products of Householder transformations" (1989).
 """
 
@@ -23,11 +23,11 @@ from cygrad._kernels.cpu.linalg.triangular import solve_triangular
 from cygrad._kernels.cpu.shape.diagonals import tril
 from cygrad._kernels.device.cupy_library import dense, module_of
 
-TOGETHER = 64  # reflectors that LAPACK applies together
+TOGETHER = 64  # reflectors that LAPACK applies at a time
 
 
 def vectors(a, k, start=0):
-    """Rows of V, of shape (..., rows, k), of which `a` has those from `start` on."""
+    """Rows of V, of shape (..., rows, k), where `a` holds the rows from `start` on."""
     if start >= k:
         return a[..., :, :k]
     v = np.tril(a[..., :, :k], start - 1)
@@ -48,7 +48,7 @@ def inner(squares, tau):
 
 @over_stacks(2, 1)
 def product(a, tau):
-    """The first n columns of the product, for A of shape (..., m, n). By columns where LAPACK does it."""
+    """The first n columns of the product, for A of shape (..., m, n). Column-major if LAPACK computes it."""
     orgqr = None if is_tall(a) else routine("orgqr", a, tau)
     if orgqr is None:
         return _product(a, tau, None)
@@ -61,9 +61,9 @@ def product(a, tau):
 
 @over_stacks(2, 1, 2)
 def multiplied(a, tau, c, left, turned):
-    """Q C, or C Q unless `left`, by columns, for the square Q of the reflectors, or its adjoint if `turned`.
+    """Q C, or C Q unless `left`, column-major, for the square Q of the reflectors, or its adjoint if `turned`.
 
-    None where LAPACK can not be called.
+    None if LAPACK is not available.
     """
     ormqr = routine("ormqr", a, tau, c)
     if ormqr is None:
@@ -79,7 +79,7 @@ def multiplied(a, tau, c, left, turned):
 
 @np.errstate(all="ignore")
 def _product(a, tau, out):
-    """The same, by blocks of rows; into `out`, which may be `a`, unless that is None."""
+    """`product` by chunks of rows; into `out`, which may be `a`, unless it is None."""
     (m, n), k = a.shape[-2:], tau.shape[-1]
     step = max(1, m * chunks.SIZE // a.size if is_tall(a) else m)
     parts = [slice(start, start + step) for start in range(0, max(m, 1), step)]
@@ -99,9 +99,9 @@ def _product(a, tau, out):
     return out
 
 
-# -- QR, by the functions that `np.linalg.qr` calls as well, after more than they take for small matrices --
+# -- QR by the LAPACK functions behind `np.linalg.qr`, whose own overhead exceeds theirs for small matrices --
 
-BLOCK = 32  # columns for which they have memory at once, as they ask for
+BLOCK = 32  # columns for which they use memory at a time, as they request
 
 
 def can_factor(a):
@@ -109,7 +109,7 @@ def can_factor(a):
 
 
 def packed_factors(a):
-    """R and the reflectors in one matrix, and tau, in double precision; by columns, as LAPACK makes them."""
+    """R and the reflectors in one column-major matrix, and tau, in double precision."""
     packed = columns(a.shape, "D" if a.dtype.kind == "c" else "d")
     packed[...] = a
     *stack, m, n = a.shape
@@ -121,7 +121,7 @@ def packed_factors(a):
 
 
 def triangle(packed, k):
-    """R, by columns, with k rows."""
+    """R, column-major, with k rows."""
     return tril(packed.swapaxes(-1, -2)[..., :k], 0).swapaxes(-1, -2)
 
 
@@ -141,13 +141,13 @@ def factors(a, is_complete):
     return q.astype(a.dtype, copy=False), r
 
 
-# -- of one matrix that is much longer than wide --
+# -- tall matrices --
 
-TALL = 4  # rows for each column
+TALL = 4  # rows per column
 
 
 def is_tall(a):
-    """Whether it takes less memory to make Q of the reflectors block by block than to let LAPACK do it."""
+    """Whether building Q from the reflectors in chunks takes less memory than LAPACK does."""
     m, n = a.shape[-2:]
     return type(a) is np.ndarray and a.ndim == 2 and a.size > chunks.SIZE and m >= TALL * n
 
@@ -156,7 +156,7 @@ def is_tall(a):
 def tall_factors(a):
     """Q and R of a matrix (m, n), computed in double precision.
 
-    Blocks of rows have factors of their own, of whose R together the factors follow: J. Demmel, L. Grigori,
+    Chunks of rows are factored separately, and the stack of their R is factored again: J. Demmel, L. Grigori,
     M. Hoemmen, J. Langou, "Communication-optimal parallel and sequential QR and LU factorizations" (2012).
     """
     m, n = a.shape
@@ -184,10 +184,10 @@ def _has_full_rank(r):
 
 
 def _signs_of_reflectors(top):
-    """The sign of each column of Q that a product of reflectors would have, from its first rows.
+    """The sign that each column of Q would have in a product of reflectors, from its first rows.
 
-    None if there is a column that needs no reflector. G. Ballard et al., "Reconstructing Householder vectors from
-    tall-skinny QR" (2015).
+    None if some column needs no reflector. G. Ballard et al., "Reconstructing Householder vectors from tall-skinny QR"
+    (2015).
     """
     signs = np.empty(len(top), top.real.dtype)
     for j in range(len(top)):
@@ -201,7 +201,7 @@ def _signs_of_reflectors(top):
 
 
 def _factors_by_lapack(a, q):
-    """The same, with copies of the whole; into `q`."""
+    """`tall_factors` with copies of the whole matrix; into `q`."""
     packed, tau = packed_factors(a)
     r = np.triu(packed[: a.shape[1]]).astype(a.dtype)
     return _product(packed, tau, q), r
@@ -209,7 +209,7 @@ def _factors_by_lapack(a, q):
 
 @over_stacks(2)
 def geqrf(a):
-    """R above and on the diagonal, the reflectors below it, and tau."""
+    """R on and above the diagonal, the reflectors below it, and tau."""
     if not a.size:
         return a.copy(), np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype, like=a)
     if can_factor(a):

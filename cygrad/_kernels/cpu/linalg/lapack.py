@@ -1,4 +1,4 @@
-"""LAPACK: its functions in the library that NumPy has loaded, and NumPy's loops over stacks, which call them too."""
+"""LAPACK access: its functions in the library that NumPy has loaded, and NumPy's batched loops, which call them too."""
 
 import math
 from functools import cache, partial
@@ -12,15 +12,15 @@ from cygrad._kernels.cpu.base.matmul import call_lapack, find_lapack
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 
 INT32 = np.dtype(np.int32).num
-FEW = 1 << 14  # elements that NumPy copies as fast
-loops: Any = getattr(np.linalg, "_umath_linalg", None)  # what the functions of np.linalg call
+FEW = 1 << 14  # elements; up to this, NumPy copies as fast
+loops: Any = getattr(np.linalg, "_umath_linalg", None)  # NumPy's gufuncs behind np.linalg
 
 # -- functions by name --
 
 
 @cache
 def _found(name):
-    """(address, whether integers have 64 bits), or None."""
+    """Return (address, whether integers have 64 bits), or None."""
     library = getattr(loops, "__file__", None)
     return library and find_lapack(library.encode(), name.encode())
 
@@ -29,19 +29,19 @@ def _found(name):
 def _routine(name, code):
     if code not in "fdFD":
         return None
-    if code in "FD" and name[:2] == "or":  # orthogonal matrices are unitary ones there
+    if code in "FD" and name[:2] == "or":  # for complex types, LAPACK has unitary instead of orthogonal matrices
         name = "un" + name[2:]
     found = _found("sdcz"["fdFD".index(code)] + name)
     return found and partial(call_lapack, found[0])
 
 
-INTEGER = np.dtype(np.int64 if (_found("dgetrf") or (0, True))[1] else np.int32)  # of pivots and failures
+INTEGER = np.dtype(np.int64 if (_found("dgetrf") or (0, True))[1] else np.int32)  # for pivots and info
 
 
 def routine(name, *arrays):
-    """LAPACK's function for the type of the first array, called with (count of matrices, *arguments); or None.
+    """LAPACK's function for the type of the first array, to be called with (count of matrices, *arguments); or None.
 
-    None, too, where one of the arrays is on a GPU. What is not to move on from matrix to matrix is given in a tuple.
+    None also if an array is on a GPU. Arguments that all matrices share are passed in a tuple.
     """
     for array in arrays:
         if type(array) is not np.ndarray:
@@ -50,37 +50,37 @@ def routine(name, *arrays):
 
 
 def integers(shape):
-    """Zeros for pivots or failures."""
+    """Zeros for pivots or info."""
     return np.zeros(shape, INTEGER)
 
 
 def as_integers(pivots):
-    """Pivots as LAPACK has them."""
+    """Convert pivots to LAPACK's integer type."""
     return dense(cast(pivots, INTEGER.num))
 
 
 def as_int32(found):
-    """Pivots or failures as PyTorch has them."""
+    """Convert pivots or info to PyTorch's integer type."""
     return cast(found, INT32)
 
 
 def workspace(size, dtype):
-    """Memory that all matrices share, and how many elements it has."""
+    """A workspace shared by all matrices, and its number of elements."""
     return (np.empty(size, dtype),), size
 
 
-# -- matrices by columns, as LAPACK has them --
+# -- column-major matrices, as in LAPACK --
 
 
 def columns(shape, dtype):
-    """Memory for matrices of which each column is dense."""
+    """Uninitialized column-major matrices."""
     if len(shape) == 2:
         return np.empty(shape, dtype, "F")
     return np.empty((*shape[:-2], shape[-1], shape[-2]), dtype).swapaxes(-1, -2)
 
 
 def laid_by_columns(a, shape=None):
-    """A copy of matrices, or of what broadcasts to `shape`, that lies by columns."""
+    """A column-major copy of matrices, broadcast to `shape` if given."""
     if shape is not None and a.shape != shape:
         a = np.broadcast_to(a, shape)
     turned = a.swapaxes(-1, -2)
@@ -88,19 +88,19 @@ def laid_by_columns(a, shape=None):
 
 
 def in_columns(a):
-    """The matrices if they lie by columns, else a copy."""
+    """The matrices themselves if they are column-major, else a copy."""
     return dense(a.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
 def spread(a, stack):
-    """Matrices by columns for systems with a stack of right-hand sides: one for all is given in a tuple."""
+    """Column-major matrices for systems with a batch of right-hand sides; a single matrix for all is put in a tuple."""
     if a.shape[:-2] == stack:
         return in_columns(a)
     return (in_columns(a),) if a.ndim == 2 else laid_by_columns(a, (*stack, *a.shape[-2:]))
 
 
 def count_of(shape):
-    """How many matrices there are."""
+    """The number of matrices."""
     return 1 if len(shape) == 2 else math.prod(shape[:-2])
 
 
@@ -113,11 +113,11 @@ def _fail(what, flag):
 
 @partial(silent, invalid="call", call=_fail)
 def by_columns(name, kinds, arrays, *shapes):
-    """What a loop of NumPy's gives of stacks of matrices, or None if there is no such loop.
+    """Apply a NumPy loop to batches of matrices; None if there is no such loop.
 
-    Results that have a shape here lie by columns, so that the loop need not turn what LAPACK made. `kinds` is the
-    signature of the loop in double precision, with x for real or complex; results are as precise as the first array.
-    Raises LinAlgError where NumPy's function does.
+    Results with a given shape are column-major, so that the loop need not transpose LAPACK's output. `kinds` is the
+    signature of the loop in double precision, with x for real or complex; results have the precision of the first
+    array. Raises LinAlgError where NumPy's function does.
     """
     loop = getattr(loops, name, None)
     first = arrays[0]

@@ -1,9 +1,9 @@
-"""LDL factors of symmetric or Hermitian matrices, in the format of LAPACK's `sytrf` for lower triangles.
+"""LDL factorization of symmetric or Hermitian matrices, in the format of LAPACK's `sytrf` for lower triangles.
 
 J. R. Bunch, L. Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems" (1977):
-D has blocks of one or two rows. pivots[k] = i > 0: a block of one, for which rows k and i (from 1) were exchanged;
-pivots[k] = pivots[k + 1] = -i: a block of two, for which rows k + 1 and i were. Columns of L that were finished before
-an exchange are not exchanged.
+D has 1x1 and 2x2 blocks. pivots[k] = i > 0: a 1x1 block, for which rows k and i (1-based) were swapped;
+pivots[k] = pivots[k + 1] = -i: a 2x2 block, for which rows k + 1 and i were. Swaps do not affect columns of L that were
+finished earlier.
 """
 
 import math
@@ -27,13 +27,13 @@ from cygrad._kernels.cpu.shape.diagonals import triu
 from cygrad._kernels.device.dispatch import dispatching
 
 ALPHA = (1 + math.sqrt(17)) / 8
-TOGETHER = 64  # columns that LAPACK finishes before the rest is updated
+TOGETHER = 64  # columns per block of LAPACK's blocked algorithm
 
 
 @over_stacks(2)
 def ldl_factor(a, hermitian):
-    """(LD, pivots, info): info is the number from 1 of the first block of D that is 0, or 0."""
-    ld = triu(a.swapaxes(-1, -2), 0).swapaxes(-1, -2)  # its lower triangles, by columns
+    """Return (LD, pivots, info): info is the 1-based index of the first zero block of D, or 0."""
+    ld = triu(a.swapaxes(-1, -2), 0).swapaxes(-1, -2)  # the lower triangles, column-major
     hermitian = hermitian and a.dtype.kind == "c"
     trf = routine("hetrf" if hermitian else "sytrf", ld)
     if trf is not None:
@@ -50,12 +50,12 @@ def ldl_factor(a, hermitian):
 
 
 def size(x):
-    """As LAPACK measures it: of a complex number the sum of both parts' sizes."""
+    """The size of a number as measured by LAPACK: for complex numbers |real| + |imag|."""
     return abs(x.real) + abs(x.imag)
 
 
 def factor(a, pivots, hermitian):
-    """Factor one matrix in place; gives info."""
+    """Factor one matrix in place; return info."""
     n, k, info = len(a), 0, 0
     while k < n:
         if hermitian:
@@ -76,7 +76,7 @@ def factor(a, pivots, hermitian):
 
 
 def choose(a, k):
-    """(row to exchange with, width of the block); the row is None for a column of zeros."""
+    """Return (row to swap with, width of the block); the row is None for a column of zeros."""
     own, below = size(a[k, k]), size(a[k + 1 :, k])
     largest = below.max() if below.size else 0.0
     if max(own, largest) == 0 and not np.isnan(largest):
@@ -91,7 +91,7 @@ def choose(a, k):
 
 
 def exchange(a, k, p, q, hermitian):
-    """Rows and columns p < q of what is left from column k on, of which the lower triangle is stored."""
+    """Swap rows and columns p < q of the remaining matrix from column k on, whose lower triangle is stored."""
     conjugate = np.conj if hermitian else np.asarray
     a[q + 1 :, [p, q]] = a[q + 1 :, [q, p]]
     between = a[p + 1 : q, p].copy()
@@ -104,7 +104,7 @@ def exchange(a, k, p, q, hermitian):
 
 
 def block(a, k, width, hermitian):
-    """A block of D."""
+    """A block of D as a full matrix."""
     d = a[k : k + width, k : k + width].copy()
     if width == 2:
         d[0, 1] = np.conj(d[1, 0]) if hermitian else d[1, 0]
@@ -121,7 +121,7 @@ def eliminate(a, k, width, hermitian):
 
 
 def divided(columns, d):
-    """columns D^-1 for a D of one or two rows."""
+    """columns D^-1 for a 1x1 or 2x2 block D."""
     if len(d) == 1:
         return columns / d[0, 0]
     determinant = d[0, 0] * d[1, 1] - d[0, 1] * d[1, 0]
@@ -131,7 +131,7 @@ def divided(columns, d):
 
 @over_stacks(2, 1, 2)
 def ldl_solve(ld, pivots, b, hermitian):
-    """A^-1 B from the factors of A; stacks broadcast."""
+    """Compute A^-1 B from the factors of A; batches broadcast."""
     stack = stack_of(ld, b)
     x = laid_by_columns(b, (*stack, *b.shape[-2:]))
     trs = routine("hetrs" if hermitian and ld.dtype.kind == "c" else "sytrs", ld, x)
@@ -152,7 +152,7 @@ def ldl_solve(ld, pivots, b, hermitian):
 
 
 def has_pairs(pivots):
-    """Whether blocks of two are told twice, as LAPACK takes for granted."""
+    """Whether both entries of each 2x2 block are negative, as LAPACK assumes."""
     if loop_table.outside(pivots, 1 << 31) is False:  # none is negative
         return True
     second = np.add.accumulate(pivots < 0, -1, dtype=np.intp) & 1
@@ -160,7 +160,7 @@ def has_pairs(pivots):
 
 
 def solve(a, pivots, x, hermitian):
-    """For one matrix, in place."""
+    """Solve for one matrix, in place."""
     n, k, starts = len(a), 0, []
     while k < n:
         width = 1 if pivots[k] > 0 or k + 1 == n else 2

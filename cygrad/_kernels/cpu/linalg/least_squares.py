@@ -1,4 +1,4 @@
-"""Least squares over stacks: by LAPACK's functions for orthogonal factors, or by singular values."""
+"""Batched least squares, by LAPACK's orthogonal factorizations or by singular values."""
 
 import numpy as np
 
@@ -6,15 +6,15 @@ from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import columns, count_of, integers, laid_by_columns, routine, workspace
 from cygrad._kernels.cpu.linalg.triangular import stack_of
 
-TOGETHER = 64  # columns that LAPACK finishes before the rest is updated
+TOGETHER = 64  # columns per block of LAPACK's blocked algorithm
 
 
 @over_stacks(2, 2)
 def lstsq(a, b, rcond, with_values):
-    """(X, rank, S, info): of all X for which |A X - B| is least the shortest.
+    """Return (X, rank, S, info); X is the shortest of all that minimize |A X - B|.
 
-    Singular values up to rcond times the largest count as 0; with None, A is taken to have full rank, and info is not 0
-    where it is found to have none. S is empty unless wanted.
+    Singular values up to rcond times the largest count as 0; with None, A is assumed to have full rank, and info is
+    nonzero if it does not. S is empty unless `with_values`.
     """
     stack = stack_of(a, b)
     solver = None if with_values else routine("gels" if rcond is None else "gelsy", a, b)
@@ -25,7 +25,7 @@ def lstsq(a, b, rcond, with_values):
 
 
 def by_factors(solver, a, b, stack, rcond):
-    """The same by LAPACK's functions; X lies by columns, as parts of longer ones if A has more rows."""
+    """`lstsq` by LAPACK's functions; X is column-major, a slice of longer columns if A has more rows."""
     (m, n), width = a.shape[-2:], b.shape[-1]
     rows, few = max(m, n), min(m, n)
     a, x = laid_by_columns(a, (*stack, m, n)), laid_within(b, rows, stack)
@@ -41,7 +41,7 @@ def by_factors(solver, a, b, stack, rcond):
 
 
 def laid_within(b, rows, stack):
-    """Columns of so many rows, of which B has the first, and the rest are zeros."""
+    """Columns with `rows` rows: B first, then zeros."""
     own, width = b.shape[-2:]
     x = columns((*stack, rows, width), b.dtype.char)
     x[..., :own, :], x[..., own:, :] = b, 0
@@ -50,14 +50,14 @@ def laid_within(b, rows, stack):
 
 @np.errstate(all="ignore")
 def by_values(a, b, rcond, with_values):
-    """The same by singular values."""
+    """`lstsq` by singular values."""
     u, s, vh = np.linalg.svd(a, full_matrices=False)
     counts = np.ones_like(s, dtype=bool)
     if rcond is not None and s.shape[-1]:
         counts = s > rcond * s.max(-1, keepdims=True)
     inverse = np.where(counts, 1 / s, 0).astype(s.dtype)
     x = adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ b))
-    if type(x) is np.ndarray:  # PyTorch leaves it in the place of B
+    if type(x) is np.ndarray:  # in PyTorch, X is stored in the memory of B
         x = laid_within(x, max(a.shape[-2:]), a.shape[:-2])[..., : a.shape[-1], :]
     return x, counts.sum(-1), s if with_values else s[..., :0], np.zeros(a.shape[:-2], np.int32, like=a)
 

@@ -1,8 +1,8 @@
-"""A few extreme eigenpairs of large Hermitian matrices.
+"""A few extreme eigenpairs of large Hermitian matrices (LOBPCG).
 
 A. V. Knyazev, "Toward the optimal preconditioned eigensolver: locally optimal block preconditioned conjugate gradient
-method" (2001). The three blocks (approximations, residuals, directions) are made orthonormal together in each step, and
-what depends on the rest is left out, as in J. A. Duersch, M. Shao, C. Yang, M. Gu, "A robust and efficient
+method" (2001). The three blocks (approximations, residuals, directions) are orthonormalized together in each step, and
+linearly dependent columns are dropped, as in J. A. Duersch, M. Shao, C. Yang, M. Gu, "A robust and efficient
 implementation of LOBPCG" (2018).
 """
 
@@ -13,12 +13,12 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 
 @silent
 def lobpcg(a, matrices, x, steps, tolerance, largest, report=None):
-    """(eigenvalues, eigenvectors) of A X = B X diag(E), as many as X has columns.
+    """Return (eigenvalues, eigenvectors) of A X = B X diag(E), as many as X has columns.
 
     `matrices` are B and the preconditioner, each of which may be None.
 
-    Stops after `steps` steps, or when the residuals are smaller than `tolerance` times the sizes of what they are
-    made of. `report` is called in each step with (step, E, X, R, relative residuals).
+    Stops after `steps` steps, or when the residuals are smaller than `tolerance` times the norms of their terms.
+    `report` is called in each step with (step, E, X, R, relative residuals).
     """
     b, preconditioner = matrices
     count = x.shape[1]
@@ -54,7 +54,7 @@ def extremes(matrix, count, largest):
 
 
 def orthonormal(s, b):
-    """A basis of the columns of S, orthonormal with respect to B; columns that depend on others are left out."""
+    """A basis of the columns of S that is orthonormal with respect to B; linearly dependent columns are dropped."""
     for _ in range(2):
         lengths = np.sqrt(np.abs((s.conj() * times(b, s)).sum(0)))
         s = s[:, lengths > 0] / lengths[lengths > 0]

@@ -1,6 +1,6 @@
-"""LU factors with partial pivoting, over stacks of matrices, in LAPACK's format.
+"""LU factorization with partial pivoting, for batches of matrices, in LAPACK's format.
 
-Where LAPACK's functions can not be called, the elimination is done here.
+If LAPACK's functions are unavailable, the elimination is done here.
 """
 
 import math
@@ -30,10 +30,10 @@ BLOCK = 32  # columns that are eliminated before the rest is updated
 
 @over_stacks(2)
 def lu_factor(a):
-    """(LU, pivots, info): L without its diagonal of ones and U in one matrix, for A of shape (..., m, n).
+    """Return (LU, pivots, info) for A of shape (..., m, n): L without its unit diagonal and U in one matrix.
 
-    pivots, of shape (..., min(m, n)), numbers from 1 the row that was exchanged with each. info, of shape (...), is
-    the number from 1 of the first zero on the diagonal of U, or 0.
+    pivots, of shape (..., min(m, n)), holds the 1-based index of the row that each row was swapped with. info, of shape
+    (...), is the 1-based index of the first zero on the diagonal of U, or 0.
     """
     lu = laid_by_columns(a)
     m, n = lu.shape[-2:]
@@ -43,7 +43,7 @@ def lu_factor(a):
         rows, failed = integers((*lu.shape[:-2], k)), integers(lu.shape[:-2])
         if lu.size:
             getrf(count_of(lu.shape), m, n, lu, m, rows, failed)
-            if not has_normal_diagonal(lu, False):  # which getrf2 minds
+            if not has_normal_diagonal(lu, False):  # which getrf2 handles correctly
                 lu, failed = laid_by_columns(a), integers(lu.shape[:-2])
                 routine("getrf2", a)(count_of(lu.shape), m, n, lu, m, rows, failed)
         return lu, as_int32(rows), as_int32(failed)
@@ -60,7 +60,7 @@ def lu_factor(a):
 
 
 def eliminate(lu, start, stop, pivots, info):
-    """Find the pivots of these columns, exchange rows, and eliminate within the columns."""
+    """Find the pivots of these columns, swap rows, and eliminate within the columns."""
     number = np.arange(len(lu))
     for j in range(start, stop):
         pivot = j + magnitude(lu[:, j:, j]).argmax(-1)
@@ -76,7 +76,7 @@ def eliminate(lu, start, stop, pivots, info):
 
 
 def magnitude(column):
-    """As LAPACK measures it: of a complex number the sum of both parts' sizes."""
+    """The size of numbers as measured by LAPACK: for complex numbers |real| + |imag|."""
     return np.abs(column.real) + np.abs(column.imag) if column.dtype.kind == "c" else np.abs(column)
 
 
@@ -89,7 +89,7 @@ def update(lu, start, stop):
 
 
 def order_of_rows(pivots, m):
-    """The permutation, of shape (..., m), that the pivots make of the rows: row i of L U is row order[i] of A."""
+    """The row permutation (..., m) described by the pivots: row i of L U is row order[i] of A."""
     stack = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1]).astype(np.intp) - 1
     order = np.broadcast_to(np.arange(m), (len(stack), m)).copy()
     number = np.arange(len(stack))
@@ -101,7 +101,7 @@ def order_of_rows(pivots, m):
 
 
 def are_rows(pivots, m):
-    """Whether all of them number one of m rows."""
+    """Whether all pivots are valid row numbers."""
     outside = loop_table.outside(cast(pivots, INT64) - 1, m) if type(pivots) is np.ndarray else None
     if outside is None:
         return not pivots.size or (pivots.min() >= 1 and pivots.max() <= m)
@@ -110,24 +110,24 @@ def are_rows(pivots, m):
 
 @over_stacks(2)
 def factors(a):
-    """The arrays P, L, U."""
+    """Return P, L and U."""
     lu, pivots, _ = lu_factor(a)
     return permutation(pivots, a.shape[-2], a.dtype), *triangles(lu)
 
 
 @over_stacks(2)
 def triangles(lu):
-    """L and U."""
+    """Return L and U."""
     k = min(lu.shape[-2:])
     lower, upper = tril(lu[..., :, :k], -1), triu(lu[..., :k, :], 0)
-    if lower.dtype != lu.dtype:  # CuPy's of bfloat16 are float32
+    if lower.dtype != lu.dtype:  # CuPy computes those of bfloat16 in float32
         lower, upper = lower.astype(lu.dtype), upper.astype(lu.dtype)
     set_diagonal(lower, k)
     return lower, upper
 
 
 def set_diagonal(a, k):
-    """Write ones there, in the first k rows of dense matrices with k columns."""
+    """Set the diagonal of the first k rows of dense matrices with k columns to ones."""
     a.reshape(count_of(a.shape), a.shape[-2] * k)[:, : k * k : k + 1] = 1
 
 
@@ -140,16 +140,16 @@ def permutation(pivots, m, dtype):
     if laswp is None or not are_rows(pivots, m):
         return np.eye(m, dtype=dtype)[np.argsort(order_of_rows(pivots, m), -1)]
     set_diagonal(p, m)
-    if p.size:  # LAPACK exchanges the rows of what lies by columns: P by rows
+    if p.size:  # laswp swaps rows of column-major matrices: this yields P in row-major order
         laswp(count_of(p.shape), m, p, m, 1, k, as_integers(pivots), 1)
     return p
 
 
 @over_stacks(2, 1, 2)
 def lu_solve(lu, pivots, b, left=True, turned=False):
-    """X with A X = B, or X A = B if not `left`, from the factors of A, or of A^H if `turned`; stacks broadcast.
+    """Solve A X = B, or X A = B if not `left`, from the factors of A, or of A^H if `turned`; batches broadcast.
 
-    X lies by columns, or by rows if not `left`, where LAPACK computes it.
+    If LAPACK computes X, it is column-major, or row-major if not `left`.
     """
     getrs = routine("getrs", lu, b)
     if getrs is None or not (are_rows(pivots, lu.shape[-1]) and has_normal_diagonals(lu)):
@@ -164,7 +164,7 @@ def lu_solve(lu, pivots, b, left=True, turned=False):
         stack, rows = x.shape[:-2], as_integers(pivots)
         if lu.shape[:-2] != stack:
             rows = (rows,) if lu.ndim == 2 else np.broadcast_to(rows, (*stack, n)).copy()
-        conjugates = turned and not left and x.dtype.kind == "c"  # the transpose of A^H has no letter
+        conjugates = turned and not left and x.dtype.kind == "c"  # LAPACK has no option for the transpose of A^H
         how = ("C" if turned else "N") if left else ("N" if turned else "T")
         if conjugates:
             np.conjugate(x, out=x)
@@ -176,7 +176,7 @@ def lu_solve(lu, pivots, b, left=True, turned=False):
 
 @np.errstate(all="ignore")
 def solve_factored(lu, p, b, turned):
-    """A^-1 B, or A^-H B if `turned`, by systems with triangular matrices."""
+    """A^-1 B, or A^-H B if `turned`, by triangular solves."""
     if turned:
         lu = lu.swapaxes(-1, -2).conj()
         return matmul(p, solve_triangular(lu, solve_triangular(lu, b, False, False), True, True))

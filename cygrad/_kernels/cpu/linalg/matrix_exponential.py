@@ -1,7 +1,7 @@
-"""The exponential of matrices, over stacks.
+"""Matrix exponentials of batches.
 
 Scaling and squaring with Pade approximants: N. J. Higham, "The scaling and squaring method for the matrix exponential
-revisited" (2005). THETA says up to which 1-norm an approximant of that degree is exact to rounding.
+revisited" (2005). THETA holds the 1-norm up to which the approximant of each degree is exact to rounding.
 """
 
 import math
@@ -26,7 +26,7 @@ THETA = {
 
 @over_stacks(2)
 def matrix_exp(a):
-    """e^A, in C order; nan for matrices with nan or inf."""
+    """e^A, in C order; NaN for matrices that contain NaN or inf."""
     if not a.size:
         return a.copy()
     if a.dtype.char not in "fdFD":
@@ -40,7 +40,7 @@ def matrix_exp(a):
 
 
 def exponentials(stack):
-    """Of finite matrices, at least none."""
+    """`matrix_exp` of finite matrices; the batch may be empty."""
     if not len(stack):
         return stack
     norms = np.abs(stack).sum(-2).max(-1)
@@ -57,7 +57,7 @@ def exponentials(stack):
 
 
 def pade(a, m):
-    """The quotient p(A) / p(-A), for p with coefficients (2m - j)! m! / ((2m)! j! (m - j)!)."""
+    """The quotient p(A) / p(-A), where p has the coefficients (2m - j)! m! / ((2m)! j! (m - j)!)."""
     whole = math.factorial(2 * m) // math.factorial(m)
     c = [math.factorial(2 * m - j) / (whole * math.factorial(j) * math.factorial(m - j)) for j in range(m + 1)]
     one = module_of(a).eye(a.shape[-1], dtype=a.dtype)

@@ -1,4 +1,4 @@
-"""Singular values, and what follows from them, by NumPy's LAPACK functions over stacks."""
+"""Singular values and functions of them, for batches, by NumPy's LAPACK functions."""
 
 import numpy as np
 
@@ -9,12 +9,12 @@ from cygrad._kernels.device.cupy_library import as_array
 
 @over_stacks(2)
 def svd(a, full_matrices):
-    """(U, S, Vh), or numpy.linalg.LinAlgError."""
+    """Return (U, S, Vh), or raise numpy.linalg.LinAlgError."""
     *stack, m, n = a.shape
     k = min(m, n)
     shapes = (*stack, m, m if full_matrices else k), None, (*stack, n if full_matrices else k, n)
     name = "svd_f" if full_matrices else "svd_s"
-    if hasattr(loops, "svd_m_f"):  # until NumPy 2.0 one for wide matrices and one for others
+    if hasattr(loops, "svd_m_f"):  # up to NumPy 2.0, wide matrices have their own loop
         name = name.replace("_", "_m_" if m < n else "_n_")
     found = by_columns(name, "x->xdx", (a,), *shapes)
     return found or tuple(np.linalg.svd(a, full_matrices=full_matrices))
@@ -22,14 +22,14 @@ def svd(a, full_matrices):
 
 @over_stacks(2)
 def values(a, hermitian=False):
-    """S alone, descending; of `hermitian` matrices the sizes of the eigenvalues, in no order."""
+    """S alone, descending; for `hermitian` matrices the absolute eigenvalues, in no particular order."""
     if hermitian:
         return np.abs(np.linalg.eigvalsh(a))
     return np.linalg.svd(a, compute_uv=False)
 
 
 def first_not_finite(a):
-    """The number of the first matrix with inf or nan, or None."""
+    """The index of the first matrix with inf or NaN, or None."""
     good = np.isfinite(a)
     if np.count_nonzero(good) == a.size:
         return None
@@ -37,7 +37,7 @@ def first_not_finite(a):
 
 
 def tolerance(s, shape, atol, rtol):
-    """The size up to which singular values count as 0, of shape (...); atol and rtol are None, or arrays or numbers."""
+    """The threshold (...) up to which singular values count as 0. atol and rtol are None, arrays or numbers."""
     if rtol is None:
         rtol = np.finfo(s.dtype).eps * max(shape[-2:])
         if isinstance(atol, (int, float)):
@@ -51,7 +51,7 @@ def tolerance(s, shape, atol, rtol):
 @over_stacks(2, 0, 0)
 @np.errstate(all="ignore")
 def rank(a, atol, rtol, hermitian):
-    """How many singular values do not count as 0."""
+    """The number of singular values above the tolerance."""
     s = values(a, hermitian)
     return np.count_nonzero(s > as_array(tolerance(s, a.shape, atol, rtol))[..., None], -1)
 
@@ -59,7 +59,7 @@ def rank(a, atol, rtol, hermitian):
 @over_stacks(2, 0, 0)
 @np.errstate(all="ignore")
 def pinv(a, atol, rtol, hermitian):
-    """The pseudoinverse of Moore and Penrose."""
+    """The Moore-Penrose pseudoinverse."""
     if not a.size:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype, like=a)
     if hermitian:
@@ -76,9 +76,9 @@ def pinv(a, atol, rtol, hermitian):
 @over_stacks(2)
 @np.errstate(all="ignore")
 def cofactors(a):
-    """det(A) A^-T, for singular matrices, too: each product of all singular values but one, between the vectors.
+    """det(A) A^-T, also for singular matrices: from the products of all singular values but one.
 
-    nan for matrices that are not finite, over which LAPACK may never end.
+    NaN for matrices that are not finite, on which LAPACK may not terminate.
     """
     finite = np.isfinite(a).all((-2, -1))
     if not finite.all():

@@ -1,4 +1,4 @@
-"""Systems with triangular matrices, over stacks. NumPy has no function of its own for them."""
+"""Batched triangular solves, for which NumPy has no function."""
 
 import math
 
@@ -13,17 +13,17 @@ from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import count_of, laid_by_columns, routine, spread
 from cygrad._kernels.device.dispatch import dispatching
 
-BLOCK = 32  # rows that are solved together
+BLOCK = 32  # rows solved at a time
 ONE = {code: (np.ones(1, code),) for code in "fdFD"}
 
 
 @over_stacks(2, 2)
 def solve_triangular(a, b, upper, unit, is_own=False, by_rows=False):
-    """X with A X = B, where only the `upper` or lower triangle of A is read, or without its diagonal if `unit`.
+    """Solve A X = B, reading only the `upper` or lower triangle of A, without its diagonal if `unit`.
 
-    A zero on the diagonal gives infinities and nan, as the division does. Stacks broadcast. X takes the memory of B if
-    that `is_own`, else it lies by columns, or `by_rows`, where BLAS does it. Without that, by blocks of columns, and of
-    rows, each after those that it depends on.
+    A zero on the diagonal gives infinities and NaN, like the division. Batches broadcast. X reuses the memory of B if
+    `is_own`; else, if BLAS computes it, it is column-major, or row-major with `by_rows`. Without BLAS, works by chunks
+    of columns, and by blocks of rows, each after those it depends on.
     """
     n = a.shape[-1]
     stack, kind = stack_of(a, b), a.dtype
@@ -44,13 +44,13 @@ def solve_triangular(a, b, upper, unit, is_own=False, by_rows=False):
 
 
 def has_normal_diagonals(a):
-    """Or zeros on them."""
+    """Like `has_normal_diagonal`, also allowing zeros."""
     lies_close = a.ndim == 2 or a.flags.c_contiguous or a.swapaxes(-1, -2).flags.c_contiguous
     return has_normal_diagonal(dense(a) if not lies_close or not a.flags.aligned else a, True)
 
 
 def solve_by_blas(trsm, a, b, shape, upper, unit, is_own, by_rows):
-    """The same by a function of BLAS, which takes A and X by columns, or transposed."""
+    """`solve_triangular` by BLAS, which takes A and X in column-major order, or transposed."""
     x = None
     if is_own and b.shape == shape:
         by_rows = b.flags.c_contiguous
@@ -63,7 +63,7 @@ def solve_by_blas(trsm, a, b, shape, upper, unit, is_own, by_rows):
         return x
     n, width = shape[-2:]
     turned = a.flags.c_contiguous
-    if a.ndim == len(shape) == 2:  # as `spread` does it
+    if a.ndim == len(shape) == 2:  # like `spread`
         a = dense(a if turned else a.T)
     else:
         a = spread(a.swapaxes(-1, -2) if turned else a, shape[:-2])
@@ -74,14 +74,14 @@ def solve_by_blas(trsm, a, b, shape, upper, unit, is_own, by_rows):
 
 
 def stack_of(a, b):
-    """The shape of two stacks of matrices together."""
+    """The common batch shape of two batches of matrices."""
     stack = a.shape[:-2]
     return stack if b.shape[:-2] == stack else np.broadcast_shapes(stack, b.shape[:-2])
 
 
 @silent
 def solve_columns(a, b, x, upper, unit):
-    """The same, written into `x`, which may be `b`."""
+    """`solve_triangular` without BLAS, written to `x`, which may be `b`."""
     n = a.shape[-1]
     starts = range(0, n, BLOCK)
     for start in reversed(starts) if upper else starts:
@@ -94,7 +94,7 @@ def solve_columns(a, b, x, upper, unit):
 
 
 def solve_block(a, b, upper, unit):
-    """The same for few rows: one after the other, from the last of an upper triangle up."""
+    """Solve for few rows: one after the other, from the last of an upper triangle up."""
     if not upper:
         a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
     stack = stack_of(a, b)
@@ -108,7 +108,7 @@ def solve_block(a, b, upper, unit):
 
 
 def stacked(a, stack, is_changed):
-    """Matrices that broadcast to a stack, dense, as a stack of one dimension; a copy, if that is to be changed."""
+    """Broadcast matrices to a batch and flatten it to one dimension, dense; a copy if `is_changed`."""
     if a.shape[:-2] != stack:
         a = np.broadcast_to(a, (*stack, *a.shape[-2:]))
     return (contiguous(a) if is_changed else dense(a)).reshape(math.prod(stack), *a.shape[-2:])

@@ -1,7 +1,8 @@
-"""Connectionist temporal classification: the sums over all ways to read a target from a sequence of symbols.
+"""Connectionist temporal classification: sums over all alignments of a target with a sequence of symbols.
 
 After A. Graves et al., "Connectionist Temporal Classification" (ICML 2006), section 4.1. `log_probs` is (T, N, C),
-`states` (N, 2 S + 1) are the targets with blanks around and between them, in all arrays of log-probabilities by state.
+`states` (N, 2 S + 1) are the targets with blanks around and between them. Log-probabilities by state have the states
+as their last dimension.
 """
 
 import numpy as np
@@ -12,19 +13,19 @@ from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.device.dispatch import dispatching
 
 CTC = 45  # as in native.h
-ROOM = 4  # rows of scratch for a sample, as in ctc.h
-PIECE = 1 << 12  # states, at all times, that one thread works on
+ROOM = 4  # scratch rows per sample, as in ctc.h
+PIECE = 1 << 12  # states over all times, per chunk
 
 
 def in_rows(targets, lengths):
-    """Targets that stand one after the other as (N, S), each with something after its end."""
+    """Split concatenated targets into rows (N, S). Positions after a target's end hold arbitrary values."""
     longest = int(lengths.max(initial=0))
     places = (np.cumsum(lengths) - lengths)[:, None] + np.arange(longest)
     return targets.take(beside(np.minimum(places, max(len(targets) - 1, 0)), targets))
 
 
 def states_of(targets, lengths, blank):
-    """(N, 2 S + 1): the padded targets (N, S) with blanks around and between them, and blanks after their end."""
+    """Return (N, 2 S + 1): the padded targets (N, S) with blanks before, between and after their symbols."""
     count, longest = targets.shape
     states = np.full((count, 2 * longest + 1), blank, np.int64)
     states[:, 1::2] = np.where(np.arange(longest) < lengths[:, None], targets, blank)
@@ -32,12 +33,12 @@ def states_of(targets, lengths, blank):
 
 
 def _emissions(log_probs, states):
-    """(T, N, 2 S + 1): the log-probability of each state's symbol."""
+    """Return (T, N, 2 S + 1): the log-probability of each state's symbol."""
     return np.take_along_axis(log_probs, np.broadcast_to(states, (len(log_probs), *states.shape)), 2)
 
 
 def _skips(states, blank):
-    """Where a state may follow the one before the last: another symbol than that, with a blank between."""
+    """Whether a state may directly follow the one two before it: their symbols differ, with a blank in between."""
     skips = np.zeros(states.shape, bool)
     skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
     return skips
@@ -54,7 +55,7 @@ def _step(before, skips):
 def _run(
     log_probs, states, input_lengths, target_lengths, blank, alpha, loss, zero_infinity=False, grad=None, out=None
 ):
-    """The loop of ctc.h, which overwrites `alpha` and `loss`, or `out` if there is a `grad`."""
+    """Run the loop of ctc.h, which overwrites `alpha` and `loss`, or `out` if there is a `grad`."""
     steps, samples, symbols = log_probs.shape
     width = states.shape[1]
     whole = [np.ascontiguousarray(array, np.int64) for array in (states, input_lengths, target_lengths)]
@@ -71,7 +72,9 @@ def _run(
 
 
 def forward(log_probs, states, input_lengths, target_lengths, blank):
-    """(minus the log-likelihood of each target, the log-probability (T, N, 2 S + 1) of being in each state by then)."""
+    """Return (negative log-likelihood of each target, log-probability (T, N, 2 S + 1) of reaching each state by
+    then).
+    """
     if loop_table.has_loops(log_probs):
         loss = new_array(states.shape[:1], log_probs.dtype.num)
         alpha = new_array((len(log_probs), *states.shape), log_probs.dtype.num)
@@ -98,9 +101,10 @@ def forward_by_numpy(log_probs, states, input_lengths, target_lengths, blank):
 
 
 def backward(grad, log_probs, states, input_lengths, target_lengths, blank, loss, alpha, zero_infinity):
-    """The gradient for logits of which `log_probs` is the log-softmax: probabilities less those given the target.
+    """Gradient with respect to the logits, `log_probs` being their log-softmax: probabilities minus those given the
+    target.
 
-    With `zero_infinity` it is 0 for a target that is impossible, else nan.
+    For an impossible target it is 0 with `zero_infinity`, else NaN.
     """
     if loop_table.has_loops(log_probs):
         out = new_array(log_probs.shape, log_probs.dtype.num)
@@ -111,7 +115,7 @@ def backward(grad, log_probs, states, input_lengths, target_lengths, blank, loss
 
 def backward_by_numpy(grad, log_probs, states, input_lengths, target_lengths, blank, loss, alpha, zero_infinity):
     emitted = _emissions(log_probs, states)
-    # from the end, a skip leads to the state two places before: the same condition, seen from the other side
+    # backwards, a skip leads to the state two before: the same condition, seen from the other end
     skips = np.zeros(states.shape, bool)
     skips[:, :-2] = _skips(states, blank)[:, 2:]
     place = np.arange(states.shape[1])

@@ -1,4 +1,4 @@
-"""The losses of all elements. The arrays have one floating-point type."""
+"""Loss functions per element or per row. All arrays have the same floating-point type."""
 
 import math
 
@@ -16,7 +16,7 @@ from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._kernels.device.dispatch import dispatching
 
 LABEL_MARGINS = 39  # as in native.h
-PIECE = 1 << 12  # elements that one thread works on
+PIECE = 1 << 12  # elements per chunk
 
 
 @by_loop("squared_error", 2)
@@ -36,7 +36,7 @@ def absolute_error(x, y):
 
 @by_loop("smooth_l1", 2, lambda beta: (beta, 0.5 / beta))
 def smooth_l1(x, y, beta):
-    """0.5 * d^2 / beta up to a difference |d| of beta, |d| - 0.5 * beta beyond."""
+    """0.5 * d^2 / beta for differences |d| up to beta, |d| - 0.5 * beta beyond."""
     with np.errstate(all="ignore"):
         d = np.abs(as_array(x - y))
         near = np.minimum(d, d.dtype.type(beta))
@@ -45,7 +45,7 @@ def smooth_l1(x, y, beta):
 
 @by_loop("huber", 2)
 def huber(x, y, delta):
-    """0.5 * d^2 up to a difference |d| of delta, delta * (|d| - 0.5 * delta) beyond."""
+    """0.5 * d^2 for differences |d| up to delta, delta * (|d| - 0.5 * delta) beyond."""
     with np.errstate(all="ignore"):
         d = np.abs(as_array(x - y))
         near = np.minimum(d, d.dtype.type(delta))
@@ -67,12 +67,12 @@ def soft_margin(x, y):
 
 
 def soft_margin_of_labels(x, y):
-    """The same for integers `y`."""
+    """`soft_margin` for integers `y`."""
     return soft_margin(x, y.astype(x.dtype))
 
 
 def hinge(x, y, margin):
-    """x where y is not -1, and max(0, margin - x) where it is not 1; both for other y."""
+    """x where y is not -1, plus max(0, margin - x) where y is not 1; other values of y get both terms."""
     zero = np.zeros((), x.dtype, like=x)
     with np.errstate(all="ignore"):
         apart = as_array(np.maximum(x.dtype.type(margin) - x, zero))
@@ -88,7 +88,7 @@ def margin_ranking(a, b, y, margin):
 
 
 def poisson(x, y, log_input, full, eps):
-    """Minus the log-likelihood of counts y, whose expected values are exp(x), or x; `full` adds log(y!) for y > 1."""
+    """Negative log-likelihood of counts y with expected values exp(x), or x; `full` adds log(y!) for y > 1."""
     with np.errstate(all="ignore"):
         losses = as_array(exp(x) - y * x if log_input else x - y * log(x + x.dtype.type(eps)))
         if full:
@@ -110,7 +110,7 @@ def gaussian(x, y, var, constant):
 
 
 def kl_divergence(x, y):
-    """y * (log(y) - x), where 0 times the logarithm of 0 is 0."""
+    """y * (log(y) - x), with 0 * log(0) = 0."""
     with np.errstate(all="ignore"):
         losses = as_array(log(y) - x)
         losses = as_array(losses * y)
@@ -123,19 +123,19 @@ def kl_divergence(x, y):
 
 @over_stacks(1, 0)
 def multi_margin(x, target, weight, margin, p):
-    """Of each row the mean of (margin - x[target] + x)^p where positive, other classes than the target's."""
+    """For each row, the mean over all classes of max(0, margin - x[target] + x)^p, skipping the target class."""
     rows = np.arange(len(x), like=x)
     with np.errstate(all="ignore"):
-        gap = np.fmax(x - x[rows, target][:, None] + x.dtype.type(margin), 0)  # which passes over nan
+        gap = np.fmax(x - x[rows, target][:, None] + x.dtype.type(margin), 0)  # fmax ignores NaN
         gap[rows, target] = 0
         losses = (gap if p == 1 else gap * gap).sum(1) / x.dtype.type(x.shape[1])
         return losses if weight is None else losses * weight[target]
 
 
 def multilabel_margin(x, target):
-    """(losses, their derivatives, which classes are labels) of rows: 1 - x[label] + x[other] where positive.
+    """Return (losses, their derivatives, label masks) of rows: 1 - x[label] + x[other] where positive.
 
-    Labels are those in `target` before the first -1. The sums are divided by the number of classes. None if a label
+    Labels are those in `target` before the first -1. Sums are divided by the number of classes. Returns None if a label
     is out of range.
     """
     if not loop_table.has_loops(x):
@@ -171,10 +171,10 @@ def _margins_by_numpy(x, target):
 
 
 def _add_margins(x, target, counted, others, losses, slopes):
-    for k in range(counted.shape[1]):  # one label of each row at a time: no third dimension takes memory
+    for k in range(counted.shape[1]):  # one label per row at a time, which avoids a third dimension
         rows = np.nonzero(counted[:, k])[0]
         label = target[rows, k]
-        part = slice(None) if len(rows) == len(x) else rows  # a slice makes no copies
+        part = slice(None) if len(rows) == len(x) else rows  # a slice avoids copies
         with np.errstate(all="ignore"):
             gap = (1 - x[rows, label])[:, None] + x[part]
         active = gap > 0
@@ -187,7 +187,7 @@ def _add_margins(x, target, counted, others, losses, slopes):
 
 
 def binary_cross_entropy(x, y, weight):
-    """-(y * log(x) + (1 - y) * log(1 - x)) * weight; logarithms end at -100. `weight` may be None."""
+    """-(y * log(x) + (1 - y) * log(1 - x)) * weight, with logarithms clamped at -100. `weight` may be None."""
     with np.errstate(all="ignore"):
         losses = clamp(as_array(log1p(-x)), -100.0, None)
         losses *= y - 1
@@ -203,7 +203,10 @@ def _none_if_weighted(weight, pos_weight):
 
 @by_loop("binary_cross_entropy_with_logits", 2, _none_if_weighted)
 def binary_cross_entropy_with_logits(x, y, weight, pos_weight):
-    """The same of sigmoid(x), exact for large |x|; `pos_weight` counts the first term more often. Both may be None."""
+    """`binary_cross_entropy` of sigmoid(x), accurate for large |x|.
+
+    `pos_weight` scales the first term. Both weights may be None.
+    """
     with np.errstate(all="ignore"):
         minus_log_sigmoid = np.maximum(-x, 0) + log1p(exp(-np.abs(x)))
         if pos_weight is not None:

@@ -1,7 +1,7 @@
-"""Elementwise functions of neural networks, and gradients from their input or their result: one pass each.
+"""Activation functions, and their gradients from the input or the result, each in a single pass.
 
-Their loops (`activations.h`) work on float32 and float64; float16 goes through float32, other types through NumPy, whose
-formulas stand in by_numpy.py.
+The loops (`activations.h`) support float32 and float64; float16 goes through float32, other types through NumPy, with the
+formulas in by_numpy.py.
 """
 
 cimport numpy as cnp
@@ -35,12 +35,12 @@ cdef inline bint _has_loop(int t) noexcept:
 
 
 cdef inline bint _is_narrow(int t) noexcept:
-    """float16 and the like of other packages (bfloat16)."""
+    """Whether the type is float16 or similar (bfloat16)."""
     return t == cnp.NPY_FLOAT16 or t >= NTYPES
 
 
 cdef enum:
-    PIECE = 1 << 14             # elements that one thread works on
+    PIECE = 1 << 14             # elements per chunk
 
 cdef struct Work:
     map_t map
@@ -64,12 +64,12 @@ cdef void _gradient_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept
 
 
 cdef class Pointwise:
-    """One of the loops, by its number; `fallback` computes it by NumPy."""
+    """A loop of activations.h, by number; `fallback` computes the same with NumPy."""
 
     cdef int function
     cdef object fallback
 
-    # where `gpu.form_of` looks for its form
+    # `gpu.form_of` looks up the GPU form by these two
     @property
     def __name__(self):
         return self.fallback.__name__
@@ -84,7 +84,7 @@ cdef class Pointwise:
 
 
 cdef class Map(Pointwise):
-    """A function of each element."""
+    """An elementwise function."""
 
     def __call__(self, cnp.ndarray a):
         cdef int t = cnp.PyArray_TYPE(a)
@@ -110,10 +110,10 @@ cdef class Map(Pointwise):
 
 
 cdef class Gradient(Pointwise):
-    """The gradient of a function from the one that comes in, and from the function's input or its result."""
+    """The gradient of a function from the incoming gradient and the function's input or result."""
 
     def __call__(self, cnp.ndarray grad, cnp.ndarray a, bint over=False):
-        """A new array, or, with `over`, the memory of `grad` if that is laid out as `a` is."""
+        """Return a new array, or, with `over`, reuse the memory of `grad` if it has the layout of `a`."""
         cdef int t = cnp.PyArray_TYPE(a)
         cdef Py_ssize_t n = cnp.PyArray_SIZE(a)
         cdef cnp.ndarray out
@@ -156,14 +156,14 @@ mish_backward = Gradient(MISH, numpy_fallback.mish_backward)
 gelu_backward = Gradient(GELU, numpy_fallback.gelu_backward)
 gelu_tanh_backward = Gradient(GELU_TANH, numpy_fallback.gelu_tanh_backward)
 
-# From the result; threshold's is that of relu: where the result is nan, the gradient passes
+# From the result. threshold is relu's: the gradient passes where the result is NaN
 tanh_backward = Gradient(TANH_OF_RESULT, numpy_fallback.tanh_backward)
 sigmoid_backward = Gradient(SIGMOID_OF_RESULT, numpy_fallback.sigmoid_backward)
 threshold_backward = Gradient(THRESHOLD_OF_RESULT, numpy_fallback.threshold_backward)
 
 
 def gelu(cnp.ndarray a not None, str approximate="none"):
-    """a times the normal distribution function at a, or, with "tanh", times what approximates it."""
+    """GELU: a times the normal CDF at a, or times its approximation if "tanh"."""
     return gelu_tanh(a) if approximate == "tanh" else gelu_exact(a)
 
 

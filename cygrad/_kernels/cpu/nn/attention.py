@@ -1,7 +1,7 @@
-"""Attention of several heads by blocks, without the matrix of all scores (`attention.h`).
+"""Multi-head attention computed block by block, without the full score matrix (`attention.h`).
 
 `query` is (..., L, E), `key` (..., S, E), `value` (..., S, V), with equal leading dimensions; `mask`, which may be
-None, is added to the scores and broadcasts to (..., L, S). All are of float32 or float64, and none is empty.
+None, is added to the scores and broadcasts to (..., L, S). All are float32 or float64, and none is empty.
 """
 
 import numpy as np
@@ -11,21 +11,21 @@ from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.device.dispatch import dispatching
 
 ATTENTION, ATTENTION_GRADIENT = 14, 15  # as in native.h
-QUERIES = 64  # of a block, as in attention.h
-FEWEST_KEYS, MOST_KEYS = 64, 256  # of a block
-SMALL = 1 << 18  # multiplications in a product for which BLAS takes no threads of its own
-PIECE = 1 << 14  # scores that one thread works on
+QUERIES = 64  # per block, as in attention.h
+FEWEST_KEYS, MOST_KEYS = 64, 256  # per block
+SMALL = 1 << 18  # multiplications in a product for which BLAS does not start threads
+PIECE = 1 << 14  # scores per chunk
 
 
 def takes(query, value):
-    """Is there a loop for arrays of this type?"""
+    """Whether there is a loop for arrays of this type."""
     return loop_table.has_loops(query)
 
 
 def attend(query, key, value, mask, scale, is_causal):
-    """(softmax(query @ key^T * scale + mask) @ value, logarithms of the sums of the rows' exponentials).
+    """Return (softmax(query @ key^T * scale + mask) @ value, logarithms of the sums of the rows' exponentials).
 
-    With `is_causal` a query attends to no key after it. The result lies in memory as (..., L, heads, V).
+    With `is_causal`, queries do not attend to later keys. The result is stored as (..., L, heads, V).
     """
     leading, (length, _), width = query.shape[:-2], query.shape[-2:], value.shape[-1]
     if query.ndim == 4:
@@ -42,7 +42,7 @@ def attend(query, key, value, mask, scale, is_causal):
 
 
 def attend_backward(grad, query, key, value, mask, scale, is_causal, out, logs):
-    """The gradients of query, key and value, from that of the result and from what `attend` gave."""
+    """Gradients of query, key and value, from the incoming gradient and the results of `attend`."""
     call = _Call((query, key, value, mask, out, grad), is_causal)
     if logs.shape != query.shape[:-1] or logs.dtype != query.dtype or not logs.flags.c_contiguous:
         raise ValueError(f"logarithms of shape {logs.shape}")
@@ -53,7 +53,7 @@ def attend_backward(grad, query, key, value, mask, scale, is_causal, out, logs):
 
 
 class _Call:
-    """Where the arrays of each head are, and the numbers of a call."""
+    """Addresses of the arrays of each head, and the integer arguments of a call."""
 
     def __init__(self, arrays, is_causal):
         query, key, value, mask, out, grad = arrays
@@ -63,7 +63,7 @@ class _Call:
             if mask.strides[-1] != mask.itemsize or not mask.flags.aligned:
                 mask = np.require(mask, None, ["C", "A"])
             mask = np.broadcast_to(mask, (*leading, length, keys))
-        # kept, because what the loop gets are addresses
+        # keep references: the loop only gets addresses
         self.arrays = [_in_rows(a) for a in (query, key, value)] + [mask, out, None if grad is None else _in_rows(grad)]
         for array, shape in zip(self.arrays, shapes):
             if array is not None and (array.shape != (*leading, *shape) or array.dtype != query.dtype):
@@ -77,20 +77,20 @@ class _Call:
         self.numbers = length, keys, size, width, block, is_causal, *rows[:4], column, *rows[4:]
 
     def run(self, loop, arrays, scale, items, piece):
-        """Run a loop; raises MemoryError if there is too little for its blocks."""
+        """Run a loop; raises MemoryError if its scratch buffers cannot be allocated."""
         if loop_table.run(loop, arrays, self.numbers, scale, items, piece):
             raise MemoryError
 
 
 def _in_rows(array):
-    """The array, or a copy of it, with adjacent elements in rows that do not overlap: what BLAS reads."""
+    """Return the array, or a copy that BLAS can read: rows of adjacent elements that do not overlap."""
     size, (row, column) = array.itemsize, array.strides[-2:]
     is_readable = column == size and row % size == 0 and row >= array.shape[-1] * size and array.flags.aligned
     return array if is_readable else np.require(array, None, ["C", "A"])
 
 
 def _places(array):
-    """The address of each of the matrices of the array."""
+    """The address of each matrix of the array."""
     places = np.array([array.__array_interface__["data"][0]])
     for length, step in zip(array.shape[:-2], array.strides[:-2]):
         places = (places[:, None] + np.arange(length) * step).ravel()

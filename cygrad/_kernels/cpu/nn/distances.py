@@ -1,4 +1,4 @@
-"""Distances between rows, cross products, and slices that are scaled down to a norm."""
+"""Pairwise distances of rows, cross products, and renormalization of slices."""
 
 from typing import Any
 
@@ -18,18 +18,18 @@ from cygrad._kernels.device.cupy_library import dense
 
 DISTANCES = 34  # as in native.h
 PAIRS_GRADIENT = 47  # as in native.h
-PULLED_TOGETHER = 32  # columns of an item of PAIRS_GRADIENT
-PIECE = 1 << 15  # differences that one thread works on
-COPIED = 1 << 16  # elements of columns that are copied at once
+PULLED_TOGETHER = 32  # columns per work item of PAIRS_GRADIENT
+PIECE = 1 << 15  # differences per chunk
+COPIED = 1 << 16  # elements of columns copied at a time
 _KINDS = {2: 0, 1: 1, np.inf: 2}  # as in distances.h
-BLOCK = 1 << 15  # differences that are computed at once, of rows from those after them
-DIFFERENCES = 1 << 17  # the same, of all rows from all others
-TINY = 1e-7  # added to the norm that a slice is divided by
+BLOCK = 1 << 15  # differences computed at a time in `pdist` and its gradient
+DIFFERENCES = 1 << 17  # the same in `cdist`
+TINY = 1e-7  # added to the norm by which a slice is divided
 
 
 @silent
 def cdist(x, y, p, by_product):
-    """The p-norm distances of the rows of `x` from the rows of `y`, along the last two axes."""
+    """p-norm distances between the rows of `x` and the rows of `y`, along the last two axes."""
     batch = x.shape[:-2]
     if y.shape[:-2] != batch:
         batch = np.broadcast_shapes(batch, y.shape[:-2])
@@ -43,7 +43,7 @@ def cdist(x, y, p, by_product):
 
 
 def _write_distances(out, x, y, p, by_product):
-    """`cdist` of some matrices, or of one, or of some of its rows: as many at a time as make a block."""
+    """Compute `cdist` recursively for some matrices, or some rows of one, as many at a time as fit in a chunk."""
     size = out.size * (1 if by_product else x.shape[-1])
     if size <= DIFFERENCES or out.ndim == 2 and len(out) == 1:
         out[...] = distances_by_product(x, y) if by_product else _by_difference(x, y, p)
@@ -57,14 +57,14 @@ def _write_distances(out, x, y, p, by_product):
 
 
 def distances_by_product(x, y):
-    """2-norm distances, from the product of the matrices."""
+    """2-norm distances from the matrix product."""
     squares = np.square(x).sum(-1)[..., :, None] + np.square(y).sum(-1)[..., None, :]
     squares -= 2 * np.matmul(x, y.swapaxes(-1, -2))
     return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
 
 
 def _by_difference(x, y, p):
-    """Distances from all differences, those of some columns at a time."""
+    """Distances from all differences, a few columns at a time."""
     pairs = max(1, x.size // max(x.shape[-1], 1) * y.shape[-2])
     step = max(1, DIFFERENCES // pairs)
     found = _powers(x[..., :step], y[..., :step], p)
@@ -75,7 +75,7 @@ def _by_difference(x, y, p):
 
 
 def _powers(x, y, p):
-    """The sums of the differences' powers, or the largest difference."""
+    """Sums of the powers of the differences, or the largest difference."""
     difference = x[..., :, None, :] - y[..., None, :, :]
     if p == 2:
         return np.einsum("...i,...i->...", difference, difference)
@@ -88,7 +88,7 @@ def _powers(x, y, p):
 
 
 def _by_loop_in_parts(out, x, y, p):
-    """`_by_loop` of some matrices of a large stack at a time, so that copies are made of these alone."""
+    """Run `_by_loop` on a few matrices of a large batch at a time, so that only these are copied."""
     size = max(x.size, y.size)
     if out.ndim == 2 or size <= chunks.SIZE:
         _by_loop(out, x, y, p, False)
@@ -103,7 +103,7 @@ def _by_loop_in_parts(out, x, y, p):
 
 
 def _by_loop(out, x, y, p, are_pairs):
-    """Overwrite `out` with distances of the rows of `x` from those of `y`, or just from those after them."""
+    """Overwrite `out` with the distances between rows of `x` and of `y`; with `are_pairs` only to later rows."""
     rows, k = x.shape[-2:]
     m = y.shape[-2]
     items = x.size // k - are_pairs
@@ -117,13 +117,13 @@ def _by_loop(out, x, y, p, are_pairs):
 
 
 def pdist(x, p):
-    """The p-norm distances of each row from those after it, one after the other."""
+    """p-norm distances of each row from the rows after it, concatenated."""
     n = len(x)
     out = np.empty(n * (n - 1) // 2, x.dtype)
     if p in _KINDS and loop_table.has_loops(x) and out.size and x.size:
         return _by_loop(out, x, x, p, True)
     start = 0
-    step = max(1, BLOCK // max(x.size, 1))  # rows at a time; distances from those before are thrown away
+    step = max(1, BLOCK // max(x.size, 1))  # rows at a time; distances from earlier rows are discarded
     for first in range(0, n - 1, step):
         last = min(first + step, n - 1)
         found = cdist(x[first:last], x[first + 1 :], p, False)
@@ -136,7 +136,7 @@ def pdist(x, p):
 
 @silent
 def pdist_gradient(g, x, distance, p):
-    """The gradient of `pdist` for p > 0; by NumPy of as many rows and columns at a time as make a block."""
+    """Gradient of `pdist` for p > 0. Without a loop, by NumPy, a chunk of rows and columns at a time."""
     n = len(x)
     if p in _KINDS and loop_table.has_loops(x) and x.dtype == g.dtype == distance.dtype:
         x, out = dense_in_memory(x), new_array(x.shape, x.dtype.num)
@@ -156,7 +156,7 @@ def pdist_gradient(g, x, distance, p):
         for begin in range(0, x.shape[1], together):
             part = np.ascontiguousarray(x[:, begin : begin + together].T)
             pull = part[:, rows, None] - part[:, None]
-            pull[:, rows - first, rows] = 0  # also of infinite ones
+            pull[:, rows - first, rows] = 0  # also for infinite elements
             if p == np.inf:
                 pull = np.sign(pull) * (np.abs(pull) == far)
             else:
@@ -169,7 +169,7 @@ def pdist_gradient(g, x, distance, p):
 
 @silent
 def cross(a, b, axis):
-    """The cross products of vectors along an axis."""
+    """Cross products of vectors along an axis."""
     if a.shape != b.shape:
         a, b = np.broadcast_arrays(a, b)
     out = np.empty(a.shape, a.dtype, like=a)
@@ -181,18 +181,18 @@ def cross(a, b, axis):
     return out
 
 
-_vecdot: Any = np.vecdot  # NumPy's types know of no `axis`
+_vecdot: Any = np.vecdot  # NumPy's type stubs lack `axis`
 
 
 @silent
 def vecdot(a, b, axis):
-    """The inner products of the vectors along an axis of both, the first conjugated."""
+    """Inner products of vectors along an axis, conjugating the first."""
     return _vecdot(a, b, axis=axis)
 
 
 @silent
 def renorm(a, p, axis, largest):
-    """With each slice along the axis that has a larger p-norm scaled down to it."""
+    """Scale down each slice along the axis whose p-norm exceeds `largest` to that norm."""
     others = tuple([d for d in range(a.ndim) if d != axis])
     if p == 2 and type(a) is np.ndarray and a.dtype.char in "fd":
         norms = norm(a, 2, others, True)
@@ -204,18 +204,18 @@ def renorm(a, p, axis, largest):
         size = np.square(size, out=None if size is a else size) if p == 2 else np.power(size, p, out=size)
         norms = sum_of_array(size, others, True) ** (1 / p)
     factor = np.where(norms > largest, largest / (norms + TINY), 1).astype(size.dtype)
-    del size  # before there is a result
+    del size  # free it before the result is allocated
     return dense(a * factor)
 
 
 def has_renorm_gradient(x, p):
-    """Whether `renorm_gradient` knows the norm and the type."""
+    """Whether `renorm_gradient` supports the norm and the type."""
     return p != np.inf and isinstance(x, np.ndarray) and x.dtype.char in "fd"
 
 
 @silent
 def renorm_gradient(g, x, p, axis, largest):
-    """The gradient of `renorm` of real numbers, block by block."""
+    """Gradient of `renorm` for real numbers, chunk by chunk."""
     others = tuple(d for d in range(x.ndim) if d != axis)
 
     def sums_of_powers(a, axes, keepdims):

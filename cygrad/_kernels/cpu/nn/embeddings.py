@@ -1,4 +1,4 @@
-"""Rows of a matrix that integers name, alone and in bags."""
+"""Embedding and embedding-bag kernels: bag reductions, norm clipping, and gradients of the table."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from cygrad._kernels.device.dispatch import dispatching
 
 
 def added_rows(rows, indices, count):
-    """A matrix of `count` rows: the sums of the rows with the same index."""
+    """Sum the rows with equal index into a matrix of `count` rows."""
     out = new_array((count, rows.shape[1]), rows.dtype.num)
     fill(out, 0)
     add_rows(out, indices, rows)
@@ -18,7 +18,7 @@ def added_rows(rows, indices, count):
 
 
 def index_scale(indices, padding, by_frequency, dtype):
-    """What the gradient of each taken row is multiplied by: 0 for padding, 1 / frequency; None if 1 everywhere."""
+    """Factor for each row's gradient: 0 for padding, 1 / frequency if `by_frequency`; None if 1 everywhere."""
     if not by_frequency and padding < 0:
         return None
     scale = np.ones(len(indices), dtype)
@@ -30,7 +30,7 @@ def index_scale(indices, padding, by_frequency, dtype):
 
 
 def scaled_to_norm(table, places, largest, p):
-    """(the places whose rows have a norm above `largest`, these rows scaled to it)."""
+    """Return (indices of the rows with a norm above `largest`, these rows scaled down to it)."""
     rows = table[places]
     with np.errstate(all="ignore"):
         norms = np.linalg.norm(rows, p, 1)
@@ -40,18 +40,18 @@ def scaled_to_norm(table, places, largest, p):
 
 
 def bag_of_each(starts, count):
-    """Which bag each of `count` integers is in, of bags that start at these places."""
+    """The bag of each of `count` indices, given the bags' start positions."""
     return np.repeat(np.arange(len(starts)), np.append(starts[1:], count) - starts if len(starts) else 0)
 
 
 def bag_sizes(bags, counted, count):
-    """How many integers that count each of `count` bags holds."""
+    """The number of counted indices (not padding) in each of `count` bags."""
     return np.bincount(bags[counted], minlength=count)
 
 
 @silent
 def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
-    """For each bag the sum of its rows, or their mean; 0 for an empty one."""
+    """The sum or mean of the rows of each bag; 0 for an empty bag."""
     out = np.zeros((len(sizes), table.shape[1]), table.dtype)
     if not counted.all():
         places, bags = places[counted], bags[counted]
@@ -66,7 +66,7 @@ def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
 
 
 def bag_scale(places, bags, counted, sizes, mean, by_frequency, dtype):
-    """(0 for padding and else 1, what the gradient of each row is multiplied by); None if 1 everywhere."""
+    """Return (0 for padding and 1 otherwise, factor for each row's gradient); None if 1 everywhere."""
     if not mean and not by_frequency and counted.all():
         return None
     kept = counted.astype(dtype)
@@ -79,7 +79,7 @@ def bag_scale(places, bags, counted, sizes, mean, by_frequency, dtype):
 
 
 def largest_of_bags(table, places, bags, sizes, counted):
-    """(for each bag the largest of its rows in each column, which rows these are); 0 for an empty bag."""
+    """Return (column-wise maximum of the rows of each bag, the rows it is from); 0 for an empty bag."""
     out = np.zeros((len(sizes), table.shape[1]), table.dtype)
     rows = np.zeros(out.shape, np.int64)
     bounds = np.searchsorted(bags, np.arange(len(sizes) + 1))

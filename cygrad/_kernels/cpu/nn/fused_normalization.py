@@ -1,7 +1,7 @@
-"""Normalisations of float32 and float64, forward and backward, in as few passes as there are (`norms.h`).
+"""Normalization of float32 and float64, forward and backward, in as few passes as possible (`norms.h`).
 
-Of rows, which have statistics in common: `normalize_rows` and `rows_gradients`. Of groups, which are runs of elements
-or columns: `normalize_groups` and `groups_gradients`.
+`normalize_rows` and `rows_gradients` normalize contiguous rows. `normalize_groups` and `groups_gradients` normalize
+groups, which consist of contiguous runs (`Runs`) or of matrix columns (`Columns`).
 """
 
 import math
@@ -13,16 +13,16 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense, new_array, zeros
 
 NORMALIZE_ROWS, ROWS_GRADIENT, NORMALIZE_RUNS, RUNS_GRADIENT, NORMALIZE_COLUMNS, COLUMNS_GRADIENT = range(6)
-FOLLOW = 37  # as the others, as in native.h
-FEWEST_COLUMNS = 128  # of a piece, so that memory is read in lines
-PIECE = 1 << 14  # elements that one thread works on
-FEWEST_ROWS = 16  # of a piece, so that sums of pieces take little memory
+FOLLOW = 37  # in native.h, like the others
+FEWEST_COLUMNS = 128  # per chunk, so that whole cache lines are read
+PIECE = 1 << 14  # elements per chunk
+FEWEST_ROWS = 16  # per chunk, so that the chunks' sums take little memory
 
 has_loops, of_size = loop_table.has_loops, loop_table.of_size
 
 
 def fitting(a, like, shape):
-    """The array, dense, which must have that shape and the type of another."""
+    """Return the array, made dense, after checking its shape and that its type is that of `like`."""
     if a.shape != shape or a.dtype != like.dtype:
         raise ValueError(f"an array of shape {a.shape} and type {a.dtype} instead of {shape} and {like.dtype}")
     return dense(a)
@@ -45,10 +45,10 @@ def each(values, like, count, fill=1):
 
 
 def normalize_rows(x, weight, bias, n, kept, eps, centered):
-    """(result, mean, factor) for an array of rows of n elements: (x - mean) * factor * weight + bias.
+    """Normalize rows of n elements: (x - mean) * factor * weight + bias. Returns (result, mean, factor).
 
-    factor is 1 / sqrt(variance + eps); weight and bias have n elements, or are None. Not `centered`: the mean is 0. The
-    last two results have the shape `kept`.
+    factor is 1 / sqrt(variance + eps); weight and bias have n elements, or are None. If not `centered`, the mean is 0.
+    The last two results have the shape `kept`.
     """
     x = dense(x)
     typenum, m = x.dtype.num, x.size // n
@@ -61,15 +61,15 @@ def normalize_rows(x, weight, bias, n, kept, eps, centered):
 
 
 def rows_gradients(g, x, weight, mean, factor, shape, centered, of_input, of_weight, of_bias):
-    """(gradient of x, of weight, of bias) of `normalize_rows`, from that of its result; None for what is not wanted.
+    """Gradients of x, weight and bias of `normalize_rows`, from that of its result; None for unwanted ones.
 
-    The last two have that shape, of as many elements as a row.
+    The last two have the given shape, with as many elements as a row.
     """
     x, n = dense(x), math.prod(shape)
     m, piece = x.size // n, rows_of_piece(n)
     given = each(g, x, x.size), x, each(weight, x, n), each(mean, x, m), each(factor, x, m)
     out = new_array(x.shape, x.dtype.num) if of_input else None
-    sums = zeros((2, -(-m // piece), *shape), x.dtype.num)  # of pieces, those for the weight and those for the bias
+    sums = zeros((2, -(-m // piece), *shape), x.dtype.num)  # per chunk, for the weight and for the bias
     loop_table.run(ROWS_GRADIENT, (*given, out, *sums), (n, centered), 0, m, piece)
     grad_weight, grad_bias = sums.sum(1)
     return out, grad_weight if of_weight else None, grad_bias if of_bias else None
@@ -79,12 +79,15 @@ def rows_gradients(g, x, weight, mean, factor, shape, centered, of_input, of_wei
 
 
 class Runs:
-    """Groups that are so many runs each, in memory in C order."""
+    """Groups of several contiguous runs each, in a C-order array."""
 
     normalize, gradient = NORMALIZE_RUNS, RUNS_GRADIENT
 
     def __init__(self, groups, runs, length, steps, kinds, weight_steps):
-        """Steps are from group to group and from run to run; a weight is that of group % kinds * step + run * step."""
+        """Set up the groups.
+
+        `steps` are from group to group and from run to run. The weight index is group % kinds * step + run * step.
+        """
         self.groups = groups
         self.size = groups * runs * length
         self.sums = groups * runs if weight_steps[1] else groups  # one for each weight of a group
@@ -94,7 +97,7 @@ class Runs:
 
 
 class Columns:
-    """Groups that are columns of so many rows each."""
+    """Groups that are the columns of a matrix."""
 
     normalize, gradient = NORMALIZE_COLUMNS, COLUMNS_GRADIENT
 
@@ -106,10 +109,10 @@ class Columns:
 
 
 def normalize_groups(x, weight, bias, groups, kept, eps, given):
-    """(result, mean, factor, mean square): (x - mean) * factor * weight + bias, each group with its own.
+    """Normalize each group: (x - mean) * factor * weight + bias. Returns (result, mean, factor, mean square).
 
     factor is 1 / sqrt(mean square about the mean + eps); given are mean and mean square, or None. Weight and bias have
-    an element for each kind of groups, and run of these; or are None. The last three results have the shape `kept`.
+    an element for each kind of group, and each run of these, or are None. The last three results have the shape `kept`.
     """
     x = of_size(x, x, groups.size)
     typenum, count = x.dtype.num, groups.groups
@@ -124,9 +127,11 @@ def normalize_groups(x, weight, bias, groups, kept, eps, given):
 
 
 def groups_gradients(g, x, weight, mean, factor, groups, fixed, of_input, of_weights):
-    """(gradient of x, sums of g, sums of g * (x - mean) * factor) of `normalize_groups`; None for what is not wanted.
+    """Return (gradient of x, sums of g, sums of g * (x - mean) * factor) for `normalize_groups`; None for unwanted
+    ones.
 
-    Sums are for each group and weight of it: to be added up over groups of one kind. Fixed: statistics were given.
+    There is a sum for each group and weight of it; the caller adds up groups of one kind. `fixed`: statistics were
+    given.
     """
     x, typenum = of_size(x, x, groups.size), x.dtype.num
     given = of_size(g, x, groups.size), x, of_size(weight, x, groups.weights)
@@ -140,7 +145,7 @@ def groups_gradients(g, x, weight, mean, factor, groups, fixed, of_input, of_wei
 
 
 def follow(means, middle, variances, squares, count, momentum):
-    """Let running statistics take over a part of new ones, of so many elements each; says whether there is a loop."""
+    """Update running statistics with new ones over `count` elements each. Return whether there is a loop for it."""
     if type(means) is not np.ndarray or not has_loops(means):
         return False
     if not means.dtype == variances.dtype == middle.dtype == squares.dtype:

@@ -1,10 +1,10 @@
-"""Subtracting means and dividing by deviations, over some axes of an array, forward and backward.
+"""Normalization by mean and standard deviation over some axes of an array, forward and backward.
 
-An array is normalised by a `Frame`. Statistics keep the axes they are over, of length 1. float16 and its kin are
-computed in float32.
+A `Frame` describes the normalization of an array. Statistics keep the axes they are over, with length 1. float16 and
+bfloat16 are computed in float32.
 
-float32 and float64 have loops of their own (norms.py) for statistics over the last axes, over all axes but the second,
-and over all axes after the second; all else is put together of NumPy's functions.
+float32 and float64 have compiled loops (norms.py) for statistics over the last axes, over all axes but the second, and
+over all axes after the second; everything else is composed of NumPy functions.
 """
 
 import math
@@ -21,55 +21,55 @@ from cygrad._kernels.cpu.base.stack_chunks import cut
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
 
-LONGEST_ROW = 1 << 16  # elements whose sum may be taken in their own type
-SHORTEST_RUN = 8  # for fewer elements a loop is not worth its start
-FEW = 4096  # elements in all, for which it always is
+LONGEST_ROW = 1 << 16  # elements whose sum may be accumulated in their own type
+SHORTEST_RUN = 8  # for fewer elements a loop is not worth its overhead
+FEW = 4096  # total elements; up to this it always is
 
 
 class Frame:
-    """How an input is looked at, and what its statistics are."""
+    """The shape in which an input is viewed, and how its statistics are computed."""
 
     def __init__(self, view, axes, parameter, shared, centered, fixed, eps):
         self.view = view  # the shape
-        self.axes = axes  # over which the statistics are
+        self.axes = axes  # of the statistics
         self.parameter = parameter  # the shape of weight and bias, which broadcasts
-        self.shared = shared  # the axes along which it does
-        self.centered = centered  # is a mean subtracted?
-        self.fixed = fixed  # are the statistics given, and not those of the input?
+        self.shared = shared  # axes along which it broadcasts
+        self.centered = centered  # whether the mean is subtracted
+        self.fixed = fixed  # whether the statistics are given instead of computed from the input
         self.eps = eps
-        self.kept = tuple([1 if axis in axes else n for axis, n in enumerate(view)])  # the shape of statistics
+        self.kept = tuple([1 if axis in axes else n for axis, n in enumerate(view)])  # the shape of the statistics
 
     def of_part(self, view, parameter):
-        """The same for a part of the input."""
+        """The frame for a part of the input."""
         return Frame(view, self.axes, parameter, self.shared, self.centered, self.fixed, self.eps)
 
     @cached_property
     def first(self):
-        """The first axis of the statistics, if they and weights are over that and all later ones; or -1."""
+        """The first axis of the statistics, if statistics and weights cover it and all later axes; else -1."""
         first = len(self.view) - len(self.axes)
         return first if self.axes[:1] == (first,) and self.parameter == (1,) * first + self.view[first:] else -1
 
     @cached_property
     def row(self):
-        """How many elements have statistics in common, if these are rows for which there are loops; or 0."""
+        """The number of elements that share statistics, if these are rows for which there are loops; else 0."""
         length = 0 if self.fixed or self.first < 0 else math.prod(self.view[self.first :])
         return length if length <= LONGEST_ROW else 0
 
     @cached_property
     def groups_first(self):
-        """Whether groups are along the first two axes, as with group norm, or along the second, as with batch norm."""
+        """Whether groups are along the first two axes (group norm); otherwise along the second (batch norm)."""
         return self.axes[:1] == (2,)
 
     @cached_property
     def has_groups(self):
-        """Whether elements are in groups, along the second axis or the first two, and weights are those of channels."""
+        """Whether groups are along the second axis or the first two, and weights are per channel."""
         ndim, start = len(self.view), 3 if self.groups_first else 2
         axes, of_channels = tuple(range(2, ndim)), (1, *self.view[1:start]) + (1,) * (ndim - start)
         return ndim > 1 and self.axes in (axes, (0, *axes)) and self.parameter == of_channels and 0 not in self.view
 
     @cached_property
     def groups(self):
-        """The groups of an array in C order, if there are loops that are worth their start; or None."""
+        """The groups of an array in C order, if there are loops that are worth their overhead; else None."""
         first, second, *sizes = self.view
         if self.groups_first:
             runs, *sizes = sizes
@@ -84,13 +84,13 @@ class Frame:
 
     @cached_property
     def channels_last(self):
-        """(the groups of an image that has its channels last, the order of dimensions in memory, the order back)."""
+        """Return (groups of a channels-last image, order of its dimensions in memory, inverse order)."""
         ndim, (n, channels, *sizes) = len(self.view), self.view
         orders = (0, *range(2, ndim), 1), (0, ndim - 1, *range(1, ndim - 1))
         return fused_normalization.Columns(n * math.prod(sizes), channels), *orders
 
     def groups_of(self, x):
-        """(groups for which there are loops, or None, the order of dimensions in which they are, the order back)."""
+        """Return (groups for which there are loops, or None; the order of dimensions for them; the inverse order)."""
         if not self.has_groups:
             return None, None, None
         if len(self.view) > 3 and not (self.groups_first or x.flags.c_contiguous):
@@ -100,17 +100,18 @@ class Frame:
 
 
 def wide(a, shape):
-    """The array in that shape, and in a type to compute in, which on GPUs kernels care for."""
+    """Reshape the array, and widen it to a type to compute in. On GPUs the kernels take care of the type."""
     if a.shape != shape:
         a = a.reshape(shape)
     return a.astype(np.float32) if a.itemsize == 2 and isinstance(a, np.ndarray) else a
 
 
 def normalized(x, weight, bias, frame, given, running=None):
-    """(result, mean, 1 / deviation, mean square about the mean or None) of an array of shape `frame.view`.
+    """Normalize an array of shape `frame.view`.
 
-    `given` is (mean, mean square) or None; weight and bias have the shape `frame.parameter`, or are None. `running`
-    statistics, (means, variances, momentum), follow those of channels.
+    Returns (result, mean, 1 / deviation, mean square about the mean or None). `given` is (mean, mean square) or None;
+    weight and bias have the shape `frame.parameter`, or are None. `running` statistics, (means, variances, momentum),
+    are updated from those of the channels.
     """
     if running is not None:
         return normalized_and_followed(x, weight, bias, frame, running)
@@ -127,7 +128,7 @@ def normalized(x, weight, bias, frame, given, running=None):
 
 
 def normalized_and_followed(x, weight, bias, frame, running):
-    """`normalized`, and then running statistics follow."""
+    """`normalized`, followed by an update of the running statistics."""
     means, variances, momentum = running
     found = _, middle, _, squares = normalized(x, weight, bias, frame, None)
     follow(means, middle, variances, squares, x.size // middle.size, momentum)
@@ -143,9 +144,9 @@ def _in_passes(x, weight, bias, frame, given):
 
 @silent
 def gradients(g, x, weight, middle, factor, frame, needs):
-    """The gradients of input, weight and bias, from that of the result; `needs` tells which. Others are None.
+    """Gradients of input, weight and bias from that of the result; `needs` selects them. Others are None.
 
-    The input x is not looked at for the gradient of the bias alone.
+    The input x is not used for the gradient of the bias alone.
     """
     of_input, of_weight, of_bias = needs
     if of_input or of_weight:
@@ -167,7 +168,7 @@ def gradients(g, x, weight, middle, factor, frame, needs):
 
 
 def _gradients_in_parts(g, x, weight, middle, factor, frame, needs, axis):
-    """By NumPy, for one part after the other of the first axis, along which statistics are apart."""
+    """Compute the gradients by NumPy, in chunks along an axis whose indices have separate statistics."""
     found: list[Any] = [np.empty(x.shape, x.dtype) if needs[0] else None]
     found += [np.zeros(frame.parameter, x.dtype) if wanted else None for wanted in needs[1:]]
     for part in _blocks_of(x, axis):
@@ -195,7 +196,10 @@ def _blocks_of(x, axis=0):
 
 
 def _gradients_by_sums(g, x, weight, middle, factor, frame, needs):
-    """By NumPy, where each weight has statistics of its own, as in batch norm: block by block, first only the sums."""
+    """Compute the gradients by NumPy if each weight has its own statistics, as in batch norm.
+
+    Works chunk by chunk, with a first pass for the sums.
+    """
     products: Any = 0.0
     sums: Any = 0.0
     for part in _blocks_of(x):
@@ -225,7 +229,7 @@ def _gradients(g, x, weight, middle, factor, frame, needs):
     grad_bias = sum_to(np.ascontiguousarray(g), frame.parameter) if of_bias else None
     grad_input = None
     if of_input:
-        if grad_weight is not None and grad_weight is products:  # not summed over anything
+        if grad_weight is not None and grad_weight is products:  # nothing was summed
             products = products.copy()
         grad_input = input_gradient(g, xhat, products, factor, weight, frame.axes, frame.centered, frame.fixed)
     return grad_input, grad_weight, grad_bias
@@ -235,7 +239,7 @@ def _gradients(g, x, weight, middle, factor, frame, needs):
 
 
 def statistics(x, axes, centered):
-    """(mean, or 0 if not centered, and mean square about it)."""
+    """Return (mean, or 0 if not centered; mean square about it)."""
     middle = mean(x, axes, True) if centered else x.dtype.type(0)
     d = x - middle if centered else x
     return middle, mean(np.multiply(d, d, out=d if centered else None), axes, True)
@@ -250,7 +254,7 @@ def standardized(x, middle, factor):
 
 
 def scaled(a, weight, bias):
-    """a * weight + bias in a's memory; both may be None."""
+    """a * weight + bias, in place in `a`; both may be None."""
     if weight is not None:
         np.multiply(a, weight, out=a)
     if bias is not None:
@@ -259,9 +263,9 @@ def scaled(a, weight, bias):
 
 
 def input_gradient(g, xhat, products, factor, weight, axes, centered, fixed):
-    """The gradient of the input: of `standardized` with statistics of x itself, or, if `fixed`, with given ones.
+    """Gradient of `standardized` with respect to x, with x's own statistics or, if `fixed`, given ones.
 
-    `products` are g * xhat; both are overwritten.
+    `products` are g * xhat; xhat and products are overwritten.
     """
     own = weight is None or weight.dtype == xhat.dtype == products.dtype == g.dtype
     if fixed:
@@ -309,14 +313,14 @@ def _gradients_of_groups(g, x, weight, middle, factor, frame, needs, groups, ord
 
 
 def _of_weights(sums, groups):
-    """Sums over all groups that share a weight."""
+    """Sum over all groups that share a weight."""
     return sums if groups.sums == groups.weights else sums.reshape(-1, groups.weights).sum(0)
 
 
 def follow(means, middle, variances, squares, count, momentum):
-    """Let running statistics take over a part of new ones, of so many elements each.
+    """Update running statistics with new ones, computed over `count` elements each.
 
-    As in PyTorch, that is no change that is counted.
+    As in PyTorch, this does not count as an in-place modification.
     """
     if fused_normalization.follow(means, middle, variances, squares, count, momentum):
         return
@@ -328,7 +332,7 @@ def follow(means, middle, variances, squares, count, momentum):
 
 
 def window_sums(a, size, before):
-    """The sum over windows of dimension 1: the element, `before` elements before it, and others after it."""
+    """Sums over windows along dimension 1: each element, `before` elements before it, and the rest after it."""
     out = np.zeros_like(a)
     length = a.shape[1]
     for shift in range(-before, size - before):

@@ -1,13 +1,13 @@
-"""Recurrent layers, all steps of one direction: LSTM, GRU and the plain RNN.
+"""Recurrent layers (LSTM, GRU, plain RNN): all steps of one layer in one direction.
 
-The rows of all steps stand one after the other: `x` is (rows, I), step t has sizes[t] rows, of which there are never
-more than in the step before; `is_reversed` goes from the last step to the first. All products with the input are one
-product of matrices, and so are the gradients of the weights. The steps between are a loop in `recurrent.h`, which
-threads share by sequences, or one of recurrent_by_numpy.py where that is switched off. Where all this is small, each
-thread does also the products of its sequences, of which it has everything near.
+The rows of all steps are concatenated: `x` is (rows, I), and step t has sizes[t] rows, never more than the step before;
+`is_reversed` runs from the last step to the first. All products with the input are a single matrix product, and so are
+the gradients of the weights. The steps in between are a loop in `recurrent.h`, in which threads share the sequences, or
+in recurrent_by_numpy.py if compiled loops are disabled. If all of this is small, each thread also computes the products
+of its own sequences, whose data is already in its cache.
 
-Forward functions give (out, final states, what backward needs: first the gates, or what came out of a plain RNN).
-Backward functions give the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None for those not in `wanted`.
+Forward functions return (out, final states, data kept for backward: the gates first, or the output of a plain RNN).
+Backward functions return the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), None for those not in `wanted`.
 """
 
 from functools import lru_cache, wraps
@@ -25,18 +25,18 @@ from cygrad._kernels.cpu.nn import recurrent_fallback as by_numpy
 from cygrad._kernels.cpu.nn.fused_normalization import fitting
 from cygrad._kernels.device.dispatch import dispatching
 
-RECURRENT, RECURRENT_GRADIENT, WITH_PANELS = 10, 11, 17  # as in native.h; the last is one of those that need panels
-INPUTS = 14  # where the input stands among the arrays of a gradient, as in recurrent.h
+RECURRENT, RECURRENT_GRADIENT, WITH_PANELS = 10, 11, 17  # as in native.h; the last is one of the loops that need panels
+INPUTS = 14  # index of the input among the arrays of a gradient, as in recurrent.h
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # in the order of recurrent.h
 KINDS = {kind: i for i, kind in enumerate(GATES)}
-FEWEST_ROWS, PARTS = 8, 4  # what sequences of one part are a multiple of, and parts for threads
-SMALL = 1 << 18  # multiplications in a product for which BLAS takes no threads of its own
-MOST_ROWS = 1 << 11  # whose slopes there is always room for: fewer would make small products of matrices
-SMALL_WEIGHT = 1 << 16  # elements of a weight whose gradient each part has room for
+FEWEST_ROWS, PARTS = 8, 4  # sequences per chunk are a multiple of the first; number of chunks for threads
+SMALL = 1 << 18  # multiplications in a product for which BLAS does not start threads
+MOST_ROWS = 1 << 11  # minimum rows of the slopes buffer: fewer would make for small matrix products
+SMALL_WEIGHT = 1 << 16  # elements of a weight up to which each chunk has its own gradient buffer
 
 
 def _new(like, *shape):
-    """Memory from the pool: that of a new large array is slow when first touched."""
+    """Memory from the pool: first-touching a newly allocated large array is slow."""
     return new_array(shape, like.dtype.num)
 
 
@@ -60,7 +60,7 @@ def _has_loop(out):
 
 
 def _part(n):
-    """How many of n sequences a thread takes at a time."""
+    """How many of n sequences a thread processes at a time."""
     return -(-n // (PARTS * FEWEST_ROWS)) * FEWEST_ROWS
 
 
@@ -69,19 +69,23 @@ def _is_small(n, weight):
 
 
 def _run(loop, kind, sizes, is_reversed, width, out_width, arrays, in_width=0):
-    """Run a loop of recurrent.h over all sequences, the second of whose arrays is the weight of the state."""
+    """Run a loop of recurrent.h over all sequences. The second of `arrays` must be the weight of the state."""
     n, is_small = sizes[0], _is_small(sizes[0], arrays[1])
     numbers = KINDS[kind], len(sizes), is_reversed, width, out_width, GATES[kind] * width, is_small, in_width, n
     loop_table.run(loop, arrays, numbers, 0, n, _part(n) if is_small else n)
 
 
 def _fits_parts(sizes, x, w_ih, w_hh):
-    """Whether threads have room for all there is of their sequences, which are equally long."""
+    """Whether threads can process their sequences on their own: all of equal length, with small weights."""
     return sizes[0] == sizes[-1] and _is_small(sizes[0], w_hh) and w_ih.size <= SMALL_WEIGHT and _has_loop(x)
 
 
 def _gates(x, w_ih, w_hh, sizes):
-    """What becomes gates: products with the input, or room if the loop is to multiply, and what it needs for that."""
+    """Prepare the array that becomes the gates.
+
+    Returns (products with the input, no arrays, 0), or, if the loop is to multiply, (uninitialized memory, arrays for
+    it, input width).
+    """
     has_panels = x.dtype == np.float32 and len(w_ih) % 16 == 0 and loop_table.has_loop(WITH_PANELS)
     if has_panels and sizes[0] % FEWEST_ROWS == 0 and _fits_parts(sizes, x, w_ih, w_hh):
         return _new(x, len(x), len(w_ih)), (dense(x), dense(w_ih)), x.shape[1]
@@ -89,7 +93,7 @@ def _gates(x, w_ih, w_hh, sizes):
 
 
 def states_before(first, each, sizes, is_reversed):
-    """In parts: the state that each row of each step started from, which is `first` or that of its step before."""
+    """The state that each row of each step started from, in parts: `first` or the state of the step before it."""
     n = sizes[0]
     if sizes[-1] == n:
         return [each[n:], first] if is_reversed else [first, each[: len(each) - n]]
@@ -100,7 +104,7 @@ def states_before(first, each, sizes, is_reversed):
 
 
 def _before(first, each, sizes, is_reversed):
-    """The same as one array."""
+    """`states_before` as one array."""
     return np.concatenate(states_before(first, each, sizes, is_reversed), out=_new(each, *each.shape))
 
 
@@ -114,12 +118,12 @@ def _bias(w_hh, b_ih, b_hh):
 
 
 def _or_zeros(grad, like):
-    """A gradient that is changed from step to step."""
+    """A gradient that is updated from step to step."""
     return np.zeros(like.shape, like.dtype) if grad is None else np.array(fitting(grad, like, like.shape))
 
 
 def gradients_of(d_input, d_hidden, x, before, w_ih, d_h, wanted):
-    """Those of (x, h0, w_ih, w_hh, b_ih, b_hh), given those of the products with the input and with the state."""
+    """Gradients of (x, h0, w_ih, w_hh, b_ih, b_hh), from those of the products with the input and with the state."""
     b_ih = total(d_input, (0,)) if wanted[4] or (wanted[5] and d_input is d_hidden) else None
     return (
         matmul(d_input, w_ih) if wanted[0] else None,
@@ -137,7 +141,7 @@ def _gradients_of(slopes, of_state, d_h, arrays, out, sizes, is_reversed, wanted
         before = _before(h0, out, sizes, is_reversed) if wanted[3] else None
         return gradients_of(slopes, of_state, x, before, w_ih, d_h, wanted)
     found = gradients_of(slopes, of_state, x, None, w_ih, d_h, (*wanted[:3], False, *wanted[4:]))
-    parts = states_before(h0, out, sizes, is_reversed)  # which are not copied side by side
+    parts = states_before(h0, out, sizes, is_reversed)  # avoids concatenating them
     cut = len(parts[0])
     of_weight = matmul(of_state[:cut].T, parts[0])
     of_weight += matmul(of_state[cut:].T, parts[1])
@@ -145,11 +149,11 @@ def _gradients_of(slopes, of_state, d_h, arrays, out, sizes, is_reversed, wanted
 
 
 def _gradients_in_parts(kind, given, slopes, of_state, arrays, out, sizes, is_reversed, wanted):
-    """Run the loop that takes `given`, and that computes the gradients of (x, w_ih, w_hh, b_ih, b_hh), too."""
+    """Run the loop that takes `given`, letting it also compute the gradients of (x, w_ih, w_hh, b_ih, b_hh)."""
     (rows, gates), width, n = slopes.shape, arrays[3].shape[1], sizes[0]
     x = fitting(arrays[0], slopes, (rows, arrays[0].shape[1]))
     h0, w_ih = fitting(arrays[1], x, (n, width)), fitting(arrays[2], x, (gates, x.shape[1]))
-    parts = 1 if n < 2 * _part(n) else -(-n // _part(n))  # as `share` has it in parallel.pyx
+    parts = 1 if n < 2 * _part(n) else -(-n // _part(n))  # as `share` splits them in parallel.pyx
     room = _new(x, len(x), max(x.shape[1], width))
     shapes = x.shape, (parts, *w_ih.shape), (parts, gates, width), (parts, 3, gates)
     wants = wanted[0], wanted[2], wanted[3], wanted[4] or wanted[5]
@@ -165,7 +169,7 @@ def _gradients_in_parts(kind, given, slopes, of_state, arrays, out, sizes, is_re
 
 
 def _gradients_by_loop(kind, given, d_h, slopes, of_state, arrays, out, sizes, is_reversed, wanted):
-    """Run the loop that takes `given`; returns the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh)."""
+    """Run the loop that takes `given`; return the gradients of (x, h0, w_ih, w_hh, b_ih, b_hh)."""
     x, _, w_ih, w_hh, *_, w_hr = arrays
     if w_hr is None and _fits_parts(sizes, x, w_ih, w_hh):
         d_x, *others = _gradients_in_parts(kind, given, slopes, of_state, arrays, out, sizes, is_reversed, wanted)
@@ -177,7 +181,10 @@ def _gradients_by_loop(kind, given, d_h, slopes, of_state, arrays, out, sizes, i
 
 
 def _some_steps_at_a_time(backward):
-    """The same with room for the slopes of a block of steps, where sequences are equally long."""
+    """Decorate a backward function to process chunks of steps, so that the slopes buffer stays small.
+
+    Applies only to sequences of equal length.
+    """
 
     @wraps(backward)
     def by_blocks(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
@@ -210,19 +217,19 @@ def _some_steps_at_a_time(backward):
                 d_x[here] = found[0]
             of_weights = *found[2:6], found[7]
             if totals is None:
-                totals = [a if a is None else np.array(a) for a in of_weights]  # one may stand for two
+                totals = [a if a is None else np.array(a) for a in of_weights]  # one array may be returned twice
             else:
                 for total_of, a in zip(totals, of_weights):
                     if a is not None:
                         total_of += a
-            del found, of_weights  # before the next are made
+            del found, of_weights  # free them before the next are allocated
         return d_x, d_last[0], *totals[:4], None if c0 is None else d_last[1], totals[4]
 
     return by_blocks
 
 
 def _states_after(gates, kept):
-    """(h, c) after a step, of what it kept."""
+    """Return (h, c) after a step, from the data it kept."""
     if len(kept) == 4:
         cells, tanhs, _, out = kept
         return lstm_outputs(gates, tanhs) if out is None else out, cells
@@ -233,12 +240,12 @@ def _states_after(gates, kept):
 
 
 def lstm_outputs(gates, tanhs):
-    """What came out, of what is kept: o * tanh(c)."""
+    """The outputs, from the kept data: o * tanh(c)."""
     return gates[:, 3 * tanhs.shape[1] :] * tanhs
 
 
 def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
-    """Gates i, f, g, o: c = f * c + i * g, h = o * tanh(c), or that times w_hr transposed."""
+    """Gates i, f, g, o: c = f * c + i * g, h = o * tanh(c), projected by the transpose of w_hr if given."""
     (out_width, width), rows = (h0.shape[1], c0.shape[1]), len(x)
     gates, of_input, in_width = _gates(x, w_ih, w_hh, sizes)
     bias = _bias(w_hh, b_ih, b_hh)
@@ -257,7 +264,7 @@ def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
 
 @_some_steps_at_a_time
 def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
-    """The gradients, given those of out and of the final states."""
+    """The gradients, from those of out and of the final states."""
     x, h0, _, w_hh, _, _, c0, w_hr = arrays
     cells, tanhs, hidden, out = kept
     rows, width = cells.shape
@@ -307,7 +314,7 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
 
 @_some_steps_at_a_time
 def gru_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
-    """The gradients, given those of out and of the final state."""
+    """The gradients, from those of out and of the final state."""
     x, h0, _, w_hh, *_ = arrays
     candidates, out = kept
     width = out.shape[1]

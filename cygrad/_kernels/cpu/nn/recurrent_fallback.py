@@ -1,9 +1,9 @@
-"""The steps of recurrent layers by NumPy's own functions, where the loops of recurrent.h are switched off.
+"""NumPy fallback for the steps of recurrent layers, used if the loops of recurrent.h are disabled.
 
-`steps` are the rows [start, stop) of each step, in the order of computation. Forward, these arrays change: `gates`
-(products with the input, which become gates), `h` and `c` (where sequences start, which become where they end).
-Backward, `d_h` and `d_c` do. What else is written comes after `out`, or is `slopes`: gradients of what gates are
-functions of.
+`steps` are the rows [start, stop) of each step, in the order of computation. Forward functions modify `gates` (products
+with the input become gates), `h` and `c` (initial states become final states). Backward functions modify `d_h` and
+`d_c`. Other outputs are the arguments from `out` on, or `slopes`: gradients with respect to the arguments of the gate
+functions.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""Fused kernels of neural networks, forward and backward.
+"""Fused neural network kernels, forward and backward.
 
-Their loops (`nn.h`) work on float32 and float64; float16 goes through float32, other types through NumPy. They work in
-several passes over pieces that stay in the nearest cache.
+The loops (`nn.h`) support float32 and float64; float16 goes through float32, other types through NumPy. Each kernel makes
+several passes over chunks that stay in the nearest cache.
 """
 
 import numpy as np
@@ -43,8 +43,8 @@ cdef extern from "nn/softmax.h" nogil:
                               Py_ssize_t n, Py_ssize_t inner, const void* column) noexcept
 
 cdef enum:
-    PIECE = 2048                # elements that are worked on together
-    SHARE = 1 << 14             # elements that one thread works on
+    PIECE = 2048                # elements processed per chunk
+    SHARE = 1 << 14             # elements per chunk handed to a thread
     CROSS_ENTROPY = 12          # as in native.h
     CROSS_ENTROPY_GRADIENT = 13
 
@@ -57,7 +57,7 @@ cdef inline bint _has_kernel(int t) noexcept:
 
 
 cdef inline bint _is_narrow(int t) noexcept:
-    """float16 and the like of other packages (bfloat16)."""
+    """Whether the type is float16 or similar (bfloat16)."""
     return t == cnp.NPY_FLOAT16 or t >= NTYPES
 
 
@@ -77,7 +77,7 @@ cdef int _check_axis(cnp.ndarray a, int axis) except -1:
 # ---------------------------------------------------------------------------------------- softmax
 
 
-cdef struct Blocks:             # an array seen as (count, n, inner), to be worked on along n
+cdef struct Blocks:             # an array viewed as (count, n, inner), processed along n
     bint is_double
     Py_ssize_t itemsize
     Py_ssize_t count
@@ -116,7 +116,7 @@ cdef struct Work:
 
 
 cdef void _run(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil:
-    """The pass over some blocks at a time, so many that they stay in cache. It has failed if memory is short."""
+    """Run the pass over a few blocks at a time, so few that they stay in cache. Sets `failed` if memory runs out."""
     cdef Work* work = <Work*>context
     cdef Blocks* b = work.blocks
     cdef Py_ssize_t size = b.n * b.inner, together = min(max(1, PIECE // size), count)
@@ -168,7 +168,7 @@ cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* ou
 
 
 cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis, bint spends):
-    """The pass on dense arrays of float32 or float64; `result` is None in the forward passes. `spends` overwrites a."""
+    """Run a pass on dense float32 or float64 arrays; `result` is None in forward passes. `spends` allows overwriting `a`."""
     cdef Blocks blocks
     cdef Work work
     cdef cnp.ndarray out
@@ -197,7 +197,7 @@ cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis, 
 
 
 cpdef cnp.ndarray softmax(cnp.ndarray a, int axis, bint spends=False):
-    """exp(a) / sum(exp(a)) along `axis`; large numbers do not overflow. The result may lie in `a` if it `spends` that."""
+    """exp(a) / sum(exp(a)) along `axis`, without overflow. With `spends` the result may overwrite `a`."""
     cdef int t = cnp.PyArray_TYPE(a)
     _check_axis(a, axis)
     if _has_kernel(t):
@@ -208,7 +208,7 @@ cpdef cnp.ndarray softmax(cnp.ndarray a, int axis, bint spends=False):
 
 
 cpdef cnp.ndarray log_softmax(cnp.ndarray a, int axis, bint spends=False):
-    """a - log(sum(exp(a))) along `axis`; large numbers do not overflow."""
+    """a - log(sum(exp(a))) along `axis`, without overflow. With `spends` the result may overwrite `a`."""
     cdef int t = cnp.PyArray_TYPE(a)
     _check_axis(a, axis)
     if _has_kernel(t):
@@ -254,7 +254,7 @@ cdef enum Reduction:
     MEAN
     SUM
 
-cdef struct Targets:            # the target classes, checked, and the weights of the classes
+cdef struct Targets:            # target classes, already checked, and class weights
     cnp.npy_int64* classes
     Py_ssize_t n
     void* weight                # NULL: all 1
@@ -270,7 +270,7 @@ cdef cnp.ndarray _class_weights(cnp.ndarray weight, int t, Py_ssize_t classes):
 
 
 cdef int _check_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored) except -1:
-    """`target` is dense and of int64."""
+    """Check shapes and class indices. `target` must be dense int64."""
     cdef Py_ssize_t i, classes
     cdef cnp.npy_int64* each = <cnp.npy_int64*>cnp.PyArray_DATA(target)
     if (cnp.PyArray_NDIM(logp) != 2 or cnp.PyArray_NDIM(target) != 1
@@ -292,14 +292,14 @@ cdef Targets _targets(cnp.ndarray target, cnp.ndarray weight, long long ignored)
     return targets
 
 
-cdef struct Logarithms:         # of the probabilities: from row to row, and from class to class
+cdef struct Logarithms:         # log-probabilities: strides from row to row, and from class to class
     const char* row
     cnp.npy_intp down
     cnp.npy_intp across
 
 
 cdef void _nll(Targets* targets, Logarithms logs, real* losses, double* loss, double* total) noexcept:
-    """`losses` takes the loss of each row, or is NULL."""
+    """`losses` receives the loss of each row; may be NULL."""
     cdef Py_ssize_t i
     cdef real weight, value
     loss[0] = total[0] = 0
@@ -316,11 +316,11 @@ cdef void _nll(Targets* targets, Logarithms logs, real* losses, double* loss, do
 
 
 cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long ignore_index, int reduction):
-    """Minus the weighted log-probabilities of the target classes.
+    """Negative weighted log-likelihood of the target classes.
 
     ``logp`` is (N, C), ``target`` (N,) of integers, ``weight`` (C,) or None. ``reduction`` is 0 for the loss of each
-    row, 1 for their sum over the total weight, 2 for their sum. Rows whose target is ``ignore_index`` count for
-    nothing. Gives the loss and the total weight. A target that is no class raises ``IndexError``.
+    row, 1 for their sum divided by the total weight, 2 for their sum. Rows whose target is ``ignore_index`` are skipped.
+    Returns the loss and the total weight. Raises ``IndexError`` for a target that is not a class.
     """
     cdef int t = cnp.PyArray_TYPE(logp)
     cdef Targets targets
@@ -339,7 +339,7 @@ cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long i
 
 
 cdef tuple _reduced(Targets* targets, Logarithms logs, int t, int reduction):
-    """The loss and the total weight."""
+    """Return the loss and the total weight."""
     cdef cnp.ndarray losses = None
     cdef double loss, total
     cdef cnp.npy_intp n = targets.n
@@ -366,7 +366,7 @@ cdef cnp.ndarray _number(double value, int t):
 
 cdef void _nll_backward(Targets* targets, real* out, Py_ssize_t classes, const real* grad, Py_ssize_t step,
                         real total) noexcept:
-    """`step` is 1 if there is a gradient for each row, 0 if there is one for all."""
+    """`step` is 1 if `grad` has an element per row, 0 if it has one for all rows."""
     cdef Py_ssize_t i
     cdef real weight
     memset(out, 0, targets.n * classes * sizeof(real))
@@ -384,7 +384,7 @@ cdef cnp.ndarray _gradient_of_loss(cnp.ndarray grad, int t, Py_ssize_t rows, bin
 
 cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray target, object weight,
                                long long ignore_index, int reduction, cnp.ndarray total_weight):
-    """The gradient of `nll` for ``logp``, of which only shape and dtype count. ``total_weight`` is what `nll` gave."""
+    """Gradient of `nll` with respect to ``logp``, whose values are not used. ``total_weight`` comes from `nll`."""
     cdef int t = cnp.PyArray_TYPE(logp), wide
     cdef Targets targets
     cdef cnp.ndarray out
@@ -412,7 +412,7 @@ cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray t
 
 
 cdef void _run_rows(int loop, int t, Py_ssize_t rows, Py_ssize_t classes, void** data) noexcept:
-    """A loop of scores.h over the rows of scores; `data` as it stands there."""
+    """Run a loop of scores.h over the rows of the logits; `data` is documented there."""
     cdef native_call call
     cdef part_t part = loop_of(loop)
     cdef int i
@@ -430,7 +430,7 @@ cdef void _run_rows(int loop, int t, Py_ssize_t rows, Py_ssize_t classes, void**
 
 
 cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long long ignore_index, int reduction):
-    """`nll` of the log-softmax of the rows of scores (N, C): (loss, total weight, softmax of the rows)."""
+    """Cross-entropy of logits (N, C): `nll` of their log-softmax. Returns (loss, total weight, softmax)."""
     cdef int t = cnp.PyArray_TYPE(x)
     cdef Targets targets
     cdef cnp.ndarray softmax, logs
@@ -446,7 +446,7 @@ cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long
     targets = _targets(target, weight, ignore_index)
     x = dense(x)
     softmax = empty(2, cnp.PyArray_DIMS(x), t)
-    logs = empty(1, cnp.PyArray_DIMS(x), t)     # of the rows' own classes, which count as those of all
+    logs = empty(1, cnp.PyArray_DIMS(x), t)     # only of each row's target class; a stride of 0 makes it stand for all
     _run_rows(CROSS_ENTROPY, t, targets.n, cnp.PyArray_DIM(x, 1),
               [cnp.PyArray_DATA(x), targets.classes, cnp.PyArray_DATA(softmax), cnp.PyArray_DATA(logs)])
     loss, total = _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logs), cnp.PyArray_ITEMSIZE(x), 0), t, reduction)
@@ -454,7 +454,7 @@ cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long
 
 
 cdef void _factors(Targets* targets, real* out, const real* grad, Py_ssize_t step, real total) noexcept:
-    """What the difference between softmax and target is multiplied by in each row; `step` as in `_nll_backward`."""
+    """Compute each row's factor for the difference between softmax and target; `step` as in `_nll_backward`."""
     cdef Py_ssize_t i
     for i in range(targets.n):
         out[i] = 0
@@ -466,7 +466,7 @@ cdef void _factors(Targets* targets, real* out, const real* grad, Py_ssize_t ste
 
 cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, cnp.ndarray target, object weight,
                                          long long ignore_index, int reduction, cnp.ndarray total_weight):
-    """The gradient of `cross_entropy` for the scores. ``softmax`` and ``total_weight`` are what that gave."""
+    """Gradient of `cross_entropy` with respect to the logits. ``softmax`` and ``total_weight`` come from `cross_entropy`."""
     cdef int t = cnp.PyArray_TYPE(softmax)
     cdef Targets targets
     cdef cnp.ndarray out, factors

@@ -1,7 +1,7 @@
-"""Optimizer steps: parameters and their state are changed in place, each in one pass without temporaries.
+"""Optimizer steps: update parameters and their state in place, in one pass and without temporaries.
 
-That is for arrays of float32 or float64 that lie in memory alike (`optim.h`); for all others NumPy does the same
-formula. The elements of all parameters are one row, which threads share: many small parameters are one large one.
+The loops (`optim.h`) handle float32 or float64 arrays of equal memory layout; others use the same formula in NumPy. Threads
+share the concatenation of all parameters, so that many small parameters are processed like one large one.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ cdef extern from "elementwise/optimizer_steps.h" nogil:
 
 
 cdef int _check(list params, list arrays, str name, bint changes) except -1:
-    """There is one array for each parameter, of its shape, and writable if the step changes it."""
+    """Check that there is one array per parameter, with its shape, and writable if the step modifies it."""
     cdef Py_ssize_t i
     cdef cnp.ndarray param, array
     if len(arrays) != len(params):
@@ -70,7 +70,7 @@ cdef int _check(list params, list arrays, str name, bint changes) except -1:
 
 
 cdef inline bint _lies_like(cnp.ndarray array, cnp.ndarray param) noexcept:
-    """One block of memory with the elements in the same order; None, which stands for no array, does."""
+    """Whether both are dense, with their elements in the same order. True for None (no array)."""
     if array is None:
         return True
     return (is_plain(array) and cnp.PyArray_TYPE(array) == cnp.PyArray_TYPE(param)
@@ -95,7 +95,7 @@ cdef struct Task:                   # the step of one parameter
     Elements elements
     elements_t loop
     Py_ssize_t n
-    Py_ssize_t end                  # elements of the row up to the end of this one
+    Py_ssize_t end                  # elements of the concatenation up to the end of this parameter
     Settings settings
 
 
@@ -155,7 +155,7 @@ cdef int _by_place(const void* a, const void* b) noexcept nogil:
 
 
 cdef bint _are_apart(Row* row) noexcept nogil:
-    """Whether no two parameters share memory (False as well if there is none for this look)."""
+    """Whether no two parameters share memory. Also False if the check cannot allocate its workspace."""
     cdef Span* spans = <Span*>PyMem_RawMalloc(row.count * sizeof(Span))
     cdef Py_ssize_t i
     cdef bint apart = spans != NULL
@@ -171,7 +171,7 @@ cdef bint _are_apart(Row* row) noexcept nogil:
 
 
 cdef void _run(Row* row) noexcept:
-    """All steps; over many elements without the GIL, by threads if it does not matter which step comes first."""
+    """Run all steps. For many elements, release the GIL, and use threads if the order of the steps does not matter."""
     cdef Py_ssize_t n = row.tasks[row.count - 1].end if row.count else 0
     if n <= RELEASE_ABOVE:
         _part(row, 0, n)
@@ -184,7 +184,7 @@ cdef void _run(Row* row) noexcept:
 
 
 def count_steps(list arrays):
-    """Adds one to each of these arrays of no dimension; gives the numbers then in them."""
+    """Increment each of these 0-dim arrays, and return their new values."""
     cdef cnp.ndarray array
     cdef list counts = []
     for array in arrays:
@@ -208,8 +208,8 @@ def sgd_step(list params, list grads, list momentum_buffers or None, double lr, 
 
     With d = g + weight_decay * p (with -g for `maximize`): p -= lr * d without momentum. With it,
     b = momentum * b + (1 - dampening) * d, and p -= lr * b, or p -= lr * (d + momentum * b) for `nesterov`. A buffer
-    that is None in `momentum_buffers` begins as b = d and is put there; without momentum the list is not looked at.
-    Arrays of the wrong shape and read-only ones raise ``ValueError`` before any is changed.
+    that is None in `momentum_buffers` starts as b = d and is stored there; without momentum the list is ignored.
+    Raises ``ValueError`` for arrays of the wrong shape or read-only ones before any is modified.
     """
     cdef Py_ssize_t i
     cdef sgd_settings settings
@@ -265,9 +265,9 @@ def adam_step(list params, list grads, list exp_avgs, list exp_avg_sqs, list max
     With d = g (-g for `maximize`), m = beta1 * m + (1 - beta1) * d, and v = beta2 * v + (1 - beta2) * d * d:
     p -= lr * (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + eps). `weight_decay` adds weight_decay * p to d
     or, if `decoupled`, first multiplies p by 1 - lr * weight_decay (AdamW: Loshchilov and Hutter, 2019). `amsgrad`
-    (Reddi et al., 2018) takes the largest v so far, kept in `max_exp_avg_sqs`, which is None otherwise. `steps` counts
+    (Reddi et al., 2018) uses the largest v so far, stored in `max_exp_avg_sqs`, which is None otherwise. `steps` includes
     this step.
-    Arrays of the wrong shape and read-only ones raise ``ValueError`` before any is changed.
+    Raises ``ValueError`` for arrays of the wrong shape or read-only ones before any is modified.
     """
     cdef Py_ssize_t i
     cdef double step, last = 0

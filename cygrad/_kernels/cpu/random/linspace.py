@@ -1,4 +1,4 @@
-"""Numbers at equal distances. `library` is NumPy, or CuPy for arrays on the current GPU."""
+"""Evenly spaced numbers (arange, linspace). `library` is NumPy, or CuPy for arrays on the current GPU."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 
 SPACED = 51  # as in native.h
 _MOST = 2**31  # numbers that the loop can count
-_PIECE = 1 << 14  # numbers that one thread makes
+_PIECE = 1 << 14  # numbers per chunk
 
 
 def _by_loop(library, first, second, count, dtype, from_first):
-    """By the loop, which spaced.h describes; None where there is none."""
+    """Compute by the loop of spaced.h; None if there is none."""
     if library is not np or dtype.char not in "fd" or not 0 < count < _MOST:
         return None
     out = new_array((count,), dtype.num)
@@ -23,7 +23,7 @@ def _by_loop(library, first, second, count, dtype, from_first):
 
 
 def steps_from(library, low, by, count, dtype):
-    """low, low + by, ..., so many; rounded once."""
+    """`count` numbers low, low + by, ..., each rounded once."""
     found = _by_loop(library, low, by, count, dtype, True)
     return _steps_by_library(library, low, by, count, dtype) if found is None else found
 
@@ -38,7 +38,7 @@ def _steps_by_library(library, low, by, count, dtype):
 
 
 def evenly_spaced(library, low, high, count, dtype):
-    """From both ends towards the middle, so that both are hit exactly."""
+    """Evenly spaced from both ends towards the middle, so that both ends are exact."""
     found = _by_loop(library, low, high, count, dtype, False)
     return _evenly_by_library(library, low, high, count, dtype) if found is None else found
 

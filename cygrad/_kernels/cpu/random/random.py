@@ -1,6 +1,6 @@
-"""Arrays of random numbers. `numbers` is NumPy's generator to draw from.
+"""Random arrays. `numbers` is the NumPy generator to draw from.
 
-Most are drawn by loops of our own (draws.h, philox.h); `fill` does what these leave.
+Our own loops (draws.h, philox.h) draw most of them; `fill` handles the rest.
 """
 
 import math
@@ -19,18 +19,19 @@ from cygrad._kernels.cpu.indexing.indexing import gather
 
 _SINGLE = np.dtype(np.float32)
 _FLOAT, _DOUBLE, _INT64 = _SINGLE.num, np.dtype(float).num, np.dtype(np.int64).num
-_FEW = 64  # up to here, NumPy draws one by one
-_BLOCK = 8192  # numbers: what fits into the cache several times
+_FEW = 64  # up to this, NumPy draws one by one
+_BLOCK = 8192  # numbers; fits into the cache several times
 UNIFORM, SHAPE_DRAWS, SUM_WEIGHTS, PICK = 33, 44, 48, 49  # as in native.h
 UNIFORMS, NORMALS, EXPONENTIALS, COINS, INTEGERS, SHUFFLED = range(6)  # as in draws.h
-_PIECE = 128  # numbers that are shaped together
+_PIECE = 128  # numbers transformed together
 
 
 @silent
 def fill(numbers, out, what, a, b):
-    """Overwrite an array of any type, and return it: with uniform numbers of [a, b), with normal ones of mean a and
-    deviation b, with exponential ones of rate a, with coins that fall right with chance a, with integers from a on, of
-    which there are b, or with 0, ... in random order.
+    """Overwrite an array of any type with random numbers, and return it.
+
+    Depending on `what`: uniform on [a, b), normal with mean a and deviation b, exponential with rate a, Bernoulli with
+    probability a, integers from the b values starting at a, or a random permutation of 0, 1, ...
     """
     if what == SHUFFLED:
         out[...] = numbers.permutation(out.size)
@@ -54,11 +55,11 @@ def _drawn(numbers, shape, dtype, what, a, b):
 
 
 def _fill_with_integers(numbers, out, low, span):
-    if not out.flags.c_contiguous:  # then `flat` were a copy
+    if not out.flags.c_contiguous:  # else `flat` would be a copy
         out[...] = draw(numbers, np.empty(out.shape, out.dtype), INTEGERS, low, span)
         return
     flat = out.reshape(-1)
-    if out.dtype.num == _INT64:  # not by loops of our own
+    if out.dtype.num == _INT64:  # not drawn by our own loops
         flat[...] = numbers.integers(low, low + span, flat.size)
         return
     for start in range(0, flat.size, _BLOCK):
@@ -92,24 +93,24 @@ def _fill_by_numpy(numbers, out, what, a, b):
 
 
 def _halves(numbers, count, low, high):
-    """Numbers of [low, high) from the halves of random words."""
+    """Uniform numbers on [low, high) from halves of random words."""
     return _units(numbers.bit_generator.random_raw(-(-count // 2)).view(np.uint32)[:count], low, high)
 
 
 def _units(bits, low, high):
-    """The same from so many random bits, of which the upper 24 count."""
+    """Uniform numbers from the upper 24 of 32 random bits each."""
     return stretched((bits >> 8).astype(_SINGLE) * np.float32(2.0**-24), low, high)
 
 
 def _by_counters(numbers, flat, bounds):
-    """Draw what whole counters of Philox give, by threads: NumPy's numbers, from its place; tell how many.
+    """Draw as many numbers as whole Philox counters yield, in threads; return how many.
 
-    They are stretched to [bounds[0], bounds[1]).
+    They equal those NumPy's generator would draw next, stretched to [bounds[0], bounds[1]).
     """
     generator = numbers.bit_generator
     with generator.lock:
         place = generator.state
-        kept = place["buffer"][place["buffer_pos"] :].view(np.uint32)  # drawn, but not yet given
+        kept = place["buffer"][place["buffer_pos"] :].view(np.uint32)  # already generated, but not yet consumed
         counter, blocks = place["state"]["counter"], (flat.size - kept.size) // 8
         if int(counter[0]) + blocks >= 2**63:
             return 0
@@ -123,23 +124,23 @@ def _by_counters(numbers, flat, bounds):
 
 
 def singles(numbers, shape):
-    """Of [0, 1), of single precision."""
+    """Uniform on [0, 1), in single precision."""
     return draw(numbers, new_array(shape, _FLOAT), UNIFORMS)
 
 
 def uniform(numbers, shape, dtype):
-    """Of [0, 1), floating point or complex."""
+    """Uniform on [0, 1), floating point or complex."""
     if dtype.kind == "c":
         return _pairs(numbers.random, shape, dtype)
     if dtype.itemsize >= 4:
         return draw(numbers, new_array(shape, dtype.num), UNIFORMS)
-    # as many bits as the short type has, so that none is rounded up to 1
+    # only as many bits as the short type has, so that none is rounded up to 1
     steps = 2 ** (np.finfo(dtype).nmant + 1 if dtype.kind == "f" else 8)  # else bfloat16
     return np.asarray(np.floor(singles(numbers, shape) * steps) / steps).astype(dtype)
 
 
 def gaussian(numbers, shape, dtype):
-    """Of mean 0 and variance 1, floating point or complex."""
+    """Normal with mean 0 and variance 1, floating point or complex."""
     if dtype.kind == "c":
         return np.asarray(_pairs(numbers.standard_normal, shape, dtype) * dtype.type(math.sqrt(0.5)))
     if dtype.itemsize >= 4:
@@ -148,13 +149,13 @@ def gaussian(numbers, shape, dtype):
 
 
 def _pairs(draw, shape, dtype):
-    """Complex numbers of independent parts."""
+    """Complex numbers with independent parts."""
     part = np.float32 if dtype.itemsize == 8 else np.float64
     return draw((*shape, 2), part).view(dtype)[..., 0]
 
 
 def exponential(numbers, shape, dtype):
-    """Of the density exp(-x), of single precision for shorter types."""
+    """Exponential with density exp(-x); in single precision for narrower types."""
     return draw(numbers, new_array(shape, dtype.num if dtype.itemsize >= 4 else _FLOAT), EXPONENTIALS, 1)
 
 
@@ -164,18 +165,18 @@ def permutation(numbers, count, dtype):
 
 
 def stretched(array, low, high):
-    """Numbers of [0, 1) stretched to [low, high)."""
+    """Map numbers of [0, 1) to [low, high)."""
     if low == 0 and high == 1:
         return array
     number = array.dtype.type
     array = np.asarray(array * number(high - low) + number(low))
     if low < high:
-        array[array >= high] = low  # where rounding has reached the open end
+        array[array >= high] = low  # where rounding reached the open end
     return array
 
 
 def spread(array, mean, std, out=None):
-    """Standard normal numbers with another mean and standard deviation, which are numbers or arrays."""
+    """Transform standard normal numbers to another mean and standard deviation, which may be scalars or arrays."""
     if isinstance(mean, (int, float)) and isinstance(std, (int, float)) and mean == 0 and std == 1:
         return array
     return _spread(array, np.asarray(mean, array.dtype), np.asarray(std, array.dtype), out)
@@ -187,7 +188,7 @@ def _spread(array, mean, std, out):
 
 
 def whole_numbers(numbers, shape, low, high, dtype):
-    """Of low, ..., high - 1, all of which the type can hold."""
+    """Integers low, ..., high - 1, all of which the type can hold."""
     if high - low < 2**64 and high <= 2**63:
         return draw(numbers, np.empty(shape, dtype), INTEGERS, low, high - low)
     if dtype.kind in "iub":
@@ -196,7 +197,7 @@ def whole_numbers(numbers, shape, low, high, dtype):
 
 
 def are_probabilities(array):
-    """Whether all elements are in [0, 1], of which nan is not."""
+    """Whether all elements are in [0, 1]; NaN is not."""
     wide = array if array.itemsize > 2 else array.astype(_SINGLE)
     return not wide.size or (amin(wide).item() >= 0 and amax(wide).item() <= 1)
 
@@ -207,7 +208,7 @@ def keep_mask(numbers, shape, probability):
 
 
 def running_weights(weights):
-    """The running sums of rows of weights, which are float64; None unless all have a sum and none is negative."""
+    """Cumulative sums of rows of weights in float64; None if a weight is negative or a sum is 0 or not finite."""
     if loop_table.has_loops(weights):
         weights, sums = dense(weights), new_array(weights.shape, _DOUBLE)
         rows, count = weights.shape
@@ -218,8 +219,9 @@ def running_weights(weights):
 
 
 def picked(numbers, weights, edges, count):
-    """For each row of weights, whose running sums are `edges`, `count` indices, each drawn with a probability
-    proportional to its weight.
+    """Draw `count` indices for each row of weights, with probabilities proportional to the weights.
+
+    `edges` are the cumulative sums of the weights.
     """
     drawn = draw(numbers, new_array((len(edges), count), _DOUBLE), UNIFORMS)
     indices = new_array(drawn.shape, _INT64)
@@ -227,7 +229,7 @@ def picked(numbers, weights, edges, count):
         loop_table.run(PICK, (edges, drawn, indices), (edges.shape[1], count), 0, len(edges), 1 + _FEW // count)
         return indices
     drawn *= edges[:, -1:]
-    np.minimum(drawn, np.nextafter(edges[:, -1:], 0), out=drawn)  # where rounding has reached the open end
+    np.minimum(drawn, np.nextafter(edges[:, -1:], 0), out=drawn)  # where rounding reached the open end
     for row, edge, values in zip(indices, edges, drawn):
         row[...] = np.searchsorted(edge, values, "right")
     return indices
@@ -235,8 +237,8 @@ def picked(numbers, weights, edges, count):
 
 @silent
 def picked_once(numbers, weights, edges, count):
-    """As `picked`, but no index of a row twice."""
-    # the smallest of exponential waiting times, as if the events came at these rates
+    """Like `picked`, but without repeating an index within a row."""
+    # the smallest exponential waiting times, as of events that occur at these rates
     waiting = numbers.standard_exponential(weights.shape)
     np.divide(waiting, weights, waiting)
     if count == waiting.shape[1]:
@@ -246,11 +248,11 @@ def picked_once(numbers, weights, edges, count):
     return gather(first, 1, order).astype(np.int64, copy=False)
 
 
-# -- distributions with a parameter for each element --
+# -- distributions with a parameter per element --
 
 
 def poisson(numbers, rates):
-    """Of the type of `rates`, which are not negative."""
+    """Poisson numbers in the type of `rates`, which must not be negative."""
     return (
         blocks.in_blocks(partial(_poisson, numbers), (rates,)) if rates.size > blocks.SIZE else _poisson(numbers, rates)
     )
@@ -258,7 +260,7 @@ def poisson(numbers, rates):
 
 @silent
 def _poisson(numbers, rates):
-    limit = 2.0**62  # NumPy's integers end near; from there on the normal distribution is the same to rounding
+    limit = 2.0**62  # near the end of NumPy's integers; from there on the normal distribution agrees to rounding
     wide = rates.astype(np.float64)
     if not wide.size or wide.max() <= limit:
         return np.asarray(numbers.poisson(wide)).astype(rates.dtype)
@@ -269,7 +271,7 @@ def _poisson(numbers, rates):
 
 
 def binomial(numbers, trials, chance, shape):
-    """Of the type of `trials`; nan where the chance or the number of trials is nan."""
+    """Binomial numbers in the type of `trials`; NaN where the probability or the number of trials is NaN."""
     out = np.empty(shape, trials.dtype)
     drawn, n, p = out.reshape(-1), np.broadcast_to(trials, shape).flat, np.broadcast_to(chance, shape).flat
     for start in range(0, out.size, blocks.SIZE):
@@ -287,7 +289,7 @@ def _binomial(numbers, trials, chance):
 
 
 def log_gamma(numbers, concentration):
-    """Logarithms of numbers of the gamma distributions of these parameters, all float64."""
+    """Logarithms of gamma-distributed numbers with these concentrations, all float64."""
     with np.errstate(all="ignore"):
         return np.log(numbers.standard_gamma(concentration + 1)) - (
             numbers.standard_exponential(concentration.shape) / concentration
@@ -296,11 +298,11 @@ def log_gamma(numbers, concentration):
 
 @silent
 def cauchy(numbers, shape, dtype, median, sigma):
-    """Of density sigma / (pi * (sigma^2 + (x - median)^2))."""
+    """Cauchy with density sigma / (pi * (sigma^2 + (x - median)^2))."""
     return np.asarray(spread(numbers.standard_cauchy(shape), median, sigma)).astype(dtype)
 
 
 @silent
 def geometric(numbers, shape, dtype, chance):
-    """Trials up to the first success."""
+    """The number of trials up to and including the first success."""
     return np.asarray(numbers.geometric(chance, shape)).astype(dtype)

@@ -1,6 +1,6 @@
-"""Where the largest and smallest elements are, and how many differ from 0, in int64.
+"""argmax, argmin and count_nonzero, in int64.
 
-`axis` None looks at the array as if it were flat.
+`axis` None means the flattened array.
 """
 
 import numpy as np
@@ -15,19 +15,19 @@ _BOOL = np.dtype(bool).num
 
 
 def count_nonzero(a, axes=None, keepdim=False):
-    """How many elements over `axes` differ from 0."""
+    """Count the nonzero elements over `axes`."""
     if axes is None and not keepdim:
         return np.asarray(axis_ops.count_nonzero(a))
     return sum_of_array(cast(a, _BOOL), axes, keepdim)
 
 
 def argmax(a, axis=None, keepdim=False):
-    """Position of the first nan, or else of the first largest element, along `axis`. No elements: ``ValueError``."""
+    """Index of the first NaN, else of the first largest element, along `axis`. No elements: ``ValueError``."""
     return _position(a.argmax, a, axis, keepdim)
 
 
 def argmin(a, axis=None, keepdim=False):
-    """Position of the first nan, or else of the first smallest element, along `axis`. No elements: ``ValueError``."""
+    """Index of the first NaN, else of the first smallest element, along `axis`. No elements: ``ValueError``."""
     return _position(a.argmin, a, axis, keepdim)
 
 

@@ -1,4 +1,4 @@
-"""Counting values, and what lies in intervals."""
+"""Bin counts and histograms."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ from cygrad._kernels.device.dispatch import dispatching
 
 
 def bincount(weights, numbers, least):
-    """How often each number occurs, or the sum of its weights: float32 for such weights, else float64."""
+    """Count each number, or sum its weights: in float32 for float32 weights, else in float64."""
     if weights is None:
         return np.bincount(numbers, minlength=least)
     found = np.bincount(numbers, weights, least)
@@ -21,7 +21,7 @@ def bincount(weights, numbers, least):
 
 @silent
 def count_evenly(array, bins, low, high):
-    """How many elements lie in equal parts of a range."""
+    """Count the elements in equal bins of a range."""
     flat = array.reshape(-1)
     if flat.size <= chunks.SIZE:
         return _evenly(flat, bins, low, high).astype(array.dtype)
@@ -31,18 +31,18 @@ def count_evenly(array, bins, low, high):
 
 
 def _evenly(values, bins, low, high):
-    if not values.size or not (amin(values) >= low and amax(values) <= high):  # nan is in no part
+    if not values.size or not (amin(values) >= low and amax(values) <= high):  # NaN is in no bin
         values = values[(values >= low) & (values <= high)]
     places = ((values - values.dtype.type(low)) * bins / values.dtype.type(high - low)).astype(np.int64)
     return np.bincount(np.minimum(places, bins - 1), minlength=bins)
 
 
 def _interval(values, edge, count):
-    """Between which edges each value lies, if it does; the last interval includes its end."""
+    """The index of the bin that contains each value, if any does; the last bin includes its end."""
     step = (edge[-1] - edge[0]) / count
     if count < 4 or not (np.abs(edge[1:] - edge[:-1] - step) <= 1e-3 * abs(step)).all():
         return np.minimum(np.searchsorted(edge, values, "right") - 1, count - 1)
-    # evenly spread edges: guess, and look at the neighbours
+    # evenly spaced edges: guess, then correct by one
     places = np.clip((values - edge[0]) / step, 0, count - 1).astype(np.int64)
     places -= values < edge[places]
     places += values >= edge[places + 1]
@@ -51,7 +51,7 @@ def _interval(values, edge, count):
 
 @silent
 def histogram(points, edges, weights, density):
-    """How many rows, or how much of their weights, lie between the edges along each column."""
+    """Count the rows, or sum their weights, in the bins between the edges along each column."""
     shape = tuple(len(edge) - 1 for edge in edges)
     counts: Any = 0
     for start in range(0, max(len(points), 1), chunks.SIZE):
@@ -66,7 +66,7 @@ def histogram(points, edges, weights, density):
 
 
 def _counts(points, edges, shape, weights):
-    """The same for some of the rows, as a vector."""
+    """`histogram` counts for some of the rows, flattened."""
     inside = np.ones(len(points), bool)
     flat = np.zeros(len(points), np.int64)
     for values, edge, count in zip(points.T, edges, shape):

@@ -1,12 +1,12 @@
-"""The search for nan and infinite numbers."""
+"""Search for NaNs and infinities."""
 
 cdef enum:
     NAN = 0
     NOT_FINITE = 1
-    NOT_SMALL = 2           # so large that a sum of products of two such numbers might be infinite
+    NOT_SMALL = 2           # so large that a sum of products of two such numbers might overflow
 
-# Is there such an element?
+# Whether any element is bad in the given sense.
 cdef bint has_bad(object a, int bad) except -1
 
-# Are `a` and `b` so small that their product is finite, and less to read than it? At most all of `a` is in one sum.
+# Whether `a` and `b` are cheaper to check than `product`, and so small that it must be finite. All of `a` may enter one sum.
 cdef bint are_small(object a, object b, object product) except -1

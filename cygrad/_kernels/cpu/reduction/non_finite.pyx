@@ -1,4 +1,4 @@
-"""The search for nan and infinite numbers, which `nan_check` makes in every result and gradient."""
+"""Search for NaNs and infinities, which `nan_check` runs on every result and gradient."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ cnp.import_array()
 cdef extern from "reduction/non_finite.h" nogil:
     bint is_bad(bint is_double, const void* x, Py_ssize_t n, int bad) noexcept
 
-cdef struct Search:             # for what is not a number, not finite or not small
+cdef struct Search:             # a search for NaNs, non-finite or large numbers
     const char* x
     bint is_double
     int bad
@@ -22,7 +22,7 @@ cdef struct Search:             # for what is not a number, not finite or not sm
 cdef void _search_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef Search* s = <Search*>context
     if is_bad(s.is_double, <const void*>(s.x + first * (8 if s.is_double else 4)), n, s.bad):
-        s.found = True          # nobody writes anything else meanwhile
+        s.found = True          # benign race: threads only ever write True
 
 
 cdef bint _found(Search* s, Py_ssize_t n) noexcept:
@@ -31,12 +31,12 @@ cdef bint _found(Search* s, Py_ssize_t n) noexcept:
         _search_part(s, 0, n)
     else:
         with nogil:
-            share(_search_part, s, n, LIGHT)    # as what wrote them: each thread finds its part in its cache
+            share(_search_part, s, n, LIGHT)  # split as the data was written: each thread finds its chunk in its cache
     return s.found
 
 
 cdef cnp.ndarray _block(cnp.ndarray a):
-    """The elements in one block of memory, those that are repeated once."""
+    """Return the elements in one dense block of memory, without the repetitions of broadcast dimensions."""
     if cnp.PyArray_IS_C_CONTIGUOUS(a) or cnp.PyArray_IS_F_CONTIGUOUS(a):
         return a
     return dense((<object>a)[tuple([slice(None if step else 1) for step in (<object>a).strides])])

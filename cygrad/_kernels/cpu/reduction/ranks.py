@@ -1,6 +1,6 @@
-"""The places of elements of given ranks, without an order of all. nan counts as larger than all numbers.
+"""Selection of elements by rank without sorting everything. NaN sorts last.
 
-What is needed beside them is a few blocks, whatever the number of elements.
+The scratch memory is a few chunks, whatever the number of elements.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from cygrad._kernels.cpu.reduction.sorting import order_along
 
 
 def places_of_ranks(rows, ranks):
-    """Where the elements of some ranks of each row are: (m, n) and (m, r) give (m, r). Equal ones keep their order."""
+    """Indices of the elements of given ranks in each row: (m, n) and (m, r) give (m, r). Ties keep their order."""
     out = np.empty(ranks.shape, np.int64)
     n = rows.shape[1]
     if n > chunks.SIZE:
@@ -28,7 +28,7 @@ def places_of_ranks(rows, ranks):
 
 
 def count_of_numbers(vector):
-    """How many elements are not nan."""
+    """Count the elements that are not NaN."""
     return sum(int(np.count_nonzero(part == part)) for part in _parts(vector))
 
 
@@ -37,7 +37,7 @@ def _parts(vector):
 
 
 def value_of_rank(vector, rank, count):
-    """The element of that rank, of which `count` are numbers."""
+    """The element of that rank, where `count` elements are not NaN."""
     if rank >= count:
         return vector.dtype.type(np.nan)
     found = _by_sample(vector, rank, count)
@@ -45,9 +45,9 @@ def value_of_rank(vector, rank, count):
 
 
 def _by_sample(vector, rank, count):
-    """The same, or None where the elements that are looked at do not tell enough of the others.
+    """`value_of_rank` from a sample; None if the sample does not bracket the element closely enough.
 
-    Of these, two are taken between which the element lies, and few others do.
+    Picks two sampled values that likely enclose the element, with few others in between, and partitions only those.
     """
     sample = np.sort(vector[:: vector.size // (chunks.SIZE // 8) | 1])
     size = int(np.count_nonzero(sample == sample))
@@ -63,7 +63,7 @@ def _by_sample(vector, rank, count):
         room -= between[-1].size
         if room < 0:
             return None
-    before -= vector.size - count  # nan are not after
+    before -= vector.size - count  # NaNs are not after `low`, either
     found = np.concatenate(between)
     if before <= rank < before + found.size:
         return np.partition(found, rank - before)[rank - before]
@@ -74,7 +74,7 @@ def _by_sample(vector, rank, count):
 
 
 def _place(vector, value, rank):
-    """Where the element of that value and rank is."""
+    """The index of the element with that value and rank."""
     is_nan = value != value
     for part in _parts(vector):
         rank -= int(np.count_nonzero(part == part if is_nan else part < value))

@@ -1,4 +1,4 @@
-"""Running extrema and log-sums along an axis."""
+"""Cumulative extrema and log-sum-exp along an axis."""
 
 import numpy as np
 
@@ -14,12 +14,12 @@ RUNNING_EXTREMA = 28  # as in native.h
 
 @silent
 def accumulated(ufunc, a, axis):
-    """`ufunc.accumulate`, for arrays without dimensions too."""
+    """`ufunc.accumulate`, also for 0-dim arrays."""
     return ufunc.accumulate(a, axis, out=np.empty(a.shape, a.dtype, like=a)) if a.ndim else a.copy()
 
 
 def running_extremum(a, axis, largest):
-    """(the largest or smallest element so far along an axis, its index). Of equal ones the last counts; nan stays."""
+    """Return (cumulative maximum or minimum along an axis, its index). The last of equal ones wins; NaN propagates."""
     if a.ndim and a.size and has_scans(a) and a.shape[axis] < 1 << 31:
         values, indices = new_array(a.shape, a.dtype.num), new_array(a.shape, np.dtype(np.int64).num)
         n, inner, items, piece = lines(a, axis)
@@ -31,7 +31,7 @@ def running_extremum(a, axis, largest):
     indices = np.zeros(a.shape, np.int64)
     if a.ndim:
         places = np.arange(a.shape[axis]).reshape([-1] + [1] * (a.ndim - 1 - axis))
-        # nan is unlike all; where the value so far is nan, the index is that of the last nan
+        # NaN equals nothing; where the extremum is NaN, the index is that of the last NaN
         np.copyto(indices, places, where=(a == values) | (a != a))
         np.maximum.accumulate(indices, axis, out=indices)
     return values, indices
@@ -41,7 +41,7 @@ def logcumsumexp(a, axis):
     """log(exp(a[0]) + ... + exp(a[i])) without overflow."""
     if a.dtype.kind != "c" or a.ndim == 0:
         return accumulated(np.logaddexp, a, axis)
-    # By the larger real part: r = exp(larger) * (1 + what is left).
+    # Factor out the element with the larger real part: exp(larger) * (1 + rest).
     out = a.copy()
     rows, result = np.moveaxis(a, axis, 0), np.moveaxis(out, axis, 0)
     with np.errstate(all="ignore"):
@@ -53,11 +53,12 @@ def logcumsumexp(a, axis):
 def logcumsumexp_gradient(g, x, y, axis):
     """The sum over k >= i of g[k] * exp(x[i] - y[k]), real, where y is `logcumsumexp` of x.
 
-    In logarithms, because neither factor is bounded, and so apart for g > 0 and g < 0; block by block, from the end.
+    Computed in logarithms, since neither factor is bounded, hence separately for g > 0 and g < 0; chunk by chunk from
+    the end.
     """
     out = np.empty_like(x)
     rows, points, sums, result = (np.moveaxis(a, axis, 0) for a in (g, x, y, out))
-    after = {1: -np.inf, -1: -np.inf}  # what all further rows sum up to
+    after = {1: -np.inf, -1: -np.inf}  # log-sums over all later rows
     step = max(1, len(rows) * chunks.SIZE // g.size)
     with np.errstate(all="ignore"):
         for start in reversed(range(0, len(rows), step)):
@@ -81,7 +82,7 @@ def log_of_sum(a, b):
     is_first = a.real >= b.real
     larger, smaller = np.where(is_first, a, b), np.where(is_first, b, a)
     found = larger + np.log1p(np.exp(smaller - larger))
-    return np.where(np.isinf(a.real) & (a.real == b.real), larger, found)  # whose difference is nan
+    return np.where(np.isinf(a.real) & (a.real == b.real), larger, found)  # their difference is NaN
 
 
 dispatching(globals(), "running_extremum logcumsumexp")

@@ -1,4 +1,4 @@
-"""Searching in sorted arrays, among values, and for those that differ."""
+"""searchsorted, isin, unique and unique_consecutive."""
 
 import math
 
@@ -14,17 +14,17 @@ from cygrad._kernels.device.cupy_library import as_array, dense
 from cygrad._kernels.device.dispatch import dispatching
 
 SEARCH = 43  # as in native.h
-PIECE = 1 << 11  # values that one thread looks for
-MANY = 32  # elements of a sequence that are converted for each value at most
+PIECE = 1 << 11  # values per chunk
+MANY = 32  # elements of a sequence converted per value, at most
 FLOAT64, INT64 = np.dtype(np.float64).num, np.dtype(np.int64).num
-FEW = 1 << 14  # elements that are looked at once
-BLOCK = 1 << 15  # elements among which runs are looked for, or that are looked for, at once
+FEW = 1 << 14  # comparisons made at once
+BLOCK = 1 << 15  # elements processed at a time when looking for runs of equals, or for values
 
 # -- places in a sorted order --
 
 
 def searchsorted(sequence, values, side):
-    """Before which index along the last axis each value belongs; the other axes agree, or there are none."""
+    """The insertion index of each value along the last axis; the other axes agree, or `sequence` has none."""
     if values.size * MANY >= sequence.size and _are_doubles(sequence) and _are_doubles(values):
         return _searched(sequence, values, side == "right")
     if sequence.ndim == 1:
@@ -38,13 +38,13 @@ def searchsorted(sequence, values, side):
 
 
 def _are_doubles(array):
-    """Whether there is something to search, by a loop, in double precision that has each number."""
+    """Whether the array is not empty, is exact in double precision, and has a loop."""
     is_exact = array.dtype.kind == "f" or array.dtype.kind in "iu" and array.dtype.itemsize < 8
     return is_exact and array.size > 0 and loop_table.has_loops(np.empty(0))
 
 
 def _searched(sequence, values, past_equal):
-    """By the loop, converted in blocks; all of them look in the one row if there is no other."""
+    """Search by the loop, converting to double in chunks; all chunks search a single row if there is only one."""
     found = new_array(values.shape, INT64)
     rows, flat = cpu.dense(sequence).reshape(-1, sequence.shape[-1]), cpu.dense(values).reshape(-1)
     width, length = flat.size // len(rows), rows.shape[1]
@@ -74,9 +74,9 @@ def isin(elements, tests, unique, invert):
 
 
 def distinct(array, inverse, counts):
-    """(values, where each element is among them, how many of each) of all elements, sorted; each nan is different.
+    """Return (values, index of each element among them, counts) of all elements, sorted; every NaN is distinct.
 
-    The second and the third are None unless wanted.
+    The second and the third are None unless requested.
     """
     if not inverse:
         values, _, lengths = runs(np.sort(array, None), False, counts)
@@ -89,7 +89,7 @@ def distinct(array, inverse, counts):
 
 
 def distinct_slices(array, axis):
-    """The same for the slices along an axis, which are sorted by their first elements, then the next, ..."""
+    """`distinct` for the slices along an axis, sorted lexicographically."""
     slices = np.moveaxis(array, axis, 0)
     columns = _blocks_of_columns(slices)
     keys = slices.astype(np.float32) if slices.dtype.name == "bfloat16" else slices  # CuPy does not sort it
@@ -98,7 +98,7 @@ def distinct_slices(array, axis):
     else:
         order = np.arange(len(slices), like=slices)
         for some in reversed(columns):
-            for column in reversed(_columns(keys, some).T):  # np.lexsort keeps an iterator of its own for each column
+            for column in reversed(_columns(keys, some).T):  # np.lexsort keeps an iterator for each column
                 order = order[np.argsort(column[order], kind="stable")]
     first = np.zeros(len(slices), bool, like=slices)
     first[:1] = True
@@ -110,7 +110,7 @@ def distinct_slices(array, axis):
 
 
 def _blocks_of_columns(slices):
-    """The numbers of columns to look at together, if slices are seen as rows: ranges, or None for all."""
+    """Column ranges to process together when slices are viewed as rows; [None] for all at once."""
     width = math.prod(slices.shape[1:])
     if slices.size <= chunks.SIZE or slices.ndim == 1 or not isinstance(slices, np.ndarray):
         return [None]
@@ -125,7 +125,7 @@ def _columns(slices, numbers):
 
 
 def runs(array, inverse, counts):
-    """The first of each run of equal elements, and where each element is among them, and the lengths, if wanted."""
+    """The first element of each run of equals, and if requested the run of each element and the lengths of the runs."""
     flat = array.reshape(-1)
     if type(flat) is np.ndarray and flat.size > FEW:
         return _runs(flat, inverse, counts, array.shape)
@@ -134,14 +134,14 @@ def runs(array, inverse, counts):
 
 
 def runs_of_slices(array, axis, inverse, counts):
-    """The same for runs of equal slices along an axis."""
+    """`runs` for equal slices along an axis."""
     slices = np.moveaxis(array, axis, 0)
     first = _starts(slices.reshape(len(slices), math.prod(slices.shape[1:])))
     return _chosen(slices, first, axis), _numbers(first) if inverse else None, _lengths(first, counts)
 
 
 def _numbers(first):
-    """The number of the run of each element."""
+    """The run that each element belongs to."""
     return np.cumsum(first) - 1
 
 
@@ -150,7 +150,7 @@ def _chosen(slices, which, axis):
 
 
 def _starts(rows):
-    """Whether each row differs from the one before it."""
+    """Whether each row differs from the previous one."""
     first = np.empty(len(rows), bool, like=rows)
     first[:1] = True
     if rows.shape[1] == 1:
@@ -161,13 +161,13 @@ def _starts(rows):
 
 
 def _lengths(first, wanted=True):
-    """How many follow each start until the next."""
+    """The distance from each start to the next."""
     return np.diff(np.append(np.flatnonzero(first), len(first))) if wanted else None
 
 
 def _runs(flat, inverse, counts, shape):
-    """`runs` of a vector in memory, block by block."""
-    kept = list(_starts_in_blocks(flat)) if flat.size <= chunks.SIZE else None  # of many, they are found twice
+    """`runs` of a vector in memory, chunk by chunk."""
+    kept = list(_starts_in_blocks(flat)) if flat.size <= chunks.SIZE else None  # for more, they are found twice
     count = sum(int(np.count_nonzero(first)) for _, first in kept or _starts_in_blocks(flat))
     values = new_array((count,), flat.dtype.num)
     numbers = new_array(flat.shape, INT64) if inverse else None
@@ -191,7 +191,7 @@ def _runs(flat, inverse, counts, shape):
 
 
 def _starts_in_blocks(flat):
-    """(where it begins, whether its elements differ from those before) for each block."""
+    """Yield (start, whether each element differs from the one before it) for each chunk."""
     for begin in range(0, flat.size, BLOCK):
         before = max(begin - 1, 0)
         first = _starts(flat[before : begin + BLOCK, None])

@@ -1,6 +1,6 @@
-"""Orders along an axis. nan counts as larger than all numbers, and equal elements keep their order.
+"""Sorting, top-k, median and mode along an axis. NaN sorts last, and equal elements keep their order.
 
-Large arrays are taken part by part, as indices have eight bytes each and NumPy copies what it sorts.
+Large arrays are processed in chunks, because indices take eight bytes each and NumPy copies the data it sorts.
 """
 
 import math
@@ -16,15 +16,15 @@ from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.device.dispatch import dispatching
 
 FIRSTS = 25  # as in native.h
-MOST_FIRSTS = 32  # of a loop that puts each where it belongs among those found; as in picks.h
-_PICKS = ("", "kth_along", "median_along", "middle_along", "most_frequent")  # what it finds, in the order of picks.h
-FEW = 1 << 16  # elements times length of a row, up to which that loop sorts rows that are as short
-PIECE = 1 << 15  # elements that one thread works on
+MOST_FIRSTS = 32  # of the loop that inserts each element among those found so far; as in picks.h
+_PICKS = ("", "kth_along", "median_along", "middle_along", "most_frequent")  # in the order of picks.h
+FEW = 1 << 16  # elements times row length, up to which that loop sorts rows this short
+PIECE = 1 << 15  # elements per chunk
 _INT64 = np.dtype(np.int64).num
 
 
 def one(a, axis):
-    """The shape with length 1 along an axis."""
+    """The array's shape with length 1 along the axis."""
     return a.shape[:axis] + (1,) + a.shape[axis + 1 :]
 
 
@@ -33,7 +33,7 @@ def one(a, axis):
 
 @along
 def sorted_along(a, axis, descending=False):
-    """(the elements in order along an axis, their indices)."""
+    """Return (elements sorted along an axis, their indices)."""
     if _is_few(a, axis):
         return _by_loop(a, axis, a.shape[axis], descending)
     return _sorted(a, axis, descending)
@@ -41,7 +41,7 @@ def sorted_along(a, axis, descending=False):
 
 @along
 def order_along(a, axis, descending=False):
-    """The indices of the elements in order along an axis."""
+    """The indices that sort an axis."""
     keys = None if _is_few(a, axis) or type(a) is not np.ndarray else _keys(a, axis, descending)
     if keys is None:
         return sorted_along(a, axis, descending)[1]
@@ -55,7 +55,7 @@ def _is_few(a, axis):
 
 
 def _has_firsts(a):
-    """Whether there are loops of picks.h that put elements of the type of the array in order."""
+    """Whether picks.h has sorting loops for the type of the array."""
     return loop_table.has_loops(a) or (a.dtype.num == _INT64 and loop_table.can_move(a))
 
 
@@ -69,7 +69,7 @@ def _sorted(a, axis, descending):
         np.subtract(a.shape[axis] - 1, order, out=order)
         return np.ascontiguousarray(np.flip(values, axis)), np.ascontiguousarray(np.flip(order, axis))
     if a.itemsize == 8:
-        # NumPy's vectorised sort is several times faster and knows no order of equals: seldom are there any.
+        # NumPy's vectorized sort is several times faster but not stable; equal elements are rare and fixed afterwards.
         order = np.argsort(a, axis)
         values = np.take_along_axis(a, order, axis)
         _order_equals(*[np.moveaxis(array, axis, -1) for array in (a, values, order)])
@@ -79,10 +79,10 @@ def _sorted(a, axis, descending):
 
 
 def _keys(a, axis, descending):
-    """(an integer for each element, the bits of it that hold its index, what is added to them for others), or None.
+    """Pack elements and their indices into integers that sort like the elements, with ties by index.
 
-    Integers are ordered as the elements, equal ones by their indices: NumPy's vectorised sort of these is several times
-    faster than one that gives indices. None where they have no room in 64 bits.
+    Returns (one key per element, number of low bits that hold the index, minimum subtracted from the elements), or None
+    if keys do not fit into 64 bits. NumPy's vectorized sort of such keys is several times faster than its argsort.
     """
     n = a.shape[axis]
     bits = max(n - 1, 0).bit_length()
@@ -112,14 +112,14 @@ def _keys(a, axis, descending):
     if n <= PIECE:
         np.bitwise_or(keys, np.arange(n, dtype=keys.dtype).reshape((n, *behind)), out=keys)
         return keys, bits, least
-    for here, places in _places(n, keys.dtype):  # numbers of all would be as large as the keys of one row
+    for here, places in _places(n, keys.dtype):  # an array of all n indices would be as large as the keys of one row
         part = keys[(slice(None),) * axis + (here,)]
         np.bitwise_or(part, places.reshape((-1, *behind)), out=part)
     return keys, bits, least
 
 
 def _ranks(a):
-    """Integers in the order of floats, of which they hold all but what is equal: -0 is 0, and nan the largest."""
+    """Map floats to integers in the same order; -0 maps to 0, and NaN to the largest."""
     ordered = (a + np.float32(0)).view(np.int32)
     signs = ordered >> 31
     signs &= 0x7FFFFFFF
@@ -129,13 +129,13 @@ def _ranks(a):
 
 
 def _order_of_keys(keys, bits, least):
-    """The indices alone, which take the place of keys of 8 bytes."""
+    """Extract the indices from keys; in place if keys have 8 bytes."""
     mask = (1 << bits) - 1
     return np.bitwise_and(keys, mask, out=keys) if keys.itemsize == 8 else (keys & mask).astype(np.int64)
 
 
 def _of_keys(a, axis, descending, keys, bits, least):
-    """(the elements, their indices) of keys, which are overwritten."""
+    """Return (elements, their indices) from keys, which are overwritten."""
     if a.dtype.kind == "f":
         order = _order_of_keys(keys, bits, least)
         return gather(a, axis, order) if order.shape == a.shape else np.take_along_axis(a, order, axis), order
@@ -148,9 +148,9 @@ def _of_keys(a, axis, descending, keys, bits, least):
 
 
 def _order_equals(a, values, order):
-    """Put the indices of equal elements in order, row by row; nan are equal."""
+    """Sort the indices of equal elements, row by row; NaNs count as equal."""
     later, before = values[..., 1:], values[..., :-1]
-    begins = np.ones(values.shape, bool)  # runs of equals, most of one element
+    begins = np.ones(values.shape, bool)  # start of each run of equals, mostly of one element
     np.not_equal(later, before, out=begins[..., 1:])
     begins[..., 1:] &= (later == later) | (before == before)
     if begins.all():
@@ -162,14 +162,14 @@ def _order_equals(a, values, order):
     keys += order[among]
     keys.sort()
     order[among] = np.remainder(keys, a.shape[-1], out=keys)
-    values[...] = np.take_along_axis(a, order, -1)  # equals may differ, as 0 and -0
+    values[...] = np.take_along_axis(a, order, -1)  # equal elements may differ, such as 0 and -0
 
 
 # -- of some --
 
 
 def first_along(a, axis, k, largest):
-    """(the k largest or smallest elements along an axis, in order, their indices)."""
+    """Return (the k largest or smallest elements along an axis, in order; their indices)."""
     if 0 < k <= MOST_FIRSTS and (k < a.shape[axis] // 8 or _is_few(a, axis)):
         if type(a) is np.ndarray and _has_firsts(a):
             return _by_loop(a, axis, k, largest)
@@ -188,7 +188,7 @@ def _by_loop(a, axis, k, largest, what=0, rank=0):
 
 
 def one_of_few(name, a, axis, k=0):
-    """(the element along an axis that the function of that name finds, its index), of few by one loop; else None."""
+    """Run the picks.h equivalent of the function `name` on short axes: (element, its index); None for long ones."""
     return _by_loop(a, axis, a.shape[axis], False, _PICKS.index(name), k + 1) if _is_few(a, axis) else None
 
 
@@ -202,7 +202,7 @@ def _first_along(a, axis, k, largest):
         few = cut(np.partition(keys[0], k - 1, axis), slice(0, k), axis).copy()
         few.sort(axis)
         return _of_keys(a, axis, largest, few, *keys[1:])
-    part = np.argpartition(a, n - k if largest else k - 1, axis)  # much fewer than all: no need to sort the rest
+    part = np.argpartition(a, n - k if largest else k - 1, axis)  # far fewer than all: no need to sort the rest
     part = np.sort(np.take(part, range(n - k, n) if largest else range(k), axis), axis)
     values, order = _sorted(np.take_along_axis(a, part, axis), axis, largest)
     return values, np.take_along_axis(part, order, axis)
@@ -215,7 +215,7 @@ def kth_along(a, axis, k):
         return np.zeros(one(a, axis), np.int64)
     if a.size <= chunks.FEW:
         return np.argpartition(a, k, axis).take([k], axis)
-    value = np.partition(a, k, axis).take([k], axis)  # its index has less to move than indices of all
+    value = np.partition(a, k, axis).take([k], axis)  # moves less memory than argpartition
     found = a == value
     if a.dtype.kind == "f" and np.isnan(value).any():
         found |= np.isnan(a) & np.isnan(value)
@@ -230,7 +230,7 @@ def _has_nan(a):
 
 @along
 def median_along(a, axis):
-    """The index of the lower median along an axis; where there is a nan, of the first."""
+    """The index of the lower median along an axis; of the first NaN if there is one."""
     if not _has_nan(a):
         return middle_of_numbers(a, axis)
     is_nan, order = np.isnan(a), middle_along(a, axis)
@@ -243,7 +243,7 @@ def middle_of_numbers(a, axis):
 
 @along
 def middle_along(a, axis):
-    """The index of the lower median along an axis, nans apart; 0 for an axis of length 0."""
+    """The index of the lower median along an axis, ignoring NaN; 0 for an axis of length 0."""
     if not _has_nan(a):
         return middle_of_numbers(a, axis)
     places = np.maximum(a.shape[axis] - np.isnan(a).sum(axis, keepdims=True) - 1, 0) // 2
@@ -252,7 +252,7 @@ def middle_along(a, axis):
 
 @along
 def most_frequent(a, axis):
-    """The index of the last of the most frequent elements along an axis; of several, the smallest."""
+    """The last index of the most frequent element along an axis; of several, of the smallest."""
     if not a.size:
         return np.zeros(one(a, axis), np.int64)
     ordered = np.sort(a, axis)
@@ -264,36 +264,36 @@ def most_frequent(a, axis):
     for here, places in _places(n, lengths.dtype):
         np.multiply(places, begins[..., here], out=lengths[..., here])
     del begins
-    np.maximum.accumulate(lengths, -1, out=lengths)  # where the run of equals begins
+    np.maximum.accumulate(lengths, -1, out=lengths)  # start of each run of equals
     for here, places in _places(n, lengths.dtype):
         np.subtract(places, lengths[..., here], out=lengths[..., here])
     most = np.take_along_axis(rows, np.argmax(lengths, -1, keepdims=True), -1)
     del lengths, ordered, rows
     is_most = np.moveaxis(a, axis, -1) == most
     last = n - 1 - np.argmax(is_most[..., ::-1], -1, keepdims=True)
-    last[np.isnan(most)] = 0  # which is equal to nothing
+    last[np.isnan(most)] = 0  # NaN equals nothing
     return np.moveaxis(last, -1, axis)
 
 
 def _places(n, dtype):
-    """Slices of n places, and their numbers."""
+    """Yield slices of n positions, and their indices."""
     for start in range(0, n, PIECE // 4):
         stop = min(start + PIECE // 4, n)
         yield slice(start, stop), np.arange(start, stop, dtype=dtype)
 
 
 def median_of_all(a):
-    """The lower median of all elements; nan if one is nan, or there are none; see `of_no_numbers`."""
+    """The lower median of all elements; if any is NaN or there are none, `of_no_numbers`."""
     return _middle_of_all(a.reshape(-1), False)
 
 
 def nanmedian_of_all(a):
-    """The lower median of all elements, nans apart; nan of none."""
+    """The lower median of all elements, ignoring NaN; NaN if there are none."""
     return _middle_of_all(a.reshape(-1), True)
 
 
 def of_no_numbers(dtype):
-    """What PyTorch has as the median of no numbers: a nan, for integers as processors convert it."""
+    """PyTorch's median of no numbers: NaN, converted as processors do for integers."""
     if dtype.kind not in "iu":
         return np.nan
     return np.iinfo(dtype).min if dtype.itemsize >= 4 else 0
@@ -313,7 +313,7 @@ def _middle_of_all(flat, ignore_nan):
     if flat.size > 16 * chunks.SIZE:
         return np.asarray(value_of_rank(flat, place, count))
     flat = flat.copy()
-    flat.partition(place)  # nan stand last
+    flat.partition(place)  # NaNs are last
     return np.asarray(flat[place])
 
 

@@ -1,4 +1,4 @@
-"""Diagonals and triangles of matrices, which lie along two axes of an array."""
+"""Diagonals and triangles of matrices along two axes of an array."""
 
 from functools import lru_cache
 
@@ -11,18 +11,18 @@ from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.device.cupy_library import dense
 
 TRIANGLE, TRIANGLE_PLACES = 30, 50  # as in native.h
-PIECE = 1 << 14  # elements that one thread works on
+PIECE = 1 << 14  # elements per chunk
 _INT64 = np.dtype(np.int64).num
 
 
 def diagonal(array, offset, axis1, axis2):
-    """The diagonals `offset` above the main ones as a last axis: a view."""
+    """A view whose last axis is the diagonal `offset` above the main one."""
     return restride(array, *layout(array.shape, array.strides, offset, axis1, axis2))
 
 
 @lru_cache(256)
 def layout(shape, strides, offset, axis1, axis2):
-    """(shape, strides, first byte) of diagonals."""
+    """Return (shape, strides, byte offset) of the diagonals."""
     shape, strides = list(shape), list(strides)
     rows, columns, down, right = shape[axis1], shape[axis2], strides[axis1], strides[axis2]
     length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
@@ -35,7 +35,7 @@ def layout(shape, strides, offset, axis1, axis2):
 
 
 def on_diagonal(values, shape, offset, axis1, axis2):
-    """Zeros of `shape` with these diagonals."""
+    """Zeros of `shape` with the given values on the diagonals."""
     array = np.zeros(tuple(shape), values.dtype, like=values)
     np.copyto(diagonal(array, offset, axis1, axis2), values)
     return array
@@ -51,7 +51,7 @@ def embed(values, offset, axis1, axis2):
 
 
 def block_diag(arrays, dtype):
-    """Arrays of up to two axes, one after the other along a diagonal; zeros elsewhere."""
+    """Block-diagonal matrix of arrays with up to two axes."""
     blocks = [np.atleast_2d(array) for array in arrays]
     out = np.zeros(tuple(map(sum, zip(*(block.shape for block in blocks)))), dtype, like=blocks[0])
     row = column = 0
@@ -63,19 +63,19 @@ def block_diag(arrays, dtype):
 
 
 def tril(array, offset):
-    """With zeros above a diagonal of the last two axes."""
+    """Zero the elements above a diagonal of the last two axes."""
     found = _triangle(array, offset, False)
     return dense(np.tril(array, offset)) if found is None else found
 
 
 def triu(array, offset):
-    """With zeros below a diagonal of the last two axes."""
+    """Zero the elements below a diagonal of the last two axes."""
     found = _triangle(array, offset, True)
     return dense(np.triu(array, offset)) if found is None else found
 
 
 def _triangle(array, offset, is_upper):
-    """By a loop; None where there is none for the type."""
+    """Compute `tril` or `triu` by a compiled loop; None if there is none for the type."""
     if type(array) is not np.ndarray or array.ndim < 2 or not loop_table.can_move(array):
         return None
     rows, columns = array.shape[-2:]
@@ -88,27 +88,27 @@ def _triangle(array, offset, is_upper):
 
 
 def tril_within(array, offset):
-    """The same, written into the array itself."""
+    """`tril` in place."""
     np.copyto(array, False, where=~np.tri(array.shape[-2], array.shape[-1], offset, np.bool_, like=array))
 
 
 def triu_within(array, offset):
-    """The same, written into the array itself."""
+    """`triu` in place."""
     np.copyto(array, False, where=np.tri(array.shape[-2], array.shape[-1], offset - 1, np.bool_, like=array))
 
 
 def tril_indices(rows, columns, offset):
-    """The indices, as two rows, of what `tril` keeps."""
+    """Indices of the elements that `tril` keeps, as two rows."""
     return _places(rows, columns, offset, False)
 
 
 def triu_indices(rows, columns, offset):
-    """The indices, as two rows, of what `triu` keeps."""
+    """Indices of the elements that `triu` keeps, as two rows."""
     return _places(rows, columns, offset - 1, True)
 
 
 def _places(rows, columns, offset, is_upper):
-    """Where `np.tri` is 1; or, `is_upper`, 0."""
+    """Indices where `np.tri` is 1; with `is_upper`, where it is 0."""
     offset = min(max(offset, -rows), columns)
     count = _below(rows, columns, offset)
     out = new_array((2, rows * columns - count if is_upper else count), _INT64)
@@ -116,7 +116,7 @@ def _places(rows, columns, offset, is_upper):
         numbers = rows, columns, offset + is_upper, is_upper, out.shape[1]
         loop_table.run(TRIANGLE_PLACES, (out,), numbers, 0, 1, 1)
     else:
-        first = 0 if is_upper else max(-offset, 0)  # only rows and columns in which there are some
+        first = 0 if is_upper else max(-offset, 0)  # skip rows and columns that have none
         last = min(rows, max(columns - offset - 1, 0)) if is_upper else rows
         width = columns if is_upper else min(columns, rows + offset)
         out[...] = np.nonzero(np.tri(last - first, width, offset + first, np.bool_) != is_upper)
@@ -126,8 +126,8 @@ def _places(rows, columns, offset, is_upper):
 
 @lru_cache(256)
 def _below(rows, columns, offset):
-    """How many elements of `np.tri` are 1: a row has one more than that before, from none up to all."""
-    first = max(offset + 1, 0)  # in the first row that has some
+    """Count the ones in `np.tri`: each row has one more than the previous, from none up to all columns."""
+    first = max(offset + 1, 0)  # in the first nonempty row
     left = max(rows - max(-offset - 1, 0), 0)
     growing = min(left, max(columns - first, 0))
     return growing * first + growing * (growing - 1) // 2 + (left - growing) * columns

@@ -1,4 +1,4 @@
-"""Arrays with longer or shorter axes. Counts are (before, after) for the last axis, then the one before it, ..."""
+"""Padding and cropping of axes. Counts are (before, after) for the last axis, then the one before it, ..."""
 
 from functools import lru_cache
 
@@ -12,11 +12,11 @@ from cygrad._kernels.cpu.base.stack_chunks import along
 from cygrad._kernels.cpu.indexing import scatter
 
 MODES = ("reflect", "replicate", "circular")
-MOST_APART = 7  # places that are copied one by one
+MOST_APART = 7  # positions that are copied one by one
 
 
 def constant(array, counts, value):
-    """With `value` in the places that are added."""
+    """Pad with `value`."""
     shape, source, target = _spans(array.shape, counts)
     out = empty_of(shape, array)
     if isinstance(out, np.ndarray):
@@ -29,7 +29,7 @@ def constant(array, counts, value):
 
 @lru_cache(256)
 def _spans(shape, counts):
-    """(the shape with more at the ends, what is kept or None for all, where that goes)."""
+    """Return (padded shape, slices that are kept or None for all, slices where they go)."""
     lengths, source, target = list(shape), [slice(None)] * len(shape), [slice(None)] * len(shape)
     for axis, before, after in _each_axis(len(shape), counts):
         lengths[axis] += before + after
@@ -44,12 +44,12 @@ def _each_axis(ndim, counts):
 
 
 def by_elements(array, mode, counts):
-    """With elements of the array in the places that are added."""
+    """Pad with elements of the array."""
     if array.size <= chunks.FEW and isinstance(array, np.ndarray):
         for axis, before, after in _each_axis(array.ndim, counts):
             array = array.take(_few_places(mode, array.shape[axis], before, after), axis)
         return array
-    if min(counts) < 0 or not isinstance(array, np.ndarray):  # some places mirror what is taken away
+    if min(counts) < 0 or not isinstance(array, np.ndarray):  # added elements may mirror removed ones
         for axis, before, after in _each_axis(array.ndim, counts):
             array = np.take(array, _places(mode, array.shape[axis], before, after, array), axis)
         return array
@@ -59,7 +59,7 @@ def by_elements(array, mode, counts):
         middle[axis] = slice(before, before + array.shape[axis])
     out = empty_of(shape, array)
     copy_into(out[(*middle, ...)], array)
-    # what lies along the first dimension is taken in parts, as NumPy copies what it does not see to be apart
+    # chunked along the first dimension: NumPy makes a copy if it cannot tell that source and target do not overlap
     step = max(1, len(out) * chunks.SIZE // max(out.size, 1)) if shape[0] == array.shape[0] else len(out)
     for start in range(0, len(out), step):
         middle[0] = slice(start, start + step) if step < len(out) else middle[0]
@@ -68,7 +68,7 @@ def by_elements(array, mode, counts):
 
 
 def _fill(out, middle, shape, mode, counts):
-    """Put the elements that are added around the middle, axis by axis."""
+    """Copy the added elements around the middle, axis by axis."""
     for axis, before, after in _each_axis(len(shape), counts):
         for target, source in _edges(mode, shape[axis], before, after):
             out[(*middle[:axis], target)] = out[(*middle[:axis], source)]
@@ -76,7 +76,7 @@ def _fill(out, middle, shape, mode, counts):
 
 @lru_cache(64)
 def _edges(mode, length, before, after):
-    """Which places are copied where, beside the middle: slices, or numbers where these are few, for longer loops."""
+    """Pairs (target, source) to copy outside the middle: slices, or single positions if few, for longer inner loops."""
     end = before + length
     total = end + after
     if mode == "reflect":
@@ -98,7 +98,7 @@ def _edges(mode, length, before, after):
 
 
 def sum_back(values, mode, counts, shape):
-    """Zeros of `shape` to which `values` are added where `by_elements` would have read them."""
+    """Zeros of `shape` with `values` added at the positions that `by_elements` would have read."""
     return _sum_back(values, [axis for axis, *_ in _each_axis(len(shape), counts)], mode, counts, shape)
 
 
@@ -115,7 +115,7 @@ def _sum_back(values, axes, mode, counts, shape):
 
 @silent
 def _folded(values, axis, mode, before, length, after):
-    """The middle along an axis, with what stands beside it added where it came from."""
+    """The middle along an axis, with the elements outside it added at the positions they were copied from."""
     here = (slice(None),) * axis
     out = contiguous(values[(*here, slice(before, before + length))])
     for target, source in _edges(mode, length, before, after):
@@ -131,9 +131,9 @@ def _folded(values, axis, mode, before, length, after):
 
 
 def _places(mode, length, before, after, like):
-    """Which element stands where along an axis; an array beside another."""
+    """The source index of each position along an axis, as an array on the device of `like`."""
     places = np.arange(-before, length + after, like=like)
-    if mode == "circular":  # what is left comes round
+    if mode == "circular":  # the remaining elements repeat
         first, last = max(-before, 0), length + min(after, 0)
         return first + (places - first) % max(last - first, 1)
     if mode == "replicate":

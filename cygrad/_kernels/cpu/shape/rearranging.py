@@ -1,4 +1,4 @@
-"""Repeating and moving the elements of arrays. All results are new arrays."""
+"""Repeat, flip, roll and rotate arrays. All results are new arrays except those of `reverse`."""
 
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ from cygrad._kernels.device.dispatch import dispatching
 
 
 def repeat(array, times):
-    """The whole array `times[i]` times along each axis; there may be more of them than axes."""
+    """Repeat the whole array `times[i]` times along each axis; `times` may have more entries than there are axes."""
     shape = (1,) * (len(times) - array.ndim) + array.shape
     interleaved = tuple(n for pair in zip(times, shape) for n in pair)
     once = tuple(n for length in shape for n in (1, length))
@@ -20,7 +20,7 @@ def repeat(array, times):
 
 
 def sum_repeats(array, times, shape):
-    """The sum of the copies that `repeat` makes of an array of that shape."""
+    """Sum the copies that `repeat` makes of an array of that shape."""
     out = empty_of(shape, array)
     shape = (1,) * (len(times) - len(shape)) + shape
     interleaved = [length for pair in zip(times, shape) for length in pair]
@@ -29,12 +29,12 @@ def sum_repeats(array, times, shape):
 
 
 def flip(array, axes):
-    """In reverse order along some axes."""
+    """Reverse some axes."""
     return copy(as_array(reverse(array, axes)))
 
 
 def reverse(array, axes):
-    """A view, in reverse order along some axes."""
+    """A view with some axes reversed."""
     parts = [slice(None)] * array.ndim
     for axis in axes:
         parts[axis] = slice(None, None, -1)
@@ -42,7 +42,7 @@ def reverse(array, axes):
 
 
 def roll(array, shifts, axes):
-    """Moved along axes, what leaves at one end coming in at the other; without axes the flat array is moved."""
+    """Shift elements cyclically along axes; without axes, in the flattened array."""
     if not isinstance(array, np.ndarray):
         return dense(np.roll(array, shifts, axes or None)).reshape(array.shape)
     if not axes:
@@ -55,7 +55,7 @@ def roll(array, shifts, axes):
 
 @lru_cache(256)
 def parts_of(shape, shifts, axes):
-    """(where it comes from, where it goes) for each part of what is moved."""
+    """Return (source slices, target slices) for each block of elements that is moved."""
     parts: list[tuple[tuple, tuple]] = [((), ())]
     totals = [0] * len(shape)
     for shift, axis in zip(shifts, axes):
@@ -68,14 +68,14 @@ def parts_of(shape, shifts, axes):
 
 
 def rot90(array, k, axes):
-    """Turned by `k` right angles in the plane of two axes."""
+    """Rotate by `k` right angles in the plane of two axes."""
     first, second = axes
     turned = array.swapaxes(first, second) if k % 2 else array
     return copy(as_array(reverse(turned, ((), (first,), axes, (second,))[k % 4])))
 
 
 def repeated_indices(counts, total):
-    """Each index of a vector of counts, as often as its count says; their sum is `total`, or not known if None."""
+    """Repeat each index of a vector of counts as often as its count; their sum is `total`, None if unknown."""
     return np.repeat(np.arange(counts.size, dtype=counts.dtype), counts)
 
 

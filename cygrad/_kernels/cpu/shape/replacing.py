@@ -1,23 +1,23 @@
-"""Copies of arrays, in the same order of memory, with other values in one part."""
+"""Copies of arrays, in the same memory order, with a part replaced."""
 
 from cygrad._kernels.cpu.base.copying import copy, copy_into
 from cygrad._kernels.cpu.shape.diagonals import diagonal
 
 
 def at_diagonal(array, part, *where):
-    """With `part` on the diagonals of `diagonals.diagonal`."""
+    """Replace the diagonals of `diagonals.diagonal` by `part`."""
     out = copy(array)
     copy_into(diagonal(out, *where), part)
     return out
 
 
 def at_index(array, part, axis, index):
-    """With `part` at an index of the axis."""
+    """Replace an index of the axis by `part`."""
     return _at(array, part, (slice(None),) * axis + (index, ...))
 
 
 def at_slice(array, part, axis, start, stop, step):
-    """With `part` in the slice of the axis."""
+    """Replace a slice of the axis by `part`."""
     where = slice(start, stop, step)
     if axis or part.dtype is not array.dtype:
         return _at(array, part, (*(slice(None),) * axis, where))

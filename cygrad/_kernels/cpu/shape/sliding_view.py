@@ -1,4 +1,4 @@
-"""Windows of elements that slide along an axis."""
+"""Sliding windows along an axis (unfold)."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from cygrad._kernels.cpu.base.view_geometry import restride
 
 
 def windows(array, axis, size, step):
-    """All windows of `size` elements along the axis, each `step` further; their elements are a last axis: a view."""
+    """A view of all windows of `size` elements along the axis, `step` apart; the window elements are the last axis."""
     shape, strides = [*array.shape, size], [*array.strides, array.itemsize]
     if len(shape) > 1:
         strides[-1] = strides[axis]
@@ -18,11 +18,11 @@ def windows(array, axis, size, step):
 
 @silent
 def sum_windows(values, shape, axis, size, step):
-    """Zeros of `shape` to which `values` are added where `windows` would show them."""
+    """Zeros of `shape` with `values` added at the positions that `windows` would show."""
     out = np.zeros(shape, values.dtype, like=values)
     shown = windows(out, axis, size, step)
     if not shape or size <= shown.shape[axis]:
-        for i in range(size):  # the same element of all windows is in different places
+        for i in range(size):  # the same element of all windows has distinct positions
             shown[..., i] += values[..., i]
         return out
     for i in range(shown.shape[axis]):

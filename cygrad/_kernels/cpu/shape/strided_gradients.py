@@ -1,12 +1,12 @@
-"""The gradients of views of whatever strides, which need a model of the memory.
+"""Gradients of views with arbitrary strides, which need a model of the memory.
 
 Note [Strided gradients]
 ------------------------
 A tensor and a view of its memory are two geometries: (shape, strides) of the tensor, (shape, strides, offset) of the
-view, in bytes and relative to the tensor's first element. The gradient of the view belongs to the memory it shows, and
-a place shown twice gets the sum. The tensor's gradient is read back from there; where several of its elements are one
-place (an expanded tensor), each gets an equal share, so that their sum is right. `strided_sum` does this, and
-`strided_gather` is its transpose. Neither touches memory other than its own.
+view, in bytes and relative to the tensor's first element. The view's gradient is accumulated in the memory that it
+shows; an address shown twice gets the sum. The tensor's gradient is read back from there; where several of its elements
+share an address (an expanded tensor), each gets an equal share, so that their sum is right. `strided_sum` does this,
+and `strided_gather` is its transpose. Neither touches the original memory.
 """
 
 import math
@@ -19,7 +19,7 @@ from cygrad._kernels.device.dispatch import dispatching
 
 
 def strided_sum(g, view, base):
-    """The gradient, in geometry `base`, of a tensor of which `g` is the gradient of a view in geometry `view`."""
+    """The gradient of a tensor with geometry `base`, from the gradient `g` of a view of it with geometry `view`."""
     g, view = _sum_repeats(g, view)
     if _may_overlap(*view[:2]) or _may_overlap(*base):
         return sum_by_place(g, view, base)
@@ -29,7 +29,7 @@ def strided_sum(g, view, base):
 
 
 def strided_gather(a, view, base):
-    """What geometry `view` shows of memory in which `a` lies in geometry `base`; zero where there is none of it."""
+    """The elements that `view` shows of memory that holds `a` in geometry `base`; zero outside of it."""
     if _is_inside(a, view, base):
         return restride(a, *view).copy("C")
     if _may_overlap(*base):
@@ -40,7 +40,7 @@ def strided_gather(a, view, base):
 
 
 def strided_scatter(a, part, view, base):
-    """A copy of `a`, laid out in geometry `base`, in which `view` shows `part`, or zeros if that is None."""
+    """A copy of `a`, with geometry `base`, in which `view` shows `part`, or zeros if that is None."""
     if _is_inside(a, view, base):
         result = first = a.copy()
     else:
@@ -52,7 +52,7 @@ def strided_scatter(a, part, view, base):
 
 
 def _is_inside(a, view, base):
-    """Whether a copy of `a` is all the memory that a view needs."""
+    """Whether the view lies within the memory of a copy of `a`."""
     if not a.flags.c_contiguous or (a.shape, a.strides) != base:
         return False
     low, high = extent(view[0], view[1], a.itemsize)
@@ -60,7 +60,7 @@ def _is_inside(a, view, base):
 
 
 def _may_overlap(shape, strides):
-    """Whether two elements may be the same place; False is certain."""
+    """Whether two elements may share an address. May be True without overlap, but False is certain."""
     if 0 in shape:
         return False
     reach = 0
@@ -73,7 +73,7 @@ def _may_overlap(shape, strides):
 
 @silent
 def _sum_repeats(g, view):
-    """Sum over the dimensions of stride 0: all their elements are one place."""
+    """Sum over the dimensions of stride 0, whose elements share an address."""
     shape, strides, offset = view
     dims = tuple(i for i in range(len(shape)) if strides[i] == 0 and shape[i] != 1)
     if not dims:
@@ -83,7 +83,7 @@ def _sum_repeats(g, view):
 
 
 def extent(shape, strides, itemsize):
-    """(lowest, highest + 1): bytes around the first element that such an array reaches."""
+    """The byte range [low, high) around the first element that such an array spans."""
     low, high = 0, itemsize
     for length, stride in zip(shape, strides):
         if length == 0:
@@ -96,7 +96,7 @@ def extent(shape, strides, itemsize):
 
 
 def laid_out(shape, strides, dtype, beside):
-    """A new array of just these strides, where `beside` is, with anything in it; its gaps are zero."""
+    """A new array with exactly these strides, on the device of `beside`. Elements are uninitialized, gaps are zero."""
     low, high = extent(shape, strides, dtype.itemsize)
     make = np.empty if high - low == dtype.itemsize * math.prod(shape) else np.zeros
     memory = make((high - low + dtype.itemsize - 1) // dtype.itemsize, dtype, like=beside)
@@ -111,7 +111,7 @@ def _blank(like, view, base):
 
 
 def extent_of_both(dtype, view, base):
-    """(lowest, highest + 1): bytes around the first element of `base` that both geometries reach."""
+    """The byte range [low, high) around the first element of `base` that both geometries span."""
     low, high = extent(base[0], base[1], dtype.itemsize)
     low_view, high_view = extent(view[0], view[1], dtype.itemsize)
     if low_view != high_view:
@@ -121,7 +121,7 @@ def extent_of_both(dtype, view, base):
 
 
 def _places(shape, strides, offset=0):
-    """Where each element lies, in bytes: a flat array."""
+    """The byte offset of each element, flattened."""
     places = np.asarray(offset, np.int64)
     for length, stride in zip(shape, strides):
         places = places[..., None] + np.arange(length, dtype=np.int64) * stride
@@ -138,7 +138,7 @@ def sum_by_place(g, view, base):
 
 
 def mean_by_place(a, base):
-    """The transpose of giving each element of one place an equal share: all of them get the mean."""
+    """Give all elements at an address their mean: the transpose of giving each an equal share."""
     places, which = np.unique(_places(*base), return_inverse=True)
     which = which.reshape(-1)
     totals = np.zeros(len(places), a.dtype)

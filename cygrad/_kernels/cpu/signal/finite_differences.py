@@ -1,4 +1,4 @@
-"""Sums and differences of elements that stand some places apart along an axis, and the transposes of these maps."""
+"""Sums and differences of elements a fixed distance apart along an axis, and the transposes of these linear maps."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ COMBINE = {1: ADD, -1: SUBTRACT}
 
 
 def _shifted(a, axis, apart):
-    """The elements that have another so many places before them, and those that have one behind."""
+    """Return views of all but the first and all but the last `apart` elements along the axis."""
     return cut(a, slice(apart, None), axis), cut(a, slice(a.shape[axis] - apart), axis)
 
 
@@ -31,14 +31,14 @@ def to_neighbours(g, axis, sign):
 
 
 def _longer(g, axis, count):
-    """An array with more elements along the axis, of which the first are 0 and the others are not set."""
+    """An array with `count` more elements along the axis. The first `count` are 0, the others uninitialized."""
     out = new_array((*g.shape[:axis], g.shape[axis] + count, *g.shape[axis + 1 :]), g.dtype.num)
     cut(out, slice(count), axis)[...] = 0
     return out
 
 
 def integrals(a, axis, factor, count):
-    """`factor` times the sum of all `count` elements along the axis, of which both ends count half."""
+    """Trapezoidal rule: `factor` times the sum of all `count` elements along the axis, both ends weighted by half."""
     ends = COMBINE[1](_one(a, axis, 0), _one(a, axis, -1))
     MULTIPLY(ends, 0.5, out=ends)
     COMBINE[-1](sum_of_array(a, (axis,), True), ends, out=ends)
@@ -58,7 +58,7 @@ def from_integrals(g, axis, factor, count):
 
 
 def running_integrals(a, axis, factor):
-    """The running sums of `factor * (a[i + 1] + a[i])`."""
+    """The cumulative sums of `factor * (a[i + 1] + a[i])`."""
     sums = of_neighbours(a, axis, 1)
     MULTIPLY(sums, factor, out=sums)
     cumsum_within(sums, axis)
@@ -66,7 +66,7 @@ def running_integrals(a, axis, factor):
 
 
 def from_running_integrals(g, axis, factor):
-    """The transpose: running sums from the end, of sums of neighbours, of which the first element gets half."""
+    """The transpose: cumulative sums from the end of sums of neighbors; the first element counts half."""
     out = to_neighbours(g, axis, 1)
     MULTIPLY(out, factor, out=out)
     cumsum_within(out, axis, True)
@@ -75,12 +75,12 @@ def from_running_integrals(g, axis, factor):
     return out
 
 
-# weights of three elements at the start, by the order of the difference
+# weights of the first three elements, by order of the difference
 ENDS = {1: (-1, 1, 0), 2: (-1.5, 2, -0.5)}
 
 
 def central_differences(a, axis, step, order):
-    """`(a[i + 1] - a[i - 1]) / (2 * step)`; at both ends one-sided differences of that order."""
+    """`(a[i + 1] - a[i - 1]) / (2 * step)`, with one-sided differences of that order at both ends."""
     out = new_array(a.shape, a.dtype.num)
     inner = cut(out, slice(1, -1), axis)
     COMBINE[-1](*_shifted(a, axis, 2), out=inner)
@@ -112,7 +112,7 @@ def from_central_differences(g, axis, step, order):
 
 
 def each_difference(a, axes, steps, order):
-    """The differences along several axes."""
+    """Central differences along several axes."""
     return tuple(central_differences(a, axis, step, order) for axis, step in zip(axes, steps))
 
 
@@ -134,6 +134,6 @@ def from_each_difference(grads, axes, steps, order):
 
 
 def _one(a, axis, place):
-    """A slice of one element along the axis; a place less than 0 counts from the end."""
+    """A slice of one element along the axis; negative places count from the end."""
     place %= a.shape[axis]
     return cut(a, slice(place, place + 1), axis)

@@ -1,10 +1,10 @@
-"""Discrete Fourier transforms of arrays, by NumPy's loops, in the precision of the input.
+"""Discrete Fourier transforms by NumPy's loops, in the precision of the input.
 
-`norm` is NumPy's and PyTorch's word for the scale: "backward" scales the inverse transform by 1/n, "forward" the
+`norm` is the name of the scaling in NumPy and PyTorch: "backward" scales the inverse transform by 1/n, "forward" the
 forward one, "ortho" both by 1/sqrt(n).
 
-The loops are called themselves where they are found, since `numpy.fft` hands them the scale 1 as an integer: that makes
-them compute in double precision through buffers, at five times the time for complex64.
+We call the loops directly if they can be found. `numpy.fft` passes them the scale 1 as an integer, which makes them
+compute in double precision through buffers, and take five times as long for complex64.
 """
 
 import math
@@ -19,8 +19,8 @@ from cygrad._kernels.cpu.base.stack_chunks import cut, parts_of
 from cygrad._kernels.device.cupy_library import module_of
 from cygrad._kernels.device.dispatch import dispatching
 
-SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # the scale of the adjoint
-FEW = 1 << 12  # real numbers, of which all frequencies are found sooner than half of them and their mirror image
+SCALED_BACK = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # scaling of the adjoint
+FEW = 1 << 12  # real numbers; for fewer, computing all frequencies is faster than computing half and mirroring
 loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
 
@@ -28,7 +28,7 @@ loops: Any = getattr(np.fft, "_pocketfft_umath", None)
 
 
 def _along(loop, a, factor, dim, out):
-    """A loop of NumPy's along a dimension: along the last one, in half the time if it is not named."""
+    """Apply a NumPy loop along a dimension. For the last one, omitting `axes` halves the time."""
     if dim == a.ndim - 1:
         return loop(a, factor, out=out)
     return loop(a, factor, axes=[(dim,), (), (dim,)], out=out)
@@ -36,7 +36,7 @@ def _along(loop, a, factor, dim, out):
 
 @silent
 def _fft(a, dim, factor, forward, out):
-    """The transform of complex numbers, or the inverse one, times `factor`; into `out`, which may be `a`."""
+    """Forward or inverse complex transform, times `factor`, into `out`, which may be `a`."""
     if loops is None:
         return np.fft.fft(a, axis=dim) * factor if forward else np.fft.ifft(a, axis=dim, norm="forward") * factor
     loop = loops.fft if forward else loops.ifft
@@ -45,7 +45,7 @@ def _fft(a, dim, factor, forward, out):
 
 @silent
 def _rfft(a, dim, factor, out=None):
-    """The one-sided transform of real numbers, times `factor`."""
+    """One-sided transform of real numbers, times `factor`."""
     if loops is None:
         return np.multiply(np.fft.rfft(a, axis=dim), factor, out=out)
     length = a.shape[dim]
@@ -61,7 +61,7 @@ def _irfft(a, dim, factor, out):
         out[...] = np.fft.irfft(a, out.shape[dim], dim, "forward") * factor
         return
     is_apart = not out.flags.c_contiguous and out.strides[dim] != out.itemsize and out.size > out.shape[dim]
-    found = np.empty(out.shape, out.dtype) if is_apart else out  # columns of a large array are far apart
+    found = np.empty(out.shape, out.dtype) if is_apart else out  # large strides along columns are slow
     _along(loops.irfft, a, factor, dim, found)
     if is_apart:
         out[...] = found
@@ -80,7 +80,7 @@ def _complex(dtype):
 
 
 def _factor(norm, forward, points, dtype):
-    """What the sum is multiplied with, in the type of the real parts."""
+    """The scale factor, in the type of the real parts."""
     if norm == "ortho":
         return dtype.type(1 / math.sqrt(points))
     return dtype.type(1 if (norm == "backward") == forward else 1 / points)
@@ -90,7 +90,7 @@ def _factor(norm, forward, points, dtype):
 
 
 def c2c(a, dims, norm, forward, is_own=False):
-    """The transform along `dims`, or its inverse, which may overwrite `a` if that `is_own`."""
+    """Complex transform along `dims`, or its inverse. May overwrite `a` if `is_own`."""
     kind = _complex(a.dtype)
     if a.dtype is not kind or not dims:
         a = out = a.astype(kind, order="C")
@@ -103,7 +103,7 @@ def c2c(a, dims, norm, forward, is_own=False):
 
 
 def r2c(a, dims, norm, onesided):
-    """The transform of real numbers, of whose last dimension `onesided` keeps the first half."""
+    """Transform of real numbers; `onesided` keeps only the first half of the last dimension."""
     if not onesided and (a.size <= FEW or not dims):
         return c2c(a, dims, norm, True)
     factor = _factor(norm, True, math.prod(a.shape[d] for d in dims), a.dtype)
@@ -114,7 +114,7 @@ def r2c(a, dims, norm, onesided):
 
 
 def _both_halves(a, dim, factor):
-    """The transform of real numbers, the second half of which mirrors the first."""
+    """Transform of real numbers; the second half mirrors the first."""
     length = a.shape[dim]
     out = np.empty(a.shape, _complex(a.dtype))
     _rfft(a, dim, factor, cut(out, slice(0, length // 2 + 1), dim))
@@ -131,14 +131,14 @@ def conjugate_of_r2c(a, dims, norm, onesided, length):
 
 
 def from_conjugate_of_r2c(g, dims, norm, onesided, length):
-    """The transpose: real numbers from complex ones."""
+    """The transpose of `conjugate_of_r2c`: real numbers from complex ones."""
     if onesided:
         return c2r(g, dims, SCALED_BACK[norm], length, 0.5, True)
     return real_of_c2c(g, dims, norm, True)
 
 
 def windowed_r2c(sections, window, norm):
-    """The one-sided transforms of sections along the last dimension, times a window, of a block of them at a time."""
+    """One-sided transforms of sections along the last dimension, times a window, a chunk of sections at a time."""
     dim = sections.ndim - 1
     if not isinstance(sections, np.ndarray):
         return r2c(sections * window, (dim,), norm, True)
@@ -151,9 +151,10 @@ def windowed_r2c(sections, window, norm):
 
 
 def c2r(a, dims, norm, length, pairs=1, of_conjugate=False):
-    """The real inverse of the one-sided transform; `length` is that of the last of `dims`.
+    """The real inverse of the one-sided transform; `length` is the output length of the last of `dims`.
 
-    Frequencies that stand for two are multiplied by `pairs`; it may be that `of_conjugate` of `a`.
+    Frequencies that represent a conjugate pair are multiplied by `pairs`. `of_conjugate` transforms the conjugate of
+    `a`.
     """
     factor = _factor(norm, False, math.prod(a.shape[d] for d in dims[:-1]) * length, a.real.dtype)
     out = np.empty(_resized(a.shape, dims[-1], length), a.real.dtype)
@@ -171,7 +172,7 @@ def _c2r(a, dims, factor, length, pairs, of_conjugate, out):
             if pairs != 1:
                 part *= halved(length, pairs, a, last, a.real.dtype)[_at(last, here)]
             _put(part, here, last, out)
-            del part  # before the next is made
+            del part  # free it before the next is allocated
         return _to_real(out, last, factor)
     if of_conjugate:
         a = np.conjugate(a)
@@ -185,9 +186,9 @@ def _c2r(a, dims, factor, length, pairs, of_conjugate, out):
 
 # -- real parts --
 #
-# The spectrum of real numbers has conjugates at opposite frequencies, and takes as much room as they do: of half of it
-# real parts stand where they belong, imaginary parts where their conjugates would. So it is transformed where they are
-# to be, in blocks.
+# Real arrays have conjugate-symmetric spectra, so half the spectrum takes as much memory as the array: real parts are
+# stored at their own positions, imaginary parts at those of the conjugates. The transform therefore runs within the
+# output array, chunk by chunk.
 
 
 def real_of_c2c(a, dims, norm, forward):
@@ -218,7 +219,7 @@ def real_of_r2c(a, dims, norm):
 
 
 def _real(a, dims, factor, forward, out, last=None):
-    """The real part of a transform of many elements; that along `last` is one of real numbers, and comes first."""
+    """Real part of a large transform, after a one-sided transform of real numbers along `last` if that is given."""
     dim = max(dims, key=a.shape.__getitem__)
     length = a.shape[dim]
     others = [d for d in dims if d != dim]
@@ -237,14 +238,14 @@ def _real(a, dims, factor, forward, out, last=None):
 
 
 def _opposite(a, dim, here):
-    """The frequencies opposite to some along a dimension."""
+    """The frequencies opposite to `here` along a dimension."""
     n = a.shape[dim]
     rest = a[_at(dim, slice(n - max(here.start, 1), n - here.stop, -1))]
     return rest if here.start else np.concatenate([a[_at(dim, slice(1))], rest], dim)
 
 
 def _put(part, here, dim, out):
-    """Frequencies `here` of a half along `dim` to where they and their opposites belong."""
+    """Store the frequencies `here` of a half spectrum along `dim` at their own and the opposite positions of `out`."""
     length = out.shape[dim]
     out[_at(dim, here)] = part.real
     start, stop = max(here.start, 1), min(here.stop, (length + 1) // 2)
@@ -255,7 +256,7 @@ def _put(part, here, dim, out):
 
 
 def _to_real(out, dim, factor):
-    """Transform what `_put` has put there."""
+    """Apply the inverse real transform, in place, to the half spectrum stored by `_put`."""
     length = out.shape[dim]
     for index in _beside(out, (dim,)):
         place = out[index]
@@ -266,7 +267,7 @@ def _to_real(out, dim, factor):
 
 
 def _beside(a, dims, size=0):
-    """Indices of parts along dimensions that are not transformed, of an array of more elements than `size`."""
+    """Indices of chunks along the dimensions that are not transformed, if the array has more than `size` elements."""
     if a.size <= max(size, chunks.SIZE):
         return [()]
     lengths = np.array(a.shape)
@@ -275,7 +276,7 @@ def _beside(a, dims, size=0):
 
 
 def _steps(length, size):
-    """Slices of a dimension of that length, of an array of that size, of a block each."""
+    """Slices of a dimension of that length, one chunk each, for an array of `size` elements."""
     step = max(1, length * chunks.SIZE // size)
     return (slice(start, min(start + step, length)) for start in range(0, length, step))
 
@@ -285,19 +286,19 @@ def _at(dim, index):
 
 
 def halved(length, by, beside, dim, dtype):
-    """`by` for the frequencies that the one-sided transform keeps of a pair, 1 for the others; to multiply `beside`."""
+    """Weights to multiply `beside`: `by` for one-sided frequencies that represent a conjugate pair, 1 for others."""
     weights = module_of(beside).ones(length // 2 + 1, dtype)
     of_pairs(weights, 0, length)[...] = by
     return weights.reshape([-1 if i == dim else 1 for i in range(beside.ndim)])
 
 
 def of_pairs(a, dim, length):
-    """The frequencies that stand for two, along a dimension of a one-sided transform of that length."""
+    """The frequencies that represent a pair, along a dimension of a one-sided transform of that length."""
     return a[(slice(None),) * dim + (slice(1, (length + 1) // 2),)]
 
 
 def lengthened(a, dim, length):
-    """Zeros behind the elements along a dimension."""
+    """Pad with zeros at the end of a dimension."""
     shape = list(a.shape)
     shape[dim] = length
     result = np.zeros(shape, a.dtype, like=a)

@@ -1,7 +1,7 @@
-"""Window functions: weights of the elements of a section of a signal, computed in float64.
+"""Window functions of signal processing, computed in float64.
 
-A symmetric window of n elements is one of n - 1 steps; a periodic one, of n steps without its end. `library` is NumPy
-or CuPy, which makes them in its memory.
+A symmetric window of n elements has n - 1 steps; a periodic one has n steps and omits its end. `library` is NumPy or
+CuPy, which allocates the result.
 """
 
 import math
@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 
-LONG = 4096  # elements from which on cosines are not computed one by one
-FEW, MOST = 512, 100  # elements and parameters up to which a Kaiser window is made of exponentials
+LONG = 4096  # elements; from here on, cosines are not computed one by one
+FEW, MOST = 512, 100  # elements and parameters up to which a Kaiser window is a sum of exponentials
 
 
 def _steps(library, length, symmetric):
@@ -19,7 +19,7 @@ def _steps(library, length, symmetric):
 
 
 def cosines(library, length, symmetric, coefficients):
-    """The sum of (-1)^i * coefficients[i] * cos(i * angle), where the angle goes round once."""
+    """The sum of (-1)^i * coefficients[i] * cos(i * angle), where the angle makes one full turn."""
     k, steps = _steps(library, length, symmetric)
     if length == 1:
         return library.ones(1)
@@ -35,9 +35,9 @@ def cosines(library, length, symmetric, coefficients):
 
 
 def _long_cosines(library, length, turn, coefficients):
-    """The same as one product of matrices: cos(a + b) is cos(a) cos(b) - sin(a) sin(b), with few different a and b."""
+    """`cosines` as a matrix product: cos(a + b) = cos(a) cos(b) - sin(a) sin(b), with few distinct a and b."""
     width = math.isqrt(length) + 1
-    out = library.empty((width, width))  # first: there may not be so much memory
+    out = library.empty((width, width))  # first, because this allocation may fail
     k = library.arange(width)
     left, right = [library.full(width, float(coefficients[0]))], [library.ones(width)]
     for i, a in enumerate(coefficients[1:], 1):
@@ -83,5 +83,5 @@ def kaiser(library, length, symmetric, beta):
 
 @lru_cache(64)
 def _cosines(count):
-    """Those of so many angles from 0 to pi: the mean of exp(x cos(angle)) is i0(x), and of enough ones as exact."""
+    """Cosines of `count` angles in (0, pi); the mean of exp(x cos(angle)) is i0(x), to rounding if there are enough."""
     return np.cos((np.arange(count) + 0.5) * (np.pi / count))
