@@ -1,20 +1,20 @@
-"""CuPy, imported when the first array on a GPU is asked for."""
+"""Loads CuPy when the first GPU array is requested, and wraps what the rest of the package needs of it."""
 
 import re
 from typing import Any
 
 import numpy as np
 
-_found: Any = None  # the module
+_found: Any = None  # the CuPy module
 _names: dict[int, str] = {}
-followers: list = []  # functions that are called once it is there
-PINNED = -1  # stands for memory of the CPU that is locked for transfers, where the number of a GPU would stand
+followers: list = []  # functions called once CuPy is loaded
+PINNED = -1  # in place of a GPU index: page-locked (pinned) host memory
 
 
-# Parts of the names of CUDA's errors after which nothing works any more.
+# Parts of names of CUDA errors after which the GPU is unusable for this process.
 _LOST = "unavailable|uncorrect|illegal|launch_?(fail|timeout)|misaligned|invalidpc|stackerror|destroyed"
 
-# Beginnings of those that say that libraries, driver and GPU do not fit.
+# Beginnings of names of errors caused by mismatched libraries, driver and GPU.
 _UNFIT = (
     "^(cuda.*(no_?binary|kernel_?image|ptx|insufficient_?driver|driver_?mismatch|compat_?not|jit_?compiler)|nvrtc|"
     "fail(ure finding|ed to find cuda))"
@@ -22,21 +22,22 @@ _UNFIT = (
 
 
 class switches:
-    """What the user asks of kernels."""
+    """Settings of the user that kernels obey."""
 
-    own_launches = True  # are kernels of ours launched where CuPy's functions would do?
-    in_order = False  # are numbers that go to one place to be added in one order, whatever that costs?
+    own_launches = True  # launch our own kernels where CuPy functions would do?
+    in_order = False  # fix the order in which values scattered to one place are added, at any cost?
 
 
 class CannotUse(RuntimeError):
-    """There is no GPU, or what is needed to compute on it is missing; the text says what."""
+    """There is no GPU, or something needed to compute on it is missing; the message names it."""
 
 
 def cupy():
-    """The module CuPy. Raises RuntimeError that tells what to install where it, or a GPU, is missing."""
+    """Return the CuPy module. Raises RuntimeError with installation advice if it, or a GPU, is missing."""
     global _found
     if _found is None:
         _found = _load()
+        from cygrad._kernels.device.dispatch import use_gpu  # these import this module
         from cygrad._kernels.device import launch
         from cygrad._kernels.device.dispatch import use_gpu  # which import this module
         from cygrad._kernels.gpu.runtime import allocator, matmul_precision
@@ -63,7 +64,7 @@ def _load():
         raise CannotUse(f"No CUDA GPUs are available\n  CuPy {module.__version__} is too old: 14 or newer is needed")
     try:
         count = module.cuda.runtime.getDeviceCount()
-    except Exception as error:  # of classes that only CuPy has
+    except Exception as error:  # its classes exist only in CuPy
         raise CannotUse(
             "No CUDA GPUs are available\n"
             f"  CuPy {module.__version__} is installed, but the driver says: {error}; where versions of CUDA do not go "
@@ -78,7 +79,7 @@ def _load():
 
 
 def is_available():
-    """Whether there is a GPU, and what is needed to use it. Never raises."""
+    """Whether a GPU, and everything needed to use it, is available. Never raises."""
     try:
         return cupy() is not None
     except CannotUse:
@@ -86,12 +87,12 @@ def is_available():
 
 
 def is_loaded():
-    """Whether an array may be on a GPU already."""
+    """Whether CuPy is loaded, i.e. GPU arrays may exist."""
     return _found is not None
 
 
 def explained(error):
-    """The error to raise for one of CUDA's or CuPy's: with a word on what to do where that is known, else it itself."""
+    """Return the error to raise for an error of CUDA or CuPy: one with advice if we have any, else `error`."""
     name = str(error).partition(":")[0].lower()
     if re.search(_UNFIT, name):
         return RuntimeError(
@@ -107,7 +108,7 @@ def explained(error):
 
 
 def item(array):
-    """The only element of an array of whatever device as a Python number."""
+    """Return the only element of an array on any device as a Python number."""
     try:
         return array.item()
     except RuntimeError as error:
@@ -115,24 +116,24 @@ def item(array):
 
 
 def is_array(value):
-    """Whether this is an array on a GPU."""
+    """Whether `value` is a GPU array."""
     return _found is not None and isinstance(value, _found.ndarray)
 
 
 def current_device():
-    """The number of the GPU that this thread uses."""
+    """Return the index of this thread's current GPU."""
     return (_found or cupy()).cuda.runtime.getDevice()
 
 
 def on_device(index):
-    """A context in which the thread uses another GPU."""
+    """Return a context manager that switches this thread to another GPU."""
     return cupy().cuda.Device(index)
 
 
 def taken(value):
-    """What lies on a GPU by the protocol `__cuda_array_interface__` as an array on that memory; anything else as it is.
+    """Wrap an object with `__cuda_array_interface__` as an array on the same memory; return anything else unchanged.
 
-    CuPy is loaded for it.
+    Loads CuPy if needed.
     """
     if isinstance(value, (np.ndarray, list, tuple, int, float)) or not hasattr(value, "__cuda_array_interface__"):
         return value
@@ -140,7 +141,7 @@ def taken(value):
 
 
 def name_of(dtype):
-    """`dtype.name`, which NumPy puts together anew each time, in a microsecond."""
+    """Return `dtype.name`, cached: NumPy assembles it anew on each access, which takes a microsecond."""
     found = _names.get(dtype.num)
     if found is None:
         found = _names[dtype.num] = dtype.name
@@ -148,12 +149,12 @@ def name_of(dtype):
 
 
 def is_writable(a):
-    """May the elements of an array be changed? Those on GPUs always may."""
+    """Whether the elements of an array may be changed; always True on GPUs."""
     return not isinstance(a, np.ndarray) or a.flags.writeable
 
 
 def made(place, function, *args):
-    """What `function(library, *args)` makes: by CuPy on the GPU with the number `place`, by NumPy for None."""
+    """Return `function(library, *args)` with CuPy on the GPU `place`, or with NumPy if `place` is None."""
     if place is None:
         return function(np, *args)
     with on_device(place):
@@ -161,22 +162,22 @@ def made(place, function, *args):
 
 
 def module_of(*arrays):
-    """The library that has the functions of these arrays: CuPy or NumPy."""
+    """Return the library of these arrays: CuPy or NumPy."""
     return _found if _found is not None and any(isinstance(a, _found.ndarray) for a in arrays) else np
 
 
 def as_array(value):
-    """An array of whatever device as it is; else NumPy's array of a number or a sequence."""
+    """Return an array on any device unchanged, and anything else as a NumPy array."""
     return value if type(value) is np.ndarray or is_array(value) else np.asarray(value)
 
 
 def dense(a):
-    """An array of whatever device in C order: it itself if it is. One without dimensions gets one."""
+    """Return an array in C order, itself if it already is, on any device. A 0-d array becomes 1-d."""
     return np.ascontiguousarray(a) if isinstance(a, np.ndarray) else cupy().ascontiguousarray(a)
 
 
 def beside(value, array):
-    """A number, or an array in the CPU's memory, as an array where another is."""
+    """Return a number, or an array in host memory, as an array on the device of `array`."""
     if not is_array(array):
         return np.asarray(value)
     from cygrad._kernels.gpu.runtime.graph_capture import uploaded  # which imports this module
@@ -186,7 +187,7 @@ def beside(value, array):
 
 
 def filled_like(array, shape, value, dtype):
-    """An array of one value where another is."""
+    """Return an array filled with a value on the device of `array`."""
     if not is_array(array):
         found = np.empty(shape, dtype)
         found.fill(value)
@@ -196,5 +197,5 @@ def filled_like(array, shape, value, dtype):
 
 
 def as_number(value):
-    """An array on a GPU as it is; one of one element in the CPU's memory as a number of its type."""
+    """Return a GPU array unchanged, and a 0-d array in host memory as a scalar of its type."""
     return value[()] if isinstance(value, np.ndarray) else value

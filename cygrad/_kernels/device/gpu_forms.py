@@ -1,19 +1,18 @@
-"""Kernels on GPUs, where CuPy has the arrays.
+"""Kernels on GPUs, dispatched for CuPy arrays.
 
 Note [Kernels on GPUs]
 ----------------------
-A kernel is a function of arrays, then of other arguments. On CuPy's arrays `run` calls `form_of(kernel)` in its
-place:
+A kernel is a function of arrays followed by other arguments. For CuPy arrays, `run` calls `form_of(kernel)` instead of
+the kernel:
 
-- for a ufunc of NumPy, CuPy's function of that name;
-- for `cygrad._kernels.cpu.<family>.<module>.<name>`, the function `cygrad._kernels.gpu.<family>.<module>.<name>` where
-  there is one;
-- else the kernel itself: what is written in Python on NumPy's functions runs on CuPy's arrays as it stands, since NumPy
-  hands calls on to the arrays' own functions. That of a row gets half precision as float32, as in memory. New arrays
-  must then be made beside others (`like=`), for CuPy converts no array of NumPy's, and nothing may ask for a value,
-  which would wait for the GPU.
+- for a NumPy ufunc, the CuPy function of the same name;
+- for `cygrad._kernels.<module>.<name>`, the function `cygrad._kernels.device.gpu_forms.<module>.<name>` if it exists;
+- otherwise the kernel itself: Python code written against NumPy functions also runs on CuPy arrays, because NumPy
+  dispatches to the array's own functions. If such a kernel belongs to a row, half precision is passed as float32, as
+  on the CPU. It must create new arrays with `like=`, because CuPy does not convert NumPy arrays, and must not read
+  values back, because that would wait for the GPU.
 
-CuPy is imported when the first array on a GPU is asked for (`library.py`), never before.
+CuPy is imported when the first GPU array is requested (`library.py`), never earlier.
 """
 
 from functools import partial
@@ -33,8 +32,8 @@ loops = later("cygrad._kernels.gpu.elementwise.fused_loops")
 
 _CPU, _GPU = "cygrad._kernels.cpu.", "cygrad._kernels.gpu."
 _forms: dict = {}
-# Forms, by module and name, that get half precision as float32: CuPy's sorts and scans take no bfloat16, and squares
-# are soon too large
+# Forms, by module and name, that receive half precision as float32: CuPy's sorts and scans do not support bfloat16, and
+# squares soon overflow.
 _IN_FLOAT32 = set(
     """
     image.grid_sampling.sample
@@ -49,21 +48,21 @@ _IN_FLOAT32 = set(
     reduction.sorting.nanmedian_of_all reduction.sorting.sorted_along
     """.split()
 )
-around: Any = None  # `around(kernel, form, args, kwargs)` calls each form in place of us, where somebody watches
+around: Any = None  # `around(kernel, form, args, kwargs)`, if set by an observer, calls each form in our place
 
 
 def run(kernel, arrays, args):
-    """`kernel(*arrays, *args)` on the GPU where the arrays are.
+    """Run `kernel(*arrays, *args)` on the GPU that holds the arrays.
 
-    Among `arrays` may be numbers, None, and arrays of one element in the CPU's memory. Raises RuntimeError for arrays
-    on different devices.
+    `arrays` may contain scalars, None, and 0-d arrays in host memory. Raises RuntimeError for arrays on different
+    devices.
     """
     try:
         given = given_here(arrays)
         if given is None or around is not None:
             device, given = _given(arrays)
             return _call(kernel, device, (*given, *args), {}, True)
-        form = _forms.get(kernel) or form_of(kernel)  # from here on as in `_call`, whose call would take time
+        form = _forms.get(kernel) or form_of(kernel)  # inlined from `_call` from here on, to save the call
         if form is kernel:
             form = partial(_in_float32, kernel)
         try:
@@ -82,7 +81,7 @@ def run(kernel, arrays, args):
 
 
 def _given(arrays):
-    """(the GPU they are on, what kernels get for arrays): of those in the CPU's memory their only elements."""
+    """Return (index of the arrays' GPU, kernel arguments), with 0-d arrays in host memory replaced by their element."""
     ndarray, device, given = cupy_library._found.ndarray, None, []
     for a in arrays:
         if type(a) is ndarray:
@@ -99,7 +98,7 @@ def _given(arrays):
 
 
 def _broadcast(shapes):
-    """Do arrays of these shapes?"""
+    """Whether arrays of these shapes broadcast."""
     try:
         return np.broadcast_shapes(*shapes) is not None
     except ValueError:
@@ -107,9 +106,9 @@ def _broadcast(shapes):
 
 
 def call_form(kernel, a, in_memory, args, kwargs):
-    """`kernel(*args, **kwargs)` on the GPU where its argument `a` is; `in_memory` stands before it, or is None.
+    """Run `kernel(*args, **kwargs)` on the GPU of its argument `a`.
 
-    Raises RuntimeError if that is an array with dimensions.
+    `in_memory` is the first array argument in host memory, or None. Raises RuntimeError if it has dimensions.
     """
     if in_memory is not None and in_memory.ndim:
         raise different_devices("cpu", f"cuda:{a.device.id}")
@@ -118,7 +117,7 @@ def call_form(kernel, a, in_memory, args, kwargs):
 
 def _call(kernel, device, args, kwargs, is_pure=False):
     form = form_of(kernel)
-    if is_pure and form is kernel:  # on NumPy's functions, of which CuPy's know no bfloat16
+    if is_pure and form is kernel:  # it calls NumPy functions, whose CuPy versions do not support bfloat16
         form = partial(_in_float32, kernel)
     if around is not None:
         form, args, kwargs = partial(around, kernel, form), (args, kwargs), {}
@@ -127,15 +126,15 @@ def _call(kernel, device, args, kwargs, is_pure=False):
             return form(*args, **kwargs)
         with on_device(device):
             return form(*args, **kwargs)
-    except Exception as error:  # that a kernel is not compiled is no RuntimeError
-        # No variable keeps the error, which holds the frames: what these hold would stay until the collector comes.
+    except Exception as error:  # compile errors of kernels are not RuntimeErrors
+        # Do not bind the error to a variable: it holds the frames, whose objects would live until the collector runs.
         if explained(error) is error:
             raise
         raise explained(error) from error
 
 
 def device_of(arrays):
-    """The number of the GPU that arrays have in common; arrays without dimensions may be in the CPU's memory."""
+    """Return the index of the GPU that the arrays share; 0-d arrays may be in host memory."""
     found = None
     for a in arrays:
         if is_array(a):
@@ -151,7 +150,7 @@ def device_of(arrays):
 
 
 def different_devices(first, second):
-    """The error for operands on two devices."""
+    """Return the error for operands on two devices."""
     return RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}!\n"
         f"  move one of them first, as in x.to({(second if first == 'cpu' else first)!r})"
@@ -159,14 +158,14 @@ def different_devices(first, second):
 
 
 def check_out(array, out):
-    """Raise RuntimeError unless what is to be written into `out` is where it is."""
+    """Raise RuntimeError unless `array`, which is to be written into `out`, is on the device of `out`."""
     places = [f"cuda:{a.device.id}" if is_array(a) else "cpu" for a in (array, out)]
     if places[0] != places[1]:
         raise RuntimeError(f"Expected out tensor to have device {places[0]}, but got {places[1]} instead")
 
 
 def form_of(kernel):
-    """The function that stands for a kernel on GPUs."""
+    """Return the GPU form of a kernel."""
     try:
         return _forms[kernel]
     except KeyError:
@@ -175,7 +174,7 @@ def form_of(kernel):
 
 
 def fitting(kernel, array):
-    """What runs a kernel on an array: its form, or it itself."""
+    """Return the function that runs a kernel on this array: its GPU form, or the kernel itself."""
     return form_of(kernel) if is_array(array) else kernel
 
 
@@ -185,7 +184,7 @@ def _find(kernel):
         from cygrad._kernels.gpu.base import ufunc
 
         return getattr(ufunc, name, None) or getattr(cupy(), name)
-    module = getattr(kernel, "module", None) or getattr(kernel, "__module__", None) or ""  # the first if compiled
+    module = getattr(kernel, "module", None) or getattr(kernel, "__module__", None) or ""  # `module` if compiled
     if module.startswith("numpy"):
         return getattr(cupy(), name)
     if module.startswith(_CPU):
@@ -210,7 +209,7 @@ def _find(kernel):
 
 
 def _in_float32(form, *args, **kwargs):
-    """`form(*args, **kwargs)` where arrays of half precision become float32, and results become their type again."""
+    """Call `form(*args, **kwargs)` with half-precision arrays widened to float32, and narrow the results again."""
     half = next((a.dtype for a in args if is_array(a) and name_of(a.dtype) in ("float16", "bfloat16")), None)
     if half is None:
         return form(*args, **kwargs)
@@ -225,9 +224,9 @@ def _narrow(a, dtype):
 
 
 def view(a, shape, strides, offset):
-    """A view of the memory of `a` from `offset` bytes behind its first element, with these strides in bytes."""
+    """Return a view of the memory of `a` that starts `offset` bytes after its first element; strides are in bytes."""
     require_array(a)
-    forwards = tuple(map(abs, strides))  # CuPy makes none of negative strides
+    forwards = tuple(map(abs, strides))  # CuPy creates no arrays with negative strides
     if 0 in shape:
         return cupy().ndarray(shape, a.dtype, a.data, forwards)
     backwards = [i for i, stride in enumerate(strides) if stride < 0 and shape[i] > 1]
@@ -239,13 +238,13 @@ def view(a, shape, strides, offset):
 
 
 def require_array(a):
-    """Raise TypeError for what is no array on a GPU."""
+    """Raise TypeError unless `a` is a GPU array."""
     if not is_array(a):
         raise TypeError(f"expected an array, not {type(a).__name__}")
 
 
 def lies_within(part, whole):
-    """Whether the extent in memory of one array lies within that of another, which may be elsewhere."""
+    """Whether the memory extent of `part` lies within that of `whole`; False unless both are on a GPU."""
     if not (is_array(part) and is_array(whole)):
         return False
     low, high = extent(part)
@@ -254,7 +253,7 @@ def lies_within(part, whole):
 
 
 def extent(a):
-    """The addresses of the first byte of an array and of that behind its last."""
+    """Return the addresses of an array's first byte and of the byte after its last."""
     start = a.data.ptr
     if a.size == 0:
         return start, start

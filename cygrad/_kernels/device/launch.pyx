@@ -1,7 +1,7 @@
-"""Launches of kernels of our own by C functions of CuPy's, which its compiled modules hand to whoever asks for them.
+"""Launches our own kernels through C functions that CuPy's compiled modules export.
 
-Its Python objects for kernels take apart and pack each argument anew, which takes longer than the driver does. Where
-CuPy has no such functions, or others of these names, as the stand-in for tests, kernels are launched by these objects.
+CuPy's Python kernel objects unpack and repack each argument, which takes longer than the driver call itself. Where CuPy
+lacks these functions or has other signatures, as the stand-in for tests does, we launch through its Python objects.
 """
 
 cimport cython
@@ -15,16 +15,16 @@ cdef extern from *:
     uint64_t bits_of_number "PyLong_AsUnsignedLongLongMask"(object number) except? 0xFFFFFFFFFFFFFFFF
 
 cdef enum:
-    MOST = 48           # arguments of a kernel
+    MOST = 48           # maximum number of kernel arguments
     MOST_OPERANDS = 8
     MOST_DIMENSIONS = 64
-    DENSE = 0           # an operand that has all elements of the result in their order,
+    DENSE = 0           # an operand with all elements of the result in their order,
     ONE = 1             # one number for all of them,
-    ROW = 2             # or those of the last dimensions, which are repeated
+    ROW = 2             # or a row of the last dimensions, repeated
 
 ctypedef object (*Launch)(intptr_t, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
                           unsigned int, intptr_t, intptr_t, intptr_t, int)
-cdef struct Lengths:    # a `std::vector` of C++, as the compilers that CuPy is built by have it
+cdef struct Lengths:    # the layout of a C++ `std::vector` with the compilers that build CuPy
     Py_ssize_t* begin
     Py_ssize_t* end
     Py_ssize_t* end_of_room
@@ -34,9 +34,9 @@ ctypedef object (*Prepare)()
 ctypedef intptr_t (*Stream)() except? -1
 ctypedef int (*Device)(int) except? -1
 
-cdef Launch launch_kernel = NULL        # NULL: by Python objects
-cdef Make make_array = NULL             # NULL: by a call of the class, which takes twice as long
-cdef Prepare ensure_context = NULL      # which a thread needs before its first launch
+cdef Launch launch_kernel = NULL        # NULL: use Python objects
+cdef Make make_array = NULL             # NULL: call the class, which takes twice as long
+cdef Prepare ensure_context = NULL      # a thread needs it before its first launch
 cdef Stream current_stream = NULL
 cdef Device current_device = NULL
 cdef object ndarray = None, python_device = None, on_device = None
@@ -47,7 +47,7 @@ cdef void* function(str module, str name, const char* signature) except NULL:
 
 
 def connect(module):
-    """Make arrays of this CuPy, and launch by its functions; tells whether it has them."""
+    """Use this CuPy module for arrays, and its C functions for launches; return whether it has them."""
     global launch_kernel, make_array, ensure_context, current_stream, current_device, ndarray, python_device
     global on_device
     cdef str api = "cupy_backends.cuda.api."
@@ -82,9 +82,9 @@ cdef int device() except -1:
 
 
 def given_here(arrays):
-    """What a kernel gets for arrays and others, if those on GPUs are all on the current one; None if not.
+    """Return the kernel arguments for `arrays` if all GPU arrays among them are on the current GPU, else None.
 
-    Of an array without dimensions in the CPU's memory it gets the element; where one has dimensions, this is None, too.
+    0-d arrays in host memory are replaced by their element; if one has dimensions, the result is None, too.
     """
     cdef list given = []
     cdef int here = -1
@@ -103,14 +103,14 @@ def given_here(arrays):
 
 
 cdef object empty(tuple shape, dtype):
-    """A new array on the current GPU."""
+    """Return a new array on the current GPU."""
     cdef Py_ssize_t lengths[MOST_DIMENSIONS]
     cdef Lengths given
     cdef Py_ssize_t i
     cdef double elements = 1
     for i in range(len(shape)):
         elements *= <double>shape[i]
-    if elements >= 2.0 ** 59:       # or more than 63 bits of bytes, of which CuPy keeps what fits
+    if elements >= 2.0 ** 59:       # byte count beyond 63 bits, which CuPy would truncate silently
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     if make_array == NULL or len(shape) > MOST_DIMENSIONS:
         return ndarray(shape, dtype)
@@ -122,16 +122,16 @@ cdef object empty(tuple shape, dtype):
 
 @cython.final
 cdef class Kernel:
-    """A kernel on the GPU that is current when this is made."""
+    """A kernel for the GPU that is current at construction."""
 
     cdef object raw             # CuPy's `RawKernel`
-    cdef intptr_t handle        # CUDA's, 0 until it is compiled
+    cdef intptr_t handle        # CUDA function handle, 0 until compiled
 
     def __init__(self, raw):
         self.raw = raw
 
     def __call__(self, tuple blocks, tuple threads, tuple args, unsigned int shared=0):
-        """Run it on a grid, with so many bytes of shared memory for each block."""
+        """Launch it on a grid, with `shared` bytes of shared memory per block."""
         cdef unsigned int sizes[6]
         cdef int64_t slots[MOST]
         fill(sizes, blocks)
@@ -155,7 +155,7 @@ cdef class Kernel:
 
 
 cdef int fill(unsigned int* sizes, tuple given) except -1:
-    """Three sizes of at least 1."""
+    """Fill in three sizes of at least 1."""
     cdef Py_ssize_t i
     cdef int64_t size
     for i in range(3):
@@ -165,7 +165,7 @@ cdef int fill(unsigned int* sizes, tuple given) except -1:
 
 
 cdef bint pack(tuple args, int64_t* slots) except -1:
-    """Arguments as a kernel finds them, of 8 bytes each; False where one is of another kind."""
+    """Pack arguments into slots of 8 bytes as the kernel expects them; False for an unsupported argument type."""
     cdef Py_ssize_t i
     cdef type kind
     for i in range(len(args)):
@@ -186,9 +186,10 @@ cdef bint pack(tuple args, int64_t* slots) except -1:
 
 @cython.final
 cdef class Launches:
-    """An elementwise function of arrays, and then of numbers, by kernels for types and kinds of operands.
+    """An elementwise function of arrays followed by numbers, with one kernel per dtype and operand kinds.
 
-    `make(dtype, kinds)` gives the `RawKernel`, or None. A block of its `threads` takes `each` bytes of the result.
+    `make(dtype, kinds)` returns the `RawKernel`, or None. A block has `threads` threads and computes `each` bytes of the
+    result.
     """
 
     cdef object make
@@ -206,14 +207,14 @@ cdef class Launches:
         self.kernels = {}
 
     def __call__(self, tuple operands):
-        """The result, or None where the arrays are no floating-point numbers of one type, lie otherwise, or are more."""
+        """Return the result, or None unless all arrays share a floating-point dtype and have supported layouts."""
         cdef int kinds[MOST_OPERANDS]
         cdef int64_t rows[MOST_OPERANDS]
         cdef int64_t slots[MOST]
         cdef unsigned int sizes[6]
         cdef int64_t key = 0, total
         cdef Py_ssize_t i
-        cdef int count = 0      # of rows
+        cdef int count = 0      # number of row lengths
         cdef bint are_alike
         cdef tuple order = None
         if len(operands) != self.operands:
@@ -272,8 +273,7 @@ cdef class Launches:
 
 
 cdef tuple order_of_all(tuple operands, Py_ssize_t count):
-    """The dimensions from the longest step to the shortest, if the arrays all lie like this in memory without gaps; or None.
-    """
+    """Return the axes from longest to shortest stride if all arrays share one gap-free layout, else None."""
     cdef Py_ssize_t i
     cdef int64_t total
     first = operands[0]
@@ -291,13 +291,13 @@ cdef tuple order_of_all(tuple operands, Py_ssize_t count):
 
 
 cdef object empty_in_order(tuple shape, tuple order, dtype):
-    """A new array whose dimensions lie in this order."""
+    """Return a new array whose dimensions are in this memory order."""
     out = empty(tuple([shape[axis] for axis in order]), dtype)
     return out.transpose(tuple([order.index(axis) for axis in range(len(order))]))
 
 
 cdef tuple shape_of_all(tuple operands, Py_ssize_t count):
-    """The shape of the largest array, with as many dimensions as any has."""
+    """Return the shape of the largest array, padded with ones to the largest number of dimensions."""
     cdef Py_ssize_t i, size, dimensions, most = -1, most_dimensions = 0
     cdef tuple shape = ()
     for i in range(count):
@@ -310,9 +310,9 @@ cdef tuple shape_of_all(tuple operands, Py_ssize_t count):
 
 
 cdef int64_t kind_of(a, tuple shape, int64_t step, int* kind) except -2:
-    """How an array lies beside a result of this shape, and how long its row is; -1 where it is nothing of this.
+    """Classify the layout of an array relative to a result of this shape; return its row length, or -1 if unsupported.
 
-    From the last dimension on its elements follow each other; from some dimension on they are repeated.
+    From the last dimension backwards its elements are contiguous, then, from some dimension on, repeated.
     """
     cdef tuple own = a.shape, strides
     cdef Py_ssize_t i, missing = len(shape) - len(own)

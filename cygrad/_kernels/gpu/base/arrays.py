@@ -1,4 +1,4 @@
-"""Arrays on GPUs: made, converted, copied, joined."""
+"""Creation, conversion, copies, and joins of GPU arrays."""
 
 import numpy as np
 
@@ -8,24 +8,24 @@ from cygrad._kernels.gpu.runtime import pinned_memory
 
 
 def cast(a, dtype):
-    """`a` as an array of another type, in the same memory order; `a` itself if it has that type."""
+    """Return `a` converted to `dtype` in the same memory order; `a` itself if it has that type."""
     return a.astype(dtype, copy=False)
 
 
 def zeros(beside, shape, dtype):
-    """Zeros on the GPU where `beside` is."""
+    """Return zeros on the GPU of `beside`."""
     with on_device(beside.device.id):
         return cupy().zeros(shape, dtype)
 
 
 def empty_beside(beside, shape, dtype):
-    """Uninitialised memory on the GPU where `beside` is."""
+    """Return an uninitialized array on the GPU of `beside`."""
     with on_device(beside.device.id):
         return cupy().empty(shape, dtype)
 
 
 def copy_into(target, values):
-    """Write `values`, broadcast and converted as C does, into `target`, from whatever device to whatever device."""
+    """Write `values` into `target`, broadcast and converted as in C, between any two devices."""
     if not is_array(target):
         np.copyto(target, in_memory(values), casting="unsafe")
         return
@@ -34,9 +34,10 @@ def copy_into(target, values):
 
 
 def move(a, index, may_run_on=False):
-    """A copy of an array on the GPU with this number, in the CPU's memory for None, or in locked memory for PINNED.
+    """Return a copy of an array on the GPU `index`, in host memory for None, or in pinned memory for PINNED.
 
-    `may_run_on`: the CPU is not to wait where its memory is locked, and gets such memory.
+    `may_run_on` makes the transfer asynchronous: copies to the host go to pinned memory, and copies from pinned memory
+    do not block.
     """
     if index is None:
         try:
@@ -52,12 +53,12 @@ def move(a, index, may_run_on=False):
 
 
 def in_memory(a):
-    """An array of the CPU's memory as it is, and a copy there of one on a GPU."""
+    """Return an array in host memory: `a` itself, or a copy if it is on a GPU."""
     return move(a, None) if is_array(a) else a
 
 
 def moved(a, index):
-    """An array on the GPU with this number: `a` itself if it is there. In locked memory for PINNED."""
+    """Return `a` on the GPU `index`, without a copy if it is already there; in pinned memory for PINNED."""
     if index == PINNED:
         return pinned_memory.pinned(a)
     if is_array(a) and a.device.id == index:
@@ -67,7 +68,7 @@ def moved(a, index):
 
 
 def may_overlap(a, b):
-    """Whether the extents in memory of two arrays intersect; on different devices they do not."""
+    """Whether the memory extents of two arrays intersect; never on different devices."""
     if not (is_array(a) and is_array(b)):
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
     if a.device.id != b.device.id:
@@ -78,28 +79,28 @@ def may_overlap(a, b):
 
 
 def concatenate(*given):
-    """Arrays one after the other along an axis: `(*arrays, axis, dtype)`."""
+    """Concatenate arrays along an axis; called as `(*arrays, axis, dtype)`."""
     *arrays, axis, dtype = given
     return cupy().concatenate([cast(a, dtype) for a in arrays], axis)
 
 
 def stack(*given):
-    """Arrays side by side along a new axis: `(*arrays, axis, dtype)`."""
+    """Stack arrays along a new axis; called as `(*arrays, axis, dtype)`."""
     *arrays, axis, dtype = given
     here = next(a for a in arrays if is_array(a))
-    if not all(map(is_array, arrays)):  # without dimensions
+    if not all(map(is_array, arrays)):  # 0-d arrays in host memory
         raise different_devices(f"cuda:{here.device.id}", "cpu")
     return cupy().stack([cast(a, dtype) for a in arrays], axis)
 
 
 def empty_like(a, dtype, order):
-    """Uninitialised memory of the shape of `a`."""
+    """Return an uninitialized array with the shape of `a`."""
     with on_device(a.device.id):
         return cupy().empty_like(a, dtype, order)
 
 
 def filled(index, shape, value, dtype):
-    """An array on the GPU with this number or PINNED, all of one value; uninitialised for None."""
+    """Return an array on the GPU `index` (pinned memory for PINNED) filled with a value; uninitialized for None."""
     if index == PINNED:
         return pinned_memory.filled(shape, value, dtype)
     with on_device(index):
@@ -107,8 +108,8 @@ def filled(index, shape, value, dtype):
 
 
 def on_memory_of(a, pattern):
-    """An array with the shape and strides of `pattern` on the memory of `a`; None if that is too short."""
-    block = a.data.mem  # not that of `a.base`: views that `gpu.view` makes have none
+    """Return an array with the shape and strides of `pattern` on the memory of `a`, or None if that is too short."""
+    block = a.data.mem  # not that of `a.base`, which the results of `gpu.view` do not have
     low, high = extent(pattern)
     start = a.data.ptr - (pattern.data.ptr - low)
     if start < block.ptr or start + high - low > block.ptr + block.size:
@@ -117,12 +118,12 @@ def on_memory_of(a, pattern):
 
 
 def copy_of_memory(a):
-    """The bytes of the block of memory in which an array lies, copied."""
+    """Return a copy of the bytes of the whole memory block that holds an array."""
     start = a.data - (a.data.ptr - a.data.mem.ptr)
     with on_device(a.device.id):
         return cupy().ndarray((a.data.mem.size,), np.uint8, start).copy()
 
 
 def on_copied_memory(a, copied):
-    """The array that lies in such a copy as `a` lies in the original."""
+    """Return an array in `copied`, made by `copy_of_memory(a)`, at the same place as `a` in the original."""
     return cupy().ndarray(a.shape, a.dtype, copied.data + (a.data.ptr - a.data.mem.ptr), a.strides)

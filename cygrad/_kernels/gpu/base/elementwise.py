@@ -1,4 +1,4 @@
-"""Elementwise functions on GPUs that CuPy has not, or has otherwise; the arguments are those of elementwise.pyx."""
+"""Elementwise functions on GPUs that CuPy lacks or defines differently; takes the arguments of elementwise.pyx."""
 
 import math
 
@@ -25,12 +25,12 @@ _clamp = elementwise(
 
 
 def relu(a):
-    """max(a, 0); nan stays nan."""
+    """max(a, 0); NaN stays NaN."""
     return _relu(a) if a.dtype.kind in "fV" else cupy().maximum(a, a.dtype.type(0))
 
 
 def copy_of_real(a):
-    """The real parts, as an array of their own."""
+    """Return the real parts as an array of their own."""
     return a.real.copy()
 
 
@@ -40,7 +40,7 @@ def rsqrt(a):
 
 
 def power(a, exponent):
-    """Floating-point `a` to a power."""
+    """Raise floating-point `a` to a power."""
     if exponent == 1:
         return a.copy()
     if exponent == 2:
@@ -49,7 +49,7 @@ def power(a, exponent):
 
 
 def sign(a):
-    """-1, 0 or 1; a / |a| for complex a. nan gives 0."""
+    """-1, 0 or 1; a / |a| for complex a. NaN gives 0."""
     if a.dtype.kind == "b":
         return a.copy()
     if a.dtype.kind == "c":
@@ -60,7 +60,7 @@ def sign(a):
 
 
 def choose(condition, a, b):
-    """CuPy's `where`, but of bfloat16, of which that makes float32."""
+    """CuPy's `where`, except that it preserves bfloat16, which CuPy promotes to float32."""
     dtypes = [x.dtype for x in (a, b) if hasattr(x, "dtype")]
     if not dtypes or any(name_of(dtype) != "bfloat16" for dtype in dtypes):
         return cupy().where(condition, a, b)
@@ -71,13 +71,13 @@ def choose(condition, a, b):
 
 
 def to_sort(a):
-    """The array, with no sign of a nan where CuPy sorts by bits: vectors, in which -nan would come first."""
+    """Clear the sign of NaN where CuPy sorts by bit pattern: in vectors, -nan would otherwise come first."""
     return _unsigned_nan(a) if a.ndim == 1 and a.dtype.char in "fd" else a
 
 
 def where(condition, a, b):
-    """Elements of `a` where the condition holds, else of `b`; all broadcast, `a` and `b` have one type."""
-    if not is_array(condition):  # one truth value in the CPU's memory
+    """Return elements of `a` where the condition holds, else of `b`; all broadcast, `a` and `b` have one type."""
+    if not is_array(condition):  # a 0-d bool in host memory
         chosen, other = (a, b) if condition else (b, a)
         chosen, other = (value if is_array(value) else cupy().full((), value[()]) for value in (chosen, other))
         return cupy().broadcast_arrays(chosen, other)[0].copy()
@@ -90,7 +90,7 @@ def erf(a):
 
 
 def clamp(a, low, high):
-    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. nan stays nan."""
+    """min(max(a, low), high); a bound is an array of the type of `a`, a number, or None. NaN stays NaN."""
     if a.dtype.kind in "fV" and not is_array(low) and not is_array(high):
         low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
         if low <= high:

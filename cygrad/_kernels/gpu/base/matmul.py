@@ -1,8 +1,8 @@
-"""Products of matrices on GPUs, by cuBLAS.
+"""Matrix products on GPUs, by cuBLAS.
 
-CuPy multiplies stacks of matrices in float32 where they are float16, not at all where they are bfloat16, never by TF32,
-and of dense matrices alone; and it looks long at what it is given. So they are given to cuBLAS here, transposed ones as
-they lie in memory.
+CuPy multiplies batches of float16 matrices in float32, does not support bfloat16 batches, never uses TF32 for batches,
+requires contiguous matrices, and inspects its arguments at length. We therefore call cuBLAS ourselves, and pass
+transposed matrices as they are in memory.
 """
 
 import math
@@ -13,30 +13,30 @@ from cygrad._kernels.gpu.runtime.graph_capture import current
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision, multiply
 from cygrad._library import later
 
-ufuncs = later("cygrad._kernels.gpu.base.ufunc")  # which imports this
+ufuncs = later("cygrad._kernels.gpu.base.ufunc")  # it imports this module
 
 
 def matmul(a, b, tf32=None):
-    """a @ b as NumPy defines it; `tf32` tells whether TF32 may be used for float32, None asks the user's setting."""
+    """Return a @ b with NumPy's semantics; `tf32` allows TF32 for float32, None uses the user's setting."""
     dims = a.ndim, b.ndim
     if not (a.dtype == b.dtype and cublas.takes(a.dtype) and a.size and b.size and min(dims) >= 1):
         return cupy().matmul(a, b)
     if dims == (2, 2):
         return multiply(_of_two, a, b, tf32)
     if dims == (1, 1) and a.dtype.itemsize > 2 and current() is None:
-        return cupy().matmul(a, b)  # cuBLAS has functions for it
+        return cupy().matmul(a, b)  # cuBLAS has dedicated functions for it
     if b.ndim == 2 and a.ndim > 2 and a.shape[-1] == b.shape[0]:
         return matmul(a.reshape(-1, a.shape[-1]), b, tf32).reshape(*a.shape[:-1], b.shape[1])
     return multiply(_of_stacks, a, b, tf32)
 
 
 def dot(a, b):
-    """The sum of the products of two vectors."""
+    """Return the dot product of two vectors."""
     return matmul(a, b)
 
 
 def _of_two(a, b, tf32):
-    """a @ b of two matrices."""
+    """Return a @ b of two matrices."""
     (rows, inner), columns = a.shape, b.shape[1]
     if inner != b.shape[0]:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
@@ -47,13 +47,13 @@ def _of_two(a, b, tf32):
 
 
 def _of_stacks(a, b, tf32):
-    """a @ b of arrays that are not empty."""
+    """Return a @ b of two nonempty arrays."""
     first, second = (a[None] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)
     if first.shape[-1] != second.shape[-2]:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned")
     batch = cupy().broadcast_shapes(first.shape[:-2], second.shape[:-2])
     is_even = all(x.shape[:-2] == batch or math.prod(x.shape[:-2]) == 1 for x in (first, second))
-    if not is_even and a.dtype.itemsize > 2 and current() is None:  # CuPy makes no copies for it
+    if not is_even and a.dtype.itemsize > 2 and current() is None:  # CuPy handles broadcasting without copies
         return cupy().matmul(a, b)
     (x, of_x), (y, of_y) = (_stack(array, batch) for array in (first, second))
     (rows, inner), columns = x.shape[1:], y.shape[2]
@@ -68,7 +68,7 @@ def _multiply(x, of_x, y, of_y, out, inner, tf32):
 
 
 def _matrix(a):
-    """(a matrix, how it lies: (is it transposed, step of lines, 0))."""
+    """Return (the matrix, its layout: (is it transposed, leading dimension, 0)), copied only if necessary."""
     found = _lines(a.shape, a.strides, a.itemsize)
     if found is None:
         a = cupy().ascontiguousarray(a)
@@ -77,8 +77,8 @@ def _matrix(a):
 
 
 def _stack(a, batch):
-    """(matrices (count, rows, columns), how they lie: (are they transposed, step of lines, step of matrices))."""
-    if math.prod(a.shape[:-2]) == 1:  # one for all
+    """Return (matrices (count, rows, columns), their layout: (transposed or not, leading dimension, batch stride))."""
+    if math.prod(a.shape[:-2]) == 1:  # one matrix for the whole batch
         a, found = _matrix(a.reshape(a.shape[-2:]))
         return a[None], found
     a = cupy().broadcast_to(a, (*batch, *a.shape[-2:])).reshape(-1, *a.shape[-2:])
@@ -91,7 +91,7 @@ def _stack(a, batch):
 
 
 def _lines(shape, strides, itemsize):
-    """How a matrix with these steps in bytes lies, or None where neither rows nor columns are dense."""
+    """Return (is it transposed, leading dimension) of a matrix with these byte strides, or None if no axis is dense."""
     (rows, columns), (down, across) = shape, strides
     if across == itemsize or columns == 1:
         lines = down // itemsize if rows > 1 else columns
@@ -105,10 +105,10 @@ def _lines(shape, strides, itemsize):
 
 
 def outer(a, b):
-    """All products of an element of one vector and one of another."""
+    """Return the outer product of two vectors."""
     return cupy().outer(a, b)
 
 
 def addmm(bias, a, b):
-    """bias + a @ b."""
+    """Return bias + a @ b."""
     return ufuncs.add(matmul(a, b), bias)

@@ -1,4 +1,4 @@
-"""Reductions on GPUs; the arguments are those of `_kernels/reduce.pyx`."""
+"""Reductions on GPUs; takes the arguments of `_kernels/reduce.pyx`."""
 
 import math
 
@@ -14,26 +14,26 @@ _TYPES: dict = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdFD
 
 
 def sum(a, axes=None, keepdim=False, dtype=None):
-    """The sum over `axes`, None for all; whole numbers and truth values are summed as int64."""
+    """Sum over `axes`, None for all; integers and booleans are summed as int64."""
     dtype = _type(dtype) or _wide(a)
     found = folded(a, axes, "sum", keepdim, dtype) if dtype == _wide(a) else None
     return _summed(cupy().sum, a, axes, dtype, keepdim) if found is None else found
 
 
 def prod(a, axes=None, keepdim=False, dtype=None):
-    """The product, likewise."""
+    """Product over `axes`, with the types of `sum`."""
     return _summed(cupy().prod, a, axes, _type(dtype) or _wide(a), keepdim)
 
 
 def _summed(function, a, axes, dtype, keepdim=False):
-    """A sum of half precision is added up in single: CuPy adds up float16 by itself where CUB does the work."""
+    """Accumulate half precision in single: CuPy accumulates float16 in float16 where it uses CUB."""
     if dtype.itemsize == 2 and dtype.kind in "fV":
         return function(a, axes, np.float32, keepdims=keepdim).astype(dtype)
     return function(a, axes, dtype, keepdims=keepdim)
 
 
 def _type(dtype):
-    """A type that may be given by its number, -1 for none."""
+    """Return a dtype that may be given by its number, -1 for none."""
     return _TYPES.get(dtype) if isinstance(dtype, int) else dtype
 
 
@@ -42,19 +42,19 @@ def _wide(a):
 
 
 def mean(a, axes=None, keepdim=False, dtype=None):
-    """The mean over `axes`; nan of no elements."""
+    """Mean over `axes`; NaN if there are no elements."""
     dtype = _type(dtype) or a.dtype
     found = folded(a, axes, "sum", keepdim, dtype, 1 / _count(a, axes)) if dtype == a.dtype and a.size else None
     return _summed(cupy().mean, a, axes, dtype, keepdim) if found is None else found
 
 
 def _count(a, axes):
-    """How many elements become one."""
+    """Return the number of elements per result."""
     return math.prod(a.shape if axes is None else [a.shape[axis] for axis in axes])
 
 
 def sum_to(a, shape):
-    """The sum over what broadcasting would repeat to make `a` out of an array of `shape`."""
+    """Sum over the axes that broadcasting from `shape` to the shape of `a` would add or repeat."""
     before = a.ndim - len(shape)
     axes = tuple(range(before)) + tuple(
         before + i for i, length in enumerate(shape) if length == 1 and a.shape[before + i] != 1
@@ -64,7 +64,7 @@ def sum_to(a, shape):
 
 
 def var(a, axes=None, correction=1, keepdim=False):
-    """The sum of squares around the mean, divided by the number of elements less `correction`."""
+    """Sum of squares around the mean, divided by the number of elements minus `correction`."""
     if a.size:
         count = _count(a, axes)
         middle = folded(a, axes, "sum", True, scale=1 / count)
@@ -86,7 +86,7 @@ def _var(a, axes, correction, keepdim):
 
 
 def norm(a, p=2, axes=None, keepdim=False):
-    """(sum |a|^p)^(1/p); the largest and smallest |a| for p = inf and -inf, how many are not 0 for p = 0."""
+    """(sum |a|^p)^(1/p); the largest or smallest |a| for p = inf or -inf, the nonzero count for p = 0."""
     how = _OF_NORMS.get(p)
     found = None if how is None else folded(a, axes, how, keepdim, wide_type(a.dtype) if p == 2 else a.dtype)
     if found is None:
@@ -133,24 +133,24 @@ def _logsumexp(a, axes, keepdim):
 
 
 def amax(a, axes=None, keepdim=False):
-    """The largest element; nan where there is one."""
+    """The largest element; NaN if there is one."""
     found = folded(a, axes, "largest", keepdim, a.dtype)
     return cupy().amax(a, axes, keepdims=keepdim) if found is None else found
 
 
 def amin(a, axes=None, keepdim=False):
-    """The smallest element; nan where there is one."""
+    """The smallest element; NaN if there is one."""
     found = folded(a, axes, "smallest", keepdim, a.dtype)
     return cupy().amin(a, axes, keepdims=keepdim) if found is None else found
 
 
 def all_(a, axes=None, keepdim=False):
-    """Whether no element is 0; bytes stay bytes."""
+    """Whether all elements are nonzero; uint8 stays uint8."""
     return _as_bytes(a, cupy().all(a, axes, keepdims=keepdim))
 
 
 def any_(a, axes=None, keepdim=False):
-    """Whether some element is not 0; bytes stay bytes."""
+    """Whether any element is nonzero; uint8 stays uint8."""
     return _as_bytes(a, cupy().any(a, axes, keepdims=keepdim))
 
 

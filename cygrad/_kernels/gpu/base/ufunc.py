@@ -1,4 +1,4 @@
-"""NumPy's functions on GPUs, where CuPy has them for fewer types, or takes long to launch them (Note [Launches])."""
+"""NumPy ufuncs on GPUs that CuPy supports for fewer types, or is slow to launch (Note [Launches])."""
 
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import cupy
@@ -17,7 +17,7 @@ _BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
 
 
 class _Ufunc:
-    """CuPy's ufunc, with short ways for dense arrays of one floating-point type."""
+    """CuPy's ufunc, with fast paths for dense arrays of one floating-point type."""
 
     def __init__(self, name, of_arrays, with_number=None, after_number=None):
         self.__name__ = name
@@ -25,7 +25,7 @@ class _Ufunc:
         self._with_number, self._after_number = with_number, after_number
 
     def __call__(self, *operands, **how):
-        """The result; arguments are those of CuPy's."""
+        """Return the result; takes the arguments of CuPy's ufunc."""
         if not how:
             found = self._of_arrays(operands)
             if found is None and len(operands) == 2 and self._with_number is not None:
@@ -47,7 +47,7 @@ class _Ufunc:
 
 
 def _is_of(number, dtype):
-    """Is it of this type, which is floating point?"""
+    """Whether a number has this dtype, which must be floating point."""
     return type(number) is dtype.type and dtype.kind in "fV"
 
 
@@ -63,10 +63,10 @@ for _name, _sign in _BINARY.items():
 
 
 def matmul(a, b):
-    """Products of matrices."""
+    """Matrix product."""
     return blas.matmul(a, b)
 
 
 def logical_not(a):
-    """Whether an element is 0."""
+    """Whether each element is 0."""
     return a == 0 if a.dtype.kind == "c" else cupy().logical_not(a)

@@ -1,4 +1,4 @@
-"""Elementwise functions, and gradients of such, in one pass on GPUs: those of `_kernels/fused.py`, by their names.
+"""Fused elementwise functions and gradients on GPUs, by their names in `_kernels/fused.py`.
 
 The formulas are those of `fused.h`.
 """
@@ -19,7 +19,7 @@ template <typename W> __device__ W size(W x) { return x < 0 ? -x : x; }
 """
 )
 
-# Of x, y and z, elements of the operands, and of a, b and c, numbers.
+# x, y and z are elements of the operands; a, b and c are numbers.
 _FORMULAS = {
     "leaky_relu": "x * (x > 0 ? W(1) : y)",
     "threshold": "x <= a ? b : x",
@@ -54,12 +54,12 @@ _FORMULAS = {
     "exponential_share": "logistic<W>(x == y ? W(0) : (x - y) * a) * z",
     "soft_margin_gradient": "-logistic<W>(-x * y) * y * z",
 }
-_NONE = 0.0, 0.0, 0.0  # in place of numbers
+_NONE = 0.0, 0.0, 0.0  # placeholders for absent numbers
 
 
 @cache
 def _kernel(name, operands, arrays):
-    """The kernel for so many operands, of which the first ones are of the type of the elements."""
+    """Return the kernel for `operands` operands, of which the first `arrays` have the element type."""
     letters = "xyz"[:operands]
     kinds = [f"T given_{x}" if i < arrays else f"float64 given_{x}" for i, x in enumerate(letters)]
     inputs = ", ".join([*kinds, *(f"float64 number_{a}" for a in "abc")])
@@ -70,7 +70,7 @@ def _kernel(name, operands, arrays):
 
 
 def form(kernel, otherwise):
-    """The form of a function that is one of our loops (`by_loop`): a launch, or `otherwise` where that can not be."""
+    """Return the GPU form of one of our loops (`by_loop`): a launch, or `otherwise` where that is not possible."""
     loop = kernel.loop
     name, count, make, are_operands = loop.name, loop.count, loop.numbers, loop.are_operands
     if name not in _FORMULAS:
@@ -94,7 +94,7 @@ def form(kernel, otherwise):
 
 
 def fused(name, *operands, numbers=()):
-    """The function of arrays of one type that broadcast, or of numbers in the CPU's memory; None if it is not here."""
+    """Apply a fused function to broadcastable arrays of one type, or 0-d arrays in host memory; None if unsupported."""
     if name not in _FORMULAS:
         return None
     device = next(a for a in operands if is_array(a)).data.device_id
@@ -109,7 +109,7 @@ def fused(name, *operands, numbers=()):
     three = (*map(float, numbers), *_NONE[len(numbers) :])
     if arrays == count:
         found = _kernel(name, count, count).launched((*operands, *three))
-    elif arrays == count - 1 and arrays and operands[0].dtype.kind in "fV":  # then a number
+    elif arrays == count - 1 and arrays and operands[0].dtype.kind in "fV":  # the last operand is a number
         number = float(operands[0].dtype.type(as_number(operands[arrays])))
         found = _kernel(name, count, arrays).launched((*operands[:arrays], number, *three))
     else:

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials on GPUs, each element by its own recurrence; see `_kernels/polynomials.py`."""
+"""Orthogonal polynomials on GPUs, evaluated per element by recurrence; see `_kernels/polynomials.py`."""
 
 from functools import cache
 
@@ -8,7 +8,7 @@ from cygrad._kernels.cpu.elementwise import polynomials as families
 from cygrad._kernels.device.cupy_library import cupy, is_array
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
-# What `step(m)` of a family gives, where it depends on m.
+# The results of a family's `step(m)` where they depend on m.
 _STEPS = {
     families.HERMITE_H: ("W(0)", "W(2)", "W(2 * m)"),
     families.HERMITE_HE: ("W(0)", "W(1)", "W(m)"),
@@ -45,7 +45,7 @@ def _kernel(family, order):
 
 
 def polynomial(x, degree, family, order=0):
-    """The derivative of that order of the polynomials of these degrees; 0 for a negative degree."""
+    """Return the `order`-th derivatives of the polynomials of these degrees; 0 for a negative degree."""
     if not is_array(x):
         x = cupy().full((), x)
     degree = degree.astype(np.int64, copy=False) if is_array(degree) else int(degree)

@@ -1,8 +1,8 @@
-"""Convolution on GPUs: products of matrices over windows, by cuBLAS; see `_kernels/convolution.py` for the three forms.
-What cuDNN does, where it can be used (`cudnn.py`), is left to it.
+"""Convolution on GPUs as matrix products over windows, by cuBLAS; see `_kernels/convolution.py` for the three forms.
 
-Windows of some images at a time are made columns, in scratch memory that does not grow with the number of images.
-Filters with a channel of their own are sums over taps, in one kernel.
+cuDNN is preferred where it is usable (`cudnn.py`). Windows are unfolded into columns for a chunk of images at a time,
+in scratch memory whose size does not grow with the number of images. Depthwise filters are computed as sums over taps,
+in one kernel.
 """
 
 import math
@@ -17,8 +17,8 @@ from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
 from cygrad._kernels.gpu.launch.row_program import RowProgram
 from cygrad._kernels.gpu.libraries import cudnn
 
-_SCRATCH = 1 << 29  # bytes of columns
-_FEW_PLACES = 64  # of images with fewer, several make one product
+_SCRATCH = 1 << 29  # bytes of unfolded columns
+_FEW_PLACES = 64  # images with fewer output places are joined into one product
 
 # -- filters with a channel of their own --
 
@@ -77,7 +77,7 @@ extern "C" __global__ void spread(const T* results, const T* filters, T* out, Pl
 }
 """,
 )
-_TAP_SUMS = RowProgram(  # a row is a channel of an image with one tap
+_TAP_SUMS = RowProgram(  # a row is one tap of one channel of an image
     "tap_sums",
     TEXT
     + """
@@ -109,7 +109,7 @@ def _each_channel(program, given, w, shape, where):
 
 
 def _tap_sums(x, g, where):
-    """The filters of channels of their own, from images and results."""
+    """Return the gradient of depthwise filters, from images and result gradients."""
     count, places_of_result = taps(where), math.prod(where.size)
     out = cupy().empty((*x.shape[:2], count), wide_type(x.dtype))
     _TAP_SUMS.over_rows(x.dtype, out.size, places_of_result, (dense(x), dense(g), out, places(where)))
@@ -120,18 +120,18 @@ def _tap_sums(x, g, where):
 
 
 def _product(a, b):
-    """a @ b, as precise as convolutions are asked to be."""
+    """Return a @ b at the precision set for convolutions."""
     return matmul(a, b, tf32=cudnn.settings["allow_tf32"])
 
 
 def _blocks(n, rows, count, itemsize):
-    """(first image, one after the last) of the parts whose columns fit into scratch memory."""
+    """Return (first, last + 1) of the chunks of images whose columns fit into scratch memory."""
     step = max(1, _SCRATCH // max(1, rows * count * itemsize))
     return [(first, min(first + step, n)) for first in range(0, n, step)]
 
 
 def _columns(x, where, joined):
-    """The windows of dense images as (n, rows, places), or `joined` as (rows, n * places)."""
+    """Unfold contiguous images into (n, rows, places), or into (rows, n * places) if `joined`."""
     n, rows, count = len(x), x.shape[1] * taps(where), math.prod(where.size)
     if joined:
         columns = cupy().empty((rows, n * count), x.dtype)
@@ -143,12 +143,12 @@ def _columns(x, where, joined):
 
 
 def _turned(g):
-    """Results (n, filters, places) as (filters, n * places)."""
+    """Return results (n, filters, places) as (filters, n * places)."""
     return dense(g.swapaxes(0, 1)).reshape(g.shape[1], -1)
 
 
 def _by_parts(function, first, second):
-    """A bilinear function of complex arrays."""
+    """Apply a bilinear function to complex arrays, by parts."""
     a, b, c, d = first.real, first.imag, second.real, second.imag
     out = cupy().empty_like(real := function(a, c) - function(b, d), cupy().result_type(real.dtype, "complex64"))
     out.real, out.imag = real, function(a, d) + function(b, c)
@@ -156,7 +156,7 @@ def _by_parts(function, first, second):
 
 
 def correlate(x, w, b, where, groups):
-    """Results (n, filters, *size) of images, filters (filters, channels / groups, *kernel) and a bias or None."""
+    """Return results (n, filters, *size) for images, filters (filters, channels / groups, *kernel), bias or None."""
     if x.dtype.kind == "c":
         return plus(_by_parts(lambda one, other: correlate(one, other, None, where, groups), x, w), b)
     n, filters, count = len(x), len(w), math.prod(where.size)
@@ -184,7 +184,7 @@ def correlate(x, w, b, where, groups):
 
 
 def spread(g, w, b, where, groups):
-    """Images from results, filters and a bias or None: but for that, the transpose of `correlate` in its images."""
+    """Return images from results, filters, bias or None: the transpose of `correlate` in its images, plus the bias."""
     if g.dtype.kind == "c":
         return plus(_by_parts(lambda one, other: spread(one, other, None, where, groups), g, w), b)
     n, filters, channels, count = len(g), len(w), w.shape[1] * groups, math.prod(where.size)
@@ -216,7 +216,7 @@ def spread(g, w, b, where, groups):
 
 
 def filter_gradient(x, g, where, groups):
-    """Filters (filters, channels / groups, *kernel) from images and results: the transpose in the filters."""
+    """Return filters (filters, channels / groups, *kernel) from images and results: the transpose in the filters."""
     if x.dtype.kind == "c":
         return _by_parts(lambda one, other: filter_gradient(one, other, where, groups), x, g)
     n, channels, filters, count = len(x), x.shape[1] // groups, g.shape[1], math.prod(where.size)

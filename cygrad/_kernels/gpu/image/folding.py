@@ -1,4 +1,4 @@
-"""The windows of images as columns on GPUs, and back; the arguments are those of `_kernels/folding.py`."""
+"""Unfolds windows of images into columns on GPUs, and folds them back; takes the arguments of `_kernels/folding.py`."""
 
 import math
 
@@ -12,8 +12,8 @@ __all__ = ["add_columns", "columns_of", "fold", "shuffle", "unfold", "unshuffle"
 _PACK = 4
 _TYPES = (*FLOATS, "bool", "int8", "uint8", "int16", "int32", "int64")
 
-# Columns stand at [image, channel * taps + tap, place] of an array with the steps `each`, `down` and 1. A thread makes
-# PACK neighbours, which are in one row of places.
+# Columns are indexed [image, channel * taps + tap, place], with strides `each`, `down` and 1. A thread writes PACK
+# neighbors, which are in one row of places.
 _UNFOLD = Program(
     "unfold",
     TEXT
@@ -86,7 +86,7 @@ extern "C" __global__ void fold(const T* columns, T* images, Places g, whole tot
 
 
 def columns_of(images, where, columns, each, down):
-    """Write the windows of dense images into `columns`, with these steps from image to image and from row to row."""
+    """Unfold contiguous images into `columns`, with these strides from image to image and from row to row."""
     pack = 1 if where.size[-1] % _PACK or each % _PACK or down % _PACK else _PACK
     total = len(images) * images.shape[1] * math.prod(where.size) // pack
     args = images, columns, places(where), total, images.shape[1], each, down
@@ -94,12 +94,12 @@ def columns_of(images, where, columns, each, down):
 
 
 def add_columns(columns, where, images, each, down):
-    """Write into dense images the sums of the columns that stand as `columns_of` wrote them."""
+    """Overwrite contiguous images with the sums of columns, laid out as by `columns_of`."""
     _FOLD.over(images.dtype, images.size, (columns, images, places(where), images.size, images.shape[1], each, down))
 
 
 def unfold(x, where):
-    """The windows of images (n, channels, *image): (n, channels * taps, places of the result)."""
+    """Return the windows of images (n, channels, *image) as (n, channels * taps, places of the result)."""
     if x.dtype.kind == "c":
         return _joined(unfold(x.real, where), unfold(x.imag, where))
     rows, count = x.shape[1] * taps(where), math.prod(where.size)
@@ -109,7 +109,7 @@ def unfold(x, where):
 
 
 def fold(columns, where):
-    """Images to which each column has been added at its window: the transpose of `unfold`."""
+    """Return images in which each column is added at its window: the transpose of `unfold`."""
     if columns.dtype.kind == "c":
         return _joined(fold(columns.real, where), fold(columns.imag, where))
     rows, count = columns.shape[1], math.prod(where.size)
@@ -119,7 +119,7 @@ def fold(columns, where):
 
 
 def _joined(real, imag):
-    """Complex numbers of these parts."""
+    """Return complex numbers with these parts."""
     out = cupy().empty(real.shape, cupy().result_type(real.dtype, "complex64"))
     out.real, out.imag = real, imag
     return out

@@ -1,4 +1,4 @@
-"""Sampling images at any place, on GPUs; the arguments are those of `_kernels/grids.py`."""
+"""Samples images at arbitrary points on GPUs; takes the arguments of `_kernels/grids.py`."""
 
 import math
 
@@ -26,7 +26,7 @@ extern "C" __global__ void sample(const T* images, const whole* places, const bo
 
 
 def sample(x, grid, mode, padding, align_corners):
-    """The images at the points of the grid."""
+    """Sample the images at the points of the grid."""
     sizes = x.shape[2:]
     points = axes(grid, sizes, mode, padding, align_corners)
     weights = [[weight and weight(axis.share) for _, weight, _ in WEIGHTS[mode]] for axis in points]
@@ -44,12 +44,12 @@ def sample(x, grid, mode, padding, align_corners):
 
 
 def take_columns(x, places):
-    """x (n, channels, size) at places (n, count): (n, channels, count)."""
+    """Gather from x (n, channels, size) at places (n, count), giving (n, channels, count)."""
     return cupy().take_along_axis(x, places[:, None], 2)
 
 
 def add_columns(g, places, size):
-    """The transpose of `take_columns`: g (n, channels, count) added to zeros (n, channels, size) at its places."""
+    """Transpose of `take_columns`: scatter-add g (n, channels, count) into zeros (n, channels, size)."""
     n, channels, count = g.shape
     out = zeros(g, (n, channels, size), g.dtype)
     rows = cupy().arange(n * channels).reshape(n, channels, 1) * size + places[:, None]

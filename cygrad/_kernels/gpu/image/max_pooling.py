@@ -1,4 +1,4 @@
-"""The largest elements of windows on GPUs, and their places; the arguments are those of `_kernels/maxima.py`."""
+"""Maxima of windows and their places on GPUs; takes the arguments of `_kernels/maxima.py`."""
 
 import math
 
@@ -92,7 +92,7 @@ extern "C" __global__ void of_places(const T* images, T* values, whole* places, 
 
 
 def of_windows(x, where, with_places):
-    """(largest elements, their places or None) of windows of one size."""
+    """Return (maxima, their places or None) of windows of one size."""
     shape = *x.shape[: x.ndim - len(where.size)], *where.size
     values = cupy().empty(shape, x.dtype)
     found = cupy().empty(shape, np.int64) if with_places else None
@@ -103,7 +103,7 @@ def of_windows(x, where, with_places):
 
 
 class _Tables:
-    """What `places` takes, of windows that tables give."""
+    """The geometry that `places` expects, for windows given by tables."""
 
     def __init__(self, image, tables):
         self.image, self.size = image, [table.shape[-2] for table in tables]
@@ -113,7 +113,7 @@ class _Tables:
 
 
 def of_places(x, dims, indices):
-    """The same of windows that tables give: for each dimension the places that a window takes."""
+    """Return (maxima, their places) of windows given by tables of their places along each dimension."""
     image = x.shape[x.ndim - dims :]
     where, own = _Tables(image, indices), indices[0].ndim == 3
     shape = *x.shape[: x.ndim - dims], *where.size
@@ -141,7 +141,7 @@ extern "C" __global__ void unpooled(const T* planes, const whole* places, T* out
 
 
 def unpooled(planes, places, count):
-    """Zeros (planes, count) with the elements of planes at these places; others than there are, are left out."""
+    """Scatter planes to these places of zeros (planes, count); out-of-bounds places are ignored."""
     out = cupy().zeros((len(planes), count), planes.dtype)
     args = dense(planes), dense(places), out, planes.shape[1], count, planes.size
     _UNPOOLED.over(planes.dtype, planes.size, args)

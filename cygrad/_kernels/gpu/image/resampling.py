@@ -1,6 +1,6 @@
-"""Linear maps along the axes of an array on GPUs, by the tables of `_kernels/resampling.py`.
+"""Linear maps along the axes of an array on GPUs, given by the tables of `_kernels/resampling.py`.
 
-The maps of up to three axes are one kernel, if few elements make each result; else one after the other.
+Maps of up to three axes run in one kernel if each result depends on few elements, else one after the other.
 """
 
 import math
@@ -14,9 +14,9 @@ from cygrad._kernels.gpu.image.window_geometry import TEXT, places
 from cygrad._kernels.gpu.launch.program import FLOATS, Program, on_gpu
 from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
 
-_MOST_TAPS = 64  # of all axes together, for one kernel
+_MOST_TAPS = 64  # limit for one kernel, over all axes
 
-# `weights` and `counts` may be NULL: 1, and all taps. Divisors have a step of 0 or 1 along each axis.
+# NULL `weights` mean 1, NULL `counts` mean all taps. Divisors have a stride of 0 or 1 along each axis.
 _RESAMPLE = Program(
     "resample",
     TEXT
@@ -53,11 +53,11 @@ extern "C" __global__ void resample(const T* a, T* out, Places g, const int* p0,
 """,
     (*FLOATS, "uint8", "int8", "int16", "int32", "int64"),
 )
-_of_tables: WeakKeyDictionary = WeakKeyDictionary()  # (places, counts, weights) by place
+_of_tables: WeakKeyDictionary = WeakKeyDictionary()  # (places, counts, weights) by `place()`
 
 
 class _Places:
-    """What `places` takes: for each axis the lengths before and after, the taps, and the divisor's step."""
+    """The geometry that `places` expects: per axis the lengths before and after, the taps, and the divisor's stride."""
 
     def __init__(self, image, tables, divisor):
         self.image = image
@@ -68,7 +68,7 @@ class _Places:
 
 
 def _arrays_of(table):
-    """Places, counts and weights of a table on the current GPU; None for those that say nothing."""
+    """Return places, counts and weights of a table on the current GPU, each None if trivial."""
     if table is None:
         return None, None, None
     found = _of_tables.setdefault(table, {})
@@ -85,19 +85,19 @@ def _arrays_of(table):
 
 
 def _divisor(divisor, dims):
-    """Divisors, dense, and with as many axes as there are maps."""
+    """Return divisors as a contiguous array with one axis per map."""
     if divisor is None:
         return None
     return np.ascontiguousarray(divisor, np.float64).reshape((1,) * (dims - divisor.ndim) + divisor.shape)
 
 
 def _steps(divisor):
-    """How far apart divisors are along each axis; 0 where there is one for all."""
+    """Return the strides of divisors in elements; 0 along axes with one divisor for all."""
     return [0 if n == 1 else s // divisor.itemsize for n, s in zip(divisor.shape, divisor.strides)]
 
 
 def mapped(a, tables, divisor, back):
-    """Through the tables, then divided by `divisor`; or with `back` the transpose of this."""
+    """Apply the tables, then divide by `divisor`; or, with `back`, apply the transpose of this."""
     if a.dtype.kind == "c":
         out = cupy().empty_like(real := mapped(a.real, tables, divisor, back), a.dtype)
         out.real, out.imag = real, mapped(a.imag, tables, divisor, back)
@@ -108,7 +108,7 @@ def mapped(a, tables, divisor, back):
     a = dense(a)
     if math.prod(_Places(a.shape[a.ndim - dims :], tables, None).kernel) <= _MOST_TAPS:
         return _through(a, tables, divisor, back)
-    # What makes the array smaller comes first. A division stands where the results of all maps do.
+    # Maps that shrink the array come first. The division goes where the results of all maps are.
     order = sorted((d for d in range(dims) if tables[d] is not None), key=lambda d: growth(tables[d]))
     for number, d in enumerate(order):
         one = [table if at == d else None for at, table in enumerate(tables)]

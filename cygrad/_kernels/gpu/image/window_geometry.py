@@ -1,4 +1,4 @@
-"""How windows lie on images, for programs: those of one and two dimensions are programs of three too.
+"""The geometry of sliding windows, for GPU programs; one and two dimensions are padded to three.
 
 `Places g` is passed by value: lengths of image, kernel and result, stride, dilation, and the padding before.
 """
@@ -36,7 +36,7 @@ __device__ inline At at(int i, const int* n) {
 
 @lru_cache(256)
 def places(where):
-    """The geometry as the struct that programs take."""
+    """Return the geometry as the struct that programs take."""
     before = 3 - len(where.size)
     given = where.image, where.kernel, where.size, where.stride, where.dilation, where.low
     numbers = [(*[int(i < 5) for _ in range(before)], *values) for i, values in enumerate(given)]
@@ -44,5 +44,5 @@ def places(where):
 
 
 def taps(where):
-    """How many elements a window has."""
+    """Return the number of elements in a window."""
     return math.prod(where.kernel)

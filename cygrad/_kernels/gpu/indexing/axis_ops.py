@@ -1,4 +1,4 @@
-"""Work along axes on GPUs that is no reduction; the arguments are those of `_kernels/along.py`."""
+"""Scans, placement and nonzero along axes on GPUs; takes the arguments of `_kernels/along.py`."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from cygrad._kernels.gpu.indexing.scatter import write_along
 
 
 def cumsum(a, axis, reverse=False):
-    """The running sum along an axis, from the end if `reverse`. Single precision is added up in double precision."""
+    """Cumulative sum along an axis, from the end if `reverse`. Half and single precision accumulate in double."""
     if a.ndim == 0:
         return a.copy()
     wide = a.astype(np.float64) if a.dtype.itemsize <= 4 and a.dtype.kind in "fV" else a
@@ -16,25 +16,25 @@ def cumsum(a, axis, reverse=False):
 
 
 def cumsum_within(a, axis):
-    """The running sum, written into the array itself."""
+    """Cumulative sum in place."""
     a[...] = cumsum(a, axis)
 
 
 def cumprod(a, axis):
-    """The running product along an axis."""
+    """Cumulative product along an axis."""
     if a.ndim == 0:
         return a.copy()
-    wide = a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a  # CuPy has none of bfloat16
+    wide = a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a  # CuPy's lacks bfloat16
     return cupy().cumprod(wide, axis).astype(a.dtype, copy=False)
 
 
 def cumprod_within(a, axis):
-    """The running product, written into the array itself."""
+    """Cumulative product in place."""
     a[...] = cumprod(a, axis)
 
 
 def place_along(values, index, shape, axis, keepdim):
-    """Zeros of that shape with `values` at the positions `index` along an axis: undoes `select_along`."""
+    """Scatter `values` to the positions `index` along an axis of zeros of that shape; inverse of `select_along`."""
     if not shape:
         return values.copy()
     out = cupy().zeros(shape, values.dtype)
@@ -45,7 +45,7 @@ def place_along(values, index, shape, axis, keepdim):
 
 
 def nonzero(a):
-    """The indices of what is not zero: (how many, dimensions), int64. Waits for the GPU, as their number is needed."""
+    """Return the indices of nonzero elements, int64 (count, dimensions). Waits for the GPU to count them."""
     found = cupy().nonzero(cupy().atleast_1d(a))
     if a.ndim == 0:
         return cupy().empty((len(found[0]), 0), np.int64)

@@ -1,6 +1,6 @@
-"""Reading and writing what an index names, on GPUs; the arguments are those of `_kernels/picking.py`.
+"""Indexing, masking and in-place index writes on GPUs; takes the arguments of `_kernels/picking.py`.
 
-An index that is not there counts modulo the length, as whether it is would have to be waited for.
+Out-of-bounds indices wrap around modulo the length, because checking them would have to wait for the GPU.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from cygrad._kernels.gpu.indexing.scatter import index_shape, index_sum, joined_
 
 
 def index(array, indices):
-    """Fancy indexing; `indices` holds arrays of integers or booleans, and None for dimensions taken whole."""
+    """Fancy indexing; `indices` contains integer or boolean arrays, and None for dimensions taken whole."""
     plain, dims = joined_indices(indices, array.device.id)
     if len(plain) == 1:
         return cupy().take(array, plain[0], dims[0])
@@ -26,11 +26,12 @@ def _spread(plain, dims):
 
 
 def index_put(array, indices, values, accumulate=False):
-    """Write into `array` where `index` would read, or add there, also several times."""
+    """Write into `array` where `index` would read, or accumulate there, counting duplicates."""
     values = as_number(values)
     if not accumulate and _is_mask_alone(array, indices) and (not is_array(values) or values.ndim == 0):
         mask = indices[0].reshape(indices[0].shape + (1,) * (array.ndim - indices[0].ndim))
-        cupy().copyto(array, element_of(values, array.dtype), where=mask)  # without the number of its elements
+        # does not need the number of selected elements
+        cupy().copyto(array, element_of(values, array.dtype), where=mask)
         return array
     plain, dims = joined_indices(indices, array.device.id)
     if not accumulate:
@@ -52,12 +53,12 @@ def _is_mask_alone(array, indices):
 
 
 def index_select(array, axis, index):
-    """The slices `index` along an axis."""
+    """Return the slices `index` along an axis."""
     return array.copy() if array.ndim == 0 else cupy().take(array, index, axis)
 
 
 def gather(array, axis, index):
-    """Elements at their own place, but at `index` along the axis."""
+    """Gather elements at their own position, except for `index` along the axis."""
     if index.size == 0:
         return cupy().empty(index.shape, array.dtype)
     if array.ndim == 0:
@@ -69,7 +70,7 @@ def gather(array, axis, index):
 
 
 def masked_fill(array, value, mask):
-    """A copy, as large as the mask makes it, with `value` where the mask holds."""
+    """Return a copy, broadcast with the mask, with `value` where the mask holds."""
     return (
         cupy()
         .ascontiguousarray(choose(mask, element_of(value, array.dtype), array))
@@ -78,7 +79,7 @@ def masked_fill(array, value, mask):
 
 
 def element_of(value, dtype):
-    """A number of that type, in the CPU's memory or on the GPU."""
+    """Return a scalar of that type, in host memory or on the GPU."""
     if is_array(value):
         return value.astype(dtype, copy=False)
     element = np.empty((), dtype)
@@ -92,14 +93,14 @@ def fill_where(array, value, mask):
 
 
 def take(array, numbers):
-    """The elements of these numbers in the flattened array. Negative ones count from the end."""
+    """Return elements by their number in the flattened array; negative numbers count from the end."""
     if not array.size:
         return cupy().empty(numbers.shape, array.dtype)
     return cupy().take(array.reshape(-1), numbers)
 
 
 def put(array, numbers, values, accumulate):
-    """A copy with `values` at these numbers of the flattened array, or added there."""
+    """Return a copy with `values` written, or added, at these numbers of the flattened array."""
     out = array.copy("C")
     numbers, values = numbers.reshape(-1), values.reshape(-1)
     if numbers.size:
@@ -108,23 +109,23 @@ def put(array, numbers, values, accumulate):
 
 
 def masked_select(array, mask):
-    """The elements where the mask holds, as a vector; both broadcast. Waits for the GPU, as their number is needed."""
+    """Return the elements where the mask holds, as a vector; both broadcast. Waits for the GPU, for their number."""
     if array.shape != mask.shape:
         array, mask = cupy().broadcast_arrays(array, mask)
     return array[mask]
 
 
 def _spread_mask(array, mask):
-    """(a copy of the array in the shape it has with the mask, the mask in it, the number of each in the source)."""
+    """Return (a copy of the array broadcast with the mask, the broadcast mask, each element's index in the source)."""
     out = cupy().array(cupy().broadcast_to(array, cupy().broadcast_shapes(array.shape, mask.shape)), order="C")
     mask = cupy().broadcast_to(mask, out.shape)
     return out, mask, cupy().cumsum(mask.reshape(-1), dtype=np.int64).reshape(out.shape) - 1
 
 
 def masked_scatter(array, mask, source):
-    """A copy, as large as the mask makes it, with the elements of `source` where the mask holds.
+    """Return a copy, broadcast with the mask, with the elements of `source` where the mask holds.
 
-    Whether there are enough is not asked: the elements come round.
+    The size of `source` is not checked: indices wrap around.
     """
     out, mask, numbers = _spread_mask(array, mask)
     if source.size and out.size:
@@ -133,9 +134,9 @@ def masked_scatter(array, mask, source):
 
 
 def masked_first(array, mask, size):
-    """`size` elements: those where the mask holds, then zeros."""
+    """Return `size` elements: those where the mask holds, then zeros."""
     array, mask, numbers = _spread_mask(array, mask)
-    found = cupy().zeros(size + 1, array.dtype)  # the last is for what is not chosen
+    found = cupy().zeros(size + 1, array.dtype)  # the last one collects elements that are not selected
     if array.size:
         places = cupy().where(mask & (numbers < size), numbers, np.int64(size))
         found[places.reshape(-1)] = array.reshape(-1)

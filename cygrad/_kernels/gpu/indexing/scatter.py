@@ -1,7 +1,7 @@
-"""Writing and adding into places that an index names, on GPUs; the arguments are those of `_kernels/scatter.py`.
+"""Scatter, scatter-add and scatter-reduce on GPUs; takes the arguments of `_kernels/scatter.py`.
 
-What an index says is not looked at, which would wait for the GPU: what is not there is left out where something is
-added, and counts modulo the length where something is read or written.
+Index values are not checked, which would have to wait for the GPU: out-of-bounds indices are ignored when adding, and
+wrap around modulo the length when reading or writing.
 """
 
 import math
@@ -13,7 +13,7 @@ from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, switc
 from cygrad._kernels.gpu.base.arrays import moved
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
-_ATOMIC = "efdilqILQ"  # the types with additions that nothing comes between: CUDA's, and CuPy's by its header
+_ATOMIC = "efdilqILQ"  # dtype chars with atomic additions: CUDA's, and CuPy's from its header
 _HEADER = "#include <cupy/atomics.cuh>\n"
 _ROW = "long long k = i / width, column = i % width, row = index[k];"
 _ARGUMENTS = "raw int64 index, raw T values, int64 count, int64 width"
@@ -26,7 +26,7 @@ _add = elementwise(
     _HEADER,
 )
 
-# The first of the rows that go to one place adds up all of them, in their order.
+# The first of the rows with the same target adds up all of them, in order.
 _add_in_order = elementwise(
     "add_rows_in_order",
     f"{_ARGUMENTS}, raw int64 order, int64 items",
@@ -41,15 +41,15 @@ _add_in_order = elementwise(
 
 
 def add_rows(out, index, values):
-    """Add row i of `values` to row `index[i]` of `out`, a C-contiguous matrix; rows that are not there are left out."""
-    if out.dtype.kind == "c":  # two numbers for each
+    """Add row i of `values` to row `index[i]` of `out`, a C-contiguous matrix; out-of-bounds rows are ignored."""
+    if out.dtype.kind == "c":  # as pairs of reals
         values = cupy().ascontiguousarray(values, out.dtype)
         out = out.view(out.real.dtype)
         values = values.view(out.dtype)
     index = cupy().ascontiguousarray(index, np.int64).reshape(-1)
     values = cupy().ascontiguousarray(values, out.dtype)
     count, width = out.shape
-    if values.size != index.size * width:  # kernels would read beyond them
+    if values.size != index.size * width:  # kernels would read out of bounds
         raise ValueError(f"{index.size} rows of {width} elements, but {values.size} elements in all")
     if not values.size or not out.size:
         return
@@ -61,7 +61,7 @@ def add_rows(out, index, values):
 
 
 def index_add(a, axis, index, source, alpha=1):
-    """A copy of `a` with `alpha` times slice i of `source` along an axis added at `index[i]`."""
+    """Return a copy of `a` with `alpha` times slice i of `source` along an axis added at `index[i]`."""
     if a.ndim == 0:
         return index_add(a.reshape(1), 0, index, source.reshape(1), alpha).reshape(())
     if alpha != 1:
@@ -74,7 +74,7 @@ def index_add(a, axis, index, source, alpha=1):
 
 
 def add_at(out, axis, index, source, to_zeros=False):
-    """Each element of `source` added to `out`, which is contiguous, at its own place, but at `index` along the axis."""
+    """Add each element of `source` to contiguous `out` at its own position, except for `index` along the axis."""
     if to_zeros:
         out.fill(0)
     if index.ndim == 0 or out.ndim == 0:
@@ -87,28 +87,28 @@ def add_at(out, axis, index, source, to_zeros=False):
 
 
 def scatter_add(a, axis, index, source):
-    """A copy of `a` with each element of `source` added at its own place, but at `index` along the axis."""
+    """Return a copy of `a` with each element of `source` added at its position, except for `index` along the axis."""
     return add_at(a.copy("C"), axis, index, source)
 
 
 def scattered(shape, axis, index, source):
-    """The same of zeros."""
+    """`scatter_add` to zeros of this shape."""
     return add_at(cupy().zeros(shape, source.dtype), axis, index, source)
 
 
 def write_at(out, index, values):
-    """`out[index] = values`. Raises IndexError where `out` has no places for them.
+    """Assign `out[index] = values`. Raises IndexError for nonempty indices into an empty dimension of `out`.
 
-    CuPy takes an index modulo the length, which would be anywhere in memory for a length of 0.
+    CuPy takes indices modulo the length; for a length of 0 they could point anywhere in memory.
     """
     if out.size:
         out[index] = values
-    else:  # no value of an index is there: NumPy says so of any
+    else:  # every index value is out of bounds; NumPy raises for zeros, too
         np.empty(out.shape, bool)[tuple(np.zeros(i.shape, np.intp) if is_array(i) else i for i in index)]
 
 
 def scatter(out, axis, index, source):
-    """Write each element of `source`, or one number, into `out` at its own place, but at `index` along the axis."""
+    """Write each element of `source`, or one number, into `out` at its position, except for `index` along the axis."""
     source = as_number(source)
     is_many = is_array(source) and source.ndim
     if out.ndim <= 1 or index.ndim == 0:
@@ -119,13 +119,13 @@ def scatter(out, axis, index, source):
 
 
 def write_along(out, index, values, axis):
-    """Write values, or one, into `out` at their own places, but at `index` along the axis."""
+    """Write values, or one value, into `out` at their own positions, except for `index` along the axis."""
     if index.size:
         write_at(out, places_along(index, axis), values)
 
 
 def places_along(index, axis):
-    """The index of `out` in all dimensions, for one along an axis."""
+    """Return the full index of `out` in all dimensions, given the one along an axis."""
     others = cupy().indices(index.shape, np.int64) if index.ndim == 1 else _grid(index.shape)
     return tuple(index if d == axis else own for d, own in enumerate(others))
 
@@ -137,7 +137,7 @@ def _grid(shape):
 _LOOPS = {"prod": "old * value", "amax": "old >= value || old != old ? old : value",
           "amin": "old <= value || old != old ? old : value"}  # fmt: skip
 
-# One place after the other, of all that goes there in order.
+# One thread per target, which combines all its values in order.
 _reductions = {
     name: elementwise(
         f"scatter_{name}",
@@ -155,7 +155,7 @@ _reductions = {
 
 
 def scatter_reduce(a, axis, index, source, reduce, include_self):
-    """A copy of `a` with the elements of `source` reduced into the places where `scatter` would write them."""
+    """Return a copy of `a` with the elements of `source` reduced into the positions that `scatter` would write."""
     out = a.copy("C")
     if index.ndim == 0 or a.ndim == 0:
         places, values = index.reshape(-1), source.reshape(-1)[: index.size]
@@ -184,12 +184,12 @@ def scatter_reduce(a, axis, index, source, reduce, include_self):
 
 
 def index_copy(out, axis, index, source):
-    """Write `source`, or its slices, into the slices `index`, a vector, of `out` along an axis."""
+    """Write `source`, or its slices, into the slices `index` (a vector) of `out` along an axis."""
     write_at(out.reshape(out.shape or (1,)), (slice(None),) * axis + (index,), as_number(source))
 
 
 def flat_positions(shape, axis, index):
-    """Positions in an array of `shape`, read flat, of the elements at `index` along an axis; -1 if not there."""
+    """Return flat positions, in an array of `shape`, of the elements at `index` along an axis; negative if outside."""
     own: Any = None
     step = 1
     length = shape[axis] if shape else 1
@@ -207,9 +207,9 @@ def flat_positions(shape, axis, index):
 
 
 def joined_indices(indices, device):
-    """(indices of integers, broadcast, all on one GPU; the dimensions they are for). Waits if one is a mask.
+    """Return (broadcast integer indices, all on one GPU; the dimensions they index). Waits if one is a mask.
 
-    Among them may be arrays in the CPU's memory.
+    `indices` may contain arrays in host memory.
     """
     plain, dims, d = [], [], 0
     for index in indices:
@@ -227,20 +227,20 @@ def joined_indices(indices, device):
 
 
 def index_sum(values, shape, indices):
-    """Zeros of `shape` to which `values` are added where fancy indexing with `indices` would have read them."""
+    """Return zeros of `shape` with `values` added where fancy indexing with `indices` would have read them."""
     plain, dims = joined_indices(indices, values.device.id)
     places: Any = None
     for index, d in zip(plain, dims):
         index = index.astype(np.int64, copy=False)
         index = cupy().where(index < 0, index + shape[d], index)
-        if len(dims) > 1:  # else what is not there is left out by `add_rows`
+        if len(dims) > 1:  # otherwise `add_rows` ignores out-of-bounds indices
             index = index % max(shape[d], 1)
         places = index if places is None else places * shape[d] + index
     lengths = tuple(shape[d] for d in dims)
     others = tuple(length for d, length in enumerate(shape) if d not in dims)
     width = math.prod(others)
     out = cupy().zeros((math.prod(lengths), width), values.dtype)
-    if is_together(dims) and dims[0] > 0:  # what neighbours index stands in their place
+    if is_together(dims) and dims[0] > 0:  # adjacent index dimensions keep their place in the result
         values = cupy().moveaxis(values, range(dims[0], dims[0] + places.ndim), range(places.ndim))
     add_rows(out, places.reshape(-1), values.reshape(places.size, width))
     out = out.reshape(lengths + others)
@@ -248,12 +248,12 @@ def index_sum(values, shape, indices):
 
 
 def is_together(dims):
-    """Whether dimensions, in ascending order, are neighbours."""
+    """Whether dimensions, in ascending order, are adjacent."""
     return dims[-1] - dims[0] == len(dims) - 1
 
 
 def index_shape(shape, plain, dims):
-    """The shape of what these indices read from an array of `shape`."""
+    """Return the shape of what these indices read from an array of `shape`."""
     others = [length for d, length in enumerate(shape) if d not in dims]
     place = dims[0] if is_together(dims) else 0
     return (*others[:place], *plain[0].shape, *others[place:])

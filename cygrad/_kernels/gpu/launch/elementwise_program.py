@@ -1,15 +1,15 @@
-"""Kernels of our own on GPUs: made when first called, compiled by CuPy, which keeps them on disk.
+"""Our own elementwise kernels on GPUs: created at their first call, compiled by CuPy, which caches them on disk.
 
 Note [Launches]
 ---------------
-CuPy's `ElementwiseKernel` and ufuncs look at types, shapes and strides anew at each call, which takes longer than all
-the rest of a recorded op. So the same text is launched as a kernel of plain pointers where the arrays are of one
-floating-point type and lie in one of three ways: dense, with all elements of the result in their order; one number for
-all of them, as the gradient of a sum is; or a row of the last dimensions, as a bias is. The kernel is looked up by the
-type and by these kinds (`launches.pyx`); all else goes the other way.
+CuPy's `ElementwiseKernel` and ufuncs inspect types, shapes and strides at each call, which takes longer than the rest
+of a recorded op. We therefore launch the same text as a kernel over plain pointers if all arrays have one
+floating-point type and each has one of three layouts: dense, with all elements of the result in their order; one number
+for all elements, like the gradient of a sum; or a repeated row of the last dimensions, like a bias. The kernel is
+looked up by the type and these kinds (`launches.pyx`). Everything else goes through CuPy.
 
-A block takes 8 KB of each array. A thread reads 16 bytes at once, and all that it will read before it computes, where
-all arrays begin at a multiple of 16 bytes: what the memory can deliver depends on how much is asked for at a time.
+A block handles 8 KB of each array. If all arrays are 16-byte aligned, a thread reads 16 bytes at once and issues all
+its reads before it computes, because memory throughput depends on the number of bytes in flight.
 """
 
 from typing import Any
@@ -18,23 +18,23 @@ from cygrad._kernels.device.cupy_library import cupy, switches
 from cygrad._kernels.device.launch import Launches
 from cygrad._kernels.gpu.launch.program import FLOATS, Program
 
-# What a type is computed in: half precision in single. `W` is that of `T`, the type of the elements.
+# The type to compute in: float for half precision. `W` belongs to `T`, the element type.
 _WIDE = """
 template <typename T> struct wide { typedef T type; };
 template <> struct wide<float16> { typedef float type; };
 template <> struct wide<bfloat16> { typedef float type; };
 """
 
-# For preambles. A float is divided by the GPU's approximation, within 2 units of the last place: elsewhere it branches.
+# For preambles. Floats use the GPU's approximate division, within 2 ulp: the exact one branches.
 LOGISTIC = """
 __device__ inline float reciprocal(float x) { return __fdividef(1.0f, x); }
 __device__ inline double reciprocal(double x) { return 1.0 / x; }
 template <typename W> __device__ W logistic(W x) { return reciprocal(W(1) + exp(-x)); }
 """
-_THREADS, _PACKS = 128, 4  # of a block, and how many times 16 bytes of each array are a thread's
+_THREADS, _PACKS = 128, 4  # threads of a block; how many packs of 16 bytes of each array a thread handles
 _OF_BLOCK = 16 * _PACKS * _THREADS  # bytes
 
-# Indices within a block are of 32 bits: those of 64 take several instructions.
+# Indices within a block are 32-bit: 64-bit arithmetic takes several instructions.
 _BODY = """
 struct alignas(16) Pack {{ T v[16 / sizeof(T)]; }};
 __device__ inline void copy(void* to, const void* from) {{ *(uint4*)to = *(const uint4*)from; }}
@@ -75,7 +75,7 @@ extern "C" __global__ void {name}({given}, T* __restrict__ made, whole count{row
 
 
 class _Operand:
-    """What a kernel's text says of an array that lies in one of the ways of Note [Launches]."""
+    """The parts of a kernel's text that depend on an array's layout, see Note [Launches]."""
 
     begin = addresses = packs = copies = rows = ""
 
@@ -104,34 +104,33 @@ class _Row(_Operand):
     read = "const T {0} = {0}_of[(first_{0} + i) % length_{0}];"
 
 
-_KINDS = _Dense, _One, _Row  # by the numbers of `launches.pyx`
+_KINDS = _Dense, _One, _Row  # indexed by the kinds of `launches.pyx`
 
 
 class Elementwise:
-    """A function of arrays of floating-point numbers in one pass.
+    """A function of floating-point arrays in one pass.
 
-    `inputs`, `outputs` and `operation` are those of CuPy's `ElementwiseKernel`; the type of the elements is `T`, and
-    `W` the one to compute in. Where all of them are raw, the function wants `size=`.
+    `inputs`, `outputs` and `operation` are those of CuPy's `ElementwiseKernel`; `T` is the element type and `W` the
+    type to compute in. If all arguments are raw, calls need `size=`.
 
-    `launched(operands)` is the result for arrays and then numbers, or None where they do not lie as Note [Launches]
-    says.
+    `launched(operands)` returns the result for arrays followed by numbers, or None for layouts not in Note [Launches].
     """
 
     def __init__(self, name, inputs, outputs, operation, preamble=""):
         self.__name__ = name
         self._given = inputs, outputs, operation, preamble
         self._kernel: Any = None
-        self._library: Any = None  # whose kernel this is
+        self._library: Any = None  # the CuPy module that `_kernel` belongs to
         self._parameters = [part.split() for part in inputs.split(",")]
         self._arrays = sum(kind[0] == "T" for kind in self._parameters)
         plain = all(len(kind) == 2 and kind[0] in ("T", "float64") for kind in self._parameters)
         self._is_direct = plain and outputs.split()[0] == "T" and "," not in outputs
         self._is_direct &= all(kind[0] == "T" for kind in self._parameters[: self._arrays]) and self._arrays > 0
-        self._programs: dict = {}  # by the kinds of the operands
+        self._programs: dict = {}  # by kinds of operands
         self.launched = Launches(self._made, self._arrays, len(self._parameters), _THREADS, _OF_BLOCK)
 
     def _made(self, dtype, kinds):
-        """The kernel for arrays of a type that lie in these ways, or None."""
+        """Return the kernel for arrays of a type with these layouts, or None."""
         if dtype.name not in FLOATS or not switches.own_launches:
             return None
         program = self._programs.get(kinds)
@@ -160,7 +159,7 @@ class Elementwise:
         )
 
     def __call__(self, *operands, **how):
-        """The result, or None where the kernel writes into an array that it is given."""
+        """Return the result, or None if the kernel writes into an array that was passed."""
         if self._is_direct and not how:
             found = self.launched(operands)
             if found is not None:
@@ -176,5 +175,5 @@ class Elementwise:
 
 
 def elementwise(name, inputs, outputs, operation, preamble=""):
-    """The function; see `Elementwise`."""
+    """Create an `Elementwise` function."""
     return Elementwise(name, inputs, outputs, operation, preamble)

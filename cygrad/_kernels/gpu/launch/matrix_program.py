@@ -1,6 +1,6 @@
-"""Kernels of our own over stacks of matrices, one block of threads for each: what CuPy does not do without waiting.
+"""Our own kernels for stacks of matrices, one thread block per matrix, for what CuPy cannot do without synchronizing.
 
-Matrices are factored by panels of a few columns; between the panels stand products of matrices, which cuBLAS computes.
+Matrices are factored in panels of a few columns; the updates between panels are matrix products by cuBLAS.
 """
 
 from functools import cache
@@ -40,12 +40,12 @@ def _kernel(name, text, kind, _library):
 
 
 def launch(name, text, dtype, count, args):
-    """Run a kernel on so many matrices, with a block of threads for each."""
+    """Run a kernel on `count` matrices, with one thread block each."""
     if count:
         _kernel(name, text, dtype.char, cupy())((count,), (_THREADS,), args)
 
 
-# A nan counts as the largest, and of several the first counts.
+# Pivot search: NaN counts as the largest, and ties go to the first.
 _LU = """
 __device__ bool comes_first(R a, long long i, R b, long long j) {
     if (a != a) return b == b || i < j;
@@ -103,7 +103,7 @@ extern "C" __global__ void lu_panel(T* lu, int* pivots, int* info, long long m, 
 
 
 def lu_panel(lu, pivots, info, start, stop):
-    """Eliminate within some columns of a stack (count, m, n), exchanging whole rows."""
+    """Eliminate within a panel of columns of a stack (count, m, n), swapping whole rows."""
     count, m, n = lu.shape
     run = _kernel("lu_panel", _LU, lu.dtype.char, cupy())
     run((count,), (_threads(m),), (lu, pivots, info, m, n, pivots.shape[1], start, stop))
@@ -142,7 +142,7 @@ extern "C" __global__ void cholesky_panel(T* a, int* info, long long n, long lon
 
 
 def cholesky_panel(a, info, start, stop):
-    """Factor some columns of a stack (count, n, n), of which the lower triangles count."""
+    """Factor a panel of columns of a stack (count, n, n), reading the lower triangles."""
     count, n, _ = a.shape
     run = _kernel("cholesky_panel", _CHOLESKY, a.dtype.char, cupy())
     run((count,), (_threads(n),), (a, info, n, start, stop))
@@ -168,7 +168,7 @@ extern "C" __global__ void substitute(const T* a, T* x, long long n, long long w
 
 
 def substitute(a, x, upper, unit):
-    """Overwrite x (count, n, width) with the solutions for triangles (count, n, n), one thread for each column."""
+    """Overwrite x (count, n, width) with the solutions for triangles (count, n, n), one thread per column."""
     count, n, width = x.shape
     blocks = min(-(-count * width // _THREADS), 1 << 20)
     if blocks and n:
@@ -196,7 +196,7 @@ extern "C" __global__ void order_of_rows(const int* pivots, long long* order, lo
 
 
 def order_of_rows(pivots, m):
-    """The permutations (count, m) that the pivots (count, k), numbered from 1, make of m rows."""
+    """Return the permutations (count, m) of m rows that the 1-based pivots (count, k) describe."""
     count, k = pivots.shape
     order = cupy().empty((count, m), "int64")
     if order.size:

@@ -1,8 +1,8 @@
-"""Kernels of our own in C++ that are more than one function of each element: for each type a program.
+"""Our own C++ kernels that are not elementwise, compiled once for each element type.
 
-A program is text in which `T` is the type of the elements, and `W` what it is computed in: half precision in single.
-Arrays are passed as pointers to their memory, which must be contiguous, whole numbers as `long long`, others as
-`double`. CuPy compiles it when it is first launched and keeps it on disk.
+In the source text of a program, `T` is the element type and `W` the type it is computed in: float for half precision.
+Arrays are passed as pointers and must be contiguous, integers as `long long`, other numbers as `double`. CuPy compiles
+a program at its first launch and caches the binary on disk.
 """
 
 import numpy as np
@@ -47,13 +47,13 @@ __device__ inline double nothing(double) { return __longlong_as_double(0x7ffffff
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 THREADS = 256
 MOST_BLOCKS = 1 << 20
-_UNASKED = 48 << 10  # bytes of shared memory that a block may have without a word
+_UNASKED = 48 << 10  # bytes of shared memory that a block may have without an opt-in
 
 
 class Program:
-    """A kernel by the name of the function in its text, which is `extern "C" __global__ void name(...)`.
+    """A kernel named like the function in its text, which is `extern "C" __global__ void name(...)`.
 
-    `types`: for which elements; `text` may hold macros, whose values are given when it is launched.
+    `types` are the supported element types. `text` may use macros, whose values are given at launch.
     """
 
     def __init__(self, name, text, types=FLOATS):
@@ -61,19 +61,19 @@ class Program:
         self._compiled: dict = {}
 
     def takes(self, *arrays):
-        """Are all these arrays of one type that there is a program for? None among them does not count."""
+        """Whether all these arrays have one type, and it is supported. None is ignored."""
         names = {name_of(a.dtype) for a in arrays if a is not None}
         return len(names) == 1 and names.pop() in self.types
 
     def kernel(self, dtype, **macros):
-        """CuPy's kernel for a type."""
+        """Return CuPy's kernel for a type."""
         defined = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
         return cupy().RawKernel(f"{defined}{_TYPES[dtype.name]}{_SHARED}{self.text}", self.name)
 
     def launch(self, dtype, blocks, threads, args, shared=0, **macros):
-        """Run it on a grid of so many blocks of so many threads, one dimension of which is a number.
+        """Launch it on a grid of `blocks` blocks with `threads` threads each; an integer gives a one-dimensional size.
 
-        `shared` are the bytes of shared memory that the launch gives to a block, beside those in the text.
+        `shared` is the number of bytes of dynamic shared memory per block, in addition to what the text declares.
         """
         key = (dtype.num, current_device(), shared > _UNASKED, *macros.items())
         kernel = self._compiled.get(key)
@@ -90,29 +90,29 @@ class Program:
         )
 
     def over(self, dtype, count, args, **macros):
-        """Run it with one thread for each of `count` elements, or for several if there are very many."""
+        """Launch it with one thread per element, or per several elements if `count` is very large."""
         if count:
             self.launch(dtype, min(-(-count // THREADS), MOST_BLOCKS), THREADS, args, **macros)
 
 
 def of_type(a, dtype):
-    """The array, dense and of this type; None for None."""
+    """Return the array contiguous and of this type; None for None."""
     return None if a is None else cupy().ascontiguousarray(a.astype(dtype, copy=False))
 
 
 def wide_type(dtype):
-    """What a type is computed in."""
+    """Return the type that elements of a type are computed in."""
     return cupy().dtype("float32") if dtype.itemsize == 2 else dtype
 
 
-_LARGEST, _MOST = 1 << 16, 256  # bytes of an array that is kept, how many are
+_LARGEST, _MOST = 1 << 16, 256  # bytes of the largest cached array, and the number of cached arrays
 _kept: dict = {}
 
 
 def on_gpu(array):
-    """An array of the CPU's that does not change on the current GPU; small ones are kept, by their content.
+    """Return a constant NumPy array on the current GPU; small ones are cached by content.
 
-    One that is on a GPU, and None, as it is.
+    GPU arrays and None are returned unchanged.
     """
     if array is None or not isinstance(array, np.ndarray):
         return array
@@ -126,5 +126,5 @@ def on_gpu(array):
             return found
         if len(_kept) >= _MOST:
             _kept.pop(next(iter(_kept)), None)
-    _kept[key] = found  # the last in order, which goes last
+    _kept[key] = found  # now the last in insertion order, hence the last to be evicted
     return kept(found)

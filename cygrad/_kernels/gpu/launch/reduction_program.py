@@ -1,7 +1,7 @@
-"""Sums and extrema of many elements on GPUs, in two launches where the results are few.
+"""Reductions of many elements on GPUs, in two launches if there are few results.
 
-A block of threads folds a part of what becomes one element, or of some neighbouring ones; what the parts give is folded
-once more. Nothing is added by two blocks at a time: the order of all sums depends on shapes alone.
+A thread block reduces a chunk of the elements of one result, or of several neighboring results; a second launch reduces
+the chunks' partial results. No two blocks add to the same location, so the order of all sums depends on shapes alone.
 """
 
 from functools import cache
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(256) fold_rows(const T* a, const T*
 }
 """,
 )
-# A block has `tile` columns, and as many rows at a time as it has threads for.
+# A block handles `tile` columns, and as many rows at a time as its threads allow.
 _OF_COLUMNS = Program(
     "fold_columns",
     _TEXT
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(256) fold_columns(const T* a, const
 }
 """,
 )
-# What each element becomes, and how two of these become one, from what on.
+# By reduction: how each element is mapped, how two values are combined, and the initial value.
 _HOW = {
     "sum": ("x", "Add", "V(0)"),
     "squares": ("x * x", "Add", "V(0)"),
@@ -115,28 +115,28 @@ _HOW = {
     "largest size": ("fabs(x)", "Larger", "V(0)"),
     "smallest size": ("fabs(x)", "Smaller", "infinity(V())"),
 }
-_AGAIN = {"Add": "sum", "Larger": "largest", "Smaller": "smallest"}  # for what the parts give
-_BLOCKS, _LEAST = 1 << 10, 1 << 13  # of a launch at least, if each then has so many elements
+_AGAIN = {"Add": "sum", "Larger": "largest", "Smaller": "smallest"}  # combines partial results of chunks
+_BLOCKS, _LEAST = 1 << 10, 1 << 13  # blocks to aim for in a launch, minimum elements of each
 _WARP = 32
 _WHOLE = "bool", "int8", "uint8", "int16", "int32", "int64"
 
 
 @cache
 def _wide(dtype):
-    """(the type that elements are folded in, its word in programs); None if there are none for them."""
+    """Return (the type to accumulate elements in, its name in programs), or None if unsupported."""
     if dtype.name in _WHOLE:
         return np.dtype(np.int64), "whole"
     return (wide_type(dtype), "W") if dtype.name in FLOATS else None
 
 
 def _takes(a, how, dtype):
-    """Can the elements be folded here? There are some, and they are of a floating-point type, or whole and summed."""
+    """Whether these elements can be reduced here: not empty, and floating-point, or integers to be summed as int64."""
     found = _wide(a.dtype) if a.size else None
     return found is not None and (found[1] == "W" or (how == "sum" and dtype == np.int64))
 
 
 def runs_of(shape, axes):
-    """[(are these axes folded, how many elements they have)] of neighbouring axes that are alike; None is all."""
+    """Merge adjacent axes into [(are they reduced, number of elements)]; `axes` None reduces all."""
     folded = range(len(shape)) if axes is None else {axis % len(shape) for axis in axes}
     runs: list = []
     for axis, length in enumerate(shape):
@@ -150,9 +150,9 @@ def runs_of(shape, axes):
 
 
 def folded(a, axes, how, keepdim=False, dtype=None, scale=1.0, middle=None, beside=None):
-    """What the elements along axes become, times a number; None if it is not to be had here.
+    """Reduce the elements along axes and multiply by `scale`; None if unsupported.
 
-    `middle`: a dense array of one number for each result, in the type to compute in. `beside`: an array like `a`.
+    `middle` is a contiguous array with one number per result, in the accumulation type. `beside` is an array like `a`.
     """
     if not _takes(a, how, dtype):
         return None
@@ -185,7 +185,7 @@ def folded(a, axes, how, keepdim=False, dtype=None, scale=1.0, middle=None, besi
 
 
 def _folded_in_order(a, axes, how, keepdim, dtype, scale):
-    """`folded` of what is dense with its axes in another order; None of other arrays."""
+    """`folded` for arrays that are contiguous in another axis order; None for others."""
     order = sorted(range(a.ndim), key=lambda axis: -a.strides[axis])
     turned = a.transpose(order)
     if not turned.flags.c_contiguous:
@@ -197,11 +197,11 @@ def _folded_in_order(a, axes, how, keepdim, dtype, scale):
 
 
 def _fold(a, before, n, after, how, given, scale, is_final):
-    """One or two launches, with results of the type to compute in, or of that of `a` if that `is_final`."""
+    """Reduce in one or two launches; results have the accumulation type, or the type of `a` if `is_final`."""
     tile = -(-after // -(-after // 128))
     blocks = before * -(-after // tile) if after > 1 else before
     parts = max(1, min(_BLOCKS // blocks, n * tile // _LEAST))
-    step = 16 * _WARP  # so that parts begin where 16 bytes do
+    step = 16 * _WARP  # so that chunks begin at multiples of 16 bytes
     each = (n + parts * step - 1) // (parts * step) * step if parts > 1 else n
     parts = -(-n // each)
     wide, word = _wide(a.dtype)

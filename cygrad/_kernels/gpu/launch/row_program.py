@@ -1,10 +1,10 @@
-"""Programs over the rows of a matrix: a warp or a block of threads for each row, which stays in registers if short.
+"""Programs over the rows of a matrix, with a warp or thread block per row; short rows stay in registers.
 
-The text of a program runs in `EACH_ROW(row, rows)`, where `Row x(memory of a row, length)` holds what the thread reads
-of it and `EACH(i, k, length)` are the elements i of the thread, which `x.get(k, i)` gives. `Line<E> x{memory}` gives
-them likewise but keeps none, and `Made y{memory}` has `y.put(k, i, value)`; both want all elements in order. All these
-move PACK neighbours, which are 16 bytes, at once where the rows begin at multiples of that. `over_row` reduces a number
-of each thread of the row; the order of its sums does not depend on anything but length and PACK.
+The text of a program runs in `EACH_ROW(row, rows)`. There, `Row x(memory of a row, length)` holds this thread's share
+of the row, `EACH(i, k, length)` iterates over the thread's elements i, and `x.get(k, i)` returns them. `Line<E>
+x{memory}` has the same `get` but keeps nothing, and `Made y{memory}` has `y.put(k, i, value)`; both must visit all
+elements in order. All of them move PACK neighbors at once, which are 16 bytes if the rows are aligned to that.
+`over_row` reduces one number per thread of the row, in an order that depends only on the length and PACK.
 """
 
 from cygrad._kernels.device.cupy_library import is_array
@@ -91,21 +91,21 @@ _FEW, _LONG = 64, 1 << 16
 
 
 def are_for_many_blocks(rows, length):
-    """Are rows so long, and too few for all multiprocessors, that several blocks are to share each?"""
+    """Whether rows are so long, and so few relative to the multiprocessors, that several blocks should share each."""
     return rows < _FEW and length >= _LONG
 
 
 class RowProgram(Program):
-    """A program over rows."""
+    """A program over the rows of a matrix."""
 
     def __init__(self, name, text, types=FLOATS):
-        # a multiprocessor has 64 registers for each of 1024 threads: unless told, the compiler takes more
+        # A multiprocessor has 64 registers for each of 1024 threads; without a bound the compiler uses more.
         super().__init__(
             name, _TEXT + text.replace("__global__ void", "__global__ void __launch_bounds__(MOST)"), types
         )
 
     def over_rows(self, dtype, rows, length, args):
-        """Run it on a matrix of so many rows of this length; `args` are the arrays with such rows, and others."""
+        """Run it on a matrix of `rows` rows of this length; `args` are arrays with such rows and other arguments."""
         if not rows:
             return
         pack = 16 // dtype.itemsize
@@ -122,7 +122,7 @@ class RowProgram(Program):
 
 
 def split(shape, axis):
-    """(how many before the axis, its length, how many after it)."""
+    """Return (size before the axis, its length, size after it)."""
     before = after = 1
     for n in shape[:axis]:
         before *= n

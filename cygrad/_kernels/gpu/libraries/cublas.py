@@ -1,8 +1,9 @@
-"""cuBLAS's products of matrices, by addresses: through CuPy, and without it while a graph is captured.
+"""Calls cuBLAS matrix products by address: through CuPy, or directly while a graph is being captured.
 
-CuPy calls no cuBLAS for a stream that captures, though cuBLAS allows it (its manual, "CUDA Graphs Support"). So the
-library, which CuPy has loaded by then, is called by `ctypes` there. Each stream of a capture has a workspace of its
-own: replays may run beside other streams, whose products use the handle's, and so may branches of a graph.
+CuPy refuses to call cuBLAS on a capturing stream, although cuBLAS permits it (its manual, "CUDA Graphs Support"). There
+we call the library, which CuPy has loaded by then, through `ctypes`. Each captured stream gets its own workspace:
+replays may run concurrently with other streams, whose products use the handle's workspace, and so may branches of one
+graph.
 """
 
 import ctypes
@@ -15,15 +16,15 @@ import numpy as np
 from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.runtime.graph_capture import Capture, current
 
-_CODES = {"e": 2, "E": 14, "f": 0, "d": 1, "F": 4, "D": 5}  # by the letter of a type: its number in CUDA
+_CODES = {"e": 2, "E": 14, "f": 0, "d": 1, "F": 4, "D": 5}  # dtype char to cudaDataType
 _IN_HALF, _IN_SINGLE, _IN_TF32, _IN_DOUBLE = 64, 68, 77, 70  # CUBLAS_COMPUTE_16F and the like
 _DEFAULT = -1  # CUBLAS_GEMM_DEFAULT
-_WORKSPACE = 32 << 20  # bytes; what cuBLAS's manual advises for compute capability 9.0, the most of all
-_ONE_AND_ZERO = {char: np.array([1, 0], char) for char in "efdFD"}  # kept, as they are read by address
+_WORKSPACE = 32 << 20  # bytes; the largest size that cuBLAS's manual recommends (for compute capability 9.0)
+_ONE_AND_ZERO = {char: np.array([1, 0], char) for char in "efdFD"}  # kept alive, as they are read by address
 _FACTORS = {char: (a.ctypes.data, a.ctypes.data + a.itemsize) for char, a in _ONE_AND_ZERO.items()}
 _INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
-_MATRIX = _POINTER, _INT, _INT  # address, type, step from line to line
-_STACK = *_MATRIX, _LONG  # and from matrix to matrix
+_MATRIX = _POINTER, _INT, _INT  # address, type, leading dimension
+_STACK = *_MATRIX, _LONG  # and batch stride
 _SIGNATURES = {
     "cublasSetStream_v2": (_POINTER, _POINTER),
     "cublasSetWorkspace_v2": (_POINTER, _POINTER, ctypes.c_size_t),
@@ -33,16 +34,16 @@ _SIGNATURES = {
 
 
 def takes(dtype):
-    """Are there products of elements of this type?"""
+    """Whether cuBLAS multiplies elements of this type."""
     return dtype.char in _CODES
 
 
 def multiply(x, of_x, y, of_y, out, inner, in_half=False, in_tf32=False):
-    """Matrices x @ y of one type into dense `out` (rows, columns), or stacks of them into (count, rows, columns).
+    """Multiply matrices x @ y of one type into dense `out` (rows, columns), or batches into (count, rows, columns).
 
-    `of_x` and `of_y` tell how they lie: (are they transposed, step of lines, step of matrices); `inner` is the length
-    of what is added up, in float16 for matrices of it if `in_half`, by TF32 for float32 if `in_tf32`. cuBLAS has its
-    matrices in columns: what it multiplies are the transposes.
+    `of_x` and `of_y` are layouts: (is it transposed, leading dimension, batch stride). `inner` is the length of the
+    contracted dimension. Products of float16 are accumulated in float16 if `in_half`, and products of float32 use TF32
+    if `in_tf32`. cuBLAS is column-major, so it multiplies the transposes.
     """
     char = out.dtype.char
     count, rows, columns = out.shape if out.ndim == 3 else (1, *out.shape)
@@ -83,7 +84,7 @@ def _of_cupy():
 
 @cache
 def _library():
-    """The shared library that CuPy has loaded, with the types of its functions' arguments."""
+    """Return the shared library that CuPy has loaded, with argument types set for its functions."""
     version = _of_cupy().getVersion(cupy().cuda.get_cublas_handle()) // 10000
     name = f"cublas64_{version}.dll" if sys.platform == "win32" else f"libcublas.so.{version}"
     found = ctypes.CDLL(name)
@@ -93,13 +94,13 @@ def _library():
 
 
 def _prepare(library, handle, capture: Capture):
-    """Let the handle work in the stream that captures, and in that stream's own workspace."""
+    """Set the handle to the capturing stream, with that stream's own workspace."""
     stream = cupy().cuda.get_current_stream().ptr
     workspace = capture.workspaces.get(stream)
     if workspace is None:
         workspace = capture.workspaces[stream] = cupy().empty(_WORKSPACE, np.uint8)
         capture.kept.append(workspace)
-    _check(library.cublasSetStream_v2(handle, stream))  # takes the workspace away
+    _check(library.cublasSetStream_v2(handle, stream))  # resets the workspace
     _check(library.cublasSetWorkspace_v2(handle, workspace.data.ptr, _WORKSPACE))
 
 

@@ -1,5 +1,7 @@
-"""Convolutions by cuDNN, through the package nvidia-cudnn-frontend where it is installed; None for what it refuses. For
-each geometry a plan is built once and kept. It sees groups by the shapes: filters have a part of the channels.
+"""Convolutions by cuDNN, if the package nvidia-cudnn-frontend is installed; None for anything it rejects.
+
+A plan is built once for each geometry and cached. cuDNN infers groups from the shapes: filters have only their group's
+share of the channels.
 """
 
 import math
@@ -11,37 +13,40 @@ from typing import Any
 from cygrad._kernels.device.cupy_library import cupy, current_device, dense, switches
 from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
 
-_TYPES = {"e": "HALF", "E": "BFLOAT16", "f": "FLOAT", "d": "DOUBLE"}  # by the letter of a type
+_TYPES = {"e": "HALF", "E": "BFLOAT16", "f": "FLOAT", "d": "DOUBLE"}  # by dtype char
 _MOST = 1024
-_plans: dict = {}  # by what `computed` is asked for: a Plan, or None if there is none
+_plans: dict = {}  # by the arguments of `computed`: a Plan, or None if cuDNN has none
 _of_thread = local()  # .handles: by GPU
-settings: dict[str, Any] = {"enabled": True, "deterministic": False, "allow_tf32": True}  # of backends.cudnn
+settings: dict[str, Any] = {"enabled": True, "deterministic": False, "allow_tf32": True}  # torch.backends.cudnn's
 
 
 @cache
 def module():
-    """The package with cuDNN behind it, or None."""
+    """Return the `cudnn` package if it can load cuDNN, else None."""
     try:
         found = import_module("cudnn")
         found.backend_version()
-    except Exception:  # that it is missing, or finds no library
+    except Exception:  # the package or its library is missing
         return None
     return found
 
 
 def computed(kind, given, shape, where):
-    """A dense array of `shape`: `conv_fprop` of (images, filters), `conv_dgrad` of (results, filters) or
-    `conv_wgrad` of (images, results); or None."""
+    """Return a contiguous array of `shape`, or None if cuDNN cannot compute it.
+
+    `kind` with `given` is `conv_fprop` of (images, filters), `conv_dgrad` of (results, filters), or `conv_wgrad` of
+    (images, results).
+    """
     dtype = given[0].dtype
     if not settings["enabled"] or dtype.char not in _TYPES or module() is None:
         return None
     given = [dense(a) for a in given]
     is_ordered = settings["deterministic"] or switches.in_order
     geometry = tuple(map(tuple, (where.low, where.stride, where.dilation)))
-    shapes = *(a.shape for a in given), tuple(shape)  # the last is not told by the others where windows are in steps
+    shapes = *(a.shape for a in given), tuple(shape)  # with strides, the inputs do not determine the last shape
     key = current_device(), kind, dtype.char, *shapes, *geometry, is_ordered, settings["allow_tf32"]
     if key not in _plans:
-        if is_capturing():  # to build one may wait for the GPU
+        if is_capturing():  # building a plan may wait for the GPU
             return None
         if len(_plans) >= _MOST:
             _plans.pop(next(iter(_plans)), None)
@@ -58,7 +63,7 @@ def computed(kind, given, shape, where):
 
 
 def _tried(function, *args):
-    """`function(*args)`, or None if it fails."""
+    """Return `function(*args)`, or None if it raises."""
     try:
         return function(*args)
     except Exception:
@@ -66,7 +71,7 @@ def _tried(function, *args):
 
 
 def _is_even(where):
-    """Is the padding the same before and after the image, as far as windows reach?"""
+    """Whether the padding before and after the image is equal, as far as windows reach."""
     return min(where.low) >= 0 and all(
         (image + 2 * low - dilation * (kernel - 1) - 1) // stride + 1 == size
         for image, low, dilation, kernel, stride, size in zip(
@@ -85,14 +90,14 @@ def _handle():
 
 
 def _graph(kind, given, shape, geometry, is_ordered):
-    """(a graph that has its plan, its tensors)."""
+    """Return (a graph with its execution plan, its tensors)."""
     cudnn = module()
     name = _TYPES[given[0].dtype.char]
     own, wide = (getattr(cudnn.data_type, n) for n in (name, "DOUBLE" if name == "DOUBLE" else "FLOAT"))
     graph = cudnn.pygraph(handle=_handle(), io_data_type=own, intermediate_data_type=wide, compute_data_type=wide)
 
     def sizes(shape):
-        """(lengths, steps), with two dimensions of images at least."""
+        """Return (lengths, strides), with at least two image dimensions."""
         dim = [*shape[:2], *([1] if len(shape) == 3 else []), *shape[2:]]
         return dim, [math.prod(dim[i + 1 :]) for i in range(len(dim))]
 
@@ -119,15 +124,15 @@ def _graph(kind, given, shape, geometry, is_ordered):
 
 
 class Plan:
-    """A graph with its plan, to be run on arrays."""
+    """A graph with its execution plan, ready to run on arrays."""
 
     def __init__(self, graph, tensors):
         self.graph, self.tensors = graph, tensors
         self.size = graph.get_workspace_size()
-        self.compiled = None  # what runs the plan likewise, once it has run; False if there is no such thing
+        self.compiled = None  # a faster equivalent of `graph.execute`, set after the first run; False if there is none
 
     def run(self, arrays):
-        """Compute the last of the arrays from the others."""
+        """Compute the last array from the others."""
         handle, workspace = _handle(), cupy().cuda.alloc(max(self.size, 1))
         pointers = [a.data.ptr for a in arrays]
         if self.compiled and _tried(self.compiled, pointers, workspace.ptr, handle):
@@ -138,9 +143,9 @@ class Plan:
 
 
 def _compiled(graph, tensors):
-    """What `graph.execute` of newer packages ends with, after checks in Python that take ten times as long.
+    """Return the last step of newer packages' `graph.execute`, without its Python checks, which take ten times as long.
 
-    Raises where they have it not.
+    Raises if the package does not have it.
     """
     if graph.selected_engine is not None:
         raise NotImplementedError("this plan is one of Python")

@@ -1,12 +1,12 @@
-"""Special functions on GPUs, by those that CuPy has under SciPy's names, and two that it has not."""
+"""Special functions on GPUs: those that CuPy has under SciPy's names, and two that it lacks."""
 
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import as_number, is_array
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
-# Ai, or its derivative. Above 1 the integral over the path through the saddle, by the trapezoidal rule, which converges
-# exponentially; down to -7 the power series; below the asymptotic one. Right to 1e-11.
+# Ai, or its derivative. Above 1: the integral along the path through the saddle point, by the trapezoidal rule, which
+# converges exponentially. Down to -7: the power series. Below: the asymptotic series. Accurate to 1e-11.
 _airy = elementwise(
     "airy",
     "T x, int32 slope",
@@ -49,7 +49,7 @@ _airy = elementwise(
     }
     out = T(W(found));""",
 )
-# Of order n: upwards from orders 0 and 1 where |x| is larger than n, else the power series.
+# Order n: upward recurrence from orders 0 and 1 if |x| is larger than n, else the power series.
 _spherical = elementwise(
     "spherical_jn",
     "int64 n, T x",
@@ -80,9 +80,9 @@ _spherical = elementwise(
 
 
 def special_function(name, function, arrays, which=None):
-    """The function of `scipy.special` of that name in float64, or float32 for float32; for the op `function`.
+    """Evaluate the `scipy.special` function of that name in float64, or float32 for float32; `function` names the op.
 
-    `which` is the one to take of several results. Raises RuntimeError where CuPy has no such function.
+    `which` selects one of several results. Raises RuntimeError if CuPy lacks the function.
     """
     dtype = np.result_type(*(a.dtype for a in arrays if is_array(a) or isinstance(a, np.ndarray)))
     arrays = [a if is_array(a) else as_number(a) for a in arrays]

@@ -1,4 +1,4 @@
-"""Cholesky factors on GPUs, by panels; the arguments are those of `_kernels/cholesky.py`."""
+"""Blocked Cholesky factorization on GPUs; takes the arguments of `_kernels/cholesky.py`."""
 
 import math
 
@@ -11,7 +11,7 @@ _PANEL = 32  # columns
 
 
 def factor(a, upper):
-    """(L or U, info), without a wait."""
+    """Return (L or U, info) without synchronizing."""
     lower = cupy().tril(a.swapaxes(-1, -2).conj() if upper else a)
     n = a.shape[-1]
     stack = cupy().ascontiguousarray(lower).reshape(math.prod(a.shape[:-2]), n, n)

@@ -1,4 +1,4 @@
-"""LDL factors on GPUs, by a block of threads for each matrix; format and arguments are those of `_kernels/ldl.py`."""
+"""LDL factorization on GPUs, one thread block per matrix; format and arguments are those of `_kernels/ldl.py`."""
 
 import math
 
@@ -13,7 +13,7 @@ typedef long long whole;
 __device__ T mirrored(T x, bool hermitian) { return hermitian ? conjugate(x) : x; }
 __device__ void exchanged(T* x, T* y) { T before = *x; *x = *y; *y = before; }
 """
-# The first thread chooses the pivot: the first of several, a nan as the largest. Only the lower triangle is looked at.
+# The first thread chooses the pivot: the first among equals, NaN counting as largest. Only the lower triangle is read.
 _FACTOR = (
     _SHARED
     + """
@@ -134,7 +134,7 @@ extern "C" __global__ void ldl_solve(const T* a, const int* pivots, T* b, whole 
 
 
 def ldl_factor(a, hermitian):
-    """(LD, pivots, info), without a wait."""
+    """Return (LD, pivots, info) without synchronizing."""
     from cygrad._kernels.cpu.linalg.ldl import ALPHA
 
     ld, n = cupy().array(a, order="C"), a.shape[-1]
@@ -145,7 +145,7 @@ def ldl_factor(a, hermitian):
 
 
 def ldl_solve(ld, pivots, b, hermitian):
-    """A^-1 B from the factors of A; stacks broadcast."""
+    """Return A^-1 B from the factors of A; batches broadcast."""
     device_of((ld, pivots, b))
     stack, (n, m) = np.broadcast_shapes(ld.shape[:-2], b.shape[:-2]), b.shape[-2:]
     x = cupy().array(cupy().broadcast_to(b, (*stack, n, m)), order="C")

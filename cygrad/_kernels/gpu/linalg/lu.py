@@ -1,4 +1,4 @@
-"""LU factors with partial pivoting on GPUs, by panels; the arguments are those of `_kernels/lu.py`."""
+"""Blocked LU factorization with partial pivoting on GPUs; takes the arguments of `_kernels/lu.py`."""
 
 import math
 
@@ -11,7 +11,7 @@ _PANEL = 32  # columns
 
 
 def lu_factor(a):
-    """(LU, pivots, info), without a wait."""
+    """Return (LU, pivots, info) without synchronizing."""
     from cygrad._kernels.cpu.linalg.lu import update
 
     lu = cupy().array(a, order="C")
@@ -29,12 +29,12 @@ def lu_factor(a):
 
 
 def order_of_rows(pivots, m):
-    """The permutation, of shape (..., m), that the pivots make of the rows."""
+    """Return the permutation of the rows, shape (..., m), that the pivots describe."""
     stack = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
     return matrix_program.order_of_rows(stack, m).reshape(*pivots.shape[:-1], m)
 
 
 def permutation(pivots, m, dtype):
-    """The matrices P with A = P L U."""
+    """Return the matrices P with A = P L U."""
     rows = cupy().arange(m)[:, None]
     return (order_of_rows(pivots, m)[..., None, :] == rows).astype(dtype)

@@ -1,4 +1,4 @@
-"""The exponential of matrices on GPUs, of all of a stack together."""
+"""Matrix exponentials on GPUs, for a whole stack at once."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from cygrad._kernels.device.cupy_library import cupy
 
 
 def matrix_exp(a):
-    """e^A; nan for matrices with nan or inf. Waits once, for the number of squarings."""
+    """e^A; NaN for matrices with NaN or inf. Waits for the GPU once, for the number of squarings."""
     from cygrad._kernels.cpu.linalg.matrix_exponential import THETA, pade
 
     if not a.size:

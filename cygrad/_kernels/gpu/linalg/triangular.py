@@ -1,4 +1,4 @@
-"""Systems with triangular matrices on GPUs; the arguments are those of `_kernels/triangular.py`."""
+"""Triangular solves on GPUs; takes the arguments of `_kernels/triangular.py`."""
 
 import math
 
@@ -7,7 +7,7 @@ from cygrad._kernels.gpu.launch import matrix_program
 
 
 def solve_block(a, b, upper, unit):
-    """X with A X = B for triangles of few rows."""
+    """Solve A X = B for triangles with few rows."""
     stack = cupy().broadcast_shapes(a.shape[:-2], b.shape[:-2]) if a.shape[:-2] != b.shape[:-2] else a.shape[:-2]
     n, width = b.shape[-2:]
     count = math.prod(stack)

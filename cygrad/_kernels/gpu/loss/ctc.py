@@ -1,4 +1,4 @@
-"""Connectionist temporal classification on GPUs: a block of threads for each sample, which share its states.
+"""Connectionist temporal classification on GPUs, with one thread block per sample sharing the states.
 
 Arguments and results are those of `_kernels/ctc.py`.
 """
@@ -107,7 +107,7 @@ extern "C" __global__ void ctc_backward({_ARGUMENTS}, const T* grad, const T* lo
 
 
 def states_of(targets, lengths, blank):
-    """(N, 2 S + 1): the padded targets (N, S) with blanks around and between them, and blanks after their end."""
+    """Return (N, 2 S + 1): the padded targets (N, S) with blanks around, between and after them."""
     count, longest = targets.shape
     states = cupy().full((count, 2 * longest + 1), blank, np.int64)
     states[:, 1::2] = cupy().where(on_gpu(np.arange(longest) < lengths[:, None]), targets, blank)
@@ -120,7 +120,7 @@ def _arguments(log_probs, states, input_lengths, target_lengths):
 
 
 def forward(log_probs, states, input_lengths, target_lengths, blank):
-    """(minus the log-likelihood of each target, the log-probability (T, N, 2 S + 1) of being in each state by then)."""
+    """Return (negative log-likelihoods of the targets, log-probabilities (T, N, 2 S + 1) of reaching each state)."""
     steps, count, symbols = log_probs.shape
     width = states.shape[1]
     alpha = cupy().empty((steps, count, width), log_probs.dtype)
@@ -133,7 +133,7 @@ def forward(log_probs, states, input_lengths, target_lengths, blank):
 
 
 def backward(grad, log_probs, states, input_lengths, target_lengths, blank, loss, alpha, zero_infinity):
-    """The gradient for logits of which `log_probs` is the log-softmax."""
+    """Return the gradient for the logits whose log-softmax is `log_probs`."""
     steps, count, symbols = log_probs.shape
     width, dtype = states.shape[1], log_probs.dtype
     out = cupy().empty(log_probs.shape, dtype)

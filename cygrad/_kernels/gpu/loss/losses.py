@@ -1,4 +1,4 @@
-"""Losses on GPUs that are not elementwise; the arguments are those of `_kernels/losses.py`."""
+"""Losses on GPUs that are not elementwise; takes the arguments of `_kernels/losses.py`."""
 
 from cygrad._kernels.device.cupy_library import cupy, dense
 from cygrad._kernels.gpu.launch.program import wide_type
@@ -39,7 +39,7 @@ extern "C" __global__ void multilabel_margin(const T* a, const whole* target, W*
 
 
 def multilabel_margin(x, target):
-    """(losses, their derivatives, which classes are labels) of rows."""
+    """Return (losses of the rows, their derivatives, which classes are labels)."""
     wide, (rows, n) = wide_type(x.dtype), x.shape
     losses, slopes = cupy().zeros(rows, wide), cupy().zeros(x.shape, wide)
     is_label = cupy().zeros(x.shape, x.dtype)

@@ -1,4 +1,4 @@
-"""Activation functions on GPUs, in one pass each; of complex numbers by CuPy's functions."""
+"""Activation functions on GPUs, one kernel each; complex numbers use CuPy functions."""
 
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.gpu.launch.elementwise_program import LOGISTIC, elementwise
@@ -84,5 +84,5 @@ threshold_backward = _gradient("threshold_backward", "x <= W(0) ? W(0) : g")
 
 
 def gelu(a, approximate="none"):
-    """a times the normal distribution function at a, or, with "tanh", times what approximates it."""
+    """Return a * Phi(a) with the normal distribution function Phi, or its approximation with "tanh"."""
     return gelu_tanh(a) if approximate == "tanh" else gelu_exact(a)

@@ -1,13 +1,13 @@
-"""Attention on GPUs by tiles of scores that never leave a multiprocessor; see `_kernels/attention.py`.
+"""Attention on GPUs in tiles of scores that never leave a multiprocessor; see `_kernels/attention.py`.
 
 Note [Tiles of attention]
 -------------------------
-A block of 256 threads has ROWS queries of a head and goes along the keys, COLS at a time: scores by one product, then
-their exponentials beside the largest score so far, then a second product with the values. Backward a block has queries,
-for their gradient, or keys (OF_KEYS), for those of keys and values; each computes its scores once more, so that nothing
-is added by two blocks and all sums have one order. With TENSOR, for types of 16 bits from compute capability 8.0 on,
-products are those of tensor cores, whose fragments tell which elements of a tile a thread has; else each thread
-multiplies rows 16 apart. D is the width of a head, filled up with zeros.
+A block of 256 threads handles ROWS queries of one head and iterates over the keys, COLS at a time: one product gives
+the scores, which are exponentiated relative to the running maximum, then a second product multiplies by the values. In
+the backward pass a block handles either queries, for their gradient, or keys (OF_KEYS), for the gradients of keys and
+values. Both recompute the scores, so no two blocks add to one element and all sums have a fixed order. With TENSOR, for
+16-bit types from compute capability 8.0 on, products run on tensor cores, whose fragment layout determines which tile
+elements a thread holds; otherwise each thread multiplies rows 16 apart. D is the head width, zero-padded.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
 from cygrad._kernels.gpu.launch.row_program import RowProgram
 
 _THREADS = 256
-_MOST_SHARED = 97  # the attribute of a device
+_MOST_SHARED = 97  # cudaDevAttrMaxSharedMemoryPerBlockOptin
 
 _VIEWS = """
 // Where a matrix of each head is: steps between the outer and the inner heads, the rows and the columns, in elements.
@@ -242,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_forward(
 }}
 """,
 )
-# `dots` are the sums of the products of a result and its gradient.
+# `dots` are the dot products of result rows with their gradients.
 _BACKWARD = Program(
     "attention_backward",
     _VIEWS
@@ -324,7 +324,7 @@ extern "C" __global__ void attention_dots(const T* out, const T* grad, W* dots, 
 
 
 class _Call:
-    """The arrays of a call, and how tiles are cut."""
+    """The arrays of a call, and its tiling."""
 
     def __init__(self, query, key, value, mask, scale, is_causal):
         self.leading, (self.queries, self.size) = query.shape[:-2], query.shape[-2:]
@@ -339,14 +339,14 @@ class _Call:
         self.numbers = float(scale), int(is_causal), self.queries, self.keys, self.size, self.width
 
     def room(self, length, width):
-        """A result, which lies in memory as (..., length, heads, width)."""
+        """Return an uninitialized result, stored in memory as (..., length, heads, width)."""
         if len(self.leading) != 2:
             return cupy().empty((*self.leading, length, width), self.dtype)
         batch, heads = self.leading
         return cupy().empty((batch, length, heads, width), self.dtype).swapaxes(1, 2)
 
     def views(self, *others):
-        """What `Views` is made of: steps of query, key, value and of these."""
+        """Return the content of a `Views` struct: strides of query, key, value and `others`."""
         inner = self.leading[1] if len(self.leading) == 2 else 1
         numbers = [inner, *(step for a in (*self.arrays, *others) for step in _steps(a, len(self.leading)))]
         numbers += [0] * (33 - len(numbers))
@@ -359,17 +359,17 @@ class _Call:
 
 
 def _few(a):
-    """With at most two leading dimensions."""
+    """Collapse to at most two leading dimensions."""
     return a if a.ndim <= 4 else dense(a).reshape(-1, *a.shape[-2:])
 
 
 def _in_rows(a):
-    """With neighbouring elements in rows, and at most two leading dimensions."""
+    """Make the last dimension contiguous, with at most two leading dimensions."""
     return _few(a if a.strides[-1] == a.itemsize else dense(a))
 
 
 def _steps(a, leading):
-    """The steps of an array, or of None, in elements: outer heads, inner heads, rows, columns."""
+    """Return the strides of an array, or of None, in elements: outer heads, inner heads, rows, columns."""
     if a is None:
         return 0, 0, 0, 0
     *heads, row, column = (step // a.itemsize for step in a.strides)
@@ -377,12 +377,12 @@ def _steps(a, leading):
 
 
 def takes(query, value):
-    """Are there tiles for these types and widths?"""
+    """Whether tiles exist for this type and these widths."""
     return _tiles(query.dtype, max(query.shape[-1], value.shape[-1])) is not None
 
 
 def _tiles(dtype, width):
-    """(macros, bytes of shared memory forward, backward for queries, for keys), or None."""
+    """Return (macros, bytes of shared memory for forward, backward by queries, backward by keys), or None."""
     if dtype.name not in FLOATS or width > 256:
         return None
     device, wide = current_device(), wide_type(dtype).itemsize
@@ -405,7 +405,7 @@ def _tiles(dtype, width):
 
 
 def attend(query, key, value, mask, scale, is_causal):
-    """(softmax(query @ key^T * scale + mask) @ value, logarithms of the sums of the rows' exponentials)."""
+    """Return (softmax(query @ key^T * scale + mask) @ value, logarithms of the rows' sums of exponentials)."""
     call = _Call(query, key, value, mask, scale, is_causal)
     out = call.room(call.queries, call.width)
     logs = cupy().empty(query.shape[:-1], call.wide)
@@ -415,7 +415,7 @@ def attend(query, key, value, mask, scale, is_causal):
 
 
 def attend_backward(grad, query, key, value, mask, scale, is_causal, out, logs):
-    """The gradients of query, key and value, from that of the result and from what `attend` gave."""
+    """Return the gradients of query, key and value, from the result's gradient and what `attend` returned."""
     call = _Call(query, key, value, mask, scale, is_causal)
     grad, logs, out = _in_rows(grad), dense(logs), _in_rows(out)
     rows, dots = call.heads * call.queries, cupy().empty(logs.shape, call.wide)

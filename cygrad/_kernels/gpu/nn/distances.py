@@ -1,4 +1,4 @@
-"""Distances between all pairs of rows on GPUs, one thread for each pair."""
+"""Pairwise distances of rows on GPUs, one thread per pair."""
 
 import math
 
@@ -7,7 +7,7 @@ import numpy as np
 from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
-# `kind`: 0, 1, 2 for the p-norms of these numbers, 3 for p = inf, 4 for other p.
+# `kind`: 0, 1, 2 for these p-norms, 3 for p = inf, 4 for other p.
 _DISTANCE = """
 W total = 0;
 for (long long k = 0; k < width; k++) {
@@ -27,7 +27,7 @@ _all_pairs = elementwise(
     "T out",
     "long long b = i / (rows * columns) * columns + i % columns, a = i / columns;" + _DISTANCE,
 )
-# Pair i is (a, b) with a < b; before those of row a come a * (2 * rows - a - 1) / 2 others.
+# Pair i is (a, b) with a < b; a * (2 * rows - a - 1) / 2 pairs precede those of row a.
 _later_pairs = elementwise(
     "pdist",
     "raw T x, raw T y, int64 rows, int64 width, int32 kind, float64 p",
@@ -48,7 +48,7 @@ def _kind(p):
 
 
 def cdist(x, y, p, by_product):
-    """The p-norm distances of the rows of `x` from the rows of `y`, along the last two axes."""
+    """Return the p-norm distances between the rows of `x` and the rows of `y`, along the last two axes."""
     from cygrad._kernels.cpu.nn.distances import distances_by_product
 
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -63,7 +63,7 @@ def cdist(x, y, p, by_product):
 
 
 def pdist(x, p):
-    """The p-norm distances of each row from those after it, one after the other."""
+    """Return the p-norm distances of each row from all later rows, concatenated."""
     n = len(x)
     out = cupy().empty(n * (n - 1) // 2, x.dtype)
     if out.size:
@@ -73,5 +73,5 @@ def pdist(x, p):
 
 
 def vecdot(a, b, axis):
-    """The inner products of the vectors along an axis of both, the first conjugated."""
+    """Return the inner products of vectors along an axis, with `a` conjugated."""
     return (cupy().moveaxis(a, axis, -1).conj() * cupy().moveaxis(b, axis, -1)).sum(-1)

@@ -1,4 +1,4 @@
-"""Rows of a matrix that integers name, on GPUs; see `_kernels/embeddings.py`. Nothing here waits for the GPU."""
+"""Embedding lookups and bags on GPUs; see `_kernels/embeddings.py`. Nothing here waits for the GPU."""
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from cygrad._kernels.gpu.reduction.searching import frequencies, searchsorted
 
 
 def added_rows(rows, indices, count):
-    """A matrix of `count` rows: the sums of the rows with the same index."""
+    """Return a matrix of `count` rows: the sums of `rows` with the same index."""
     out = cupy().zeros((count, rows.shape[1]), rows.dtype)
     add_rows(out, indices, rows)
     return out
 
 
 def index_scale(indices, padding, by_frequency, dtype):
-    """What the gradient of each taken row is multiplied by: 0 for padding, 1 / frequency; None if 1 everywhere."""
+    """Return the factor of each gathered row's gradient: 0 for padding, 1 / frequency; None if all are 1."""
     if not by_frequency and padding < 0:
         return None
     scale = (indices != padding).astype(dtype)
@@ -26,7 +26,7 @@ def index_scale(indices, padding, by_frequency, dtype):
 
 
 def scaled_to_norm(table, places, largest, p):
-    """(the places, their rows scaled to a norm of at most `largest`)."""
+    """Return (places, their rows scaled down to a norm of at most `largest`)."""
     rows = table[places]
     norms = reduce.norm(rows.astype(wide_type(rows.dtype), copy=False), p, (1,), True)
     factors = cupy().where(norms > largest, largest / (norms + 1e-7), 1).astype(table.dtype)
@@ -34,19 +34,19 @@ def scaled_to_norm(table, places, largest, p):
 
 
 def bag_of_each(starts, count):
-    """Which bag each of `count` integers is in, of bags that start at these places."""
+    """Return the bag of each of `count` integers, given the starts of the bags."""
     return searchsorted(starts.astype(np.int64, copy=False), cupy().arange(count), "right") - 1
 
 
 def bag_sizes(bags, counted, count):
-    """How many integers that count each of `count` bags holds."""
+    """Return the number of counted integers in each of `count` bags."""
     out = cupy().zeros((count, 1), np.int64)
     add_rows(out, bags, counted.astype(np.int64)[:, None])
     return out[:, 0]
 
 
 def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
-    """For each bag the sum of its rows, or their mean; 0 for an empty one."""
+    """Return the sum or mean of each bag's rows; 0 for an empty bag."""
     out = cupy().zeros((len(sizes), table.shape[1]), table.dtype)
     rows = cupy().take(table, places, 0)
     if weights is not None:
@@ -56,7 +56,7 @@ def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
 
 
 def bag_scale(places, bags, counted, sizes, mean, by_frequency, dtype):
-    """(0 for padding and else 1, what the gradient of each row is multiplied by)."""
+    """Return (0 for padding, else 1; the factor of each row's gradient)."""
     kept = counted.astype(dtype)
     scale = kept
     if mean:
@@ -86,11 +86,11 @@ _largest = elementwise(
 
 
 def largest_of_bags(table, places, bags, sizes, counted):
-    """(for each bag the largest of its rows in each column, which rows these are); 0 for an empty bag."""
+    """Return (the column-wise maximum of each bag's rows, the rows it came from); 0 for an empty bag."""
     count, width = len(sizes), table.shape[1]
     out, rows = cupy().zeros((count, width), table.dtype), cupy().zeros((count, width), np.int64)
     bounds = searchsorted(bags, cupy().arange(count + 1), "left")
     if out.size and table.size:
-        places = places % len(table)  # those that are not there, too
+        places = places % len(table)  # wrap indices that are out of bounds, too
         _largest(cupy().ascontiguousarray(table), places, counted, bounds, width, out, rows, size=out.size)
     return out, rows

@@ -1,8 +1,8 @@
-"""Normalisation on GPUs, forward and backward; arguments and results are those of `_kernels/normalizing.py`.
+"""Normalization on GPUs, forward and backward; arguments and results are those of `_kernels/normalizing.py`.
 
-An array is either rows, each with statistics and all with weights along them (layer norm, rms norm), or runs
-(images, channels, places): those of one channel, or of the channels of a group, have statistics in common, and each run
-has one weight. What the kernels for runs need of a channel or a group they work out themselves, from a few numbers.
+An array is either rows, each with its own statistics and all with weights along them (layer norm, rms norm), or runs
+(images, channels, places). The runs of one channel, or of the channels of a group, share statistics, and each run has
+one weight. The kernels for runs derive the values of a channel or group themselves, from a few numbers.
 """
 
 import math
@@ -71,8 +71,8 @@ extern "C" __global__ void rows_gradient(const T* grad, const T* a, const W* wei
 }
 """,
 )
-# Of some rows for each block, 32 columns of a matrix: the sums of g and, with x, of g * xhat. Its statistics are those
-# of the row or, with BY_COLUMN, of the column.
+# A block handles some of the rows and 32 columns of a matrix: the sums of g and, if x is given, of g * xhat. Statistics
+# are per row or, with BY_COLUMN, per column.
 _COLUMN_SUMS = Program(
     "column_sums",
     """
@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(1024) totals(const T* given, T* fir
 _SIDE_BY_SIDE, _MANY_PARTS = 32, 1 << 10
 
 
-# Of few long rows, with what belongs to each row beside its elements.
+# For few long rows, with per-row values broadcast along the row.
 _NORMALIZE_LONG = elementwise(
     "normalize_long_rows", "T x, R m, R f, R w, R b", "T out", "out = T((W(x) - W(m)) * W(f) * W(w) + W(b));"
 )
@@ -142,7 +142,7 @@ _LONG_GRADIENT = elementwise(
 
 
 def _column_sums(g, x, middle, factor, rows, n, by_column):
-    """(the sums of g, those of g * xhat or None if x is) of the columns of matrices."""
+    """Return (sums of g, sums of g * xhat or None if x is None) over the columns of matrices."""
     each = max(64, -(-rows // _MOST_PARTS))
     parts = -(-rows // each)
     sums = cupy().empty((1 if x is None else 2, parts, n), wide_type(g.dtype))
@@ -152,7 +152,7 @@ def _column_sums(g, x, middle, factor, rows, n, by_column):
 
 
 def _totals(sums):
-    """(the first sums, the second or None) of an array (one or two, parts, columns), over the parts."""
+    """Return (the first sums, the second or None) of an array (one or two, parts, columns), over the parts."""
     count, parts, n = sums.shape
     if parts > _MANY_PARTS:
         sums, parts = folded(sums, (1,), "sum", True), 1
@@ -222,13 +222,13 @@ def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
 
 
 # -- runs --
-# Runs of an image are its channels; `each` neighbours of these are a group, and have statistics in common. Of these
-# there are as many as there are groups of all images, or, if all images have them in common, channels.
+# The runs of an image are its channels; `each` adjacent ones form a group and share statistics. The number of groups
+# counts those of all images or, if all images share statistics, equals the number of channels.
 
 _RUNS = """
 __device__ inline whole group_of(whole run, whole each, whole groups) { return rest(quotient(run, each), groups); }
 """
-# Of each row the mean, then the mean squares about them.
+# The mean of each row, then the mean of squares around it.
 _MOMENTS = RowProgram(
     "moments",
     """
@@ -245,7 +245,7 @@ extern "C" __global__ void moments(const T* a, W* found, whole rows, whole n) {
 }
 """,
 )
-# Of the moments of equal parts those of all, 1 / deviation, and what running statistics become.
+# Combines the moments of equal parts into the total's, 1 / deviation, and the updated running statistics.
 _SETTLE = Program(
     "settle",
     _OVER_PARTS
@@ -276,7 +276,7 @@ extern "C" __global__ void __launch_bounds__(1024) settle(const W* means, const 
 }
 """,
 )
-# Of each run the sum of g, then those of g * xhat.
+# The sum of g over each run, then of g * xhat.
 _RUN_SUMS = RowProgram(
     "run_sums",
     _RUNS
@@ -299,7 +299,7 @@ extern "C" __global__ void run_sums(const T* grad, const T* a, const W* middle, 
 }
 """,
 )
-# The same of each group, of channels times their weights: a warp for each.
+# The same for each group, with channels weighted: one warp per group.
 _GROUP_SUMS = Program(
     "group_sums",
     OVER_ROW
@@ -321,7 +321,7 @@ extern "C" __global__ void group_sums(const T* given, const T* weight, T* sums, 
 }
 """,
 )
-# (a - middle) * factor * weight + bias, where arrays that are not given make no difference.
+# (a - middle) * factor * weight + bias, where missing arrays are neutral.
 _SCALE = """
 struct Scale {
     W middle, factor, level;
@@ -346,8 +346,8 @@ extern "C" __global__ void scale_runs(const T* a, const W* middle, const W* fact
 }
 """,
 )
-# The gradient of the input. Both sums are those of each group, which `left` are still to be multiplied with if given;
-# `share` is that of an element in a group.
+# The gradient of the input. Both sums are per group, and still to be multiplied by `left` if given; `share` is 1 over
+# the number of elements in a group.
 _COMBINE = """
 struct Combine {
     W middle, factor, along, level;
@@ -377,7 +377,7 @@ extern "C" __global__ void combine_runs(const T* grad, const T* a, const W* midd
 }
 """,
 )
-# The same where runs are long: what belongs to a run is found once.
+# The same for long runs: per-run values are computed once.
 _SCALE_LONG_RUNS = RowProgram(
     "scale_long_runs",
     _RUNS
@@ -417,9 +417,9 @@ _LONG_RUN = 64
 
 
 class _Runs:
-    """How an array is runs: (images, channels, places), with statistics of `groups` of channels of all images.
+    """How an array is divided into runs (images, channels, places), with statistics for `groups` of channels.
 
-    For batch norm a channel of all images is a group, for group norm `each` channels of one.
+    For batch norm a group is one channel of all images; for group norm it is `each` channels of one image.
     """
 
     def __init__(self, frame):
@@ -435,7 +435,7 @@ class _Runs:
         self.are_few = are_for_many_blocks(self.rows, self.places)
 
     def over(self, short, long, out, args):
-        """Run one of two programs, which end with (out, each, groups, channels, what classes of programs add)."""
+        """Run one of two programs, which end with (out, each, groups, channels, and what its class appends)."""
         args = *args, out, self.each, self.groups, self.channels
         if self.places >= _LONG_RUN and not self.are_few:
             long.over_rows(out.dtype, self.rows, self.places, args)
@@ -457,7 +457,7 @@ def _normalized_runs(x, weight, bias, frame, given, running):
 
 
 def _moments(runs, x, wide):
-    """(how many equal parts what has statistics in common has, their means, their mean squares about these)."""
+    """Return (the number of equal parts of each group, their means, their mean squares around these)."""
     if runs.places == 1 < runs.images and not runs.in_groups:
         return 1, *_moments_along(x.reshape(runs.images, runs.channels), 0)
     parts, rows = (1, runs.groups) if runs.in_groups else (runs.images, runs.rows)
@@ -476,13 +476,13 @@ def _moments(runs, x, wide):
 
 
 def _moments_along(a, axis):
-    """(means, mean squares about them) of a matrix along an axis."""
+    """Return (means, mean squares around them) of a matrix along an axis."""
     middle = folded(a, (axis,), "sum", scale=1 / a.shape[axis])
     return middle, folded(a, (axis,), "centred squares", scale=1 / a.shape[axis], middle=middle)
 
 
 def _settled(dtype, runs, parts, means, squares, running):
-    """(means, 1 / deviations, mean squares about the means) in the shape that is kept, from the moments of parts."""
+    """Return (means, 1 / deviations, mean squares around the means), in shape `kept`, from the moments of the parts."""
     found = [cupy().ndarray(runs.kept, means.dtype) for _ in range(3)]
     mean = variance = None
     momentum = correction = 0.0
@@ -499,7 +499,7 @@ def _settled(dtype, runs, parts, means, squares, running):
 
 
 def _sums(runs, g, x, middle, factor, wide):
-    """The sums of g and, unless x is None, of g * xhat of runs."""
+    """Return the sums of g and, unless x is None, of g * xhat for each run."""
     if not runs.are_few:
         sums = cupy().empty((1 if x is None else 2, runs.images, runs.channels), wide)
         args = g, x, middle, factor, sums, runs.each, runs.groups
@@ -516,7 +516,7 @@ def _sums(runs, g, x, middle, factor, wide):
 
 
 def _group_sums(runs, sums, weight, wide):
-    """Both sums of groups, from those of their channels and the weights of these."""
+    """Return both sums for each group, from the sums of its channels and their weights."""
     found = [cupy().empty(runs.groups, wide) for _ in range(2)]
     args = sums, weight, *found, runs.channels // runs.each, runs.groups, runs.each
     _GROUP_SUMS.launch(wide, min(-(-runs.groups // 8), MOST_BLOCKS), (WARP, 8), args)
@@ -559,7 +559,7 @@ def _are_rows(frame):
 
 
 def _can_follow(x, means, variances, momentum):
-    """Can one launch do it beside others?"""
+    """Whether the launch that normalizes can also update these running statistics."""
     return all(
         is_array(a)
         and a.data.device_id == x.data.device_id
@@ -571,7 +571,7 @@ def _can_follow(x, means, variances, momentum):
 
 
 def normalized(x, weight, bias, frame, given, running=None):
-    """(result, mean, 1 / deviation, mean square about the mean or None); `running` statistics follow."""
+    """Return (result, mean, 1 / deviation, mean square around the mean or None), and update `running` statistics."""
     if not x.size:
         kept = tuple(1 if axis in frame.axes else n for axis, n in enumerate(frame.view))
         middle = cupy().full(kept, np.nan, wide_type(x.dtype))
@@ -584,14 +584,14 @@ def normalized(x, weight, bias, frame, given, running=None):
 
 
 def gradients(g, x, weight, middle, factor, frame, needs):
-    """The gradients of input, weight and bias, from that of the result; None for those that are not needed."""
+    """Return the gradients of input, weight and bias, given that of the result; None where not needed."""
     if not g.size:
         wide = wide_type(g.dtype)
         shapes = zip(needs, (frame.view, frame.parameter, frame.parameter))
         return [cupy().zeros(shape, wide) if need else None for need, shape in shapes]
     if _are_rows(frame) and x is not None:
         return _gradients_of_rows(g, x, weight, middle, factor, frame, needs)
-    if _are_rows(frame):  # the bias alone
+    if _are_rows(frame):  # only the bias
         n = math.prod(frame.parameter)
         sums, _ = _column_sums(dense(g), None, None, None, g.size // n, n, False)
         return None, None, sums.reshape(frame.parameter)

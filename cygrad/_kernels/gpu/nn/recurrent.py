@@ -1,7 +1,7 @@
 """Recurrent layers on GPUs; arguments and results are those of `_kernels/recurrent.py`.
 
-All products with the input are one, and so are the gradients of the weights. A step is a product with the state and one
-kernel, in which what is a gate's becomes that of the next state; backward it is the other way round.
+One matrix product computes the input projections of all steps, and one each the weight gradients. A step is then a
+product with the state and one elementwise kernel that turns the gates into the next state; backward works in reverse.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _SIGMOID = "__device__ inline W logistic(W x) { return W(1) / (W(1) + exp(-x)); 
 
 
 def _program(name, arguments, body):
-    """A program over the elements of the states of one step, of `width` for each of its sequences."""
+    """A program over the state elements of one step, `width` per sequence."""
     text = f"""{_SIGMOID}
 extern "C" __global__ void {name}({arguments}, whole width, whole total) {{
     EACH_OF(e, total) {{
@@ -27,7 +27,7 @@ extern "C" __global__ void {name}({arguments}, whole width, whole total) {{
     return Program(name, text)
 
 
-# `gates` holds products with the input, and then the gates.
+# `gates` holds the input projections at first, and then the gates.
 _LSTM = _program(
     "lstm",
     "T* gates, const T* products, const T* bias, T* c, T* cells, T* tanhs, T* h, T* out",
@@ -121,7 +121,7 @@ def _run(program, n, width, *args):
 
 
 def _rows(array, start, stop):
-    """Rows of a matrix; None for None."""
+    """Return rows of a matrix; None for None."""
     return None if array is None else array[start:stop]
 
 
@@ -130,7 +130,7 @@ def _sum(b_ih, b_hh):
 
 
 def _begun(grad, like, shape):
-    """A gradient that is changed from step to step."""
+    """Return a writable gradient that is updated from step to step."""
     return cupy().zeros(shape, like.dtype) if grad is None else cupy().array(grad, like.dtype, order="C")
 
 
@@ -146,7 +146,7 @@ def _products_with_input(x, w_ih):
 
 
 def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
-    """(outputs, last states, what backward needs)."""
+    """Return (outputs, final states, what backward needs)."""
     (out_width, width), rows = (h0.shape[1], c0.shape[1]), len(x)
     gates, bias = _products_with_input(x, w_ih), _sum(b_ih, b_hh)
     h, c = (cupy().array(a, order="C") for a in (h0, c0))
@@ -164,7 +164,7 @@ def lstm(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
 
 
 def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
-    """The gradients, given those of out and of the final states."""
+    """Return the gradients, given those of the outputs and the final states."""
     x, h0, w_ih, w_hh, _, _, c0, w_hr = arrays
     cells, tanhs, hidden, out = kept
     out_width, width = w_hh.shape[1], cells.shape[1]
@@ -195,7 +195,7 @@ def lstm_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted
 
 
 def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
-    """(outputs, last states, what backward needs)."""
+    """Return (outputs, final states, what backward needs)."""
     width, h, gates = h0.shape[1], cupy().array(h0, order="C"), _products_with_input(x, w_ih)
     b_ih, b_hh = (None if b is None else dense(b) for b in (b_ih, b_hh))
     out, candidates = (_empty(x, len(x), width) for _ in range(2))
@@ -208,7 +208,7 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr, sizes, is_reversed):
 
 
 def gru_backward(d_out, d_last, arrays, gates, kept, sizes, is_reversed, wanted):
-    """The gradients, given those of out and of the final state."""
+    """Return the gradients, given those of the outputs and the final state."""
     x, h0, w_ih, w_hh, *_ = arrays
     candidates, out = kept
     width = out.shape[1]

@@ -1,6 +1,6 @@
-"""Softmax, negative log-likelihood and cross-entropy on GPUs; the arguments are those of `_kernels/nn.pyx`.
+"""Softmax, negative log-likelihood and cross-entropy on GPUs; takes the arguments of `_kernels/nn.pyx`.
 
-A class that there is none of gives nan: to raise, as in memory, would be to wait for the GPU.
+An out-of-bounds class gives NaN: raising, as on the CPU, would have to wait for the GPU.
 """
 
 from cygrad._kernels.cpu.base import numpy_fallback
@@ -13,8 +13,8 @@ from cygrad._kernels.gpu.launch.row_program import OVER_ROW, WARP, RowProgram, a
 NONE, MEAN = 0, 1  # codes of reductions
 
 # -- softmax --
-# Along the last axis a row has a warp or a block of threads; along others, each column has one thread, and neighbours
-# read neighbouring elements.
+# Along the last axis, a row has a warp or a block of threads. Along others, each column has one thread, so that
+# neighboring threads read neighboring elements.
 
 _EXPONENTIALS = """
 // The sum of exp(x - largest) over a row, and its largest element.
@@ -106,7 +106,7 @@ _SOFTMAX, _SOFTMAX_BACKWARD = _programs(False)
 _LOG_SOFTMAX, _LOG_SOFTMAX_BACKWARD = _programs(True)
 
 
-# Of few long rows: what belongs to a row is found by folds of many blocks.
+# For few long rows, per-row values are computed by reductions over many blocks.
 
 
 def _long(name, inputs, formula):
@@ -124,7 +124,7 @@ _BACK_OF_LONG_ROWS = (
 
 
 def _of_long_rows(logarithm, arrays):
-    """Softmax of the rows of a matrix, or from the gradient of its result, and that, that of the rows."""
+    """Softmax of the rows of a matrix; or, from (gradient of the result, result), the gradient of the rows."""
     a, *result = arrays
     if result:
         total = folded(a, (1,), "sum" if logarithm else "products", True, beside=None if logarithm else result[0])
@@ -133,7 +133,7 @@ def _of_long_rows(logarithm, arrays):
 
 
 def _sums_of_exponentials(a):
-    """(the largest element, the sum of the exponentials of all less that) of the rows of a matrix."""
+    """Return (the maximum, the sum of the exponentials of all elements minus it) of each row of a matrix."""
     largest = folded(a, (1,), "largest", True)
     return largest, folded(a, (1,), "exponentials", True, middle=largest)
 
@@ -145,7 +145,7 @@ def _along(programs, arrays, axis):
     arrays = [dense(a) for a in arrays]
     a = arrays[0]
     before, length, after = split(a.shape, axis)
-    if after > 1 and length >= _DEEP and before * after < _NARROW:  # a thread for each would be too few
+    if after > 1 and length >= _DEEP and before * after < _NARROW:  # one thread per column would be too few
         turned = [x.reshape(before, length, after).swapaxes(1, 2) for x in arrays]
         return dense(_along(programs, turned, 2).swapaxes(1, 2)).reshape(a.shape)
     if after == 1 and are_for_many_blocks(before, length):
@@ -183,7 +183,7 @@ softmax_backward = _gradient("softmax_backward", _SOFTMAX_BACKWARD)
 log_softmax_backward = _gradient("log_softmax_backward", _LOG_SOFTMAX_BACKWARD)
 
 # -- losses of classes --
-# `losses` gets the loss of each row and `weights` the weight that it counts with; both of type W.
+# `losses` receives the loss of each row and `weights` the weight it counts with; both of type W.
 
 _TARGET = """
 __device__ inline W weight_of(const T* weight, whole target, whole n) {
@@ -294,11 +294,11 @@ extern "C" __global__ void __launch_bounds__(1024) reduce_losses(const W* losses
 }
 """,
 )
-_ONE_BLOCK = 1 << 14  # rows that one block of threads adds up
+_ONE_BLOCK = 1 << 14  # maximum number of rows that one thread block adds up
 
 
 def _reduced(losses, weights, dtype, reduction):
-    """(the loss, the total weight) of the losses and weights of rows."""
+    """Return (the loss, the total weight) from the losses and weights of the rows."""
     loss, total = (cupy().empty((), dtype) for _ in range(2))
     given = losses, weights
     if len(losses) > _ONE_BLOCK:
@@ -310,12 +310,12 @@ def _reduced(losses, weights, dtype, reduction):
 
 
 def _room(x):
-    """Losses and weights of the rows."""
+    """Allocate losses and weights of the rows."""
     return [cupy().empty(len(x), wide_type(x.dtype)) for _ in range(2)]
 
 
 def nll(logp, target, weight, ignore_index, reduction):
-    """(the loss, the total weight): minus the weighted log-probabilities of the target classes."""
+    """Return (the loss, the total weight): negative weighted log-probabilities of the target classes."""
     losses, weights = _room(logp)
     down, across = (step // logp.itemsize for step in logp.strides)
     rows, n = logp.shape
@@ -325,7 +325,7 @@ def nll(logp, target, weight, ignore_index, reduction):
 
 
 def cross_entropy(x, target, weight, ignore_index, reduction):
-    """(loss, total weight, softmax of the rows): `nll` of the log-softmax of the rows of scores."""
+    """Return (loss, total weight, softmax of the rows): `nll` of the log-softmax of the rows of scores."""
     x, (losses, weights) = dense(x), _room(x)
     given, (rows, n) = (x, of_type(target, "int64"), of_type(weight, x.dtype)), x.shape
     if x.size and are_for_many_blocks(rows, n):
@@ -339,12 +339,12 @@ def cross_entropy(x, target, weight, ignore_index, reduction):
 
 
 def nll_backward(grad, logp, target, weight, ignore_index, reduction, total_weight):
-    """The gradient of `nll` for `logp`, of which only shape and type count."""
+    """Return the gradient of `nll` for `logp`, of which only shape and type are used."""
     return _backward(_NLL_BACKWARD, grad, logp, None, target, weight, ignore_index, reduction, total_weight)
 
 
 def cross_entropy_backward(grad, softmax, target, weight, ignore_index, reduction, total_weight):
-    """The gradient of `cross_entropy` for the scores."""
+    """Return the gradient of `cross_entropy` for the scores."""
     args = softmax, dense(softmax), target, weight, ignore_index, reduction, total_weight
     return _backward(_CROSS_ENTROPY_BACKWARD, grad, *args)
 

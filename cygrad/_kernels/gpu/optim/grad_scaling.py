@@ -1,4 +1,4 @@
-"""What a GradScaler does on a GPU without waiting for it: unscale gradients, leave a step out, adapt the scale."""
+"""GradScaler operations on a GPU without synchronization: unscale gradients, skip a step, adapt the scale."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ extern "C" __global__ void adapt_scale(float* scale, int* steps, const float* fo
 
 
 def unscale(grads, scale):
-    """Divide gradients, all on the GPU of `scale`, in place; gives 1 in an array if one is infinite or nan, else 0."""
+    """Unscale gradients on the GPU of `scale` in place; return an array of 1 if any is infinite or NaN, else 0."""
     with on_device(scale.device.id):
         found = cupy().zeros((), np.float32)
         launch_each(_UNSCALE, [(grad, grad, (), ()) for grad in grads], (scale, found))
@@ -45,6 +45,6 @@ def unscale(grads, scale):
 
 
 def adapt(scale, steps, found, growth, backoff, interval):
-    """After a step: the scale smaller where `found` is 1, and larger after `interval` steps without, counted on."""
+    """Update the scale after a step: decrease it if `found` is 1, increase it after `interval` steps without."""
     with on_device(scale.device.id):
         _ADAPT.launch(scale.dtype, 1, 1, (scale, steps, found, float(growth), float(backoff), interval))

@@ -1,9 +1,9 @@
-"""Optimizer steps on GPUs: all parameters of a type in one launch; the arguments are those of `_kernels/optim.pyx`.
+"""Optimizer steps on GPUs, one launch for all parameters of a type; takes the arguments of `_kernels/optim.pyx`.
 
-A table in the GPU's memory tells where the tensors are, and which part of which tensor each block changes. It is made
-anew only where a pointer differs from the last time. Elements are changed in the order in which a parameter lies in
-memory; what lies otherwise is copied before, and back after. Complex numbers are changed as two real ones. Within
-`unless(found)` a step changes nothing if the number there is not 0.
+A table in GPU memory lists the addresses of the tensors, and which chunk of which tensor each block updates. It is
+uploaded again only if a pointer has changed. Elements are updated in the memory order of the parameter; arrays with
+another layout are copied before and written back after. Complex numbers are updated as pairs of reals. Within
+`unless(found)` a step changes nothing if `found` is not 0.
 """
 
 import math
@@ -17,7 +17,7 @@ from cygrad._kernels.device.cupy_library import cupy, is_array, on_device
 from cygrad._kernels.gpu.launch.program import FLOATS, Program
 from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
 
-_CHUNK = 1 << 14  # elements of a block
+_CHUNK = 1 << 14  # elements per block
 _THREADS = 256
 _MOST_TABLES = 64
 
@@ -76,7 +76,7 @@ extern "C" __global__ void adam(const whole* tensors, const whole* parts, double
     EACH_ELEMENT(i) {"""
     + _OF_ADAM,
 )
-# The same with counts of steps in the GPU's memory, and with the learning rate there if `rate` is its address.
+# The same with step counts in GPU memory, and the learning rate there too if `rate` is its address.
 _COUNTED_ADAM = Program(
     "counted_adam",
     TEXT
@@ -114,8 +114,8 @@ extern "C" __global__ void %s(const whole* tensors, const whole* parts, double s
     }
 }
 """
-# The other optimizers: what becomes of x for the gradient d, and of the state, with what is the same for all elements
-# in c0 to c6 (`_numbers` of the classes in `optim`)
+# The other optimizers: the update of x and the state for the gradient d. c0 to c6 are values shared by all elements
+# (`_numbers` of the classes in `optim`).
 _TEXTS = {
     "Adadelta": """W v = W(s0[i]) * W(c0) + W(c1) * d * d, moved = W(s1[i]);
         W update = sqrt(moved + W(c2)) / sqrt(v + W(c2)) * d;
@@ -171,11 +171,11 @@ _FORMULAS = {name: Program(name.lower(), TEXT + _FORMULA % (name.lower(), text))
 _NUMBERS = 7
 _NONE = [0] * 6
 _tables: dict = {}
-_is_float: dict = {}  # by type: is it one of FLOATS?
+_is_float: dict = {}  # by dtype: is it one of FLOATS?
 
 
 class _Unless(local):
-    """Where a number is that forbids the steps of this thread, or None."""
+    """The array whose nonzero element suppresses the steps of this thread, or None."""
 
     found: Any = None
 
@@ -185,7 +185,7 @@ _unless = _Unless()
 
 @contextmanager
 def unless(found):
-    """A block whose steps change nothing if the number in an array on their GPU is not 0."""
+    """Context manager in which steps change nothing if the element of an array on their GPU is nonzero."""
     _unless.found = found
     try:
         yield
@@ -194,7 +194,7 @@ def unless(found):
 
 
 def _table(numbers):
-    """A matrix of whole numbers on the current GPU; the last ones are kept."""
+    """Return an integer matrix on the current GPU; recently used ones are cached."""
     key = place(), numbers.shape, numbers.tobytes()
     found = _tables.pop(key, None)
     if found is None:
@@ -208,7 +208,7 @@ def _table(numbers):
 
 
 def _parts(sizes):
-    """(which tensor, the first element) of each block."""
+    """Return (tensor, first element) of each block."""
     counts = [-(-size // _CHUNK) for size in sizes]
     owners = np.repeat(np.arange(len(sizes)), counts)
     starts = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -216,9 +216,9 @@ def _parts(sizes):
 
 
 def launch(program, rows, numbers, steps=()):
-    """One launch for tensors of one type on one device; `rows` hold parameter, gradient and state of each.
+    """Launch once for tensors of one type on one device; each of `rows` holds parameter, gradient and state.
 
-    `steps`: their counts, which are counted up before.
+    `steps` are step counts on the GPU, incremented first.
     """
     pointers = []
     for row in rows:
@@ -237,7 +237,7 @@ def launch(program, rows, numbers, steps=()):
 
 
 def _check(params, arrays, name):
-    """There is one array for each parameter, of its size; to ask CuPy for shapes takes longer."""
+    """Check that there is one array of matching size per parameter; comparing CuPy shapes would take longer."""
     if len(arrays) != len(params):
         raise ValueError(f"{len(params)} parameters, but {len(arrays)} {name}")
     for param, array in zip(params, arrays):
@@ -246,7 +246,7 @@ def _check(params, arrays, name):
 
 
 def _is_ready(param, grad, state):
-    """Have they one type that there are kernels for, and elements in the order of C?"""
+    """Whether all have one supported type and C order."""
     dtype = param.dtype
     is_known = _is_float.get(dtype)
     if is_known is None:
@@ -260,7 +260,7 @@ def _is_ready(param, grad, state):
 
 
 def _in_order(param, grad, state, back):
-    """What a launch can change in their place; (array, copy of it) of what is copied goes to `back`."""
+    """Return arrays that a launch can update in their place; append (array, its copy) to `back` for copied ones."""
     axes = sorted(range(param.ndim), key=lambda axis: -param.strides[axis])
     if not param.transpose(axes).flags.c_contiguous:
         axes.sort()
@@ -270,7 +270,7 @@ def _in_order(param, grad, state, back):
             a = a.transpose(axes)
             if a.dtype != dtype or not a.flags.c_contiguous:
                 copy = a.astype(dtype, order="C")
-                if i != 1:  # gradients do not change
+                if i != 1:  # gradients are not modified
                     back.append((a, copy))
                 a = copy
             a = a.reshape(-1).view(dtype.char.lower()) if dtype.kind == "c" else a
@@ -279,7 +279,7 @@ def _in_order(param, grad, state, back):
 
 
 def _grouped(rows):
-    """[(device, numbers, rows for one launch, `back` of `_in_order`)] of (parameter, gradient, state, numbers)."""
+    """Group (parameter, gradient, state, numbers) into [(device, numbers, rows of a launch, `back` of `_in_order`)]."""
     groups: dict = {}
     for param, grad, state, numbers in rows:
         char = param.dtype.char
@@ -294,7 +294,7 @@ def _grouped(rows):
 
 
 def launch_each(program, rows, further=()):
-    """A launch for each type, device and numbers of (parameter, gradient, state, numbers), `further` after these."""
+    """Launch once per type, device and numbers of (parameter, gradient, state, numbers), with `further` appended."""
     for device, numbers, together, back in _grouped(rows):
         with on_device(device):
             launch(program, together, (*numbers, *further))
@@ -307,7 +307,7 @@ def _put_back(copies):
 
 
 def formula_step(name, rows):
-    """One step of an optimizer of `_FORMULAS`. `rows`: a parameter, its gradient, its state, and its numbers each."""
+    """One step of an optimizer of `_FORMULAS`; each of `rows` is (parameter, gradient, state, numbers)."""
     given = [(*row, (*map(float, numbers), *[0.0] * (3 + _NUMBERS - len(numbers)))) for *row, numbers in rows]
     launch_each(_FORMULAS[name], given, (_unless.found,))
 
@@ -358,7 +358,7 @@ def adam_step(
 ):
     """One step of Adam on each parameter.
 
-    `steps` are numbers, or the counts before this step as arrays on the GPU; then `lr` may be one, too.
+    `steps` are numbers, or GPU arrays with the counts before this step; then `lr` may be an array, too.
     """
     largest = max_exp_avg_sqs if amsgrad else [None] * len(params)
     for arrays, name in (
@@ -383,10 +383,10 @@ def adam_step(
 def _counted_adam(
     params, grads, means, squares, largest, steps, beta1, beta2, lr, eps, weight_decay, decoupled, maximize
 ):
-    """Adam without a number that depends on the step, so that a graph can repeat it."""
+    """Adam without step-dependent host values, so that a graph can replay it."""
     decay, decays = (0.0, weight_decay) if decoupled else (weight_decay, 0.0)
     sign = -1.0 if maximize else 1.0
-    groups: dict = {}  # the rows and the counts of what goes by one launch
+    groups: dict = {}  # the rows and step counts of one launch
     for param, grad, state, step in zip(params, grads, zip(means, squares, largest), steps):
         found: tuple[list, list] = groups.setdefault((param.data.device_id, param.dtype), ([], []))
         found[0].append((param, grad, state, ()))

@@ -1,9 +1,9 @@
-"""Arrays of random numbers on GPUs; the arguments are those of `_kernels/random.py`, `numbers` being a `Stream`.
+"""Random arrays on GPUs; takes the arguments of `_kernels/random.py`, with a `Stream` for `numbers`.
 
-The numbers are those of Philox4x32-10 (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as
-easy as 1, 2, 3", 2011): four words of 32 bits from a key, which is the seed, and a counter. An element's counter is its
-place in the stream, so that the numbers do not depend on how many threads draw them. What needs more numbers for an
-element counts them in the upper half of the counter.
+The generator is Philox4x32-10 (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as
+1, 2, 3", 2011): it maps a key, which is the seed, and a counter to four 32-bit words. An element's counter is its
+position in the stream, so the numbers do not depend on how many threads draw them. If an element needs more words, the
+upper half of the counter is incremented.
 """
 
 import math
@@ -18,7 +18,7 @@ from cygrad._kernels.gpu.runtime.graph_capture import current
 
 
 class Stream:
-    """Where in the numbers of a seed a generator is, for the GPU with the number `place`."""
+    """The position of a generator in the numbers of a seed, for the GPU `place`."""
 
     def __init__(self, place, seed, offset=0):
         self.place, self.seed, self.offset = place, seed, offset
@@ -26,7 +26,7 @@ class Stream:
         self._lock = Lock()
 
     def restart(self, seed, offset=0):
-        """Go to a place in the numbers of a seed. Raises RuntimeError in a capture, unless it is new."""
+        """Seek to a position in the numbers of a seed. Raises RuntimeError in a capture, unless the stream is new."""
         if self._is_used and current() is not None:
             raise RuntimeError(
                 "Cannot call CUDAGeneratorImpl::set_current_seed during CUDA graph capture.\n"
@@ -36,7 +36,7 @@ class Stream:
             self.seed, self.offset, self._is_used = seed, offset % 2**64, True
 
     def take(self, count):
-        """(seed, first counter) of so many counters, which nobody else gets."""
+        """Reserve `count` counters; return (seed, first counter)."""
         with self._lock:
             first = self.offset
             self.offset = (first + count) % 2**64
@@ -102,20 +102,20 @@ def _kernel(name, inputs, outputs, operation, preamble, is_captured, _library):
 
 
 def _run(numbers, count, name, inputs, outputs, operation, preamble, arrays, **how):
-    """Launch a kernel that draws so many counters."""
+    """Launch a kernel that draws `count` counters."""
     capture = current()
     drawn = numbers.take(count) if capture is None else capture.draw(numbers, count)
     _kernel(name, inputs, outputs, operation, preamble, capture is not None, cupy())(*drawn, *arrays, **how)
 
 
 def set_start(numbers, count, start):
-    """Write where a replay that draws so many counters begins; the launch is of the current stream."""
+    """Write the start of a replay that draws `count` counters, with a launch on the current stream."""
     text = "start[0] = seed; start[1] = first"
     _kernel("start", "", "raw uint64 start", text, "", False, cupy())(*numbers.take(count), start, size=1)
 
 
 def _in_groups(numbers, shape, dtype, name, each, lines, inputs="", values=()):
-    """An array of whose elements each counter gives `each`, by `lines`, which make x[0], x[1], ... of the words w."""
+    """Return an array with groups of `each` elements per counter; `lines` make x[0], x[1], ... from words w."""
     with on_device(numbers.place):
         out = cupy().empty(shape, dtype)
         groups = -(-out.size // each)
@@ -130,7 +130,7 @@ def _in_groups(numbers, shape, dtype, name, each, lines, inputs="", values=()):
 
 
 def _for_each(numbers, name, inputs, arrays, out, operation, preamble=""):
-    """`out`, each element of which is made of those of `arrays` by `operation` with the numbers `own`."""
+    """Fill `out`: `operation` computes each element from those of `arrays` and the random numbers `own`."""
     if out.size:
         text = f"Own own(seed, first + i); {operation}"
         _run(numbers, out.size, name, inputs, "T out", text, preamble, (*arrays, out))
@@ -144,7 +144,7 @@ _DOUBLE = np.dtype(np.float64)
 
 
 def singles(numbers, shape):
-    """Of [0, 1), of single precision."""
+    """Uniform on [0, 1), single precision."""
     return _in_groups(numbers, shape, _SINGLE, "uniform", 4, "for (int k = 0; k < 4; k++) x[k] = unit(w[k]);")
 
 
@@ -154,7 +154,7 @@ def _doubles(numbers, shape):
 
 
 def draw(numbers, out, what, a=0, b=1):
-    """As `fill` of `_kernels/random.py`, but for integers."""
+    """Like `fill` of `_kernels/random.py`, but without integers."""
     shape, dtype = out.shape, out.dtype
     if what == UNIFORMS:
         out[...] = stretched(uniform(numbers, shape, dtype), a, b)
@@ -166,12 +166,12 @@ def draw(numbers, out, what, a=0, b=1):
 
 
 def uniform(numbers, shape, dtype):
-    """Of [0, 1), floating point or complex."""
+    """Uniform on [0, 1), floating point or complex."""
     if dtype.kind == "c":
         return _pairs(uniform, numbers, shape, dtype)
     if dtype.itemsize >= 4:
         return singles(numbers, shape) if dtype.itemsize == 4 else _doubles(numbers, shape)
-    # as many bits as the short type has, so that none is rounded up to 1
+    # use only as many bits as the short type has, so that no number rounds up to 1
     steps = np.float32(2 ** (np.finfo(dtype).nmant + 1 if dtype.kind == "f" else 8))
     return (cupy().floor(singles(numbers, shape) * steps) / steps).astype(dtype)
 
@@ -184,7 +184,7 @@ _NORMAL = """
 
 
 def gaussian(numbers, shape, dtype):
-    """Of mean 0 and variance 1, floating point or complex; by the method of Box and Muller."""
+    """Normal with mean 0 and variance 1, floating point or complex, by the Box-Muller method."""
     if dtype.kind == "c":
         return _pairs(gaussian, numbers, shape, dtype) * dtype.type(math.sqrt(0.5))
     if dtype.itemsize > 4:
@@ -198,13 +198,13 @@ def gaussian(numbers, shape, dtype):
 
 
 def _pairs(draw, numbers, shape, dtype):
-    """Complex numbers of independent parts."""
+    """Complex numbers with independent parts."""
     part = _SINGLE if dtype.itemsize == 8 else _DOUBLE
     return draw(numbers, (*shape, 2), part).view(dtype)[..., 0]
 
 
 def exponential(numbers, shape, dtype):
-    """Of the density exp(-x)."""
+    """Exponential, with density exp(-x)."""
     if dtype.itemsize > 4:
         lines = "for (int k = 0; k < 2; k++) x[k] = -log(part(w[2 * k], w[2 * k + 1]));"
         return _in_groups(numbers, shape, dtype, "exponential_double", 2, lines)
@@ -213,7 +213,7 @@ def exponential(numbers, shape, dtype):
 
 
 def stretched(array, low, high):
-    """Numbers of [0, 1) stretched to [low, high)."""
+    """Scale numbers of [0, 1) to [low, high)."""
     if low == 0 and high == 1:
         return array
     number = array.dtype.type
@@ -224,7 +224,7 @@ def stretched(array, low, high):
 
 
 def spread(array, mean, std):
-    """Standard normal numbers with another mean and standard deviation, which are numbers or arrays."""
+    """Scale standard normal numbers to another mean and standard deviation (numbers or arrays)."""
     mean, std = (
         as_number(value).astype(array.dtype)
         if is_array(value) or isinstance(value, np.ndarray)
@@ -235,8 +235,8 @@ def spread(array, mean, std):
 
 
 def whole_numbers(numbers, shape, low, high, dtype):
-    """Of low, ..., high - 1, all of which the type can hold: the upper half of 64 random bits times their number."""
-    kind = np.dtype(np.int64) if dtype.kind == "b" or dtype.num >= 24 else dtype  # 24: of another package
+    """Integers low, ..., high - 1 of a type that holds them all: the upper half of (64 random bits * their number)."""
+    kind = np.dtype(np.int64) if dtype.kind == "b" or dtype.num >= 24 else dtype  # 24 and up: user-defined dtypes
     lines = """for (int k = 0; k < 2; k++) {
         const unsigned long long bits = (unsigned long long)w[2 * k] << 32 | w[2 * k + 1];
         x[k] = T((long long)(low + (span ? __umul64hi(bits, span) : bits)));
@@ -262,13 +262,13 @@ def permutation(numbers, count, dtype):
 
 
 def cauchy(numbers, shape, dtype, median, sigma):
-    """Of density sigma / (pi * (sigma^2 + (x - median)^2))."""
+    """Cauchy, with density sigma / (pi * (sigma^2 + (x - median)^2))."""
     drawn = _doubles(numbers, shape)
     return (median + sigma * cupy().tan(math.pi * (drawn - 0.5))).astype(dtype)
 
 
 def geometric(numbers, shape, dtype, chance):
-    """Trials up to the first success."""
+    """Geometric: the number of trials up to the first success."""
     trials = cupy().ceil(exponential(numbers, shape, _DOUBLE) / -math.log1p(-chance))
     return cupy().maximum(trials, 1).astype(dtype)
 
@@ -287,14 +287,15 @@ _PICK = """
 
 
 def running_weights(weights):
-    """The running sums of rows of weights, which are float64; None unless all have a sum and none is negative."""
+    """Return the cumulative sums of rows of float64 weights; None if a weight is negative or a sum not in (0, inf)."""
     total = weights.sum(1)
     return weights.cumsum(1) if (weights >= 0).all() and ((total > 0) & (total < math.inf)).all() else None
 
 
 def picked(numbers, weights, edges, count):
-    """For each row of weights, whose running sums are `edges`, `count` indices, each drawn with a probability
-    proportional to its weight.
+    """Draw `count` indices for each row of weights, with probabilities proportional to the weights.
+
+    `edges` are the cumulative sums of the weights.
     """
     out = cupy().empty((len(weights), count), np.int64)
     values = edges, weights.shape[1], count
@@ -302,13 +303,13 @@ def picked(numbers, weights, edges, count):
 
 
 def picked_once(numbers, weights, edges, count):
-    """As `picked`, but no index of a row twice."""
-    # the smallest of exponential waiting times, as if the events came at these rates
+    """Like `picked`, but without replacement."""
+    # take the smallest of exponential waiting times of events with these rates
     waiting = exponential(numbers, weights.shape, _DOUBLE) / weights
     return cupy().ascontiguousarray(cupy().argsort(waiting, 1)[:, :count]).astype(np.int64, copy=False)
 
 
-# Up to a rate of 10 by products of uniform numbers, above by transformed rejection: W. Hoermann, "The transformed
+# Rates up to 10 use products of uniform numbers, larger ones transformed rejection: W. Hoermann, "The transformed
 # rejection method for generating Poisson random variables" (1993), algorithm PTRS.
 _POISSON = """
 __device__ double poisson(double rate, Own& own) {
@@ -334,7 +335,7 @@ __device__ double poisson(double rate, Own& own) {
 
 
 def poisson(numbers, rates):
-    """Of the type of `rates`, which are not negative."""
+    """Poisson numbers of the type of `rates`, which must not be negative."""
     drawn = cupy().empty(rates.shape, _DOUBLE)
     _for_each(
         numbers, "poisson", "float64 rate", (rates.astype(_DOUBLE),), drawn, "out = poisson(rate, own);", _POISSON
@@ -342,7 +343,7 @@ def poisson(numbers, rates):
     return drawn.astype(rates.dtype)
 
 
-# By the cube of a normal number: G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables" (2000).
+# From the cube of a normal number: G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables" (2000).
 _LOG_GAMMA = """
 __device__ double log_gamma(double a, Own& own) {
     const double d = a + 2.0 / 3, c = 1 / sqrt(9 * d);
@@ -357,13 +358,13 @@ __device__ double log_gamma(double a, Own& own) {
 
 
 def log_gamma(numbers, concentration):
-    """Logarithms of numbers of the gamma distributions of these parameters, all float64."""
+    """Logarithms of gamma-distributed numbers with these shape parameters, all float64."""
     drawn = cupy().empty(concentration.shape, _DOUBLE)
     text = "out = log_gamma(a, own);"
     return _for_each(numbers, "log_gamma", "float64 a", (concentration,), drawn, text, _LOG_GAMMA)
 
 
-# Few expected successes are counted by the waits between them, many by transformed rejection: W. Hoermann, "The
+# Few expected successes are counted by the waits between them, many drawn by transformed rejection: W. Hoermann, "The
 # generation of binomial random variates" (1993), algorithm BTRS.
 _BINOMIAL = """
 __device__ double stirling(double k) { return lgamma(k + 1) - ((k + 0.5) * log(k + 1) - (k + 1) + 0.9189385332046727); }
@@ -403,7 +404,7 @@ __device__ double binomial(double trials, double chance, Own& own) {
 
 
 def binomial(numbers, trials, chance, shape):
-    """Of the type of `trials`; nan where the chance or the number of trials is nan."""
+    """Binomial numbers of the type of `trials`; NaN where the chance or the number of trials is NaN."""
     given = [
         cupy().broadcast_to(a, shape).astype(_DOUBLE) if is_array(a) else a.astype(_DOUBLE)[()]
         for a in (trials, chance)

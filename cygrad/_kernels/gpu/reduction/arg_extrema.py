@@ -1,4 +1,4 @@
-"""Positions and counts on GPUs; the arguments are those of `_kernels/positions.py`."""
+"""Argmax, argmin and nonzero counts on GPUs; takes the arguments of `_kernels/positions.py`."""
 
 import numpy as np
 
@@ -6,22 +6,22 @@ from cygrad._kernels.device.cupy_library import cupy
 
 
 def count_nonzero(a, axes=None, keepdim=False):
-    """How many elements are not 0."""
+    """Count the nonzero elements."""
     return cupy().sum(a != 0, axes, np.int64, keepdims=keepdim)
 
 
 def argmax(a, axis=None, keepdim=False):
-    """Where the largest element is; the first of several, or the first nan."""
+    """Return the index of the largest element: the first of several, or the first NaN."""
     return _position(cupy().argmax, a, axis, keepdim)
 
 
 def argmin(a, axis=None, keepdim=False):
-    """Where the smallest element is; the first of several, or the first nan."""
+    """Return the index of the smallest element: the first of several, or the first NaN."""
     return _position(cupy().argmin, a, axis, keepdim)
 
 
 def _places(function, a, axis):
-    """CuPy gives `long long`, another type than NumPy's int64 where `long` has 64 bits, too."""
+    """View CuPy's `long long` results as NumPy's int64, a different dtype where `long` also has 64 bits."""
     return function(a, axis).view(np.int64)
 
 
@@ -33,12 +33,12 @@ def _position(function, a, axis, keepdim):
 
 
 def max_with_indices(a, axis, keepdim=False):
-    """The largest elements along an axis, and where they are."""
+    """Return the largest elements along an axis and their indices."""
     return _with_indices(cupy().argmax, a, axis, keepdim)
 
 
 def min_with_indices(a, axis, keepdim=False):
-    """The smallest elements along an axis, and where they are."""
+    """Return the smallest elements along an axis and their indices."""
     return _with_indices(cupy().argmin, a, axis, keepdim)
 
 

@@ -1,4 +1,4 @@
-"""Counting on GPUs; see `_kernels/histograms.py`."""
+"""Counts and histograms on GPUs; see `_kernels/histograms.py`."""
 
 import math
 
@@ -10,7 +10,7 @@ from cygrad._kernels.gpu.reduction.searching import searchsorted
 
 
 def bincount(weights, numbers, least):
-    """How often each number occurs, or the sum of its weights. Waits for the GPU, as the largest number is needed."""
+    """Count occurrences of each number, or sum their weights. Waits for the GPU to find the largest number."""
     if weights is None:
         return cupy().bincount(numbers, None, least).astype(np.int64, copy=False)
     found = cupy().bincount(numbers, weights, least)
@@ -18,7 +18,7 @@ def bincount(weights, numbers, least):
 
 
 def _counted(places, weights, count):
-    """How many of the places are each number below `count`, or how much of their weights; others are left out."""
+    """Count, or sum the weights of, the places equal to each number below `count`; others are ignored."""
     out = cupy().zeros((count, 1), np.int64 if weights is None else np.float64)
     ones = cupy().ones((places.size, 1), np.int64) if weights is None else weights.reshape(-1, 1)
     add_rows(out, places.reshape(-1), ones)
@@ -26,7 +26,7 @@ def _counted(places, weights, count):
 
 
 def count_evenly(array, bins, low, high):
-    """How many elements lie in equal parts of a range."""
+    """Count elements in equal bins of a range."""
     flat = array.reshape(-1)
     first, width = array.dtype.type(low), array.dtype.type(high - low)
     inside = (flat >= first) & (flat <= array.dtype.type(high))
@@ -36,7 +36,7 @@ def count_evenly(array, bins, low, high):
 
 
 def histogram(points, edges, weights, density):
-    """How many rows, or how much of their weights, lie between the edges along each column."""
+    """Count rows, or sum their weights, in the bins between the edges of each column."""
     shape = tuple(len(edge) - 1 for edge in edges)
     inside = cupy().ones(len(points), bool)
     flat = cupy().zeros(len(points), np.int64)

@@ -1,7 +1,7 @@
 """Running extrema and log-sums along an axis on GPUs; see `_kernels/scans.py`.
 
-A block of threads goes along one line, a part of as many elements as there are threads after the other: each step of
-the scan of a part doubles how far back an element has looked.
+A thread block scans one line in chunks of one element per thread. Each step of the scan of a chunk doubles the distance
+that an element's result reaches back (Hillis-Steele).
 """
 
 from functools import cache
@@ -101,7 +101,7 @@ def _scan(a, axis, order, is_sum, with_places):
 
 
 def running_extremum(a, axis, largest):
-    """(the largest or smallest element so far along an axis, its index). Of equal ones the last counts; nan stays."""
+    """Return (running maximum or minimum along an axis, its index). The last of equal ones counts; NaN persists."""
     if a.ndim == 0:
         return a.copy(), cupy().zeros((), np.int64)
     if a.dtype == np.bool_:
@@ -111,7 +111,7 @@ def running_extremum(a, axis, largest):
 
 
 def running(order, a, axis):
-    """The largest (`order` is ">=") or smallest ("<=") element so far along an axis."""
+    """Return the running maximum (`order` is ">=") or minimum ("<=") along an axis."""
     return _scan(a, axis, order, False, False)[0]
 
 

@@ -1,4 +1,4 @@
-"""Searching on GPUs: in sorted arrays, among values, and for those that differ; see `_kernels/searching.py`."""
+"""Binary search, membership and unique values on GPUs; see `_kernels/searching.py`."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.base.elementwise import to_sort
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
-# nan counts as larger than all numbers.
+# NaN sorts after all numbers.
 _search = elementwise(
     "searchsorted",
     "T value, raw T sequence, int64 width, int64 length, bool after_equals",
@@ -24,7 +24,7 @@ _search = elementwise(
 
 
 def searchsorted(sequence, values, side):
-    """Before which index along the last axis each value belongs; the other axes agree, or there are none."""
+    """Return the insertion index of each value along the last axis; other axes match, or `sequence` is a vector."""
     kind = np.result_type(sequence.dtype, values.dtype)
     sequence = cupy().ascontiguousarray(sequence, kind)
     values = values.astype(kind, copy=False)
@@ -33,7 +33,7 @@ def searchsorted(sequence, values, side):
 
 
 def isin(elements, tests, unique, invert):
-    """Whether each element is among `tests`."""
+    """Whether each element is among `tests`, or is not if `invert`."""
     if not tests.size:
         return cupy().full(elements.shape, bool(invert))
     kind = np.result_type(elements.dtype, tests.dtype)
@@ -45,15 +45,15 @@ def isin(elements, tests, unique, invert):
 
 
 def frequencies(numbers):
-    """How often each number of a vector occurs in it."""
+    """Return how often each number of a vector occurs in it."""
     ordered = cupy().sort(numbers)
     return searchsorted(ordered, numbers, "right") - searchsorted(ordered, numbers, "left")
 
 
 def distinct(array, with_inverse, with_counts):
-    """(values, where each element is among them, how many of each) of all elements, sorted; each nan is different.
+    """Return (sorted distinct values, inverse indices, counts) of all elements; each NaN is distinct.
 
-    The second and the third are None unless wanted. Waits for the GPU, as the number of values is needed.
+    The second and third are None unless requested. Waits for the GPU, which determines the number of values.
     """
     flat = array.reshape(-1)
     order = cupy().argsort(to_sort(flat))

@@ -1,4 +1,4 @@
-"""Orders along an axis on GPUs; see `_kernels/ordering.py`. CuPy's sort keeps the order of equal elements."""
+"""Sorting and order statistics along an axis on GPUs; see `_kernels/ordering.py`. CuPy's sort is stable."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from cygrad._kernels.gpu.launch.program import FLOATS, Program
 from cygrad._kernels.gpu.reduction.arg_extrema import argmax
 from cygrad._kernels.gpu.reduction.scans import running
 
-_LONG, _PART = 1024, 8  # rows from that length on are not sorted whole for a part of them
-# A block for each row finds the k-th element by 8 bits of its rank after the other, then takes, each in order, what
-# comes before it, and as many of its equals as are wanted. nan comes after all numbers.
+_LONG, _PART = 1024, 8  # if rows are at least so long, a fraction of them is selected without a full sort
+# Radix select with one block per row: finds the k-th element 8 bits of its rank at a time, then writes, in order, the
+# places of all smaller elements and of as many equal ones as needed. NaN comes after all numbers.
 _FIRST = Program(
     "first_of_rows",
     """
@@ -74,7 +74,7 @@ extern "C" __global__ void first_of_rows(const T* a, whole* places, whole n, who
 
 
 def sorted_along(a, axis, descending=False):
-    """(the elements in order along an axis, their indices)."""
+    """Return (the sorted elements along an axis, their indices)."""
     if descending:
         values, order = sorted_along(cupy().flip(a, axis), axis)
         order = a.shape[axis] - 1 - order
@@ -90,12 +90,12 @@ def _order(a, axis):
 
 
 def first_along(a, axis, k, largest):
-    """(the k largest or smallest elements along an axis, in order, their indices)."""
+    """Return (the k largest or smallest elements along an axis, sorted, their indices)."""
     n = a.shape[axis] if a.ndim else 0
     if n >= _LONG and a.size and 0 < k <= n // _PART and _FIRST.takes(a):
         rows = dense(cupy().moveaxis(a, axis, -1))
         places = cupy().empty((*rows.shape[:-1], k), np.int64)
-        # what is computed in float32 has zeros at the end in float64
+        # float64 values computed in float32 end in zeros
         wide, lowest = ("long long", 0) if a.dtype.kind in "iu" else ("double", 0 if a.dtype.itemsize == 8 else 24)
         args = rows, places, n, k, int(largest)
         _FIRST.launch(a.dtype, rows.size // n, 256, args, Wide=wide, LOWEST=lowest)
@@ -107,7 +107,7 @@ def first_along(a, axis, k, largest):
 
 
 def kth_along(a, axis, k):
-    """The index of the k-th smallest element along an axis, counted from 0; 0 if there are no elements."""
+    """Return the index of the k-th smallest element (0-based) along an axis; 0 if there are no elements."""
     return _order(a, axis)[(slice(None),) * axis + (slice(k, k + 1),)] if a.size else _nothing(a, axis)
 
 
@@ -116,7 +116,7 @@ def _nothing(a, axis):
 
 
 def median_along(a, axis):
-    """The index of the lower median along an axis; where there is a nan, of the first."""
+    """Return the index of the lower median along an axis, or of the first NaN if there is one."""
     middle = kth_along(a, axis, (a.shape[axis] - 1) // 2)
     if a.dtype.kind != "f" or not a.size:
         return middle
@@ -126,7 +126,7 @@ def median_along(a, axis):
 
 
 def middle_along(a, axis):
-    """The index of the lower median along an axis, nans apart; 0 for an axis of length 0."""
+    """Return the index of the lower median along an axis, ignoring NaN; 0 for an axis of length 0."""
     if a.dtype.kind != "f" or not a.size:
         return kth_along(a, axis, (a.shape[axis] - 1) // 2)
     missing = cupy().isnan(a).sum(axis, keepdims=True)
@@ -135,7 +135,7 @@ def middle_along(a, axis):
 
 
 def most_frequent(a, axis):
-    """The index of the last of the most frequent elements along an axis; of several, the smallest."""
+    """Return the index of the last occurrence of the mode along an axis; ties go to the smallest value."""
     if not a.size:
         return _nothing(a, axis)
     order = _order(a, axis)
@@ -149,16 +149,16 @@ def most_frequent(a, axis):
 
 
 def median_of_all(a):
-    """The lower median of all elements; nan if one is nan, or there are none."""
+    """Return the lower median of all elements; NaN if one is NaN, or there are none."""
     if not a.size:
         return cupy().full((), of_no_numbers(a.dtype), a.dtype)
     ordered = cupy().sort(to_sort(a.reshape(-1)))
     middle = ordered[(a.size - 1) // 2]
-    return cupy().where(ordered[-1] != ordered[-1], ordered[-1], middle)  # a nan stands last
+    return cupy().where(ordered[-1] != ordered[-1], ordered[-1], middle)  # NaN sorts last
 
 
 def nanmedian_of_all(a):
-    """The lower median of all elements, nans apart; nan of none."""
+    """Return the lower median of all elements, ignoring NaN; NaN if there are none."""
     if not a.size or a.dtype.kind != "f":
         return median_of_all(a)
     place = cupy().maximum(a.size - cupy().isnan(a).sum() - 1, 0) // 2

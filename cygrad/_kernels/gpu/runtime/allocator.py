@@ -1,16 +1,16 @@
-"""Memory of GPUs, which CuPy's pool hands out: how much was in use at most, and which lines hold large blocks.
+"""Tracks GPU memory on top of CuPy's pool: peak usage, and which source lines hold large blocks.
 
 Note [Memory of GPUs]
 ---------------------
-CuPy's pool knows what is in use, not the most that ever was. So it is asked after each allocation, which costs it two
-reads of counters; the peaks are exact. The memory of captured graphs, which pools of theirs hand out while they are
-captured, is counted whenever there are graphs.
+CuPy's pool tracks current usage but no peak. We therefore query it after each allocation, at the cost of two counter
+reads, so the peaks are exact. Memory of captured graphs, which comes from pools of their own during capture, is counted
+whenever graphs exist.
 
-The memory of large blocks is wrapped in one whose owner knows the line that asked for it. CuPy's own memory objects
-have no place for that, nor for a weak reference.
+The memory of a large block is wrapped in a memory object whose owner records the line that requested it. CuPy's own
+memory objects have no room for that, and do not support weak references.
 
-What other streams read (`lend`) is kept when nobody else holds it any more, until these have come so far: each
-allocation looks, for CuPy's pool hands memory on at once.
+Memory that other streams read (`lend`) is kept after its last reference has gone, until those streams have passed that
+point. Each allocation checks for this, because CuPy's pool would otherwise reuse the memory at once.
 """
 
 import sys
@@ -20,18 +20,18 @@ from types import FrameType
 from cygrad._kernels.device.cupy_library import cupy, current_device, on_device
 from cygrad._kernels.gpu.runtime.graph_capture import current, pools
 
-LARGE = 1 << 20  # bytes of a block whose line is noted
+LARGE = 1 << 20  # minimum size in bytes of a block whose line is recorded
 
 
 class Ledger:
-    """The figures of a GPU."""
+    """Memory statistics of a GPU."""
 
     def __init__(self):
         self.peak = self.reserved_peak = 0
         self.retries = self.failures = 0
 
     def measure(self):
-        """(bytes in use, bytes reserved) on the current GPU, noted for the peaks."""
+        """Return (bytes in use, bytes reserved) on the current GPU, and update the peaks."""
         pool = cupy().get_default_memory_pool()
         used, reserved = pool.used_bytes(), pool.total_bytes()
         for graph in list(pools):
@@ -40,13 +40,13 @@ class Ledger:
         return used, reserved
 
     def reset(self):
-        """Let the peaks begin anew, on the current GPU."""
+        """Reset the peaks of the current GPU."""
         self.peak = self.reserved_peak = 0
         self.measure()
 
 
 class Block:
-    """The owner of a large block: the pool's memory, its size, and the line that asked for it."""
+    """The owner of a large block: the pool's memory, its size, and the line that requested it."""
 
     __slots__ = ("pointer", "size", "place", "__weakref__")
 
@@ -54,26 +54,26 @@ class Block:
         self.pointer, self.size, self.place = pointer, size, place
 
 
-_files: dict[str, bool] = {}  # by name: is it of cygrad, CuPy or NumPy?
+_files: dict[str, bool] = {}  # by file name: is it part of cygrad, CuPy or NumPy?
 _MOST_FILES = 4096
 _ledgers: dict[int, Ledger] = {}
 _blocks: weakref.WeakSet = weakref.WeakSet()
-_lent: dict = {}  # by the id of memory: it, the (GPU, stream) that read it, and events, once it is held here alone
+_lent: dict = {}  # by id of the memory: it, the (GPU, stream) pairs that read it, and events once only we hold it
 
 
 class connected:
-    """What the layer above knows: the error for too little memory."""
+    """Hooks set by the layer above: the error for failed allocations."""
 
     explain = staticmethod(lambda size, device, text: MemoryError(text))
 
 
 def connect(explain):
-    """Be told what to raise for (size, GPU, CuPy's text)."""
+    """Set the function that makes the error from (size, GPU, CuPy's message)."""
     connected.explain = explain
 
 
 def user_place():
-    """(code, offset) of the innermost Python line that is neither of cygrad nor of CuPy or NumPy; (None, 0) if none."""
+    """Return (code, offset) of the innermost Python frame outside cygrad, CuPy and NumPy, or (None, 0)."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -81,7 +81,7 @@ def user_place():
         if is_own is None:
             root = frame.f_globals.get("__name__", "").partition(".")[0]
             is_own = root in ("cygrad", "numpy") or root.startswith("cupy")
-            if len(_files) < _MOST_FILES and not code.co_filename.startswith("<"):  # which may be anybody's
+            if len(_files) < _MOST_FILES and not code.co_filename.startswith("<"):  # "<string>" etc. are ambiguous
                 _files[code.co_filename] = is_own
         if not is_own:
             return code, frame.f_lasti
@@ -90,7 +90,7 @@ def user_place():
 
 
 def ledger(device):
-    """The figures of the GPU with this number."""
+    """Return the statistics of a GPU."""
     found = _ledgers.get(device)
     if found is None:
         found = _ledgers.setdefault(device, Ledger())
@@ -98,18 +98,18 @@ def ledger(device):
 
 
 def measured(device):
-    """(bytes in use, bytes reserved) on a GPU."""
+    """Return (bytes in use, bytes reserved) on a GPU."""
     with on_device(device):
         return ledger(device).measure()
 
 
 def holders(device):
-    """((code, offset), 1, size) of each large block on a GPU."""
+    """Return ((code, offset), 1, size) for each large block on a GPU."""
     return [(b.place, 1, b.size) for b in list(_blocks) if b.pointer.device_id == device]
 
 
 def lend(a, index, stream):
-    """Hand on the memory of an array only after what a stream of a GPU has got by then is done."""
+    """Keep the memory of an array from reuse until a stream of a GPU has finished the work queued so far."""
     capture = current()
     if capture is not None:
         capture.kept.append(a)
@@ -121,10 +121,10 @@ def lend(a, index, stream):
 
 
 def _take_back(wait=False):
-    """Let go of lent memory that no stream reads any more; `wait` for those that do."""
+    """Release lent memory that no stream reads any more; `wait` blocks until the streams are done."""
     for key, entry in list(_lent.items()):
         streams, events = entry[1:]
-        if not events and sys.getrefcount(entry[0]) <= 2:  # the entry's, and that of this call
+        if not events and sys.getrefcount(entry[0]) <= 2:  # the entry's reference, and that of this call
             for index, stream in streams:
                 with on_device(index):
                     events.append(stream.record(cupy().cuda.Event(disable_timing=True)))
@@ -135,7 +135,7 @@ def _take_back(wait=False):
 
 
 def install(module):
-    """Stand before CuPy's pool, unless the user has chosen another allocator."""
+    """Install our allocator before CuPy's pool, unless the user has chosen another allocator."""
     malloc = module.get_default_memory_pool().malloc
     if module.cuda.get_allocator() == malloc:
         module.cuda.set_allocator(_allocator(module, malloc))
@@ -145,7 +145,7 @@ def _allocator(module, malloc):
     memory = module.cuda.memory
     pool = module.get_default_memory_pool()
     used_bytes, total_bytes = pool.used_bytes, pool.total_bytes
-    ledgers, graphs = _ledgers, vars(pools)["data"]  # whether that is empty is known without a call
+    ledgers, graphs = _ledgers, vars(pools)["data"]  # a dict, to test for emptiness without a call
     too_little, wrapped, pointer_to = memory.OutOfMemoryError, memory.UnownedMemory, memory.MemoryPointer
 
     def allocate(size):

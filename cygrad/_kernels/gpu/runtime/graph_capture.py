@@ -1,27 +1,27 @@
-"""Captures of graphs: which memory what is captured takes, and what the graph keeps.
+"""Captures of CUDA graphs: where captured work allocates, and what a graph keeps alive.
 
 Note [Captures]
 ---------------
-While a stream captures, nothing runs: CUDA notes the launches, which use the same memory at each replay. So memory
-comes from a pool of the graph's own, whose blocks nobody else gets as long as the graph lives. What is copied from the
-CPU's memory (tables, constants) is copied at once, by another stream, and kept by the graph, as is what caches gave.
-Numbers of a generator start at a place that is read on the GPU, where each replay writes it.
+While a stream captures, nothing runs: CUDA records the launches, and each replay uses the same memory. Memory therefore
+comes from a pool owned by the graph, whose blocks nobody else gets while the graph lives. Copies from host memory
+(tables, constants) are made at once, on another stream; the graph keeps them alive, as it does results of caches.
+Random numbers start at a counter that is read on the GPU; each replay writes it there.
 """
 
 import sys
 import weakref
-from _thread import _local as local  # `threading` takes longer to import than all of this package
+from _thread import _local as local  # importing `threading` takes longer than importing this whole package
 
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, current_device, is_loaded
 
 _of_thread = local()
-pools: weakref.WeakSet = weakref.WeakSet()  # those of all graphs
+pools: weakref.WeakSet = weakref.WeakSet()  # the pools of all graphs
 
 
 class Pool:
-    """Memory for graphs. Blocks are the driver's, and kept: CuPy's pool may give back what is free at the moment."""
+    """Memory for graphs. Its blocks come from the driver and are kept: CuPy's pool may free blocks that are unused."""
 
     def __init__(self):
         cuda, blocks = cupy().cuda, []
@@ -46,22 +46,22 @@ class Pool:
 
 
 class Capture:
-    """What this thread captures, from `begin` to `end`."""
+    """The capture of this thread, from `begin` to `end`."""
 
     def __init__(self, pool):
         self.pool = pool
         self.kept = []  # arrays that the graph reads
-        self.workspaces = {}  # of its products, by stream
-        self.drawn = {}  # by stream of random numbers: where it begins, on the GPU, and how many are drawn
+        self.workspaces = {}  # cuBLAS workspaces, by stream
+        self.drawn = {}  # by random number stream: [its start, on the GPU, how many counters are drawn so far]
         self._allocating = cupy().cuda.using_allocator(pool.pool.malloc)
-        self._beside = {}  # for each GPU the stream that copies
+        self._beside = {}  # by GPU: the stream for copies
 
     def begin(self):
-        """Let memory of this thread come from the pool, and begin."""
+        """Switch this thread's allocations to the pool, and begin to capture."""
         self._allocating.__enter__()
         self._stream = cupy().cuda.get_current_stream()
         try:
-            # CUDA's other modes would forbid that the pool grows
+            # CUDA's other modes would forbid the pool to grow
             self._stream.begin_capture()
         except BaseException:
             self._allocating.__exit__(None, None, None)
@@ -69,7 +69,7 @@ class Capture:
         _of_thread.capture = self
 
     def end(self):
-        """The graph."""
+        """End the capture and return the graph."""
         _of_thread.capture = None
         self._allocating.__exit__(None, None, None)
         graph = self._stream.end_capture()
@@ -78,14 +78,14 @@ class Capture:
         return graph
 
     def beside(self):
-        """A stream that does not capture, as a context."""
+        """Return a stream that is not capturing, usable as a context manager."""
         index = current_device()
         if index not in self._beside:
             self._beside[index] = cupy().cuda.Stream(non_blocking=True)
         return self._beside[index]
 
     def draw(self, numbers, count):
-        """(array with seed and first counter, how many of this capture come before) of so many counters."""
+        """Reserve `count` counters; return (array of seed and first counter, how many this capture drew before)."""
         if numbers not in self.drawn:
             with self.beside():
                 self.drawn[numbers] = [cupy().empty(2, np.uint64), 0]
@@ -96,17 +96,17 @@ class Capture:
 
 
 def current():
-    """The capture of this thread, or None."""
+    """Return the capture of this thread, or None."""
     return getattr(_of_thread, "capture", None)
 
 
 def is_capturing():
-    """Does the stream that this thread uses capture, for us or for another?"""
+    """Whether this thread's current stream is capturing, for us or for anyone else."""
     return is_loaded() and bool(cupy().cuda.get_current_stream().is_capturing())
 
 
 def uploaded(array):
-    """An array of the CPU's memory on the current GPU, for kernels to read."""
+    """Copy an array from host memory to the current GPU, for kernels to read."""
     capture = current()
     if capture is None:
         return cupy().array(array)
@@ -117,12 +117,12 @@ def uploaded(array):
 
 
 def place():
-    """The current GPU and stream. What is kept by it was made there before, so that no stream has to wait for it."""
+    """Return the current GPU and stream, as a cache key: entries made on the same stream need no synchronization."""
     return current_device(), cupy().cuda.get_current_stream().ptr
 
 
 def kept(value):
-    """What a cache gave, an array or a tuple of such: a capture keeps it."""
+    """Return a cached array, or tuple of arrays, after a running capture has taken a reference to it."""
     capture = current()
     if capture is not None:
         capture.kept.append(value)

@@ -1,4 +1,4 @@
-"""How precise products of matrices are on GPUs, as the user asks and cuBLAS is told through CuPy."""
+"""Precision of matrix products on GPUs: the user's settings, passed to cuBLAS through CuPy."""
 
 from contextlib import contextmanager
 from importlib import import_module
@@ -11,15 +11,15 @@ _NO_REDUCED_REDUCTIONS = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
 
 
 class Precision:
-    """What the user asks for; as PyTorch has it at first."""
+    """The user's settings; defaults are PyTorch's."""
 
-    matmul = "highest"  # of float32: else TF32 may be used, "high" and "medium" alike
-    fp16_accumulation = False  # may products of float16 be added up in float16?
-    reduced = {"float16": True, "bfloat16": True}  # may sums of parts of a product be added up in its type?
+    matmul = "highest"  # for float32: unless "highest", TF32 may be used ("high" and "medium" are equivalent)
+    fp16_accumulation = False  # may float16 products be accumulated in float16?
+    reduced = {"float16": True, "bfloat16": True}  # may partial sums of a product be reduced in its own type?
 
 
 def apply():
-    """Tell CuPy, if it is loaded, which also applies what its own environment variables say."""
+    """Pass the settings to CuPy if it is loaded; CuPy also applies its own environment variables."""
     if not is_loaded():
         return
     products = import_module("cupy._core._routines_linalg")
@@ -31,7 +31,7 @@ def apply():
 
 
 def multiply(function, a, b, *args):
-    """`function(a, b, *args)`, a product by cuBLAS, as precise as is asked for."""
+    """Call `function(a, b, *args)`, a product by cuBLAS, at the requested precision."""
     if a.dtype.itemsize != 2 or Precision.reduced[a.dtype.name]:
         return function(a, b, *args)
     with _exact_reductions():
@@ -41,7 +41,7 @@ def multiply(function, a, b, *args):
 @contextmanager
 def _exact_reductions():
     cublas = import_module("cupy_backends.cuda.libs.cublas")
-    handle = cupy().cuda.get_cublas_handle()  # that of the thread, on its GPU
+    handle = cupy().cuda.get_cublas_handle()  # this thread's handle, for its GPU
     before = cublas.getMathMode(handle)
     cublas.setMathMode(handle, before | _NO_REDUCED_REDUCTIONS)
     try:

@@ -1,4 +1,4 @@
-"""Memory of the CPU that is locked for transfers, which then need not wait: an array there is one of NumPy's."""
+"""Pinned (page-locked) host memory, which allows asynchronous transfers; its arrays are NumPy arrays."""
 
 from collections import deque
 
@@ -6,23 +6,23 @@ import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, is_array, is_loaded, on_device
 
-_in_flight: deque = deque()  # (event, array in pinned memory) of transfers that may not have ended
+_in_flight: deque = deque()  # (event, array in pinned memory) of transfers that may be unfinished
 
 
 def is_pinned(a):
-    """Whether an array is in locked memory."""
+    """Whether an array is in pinned memory."""
     return isinstance(a, np.ndarray) and is_loaded() and bool(cupy().cuda.pinned_memory.is_memory_pinned(a.ctypes.data))
 
 
 def empty(shape, dtype, strides=None):
-    """Uninitialised elements in locked memory."""
+    """Return an uninitialized array in pinned memory."""
     dtype = np.dtype(dtype)
     memory = cupy().cuda.alloc_pinned_memory(max(int(np.prod(shape)) * dtype.itemsize, 1))
     return np.ndarray(shape, dtype, memory, strides=strides)
 
 
 def filled(shape, value, dtype):
-    """An array of one value; uninitialised for None."""
+    """Return an array filled with a value; uninitialized for None."""
     found = empty(shape, dtype)
     if value is not None:
         found.fill(value)
@@ -30,7 +30,7 @@ def filled(shape, value, dtype):
 
 
 def pinned(a):
-    """A copy of an array, from whatever device, in locked memory."""
+    """Return a copy, in pinned memory, of an array on any device."""
     if is_array(a):
         return a.get(out=empty(a.shape, a.dtype))
     found = empty(a.shape, a.dtype, np.empty_like(a).strides)
@@ -39,16 +39,16 @@ def pinned(a):
 
 
 def sent(a, index):
-    """A copy of an array in locked memory on the GPU with this number, for which the CPU does not wait."""
+    """Copy an array in pinned memory to the GPU `index` asynchronously."""
     with on_device(index):
         found = cupy().empty(a.shape, a.dtype)
-        found.set(np.ascontiguousarray(a).reshape(a.shape))  # which makes a vector of a number
+        found.set(np.ascontiguousarray(a).reshape(a.shape))  # `ascontiguousarray` makes 0-d arrays 1-d
         _keep(a)
     return found
 
 
 def fetched(a, out=None):
-    """A copy of an array of a GPU in locked memory, which is there when the current stream has come so far."""
+    """Copy a GPU array to pinned memory asynchronously; it is valid once the current stream reaches this point."""
     with on_device(a.device.id):
         found = empty(a.shape, a.dtype) if out is None else out
         a.get(out=found, blocking=False)
@@ -57,7 +57,7 @@ def fetched(a, out=None):
 
 
 def _keep(a):
-    """Keep memory from being used again until the transfer has ended that was begun last in this stream."""
+    """Protect memory from reuse until the latest transfer of this stream has ended."""
     while _in_flight and _in_flight[0][0].done:
         _in_flight.popleft()
     event = cupy().cuda.Event(disable_timing=True)
@@ -66,7 +66,7 @@ def _keep(a):
 
 
 def copy_into(target, values):
-    """Write `values` into `target` on another device without waiting, if both are alike; False if they are not."""
+    """Copy `values` into `target` on another device asynchronously; False if shape, type or memory do not permit it."""
     if target.shape != values.shape or target.dtype != values.dtype:
         return False
     if is_array(target):

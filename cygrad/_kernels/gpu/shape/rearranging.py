@@ -1,4 +1,4 @@
-"""Repeating elements on GPUs; see `_kernels/rearranging.py`."""
+"""Element repetition on GPUs; see `_kernels/rearranging.py`."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from cygrad._kernels.gpu.reduction.searching import searchsorted
 
 
 def repeated_indices(counts, total):
-    """Each index of a vector of counts, as often as its count says. Waits for the GPU if `total` is None."""
+    """Repeat each index of a vector of counts as often as its count. Waits for the GPU if `total` is None."""
     if not counts.size:
         return cupy().zeros(0, counts.dtype)
     ends = cupy().cumsum(counts, dtype=np.int64)

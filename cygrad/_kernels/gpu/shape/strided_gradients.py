@@ -1,4 +1,4 @@
-"""Gradients of views that show a place several times, on GPUs; see `_kernels/strided_gradients.py`."""
+"""Gradients of views that contain one memory location several times, on GPUs; see `_kernels/strided_gradients.py`."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from cygrad._kernels.gpu.indexing.scatter import add_rows
 
 
 def sum_by_place(g, view, base):
-    """The sum of the elements of `g` at each place, of which each element of `base` there gets an equal share."""
+    """Sum the elements of `g` at each location, and divide each sum equally among the elements of `base` there."""
     low, high = extent_of_both(g.dtype, view, base)
     reach = (high - low) // g.dtype.itemsize
     return _shares(_sums(g, _numbers(view[0], view[1], view[2], low, g.dtype.itemsize), reach), base, low)
 
 
 def mean_by_place(a, base):
-    """The transpose of giving each element of one place an equal share: all of them get the mean."""
+    """Transpose of dividing equally among the elements at one location: each gets their mean."""
     low, high = extent(base[0], base[1], a.dtype.itemsize)
     reach = (high - low) // a.dtype.itemsize
     return _shares(_sums(a, _numbers(base[0], base[1], 0, low, a.dtype.itemsize), reach), base, low)
@@ -28,7 +28,7 @@ def _shares(totals, base, low):
 
 
 def _numbers(shape, strides, offset, low, itemsize):
-    """Which element of the memory from `low` on each element is: a flat array."""
+    """Return, as a flat array, the index of each element in the memory that begins at `low`."""
     places = cupy().full((), offset - low, np.int64)
     for length, stride in zip(shape, strides):
         places = places[..., None] + cupy().arange(length) * stride

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms on GPUs, by cuFFT; the arguments are those of `_kernels/fourier.py`."""
+"""Discrete Fourier transforms on GPUs, by cuFFT; takes the arguments of `_kernels/fourier.py`."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ from cygrad._kernels.device.cupy_library import cupy
 
 
 def _single(a):
-    """Half precision as float32: of bfloat16 CuPy would make complex128."""
+    """Convert half precision to float32, since CuPy would return complex128 for bfloat16."""
     return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
 
 
 def c2c(a, dims, norm, forward):
-    """The transform along `dims`, or its inverse."""
+    """Transform along `dims`, or apply the inverse transform."""
     a = _single(a)
     if not dims or not a.size:
         return a.astype(np.result_type(a.dtype, np.complex64))
@@ -21,7 +21,7 @@ def c2c(a, dims, norm, forward):
 
 
 def r2c(a, dims, norm, onesided):
-    """The transform of real numbers, of whose last dimension `onesided` keeps the first half."""
+    """Transform real numbers; `onesided` keeps the first half of the last dimension."""
     a = _single(a)
     return cupy().fft.rfftn(a, axes=dims, norm=norm) if onesided and a.size else _whole(a, dims, norm, onesided)
 
@@ -35,7 +35,7 @@ def _whole(a, dims, norm, onesided):
 
 
 def c2r(a, dims, norm, length, pairs=1):
-    """The real inverse of the one-sided transform; `length` is that of the last of `dims`."""
+    """Real inverse of the one-sided transform; `length` is the size of the last of `dims` in the result."""
     if pairs != 1:
         a = a * halved(length, pairs, a, dims[-1], a.real.dtype)
     lengths = [a.shape[dim] for dim in dims[:-1]] + [length]

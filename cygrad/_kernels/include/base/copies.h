@@ -1,9 +1,10 @@
-/* Copies from strided memory to strided memory: of elements of 4 or 8 bytes, and of others where these lie side by side.
+/* Copies from strided memory to strided memory, of elements of 4 or 8 bytes, and of other sizes where they are
+   contiguous.
 
-   Dimension 0 is the one along which the result lies closest together. If the source does so along another one, that is
-   dimension 1, and the copy is `turned`: done in squares of 16 by 16 elements. A square is read row by row into a buffer
-   and written from there column by column, so that each line of the cache is fetched once, and few at a time: rows that
-   lie a power of two apart have their lines at the same places of a cache. */
+   Dimension 0 has the smallest stride of the result. If the smallest stride of the source belongs to another dimension,
+   that becomes dimension 1 and the copy is `turned`: done in squares of 16 by 16 elements. A square is read row by row
+   into a buffer and written column by column, so each cache line is fetched once, and few are in use at a time: rows a
+   power of two apart share cache sets. */
 
 #ifndef CYGRAD_COPIES_H
 #define CYGRAD_COPIES_H
@@ -14,23 +15,23 @@
 #include "platform/target_clones.h"
 
 #define SQUARE 16
-#define TALL 64          /* rows of what is turned at once where lines push each other out: columns are written as four lines */
-#define FEW 8            /* elements of a row, which take longer to begin than to copy */
+#define TALL 64          /* rows turned at once where cache lines evict each other: columns are written as four lines */
+#define FEW 8            /* elements of a row that takes longer to start than to copy */
 #define ALONG 512
-#define NEAREST_BYTES 2048  /* that stay in the nearest cache */
+#define NEAREST_BYTES 2048  /* that stay in the L1 cache */
 #define STRIP 64         /* columns of squares that are read together */
-#define MANY (1 << 21)   /* elements of which not all stay in a cache */
+#define MANY (1 << 21)   /* elements that do not all stay in a cache */
 
 typedef struct {
     const char *from;
     char *to;
     Py_ssize_t size;                                /* of an element */
-    int turned, ndim, ahead;                        /* whether rows of the next squares are fetched meanwhile */
-    Py_ssize_t chunk[2];                            /* a unit of the work is so much of dimensions 0 and 1 */
+    int turned, ndim, ahead;                        /* `ahead`: prefetch rows of the next squares */
+    Py_ssize_t chunk[2];                            /* a work unit covers so much of dimensions 0 and 1 */
     Py_ssize_t *dims, *from_steps, *to_steps;
 } copy_plan;
 
-#if defined(__GNUC__)                               /* numbers of complex64 may begin where a float may */
+#if defined(__GNUC__)                               /* complex64 numbers may be aligned like floats */
 typedef uint64_t copied_8 __attribute__((aligned(4)));
 typedef uint32_t four __attribute__((vector_size(16), aligned(4)));
 typedef uint64_t two __attribute__((vector_size(16), aligned(4)));
@@ -79,7 +80,7 @@ DEFINE_COPIES(8, copied_8)
 #undef DEFINE_COPIES
 
 #ifdef CYGRAD_SHUFFLES
-/* The same of elements of 4 bytes that lie side by side, four by four, and of m rows, for which there is room. */
+/* The same for 4-byte elements that are contiguous, four by four, and m rows that fit into the buffer. */
 CYGRAD_INLINE void turn_fours(uint32_t (*buffer)[SQUARE], const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step,
                               Py_ssize_t m)
 {
@@ -100,11 +101,11 @@ CYGRAD_INLINE void turn_fours(uint32_t (*buffer)[SQUARE], const char *from, Py_s
 
 static void fours_of_square(const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t m)
 {
-    uint32_t buffer[SQUARE][SQUARE];    /* loops that are known to be so short are written out: half of the time */
+    uint32_t buffer[SQUARE][SQUARE];    /* loops known to be so short are unrolled, which halves the time */
     turn_fours(buffer, from, step, to, to_step, m);
 }
 
-/* Of rows so far apart that lines push each other out of the nearest cache. */
+/* For rows so far apart that their lines evict each other from the L1 cache. */
 static void fours_of_rows(const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t m, Py_ssize_t n)
 {
     uint32_t buffer[TALL][SQUARE];
@@ -113,7 +114,7 @@ static void fours_of_rows(const char *from, Py_ssize_t step, char *to, Py_ssize_
             turn_fours(buffer, from + i * step, step, to + 4 * i, to_step, m - i < TALL ? m - i : TALL);
 }
 
-/* The same of elements of 8 bytes, two by two. */
+/* The same for 8-byte elements, two by two. */
 static void twos_of_square(const char *from, Py_ssize_t step, char *to, Py_ssize_t to_step, Py_ssize_t m)
 {
     uint64_t buffer[SQUARE][SQUARE];
@@ -127,7 +128,8 @@ static void twos_of_square(const char *from, Py_ssize_t step, char *to, Py_ssize
 }
 #endif
 
-/* Fills dense memory with an element, by copies of what is filled: memcpy has the widest vectors of the processor. */
+/* Fills contiguous memory with an element by copying what is already filled: memcpy uses the widest vectors of the
+   processor. */
 static void fill_near(const char *from, Py_ssize_t size, char *to, Py_ssize_t bytes)
 {
     memcpy(to, from, size < bytes ? size : bytes);
@@ -158,13 +160,13 @@ static void copy_square(Py_ssize_t size, const char *from, const Py_ssize_t *ste
     else square_8(from, step, to, to_step, m, n);
 }
 
-/* Completes a plan, whose dimensions may change their order: how many units of about `most` elements it has, and how many
-   make a piece of the work. */
+/* Completes a plan, possibly reordering its dimensions. Returns the number of work units, of about `most` elements
+   each, and sets how many units are processed together. */
 static Py_ssize_t plan_copy(copy_plan *plan, Py_ssize_t most, Py_ssize_t *piece)
 {
     Py_ssize_t *const lists[3] = {plan->dims, plan->from_steps, plan->to_steps};
     Py_ssize_t units = 1;
-    int near = 0;                       /* where the elements of the source lie closest together */
+    int near = 0;                       /* dimension along which the source's stride is smallest */
     for (int d = 1; d < plan->ndim; d++)
         if (plan->from_steps[d] && Py_ABS(plan->from_steps[d]) < Py_ABS(plan->from_steps[near])) near = d;
     plan->turned = near > 0 && plan->dims[near] >= 4 && plan->dims[0] >= 4;
@@ -173,7 +175,8 @@ static Py_ssize_t plan_copy(copy_plan *plan, Py_ssize_t most, Py_ssize_t *piece)
         lists[k][1] = lists[k][near];
         lists[k][near] = kept;
     }
-    /* lines so far apart push each other out of the nearest cache, and where all lies in the last one that is slower */
+    /* prefetched lines so far apart evict each other from the L1 cache, which is slower if all fits into the last
+       cache */
     plan->ahead = plan->turned && (plan->from_steps[0] % 2048 || plan->dims[0] * plan->dims[1] > MANY);
     plan->chunk[0] = plan->ahead ? most / STRIP : plan->turned ? most / SQUARE : most;
     if (plan->chunk[0] > plan->dims[0]) plan->chunk[0] = plan->dims[0];
@@ -188,7 +191,7 @@ static Py_ssize_t plan_copy(copy_plan *plan, Py_ssize_t most, Py_ssize_t *piece)
     return units;
 }
 
-/* Units of the work: of the chunks of dimension 0, then of dimension 1, at each index of the others. */
+/* Work units: chunks of dimension 0, then of dimension 1, at each index of the others. */
 static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const copy_plan *plan = context;
@@ -207,7 +210,7 @@ static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
         if (!plan->turned) {
             const Py_ssize_t step = plan->ndim > 1 ? plan->from_steps[1] : 0, to_step = plan->ndim > 1 ? plan->to_steps[1] : 0;
             if (n[0] < FEW && n[1] > n[0] && (plan->size == 4 || plan->size == 8)) {
-                /* along the other dimension, as much as stays in the cache */
+                /* along the other dimension, as far as the cache holds */
                 for (Py_ssize_t j = 0; j < n[1]; j += ALONG)
                     for (Py_ssize_t i = 0; i < n[0]; i++)
                         copy_row(plan->size, from + j * step + i * plan->from_steps[0], step,
@@ -215,7 +218,7 @@ static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
                 continue;
             }
             for (Py_ssize_t j = 0; j < n[1]; j++) {
-                /* of a row that is read from its end the processor does not expect the next one's */
+                /* the hardware does not prefetch the next row of rows that are read backwards */
                 for (Py_ssize_t k = 0; plan->from_steps[0] < 0 && j + 1 < n[1] && k < n[0] && k < 512; k += 8)
                     CYGRAD_PREFETCH(from + (j + 1) * step + k * plan->from_steps[0], 3);
                 copy_row(plan->size, from + j * step, plan->from_steps[0], to + j * to_step, plan->to_steps[0], n[0]);
@@ -242,7 +245,7 @@ static void copy_units(void *context, Py_ssize_t first, Py_ssize_t count)
 }
 
 CYGRAD_END_LOOPS
-/* Whether elements are not zero: whether one of the bits of the mask is set. */
+/* Whether elements are nonzero: whether a bit of the mask is set. */
 #define DEFINE_TRUTHS(NAME, TYPE)                                                                               \
     static CYGRAD_CLONES void NAME(const TYPE *x, uint8_t *out, Py_ssize_t n, TYPE mask)                        \
     {                                                                                                           \

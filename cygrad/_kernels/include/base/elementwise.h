@@ -1,4 +1,4 @@
-/* Elementwise loops that NumPy has not, or only slower. */
+/* Elementwise loops that NumPy lacks, or that are faster than NumPy's. */
 
 #ifndef CYGRAD_ELEMENTWISE_H
 #define CYGRAD_ELEMENTWISE_H
@@ -11,7 +11,7 @@
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-/* min(max(x, low), high), where nan stays nan; the bounds are no nan */
+/* min(max(x, low), high), where NaN stays NaN; bounds must not be NaN. */
 #define DEFINE_CLAMP(NAME, REAL)                                                                                \
     static CYGRAD_CLONES void NAME(const REAL *x, REAL *out, Py_ssize_t n, REAL low, REAL high)                 \
     {                                                                                                           \
@@ -36,7 +36,7 @@ DEFINE_CLAMP(clamp_int64, int64_t)
         }                                                                                                       \
     }
 
-/* -1, 0 or 1; 0 for nan */
+/* -1, 0 or 1; 0 for NaN */
 DEFINE_FUNCTION(sign_float, float, (x > 0 ? 1.0f : 0.0f) - (x < 0 ? 1.0f : 0.0f))
 DEFINE_FUNCTION(sign_double, double, (x > 0 ? 1.0 : 0.0) - (x < 0 ? 1.0 : 0.0))
 
@@ -53,8 +53,8 @@ static void run_function(char **data, Py_ssize_t n, int function, int is_single)
     else (function == SIGN ? sign_double : rsqrt_double)((const double *)data[0], (double *)data[1], n);
 }
 
-/* a where the condition, bytes of 0 or 1, holds, else b, by their bits: a branch that no processor foresees costs ten
-   times as much. One of a and b may be a single number. */
+/* Selects a where the condition holds (bytes of 0 or 1), else b, by bit masks: unpredictable branches cost ten times as
+   much. One of a and b may be a single number. */
 #define DEFINE_SELECT(NAME, BITS)                                                                               \
     static CYGRAD_CLONES void NAME(const uint8_t *c, const BITS *a, const BITS *b, BITS *out, Py_ssize_t n,     \
                                    int a_is_one, int b_is_one)                                                  \
@@ -75,7 +75,7 @@ static void run_function(char **data, Py_ssize_t n, int function, int is_single)
     }
 
 #if defined(__GNUC__)
-typedef uint64_t half_aligned __attribute__((aligned(4)));     /* numbers of complex64 may begin there */
+typedef uint64_t half_aligned __attribute__((aligned(4)));     /* complex64 numbers may begin there */
 #else
 typedef uint64_t half_aligned;
 #endif
@@ -85,17 +85,17 @@ DEFINE_SELECT(select_8, half_aligned)
 
 #undef DEFINE_SELECT
 
-/* The error function of float32 within 0.51 ulp: erf(x) / x is a polynomial of x^2, here of degree 18, the
-   interpolation at Chebyshev points up to |x| = 3.92. From there on the nearest float32 is 1. */
+/* The error function of float32 within 0.51 ulp: erf(x) / x as a polynomial in x^2 of degree 18, interpolating at
+   Chebyshev points up to |x| = 3.92, beyond which the nearest float32 is 1. */
 static CYGRAD_WIDE_CLONES void erf_float(const float *x, float *out, Py_ssize_t n)
 {
     const int32_t infinity = 0x7f800000, end = 0x407ae148;         /* 3.92 */
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
-        int32_t bits, size;                 /* compared as an integer, for no branch may be in the loop */
+        int32_t bits, size;                 /* compared as integers, because the loop must not branch */
         memcpy(&bits, x + i, sizeof bits);
         size = bits & 0x7fffffff;
         bits &= ~0x7fffffff;
-        size = (size > end) & (size <= infinity) ? end : size;      /* nan stays nan */
+        size = (size > end) & (size <= infinity) ? end : size;      /* NaN stays NaN */
         bits |= size;
         float bounded;
         memcpy(&bounded, &bits, sizeof bits);

@@ -1,18 +1,18 @@
-/* Divisions of whole numbers of 4 and 8 bytes in the place of NumPy's loops.
+/* Divisions of integers of 4 and 8 bytes that replace NumPy's loops.
 
-   Below 2^51 they are divisions of doubles, in vectors: if a quotient is not whole, it is further from whole numbers
-   than it is rounded. A run that has a larger number, or a divisor 0, is divided one by one. */
+   Numbers below 2^51 are divided as doubles, in vectors: a quotient that is not an integer is further from integers
+   than its rounding error. A chunk with a larger number, or a divisor 0, is divided one by one. */
 
 #ifndef CYGRAD_WHOLE_DIVISION_H
 #define CYGRAD_WHOLE_DIVISION_H
 
 #include "base/ufuncs.h"
 
-/* The results that are wanted: the odd ones are quotients, the last two are of quotients rounded down, not towards 0. */
+/* The supported results: the odd ones are quotients, the last two belong to quotients rounded down, not towards 0. */
 static const char *const whole_divisions[] = {"fmod", "whole_quotient", "remainder", "floor_divide"};
 enum { ROUNDED_DOWN = 2 };
 
-#define ROUND_NUMBER 6755399441055744.0         /* 1.5 * 2^52: its bits and a whole number are the bits of their sum */
+#define ROUND_NUMBER 6755399441055744.0         /* 1.5 * 2^52: its bits plus an integer are the bits of their sum */
 #define ROUND_BITS (uint64_t)bits_of_double(ROUND_NUMBER)
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
@@ -21,7 +21,7 @@ CYGRAD_INLINE double double_of_whole(uint64_t x) { return double_of((int64_t)(RO
 
 CYGRAD_INLINE uint64_t is_large(uint64_t x) { return (x + (1ull << 51)) >> 52; }
 
-/* By 0 it is 0, and what has no room wraps around. */
+/* Division by 0 gives 0, and overflow wraps around. */
 static int64_t divided_alone(int64_t x, int64_t y, int wanted)
 {
     int64_t quotient = y ? (int64_t)(0 - (uint64_t)x) : 0, rest = 0;
@@ -30,7 +30,7 @@ static int64_t divided_alone(int64_t x, int64_t y, int wanted)
     return wanted & 1 ? quotient : rest;
 }
 
-/* `out` is none of the operands. */
+/* `out` must not be one of the operands. */
 #define DEFINE_DIVISION(TYPE, NAME)                                                                             \
     static WITH_FMA void divide_##NAME(const TYPE *xs, const TYPE *ys, TYPE *out, Py_ssize_t n, int wanted)     \
     {                                                                                                           \
@@ -86,7 +86,7 @@ static void divide_runs_of_8(char **data, const Py_ssize_t *n, const Py_ssize_t 
     divide_runs(data, *n, steps, settings, 1);
 }
 
-/* Puts it in the place of the loop of a ufunc, if it is one for that; tells whether. */
+/* Replaces the loop of a ufunc if it is a supported division; returns whether it is. */
 static int replace_division(const char *name, int is_wide, ufunc_loop *loop, void **settings)
 {
     for (int wanted = 0; HAS_FMA && wanted < 4; wanted++)

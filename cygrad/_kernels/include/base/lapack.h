@@ -1,4 +1,4 @@
-/* LAPACK's functions as Fortran has them, looked up in the library that NumPy has loaded for its own. */
+/* LAPACK functions with their Fortran interface, looked up in the library that NumPy has loaded for itself. */
 
 #ifndef CYGRAD_LAPACK_H
 #define CYGRAD_LAPACK_H
@@ -17,7 +17,7 @@ static void *cygrad_find_lapack(const char *library, const char *name, int *is_w
 #include <dlfcn.h>
 #include <stdio.h>
 
-/* The function, or NULL; names that end in 64_ are of libraries whose integers have 64 bits. */
+/* Returns the function, or NULL; names that end in 64_ belong to libraries with 64-bit integers. */
 static void *cygrad_find_lapack(const char *library, const char *name, int *is_wide)
 {
     static const char *const forms[] = {"scipy_%s_64_", "%s_64_", "scipy_%s_", "%s_"};

@@ -1,4 +1,5 @@
-/* What loops that are called by number are given; what `data` and `n` hold is told beside each (native.h). */
+/* The arguments of loops that are called by number; the meaning of `data` and `n` is documented at each loop
+   (native.h). */
 
 #ifndef CYGRAD_NATIVE_CALL_H
 #define CYGRAD_NATIVE_CALL_H
@@ -15,14 +16,14 @@ typedef struct {
     int failed;
 } native_call;
 
-/* Any element of 8 bytes: numbers of complex64 may begin where integers do not. */
+/* Any element of 8 bytes: complex64 numbers may be aligned to 4. */
 #if defined(__GNUC__)
 typedef uint64_t packed_8 __attribute__((aligned(4)));
 #else
 typedef uint64_t packed_8;
 #endif
 
-/* An index, read once: what writes where it tells compares it first, and another thread may change it meanwhile. */
+/* An index, read exactly once: it is bounds-checked before use, and another thread may change it in between. */
 #define INDEX(place) (*(const volatile uint64_t *)(place))
 
 #endif

@@ -1,6 +1,7 @@
-/* Loops that are called by number, on arrays and numbers that Python has checked (native.pyx).
+/* The table of loops that native.pyx calls by number, on arrays and numbers that Python has checked.
 
-   A part does `count` of the items of a call, from `first` on; what `data` and `n` hold is told beside each. */
+   A loop (`..._part`) processes `count` of the items of a call, starting at `first`. The meaning of `data` and `n` is
+   documented at each loop. */
 
 #ifndef CYGRAD_NATIVE_H
 #define CYGRAD_NATIVE_H
@@ -14,16 +15,16 @@
 
 typedef void (*native_part)(void *context, Py_ssize_t first, Py_ssize_t count);
 
-/* The address of so many elements after the beginning of an array, or NULL if there is none. */
+/* The address `elements` elements after the beginning of an array, or NULL if there is no array. */
 #define AT(i, elements) ((void *)(c->data[i] ? c->data[i] + (elements) * c->itemsize : NULL))
 
-/* The loops of NumPy's matmul for float and double, which call BLAS; native.pyx puts them here. */
+/* NumPy's matmul loops for float and double, which call BLAS; set by native.pyx. */
 static struct {
     void (*function)(char **, const Py_ssize_t *, const Py_ssize_t *, void *);
     void *data;
 } product_loops[2];
 
-/* a (m, n) @ b (n, p) into out (m, p). Rows and columns stand so many elements apart, in one of a matrix's dimensions 1. */
+/* a (m, n) @ b (n, p) into out (m, p). Strides are in elements; each matrix has a stride of 1 along one dimension. */
 static void multiply_strided(const native_call *c, void *a, Py_ssize_t a_row, Py_ssize_t a_column, void *b,
                              Py_ssize_t b_row, Py_ssize_t b_column, void *out, Py_ssize_t out_row, Py_ssize_t m,
                              Py_ssize_t n, Py_ssize_t p)
@@ -36,7 +37,7 @@ static void multiply_strided(const native_call *c, void *a, Py_ssize_t a_row, Py
     product_loops[c->is_double].function(data, counts, steps, product_loops[c->is_double].data);
 }
 
-/* The same of dense matrices. */
+/* The same for contiguous matrices. */
 static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize_t m, Py_ssize_t n, Py_ssize_t p)
 {
     multiply_strided(c, a, n, 1, b, p, 1, out, p, m, n, p);
@@ -93,10 +94,10 @@ static const native_part native_parts[LOOPS] = {
     ctc_part, largest_of_places_part, pairs_gradient_part, sum_weights_part, pick_part, triangle_places_part, spaced_part,
 };
 
-/* Whether the compiler could make a loop, and the processor can run it. */
+/* Whether the compiler could build a loop and the processor can run it. */
 static int native_has(int loop) { return loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS; }
 
-/* Whether it only moves elements, of 4 or 8 bytes, whatever these are, or is told that they are int64. */
+/* Whether a loop only moves elements of 4 or 8 bytes, whatever their type, or gets int64 as a flag. */
 static int native_moves(int loop)
 {
     return loop == GATHER || loop == TAKE || loop == SCATTER || loop == TRIANGLE || loop == COMPRESS ||

@@ -1,8 +1,8 @@
-/* Products of matrices of float and double, behind the loops of NumPy's matmul, which call BLAS.
+/* Float and double matrix products, in front of NumPy's matmul loops, which call BLAS.
 
-   BLAS takes longer to begin than to multiply small matrices, so these have loops of their own, as have a column and a
-   row, of which nothing is summed. On processors with AVX2 larger matrices of float have them, too, in tiles (tiles.h).
-   All else goes to BLAS. */
+   BLAS takes longer to start than to multiply small matrices, so small products have loops of their own, and so do
+   outer products of a column and a row, which sum nothing. On processors with AVX2, larger float matrices are
+   multiplied here, too, in tiles (tiles.h). Everything else goes to BLAS. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_PRODUCTS_H
@@ -14,22 +14,22 @@
 enum {
     SMALL_PRODUCT = 1 << 13,    /* multiplications */
     THIN = 8,                   /* rows or columns */
-    LARGE_MATRIX = 1 << 17,     /* elements, to put which in order takes longer than to multiply them by few rows */
-    DEEP = 1 << 13,             /* products whose sums may be taken one after the other */
-    ROWS_BY_ROW = 3 * THIN,     /* that meet a row */
-    ROWS_AT_ONCE = 16           /* that meet four columns while these are in the nearest cache */
+    LARGE_MATRIX = 1 << 17,     /* elements; packing such a matrix takes longer than multiplying it by few rows */
+    DEEP = 1 << 13,             /* maximum length of sums that may be accumulated sequentially */
+    ROWS_BY_ROW = 3 * THIN,     /* rows of the left matrix that reuse a row of the right one */
+    ROWS_AT_ONCE = 16           /* rows that reuse four columns while these are in the L1 cache */
 };
 
-/* A loop of NumPy's for all that ours leave, and its data. */
+/* A NumPy loop for all products that ours leave over, and its data. */
 typedef struct { void (*function)(char **, const Py_ssize_t *, const Py_ssize_t *, void *); void *data; } blas_loop;
 
-/* a (m, depth) @ b (depth, n). The steps, in elements, of a's rows and columns, b's, and the rows of the result. */
+/* a (m, depth) @ b (depth, n). Strides, in elements: rows and columns of a, those of b, rows of the result. */
 typedef struct { Py_ssize_t m, depth, n, a_row, a_column, b_row, b_column, out_row; } product;
 
-static int has_own_tiles, is_blas_short;   /* set when the module is imported; the latter leaves half of the vectors unused */
+static int has_own_tiles, is_blas_short;   /* set at import; the latter: BLAS uses only half of the vector width */
 
 #define EXP_CLONES CYGRAD_WIDE_CLONES
-#if defined(__x86_64__)         /* without fused multiplications, two rows at once are no faster than one */
+#if defined(__x86_64__)         /* without FMA, two rows at once are no faster than one */
 #define PAIRS_TUNED __attribute__((target("avx2,fma")))
 #else
 #define PAIRS_TUNED
@@ -79,8 +79,8 @@ static void by_blas(const blas_loop *blas, char *a, char *b, char *out, const pr
     blas->function(data, counts, steps, blas->data);
 }
 
-/* Whether loops for small products are faster for few rows or columns, too: they take the other matrix as it lies there,
-   which others put in order first (BLAS is slower yet where it does not know the processor), and write large results row
+/* Whether the small-product loops are faster for few rows or columns, too. They read the other matrix in place,
+   where others pack it first (BLAS is slower still on processors it does not recognize), and write large results row
    by row. */
 static int is_thin(const product *p, int has_tiles)
 {
@@ -91,12 +91,12 @@ static int is_thin(const product *p, int has_tiles)
     return p->m > 1 && p->n > 1 && p->depth <= DEEP && (p->m <= few || (p->b_column != 1 && p->n < THIN));
 }
 
-/* One product; of tiles what is left of rows and columns is another. */
+/* One product. The rows and columns that tiles leave over are multiplied recursively. */
 static void multiply_one(const blas_loop *blas, char *a, char *b, char *out, const product *p, int is_double)
 {
     const Py_ssize_t size = is_double ? sizeof(double) : sizeof(float), rows = p->m / 8 * 8, columns = p->n / 16 * 16;
     const int has_tiles = has_own_tiles && !is_double, is_small = p->depth == 1 || p->m * p->depth * p->n <= SMALL_PRODUCT;
-    const int is_square = a == b && p->a_row == p->b_column && p->a_column == p->b_row;     /* BLAS computes one half */
+    const int is_square = a == b && p->a_row == p->b_column && p->a_column == p->b_row;  /* BLAS computes one half */
     product rest = *p;
     if (!is_square && (is_small || is_thin(p, has_tiles))
         && (is_double ? small_f64(p, (double *)a, (double *)b, (double *)out)
@@ -114,7 +114,7 @@ static void multiply_one(const blas_loop *blas, char *a, char *b, char *out, con
     if (rest.n) multiply_one(blas, a, b + columns * p->b_column * size, out + columns * size, &rest, 0);
 }
 
-/* A loop as NumPy has it for matmul; `data` is a blas_loop. */
+/* A matmul loop with NumPy's signature; `data` is a blas_loop. */
 static void multiply_all(char **args, const Py_ssize_t *counts, const Py_ssize_t *steps, void *data, int is_double)
 {
     const blas_loop *blas = data;
@@ -142,12 +142,12 @@ static void multiply_double(char **args, const Py_ssize_t *counts, const Py_ssiz
 #endif
 #else
 
-/* out[j] = or += the products of one element of a, or of four, and the rows of b. Sums begin at 0: none is -0. */
+/* out[j] = or += the products of one or four elements of a with rows of b. Sums begin at 0, so none is -0. */
 #define FOR_ROW(SET, TERM) CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) target[j] SET (TERM)
 #define ONE a[0] * b[j]
 #define FOUR (a[0] * b[j] + a[step] * b[j + row]) + (a[2 * step] * b[j + 2 * row] + a[3 * step] * b[j + 3 * row])
 
-/* A product whose right matrix has rows without gaps: each of them meets some rows of the left one. */
+/* A product whose right matrix has contiguous rows: each is combined with several rows of the left one. */
 static EXP_CLONES void NAME(by_rows)(const product *p, const REAL *left, const REAL *right, REAL *out)
 {
     const Py_ssize_t n = p->n, step = p->a_column, row = p->b_row;
@@ -177,12 +177,12 @@ typedef REAL NAME(unaligned) __attribute__((vector_size(32), aligned(sizeof(REAL
 #define WIDTH (Py_ssize_t)(32 / sizeof(REAL))
 #define READ(p) ((NAME(lanes))*(const NAME(unaligned) *)(p))
 
-/* A row of a product whose right matrix has columns without gaps, as has this row of the left one: four sums at once. */
+/* A row of a product whose right matrix has contiguous columns, as is this row of the left one: four sums at once. */
 static CYGRAD_CLONES void NAME(row_by_columns)(Py_ssize_t depth, Py_ssize_t n, const REAL *a, const REAL *b,
                                                Py_ssize_t column, REAL *out)
 {
     for (Py_ssize_t j = 0; j < n; j += 4) {
-        const Py_ssize_t most = n - 1 - j;      /* what would lie beyond the last column is that one again */
+        const Py_ssize_t most = n - 1 - j;      /* columns beyond the last are replaced by the last */
         const REAL *p = b + j * column, *q = p + (most < 1 ? most : 1) * column, *r = p + (most < 2 ? most : 2) * column;
         const REAL *s = p + (most < 3 ? most : 3) * column;
         NAME(lanes) u = {0}, v = {0}, w = {0}, z = {0};
@@ -206,7 +206,7 @@ static CYGRAD_CLONES void NAME(row_by_columns)(Py_ssize_t depth, Py_ssize_t n, c
     }
 }
 
-/* The same of all rows, two of them at once. */
+/* The same for all rows, two at a time. */
 static PAIRS_TUNED void NAME(pairs_by_columns)(const product *t, const REAL *left, const REAL *right, REAL *out)
 {
     for (Py_ssize_t first = 0, j = 0; first < t->m; j + 4 < t->n ? (j += 4) : (j = 0, first += ROWS_AT_ONCE)) {
@@ -253,7 +253,7 @@ static void NAME(rows_by_columns)(const product *p, const REAL *a, const REAL *b
 #undef READ
 #endif
 
-/* A product of few multiplications, or of few rows or columns, if its dimensions allow it; tells whether they do. */
+/* A product of few multiplications, or few rows or columns. Returns whether its strides permit these loops. */
 static int NAME(small)(const product *p, const REAL *a, const REAL *b, REAL *out)
 {
     if (p->b_column == 1 && p->n > 1) {
@@ -262,7 +262,7 @@ static int NAME(small)(const product *p, const REAL *a, const REAL *b, REAL *out
     }
 #ifdef CYGRAD_VECTORS
     if (p->a_column == 1 && p->b_row == 1) {
-        if (p->n == 1 && p->out_row == 1)       /* the same, transposed */
+        if (p->n == 1 && p->out_row == 1)       /* the transposed product */
             NAME(row_by_columns)(p->depth, p->m, b, a, p->a_row, out);
         else
             NAME(rows_by_columns)(p, a, b, out);

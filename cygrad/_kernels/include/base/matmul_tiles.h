@@ -1,6 +1,7 @@
-/* Tiles of products of float32 matrices, where BLAS is an OpenBLAS and the processor has AVX2. An OpenBLAS that does not
-   know a processor with longer vectors takes the loops of an older one, at half the speed; one that does puts both
-   matrices in order first, where here a panel of the second is all. */
+/* Tiled products of float32 matrices, for use where BLAS is an OpenBLAS and the processor has AVX2.
+
+   An OpenBLAS that does not recognize a processor with longer vectors uses the loops of an older one, at half the
+   speed. One that does packs both matrices first, where here only a panel of the second is packed. */
 
 #ifndef CYGRAD_TILES_H
 #define CYGRAD_TILES_H
@@ -12,8 +13,8 @@
 #if defined(CYGRAD_VECTORS) && defined(__x86_64__)
 
 enum {
-    PANEL_ROWS = 256,           /* of a panel, in the nearest cache while all rows of the other matrix meet them */
-    TURNED_ROWS = 512,          /* of so many elements, in the next cache */
+    PANEL_ROWS = 256,  /* of a panel, which stays in the L1 cache while the other matrix is multiplied by it */
+    TURNED_ROWS = 512,          /* rows that are packed together, PANEL_ROWS elements each, into the L2 cache */
     FAR = 1024,                 /* elements between columns */
     OFTEN = 4                   /* panels */
 };
@@ -21,16 +22,17 @@ enum {
 static int can_tile(void) { return HAS_PANELS; }
 static int has_long_vectors(void) { return !!__builtin_cpu_supports("avx512f"); }
 
-/* The rows of a matrix whose columns have no gaps, eight at a time: all their first elements, then the second ones. */
+/* Packs the rows of a matrix with contiguous columns, eight at a time: all their first elements, then the second
+   ones. */
 __attribute__((target("avx2,fma"))) static void fill_rows(const float *a, Py_ssize_t column, Py_ssize_t m, Py_ssize_t depth, float *to)
 {
-    for (Py_ssize_t begin = 0; begin < m; begin += 64)      /* as many lines as the nearest cache keeps */
+    for (Py_ssize_t begin = 0; begin < m; begin += 64)      /* as many lines as the L1 cache holds */
         for (Py_ssize_t k = 0; k < depth; k++)
             for (Py_ssize_t i = begin; i < m && i < begin + 64; i += 8)
                 STORE(to + i * depth + k * 8, LOAD(a + k * column + i));
 }
 
-/* Rows of a meet a panel: as they lie, or from `turned`. */
+/* Multiplies rows of a by a panel; reads them in place or from `turned`. */
 static void multiply_rows(Py_ssize_t m, Py_ssize_t width, Py_ssize_t depth, const float *a, Py_ssize_t a_row,
                           Py_ssize_t a_column, const float *turned, const float *panel, float *out, Py_ssize_t out_row,
                           int add)
@@ -42,18 +44,19 @@ static void multiply_rows(Py_ssize_t m, Py_ssize_t width, Py_ssize_t depth, cons
         multiply_panels(m, width, depth, a, a_row, a_column, panel, out, out_row, add);
 }
 
-/* a (m, depth) @ b (depth, n) into out, where m is a multiple of 8 and n one of 16. Steps are in elements; those of b are 1
-   along one of its dimensions. */
+/* a (m, depth) @ b (depth, n) into out, where m is a multiple of 8 and n of 16. Strides are in elements; b has stride 1
+   along one dimension. */
 static void multiply_tile(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const float *a, Py_ssize_t a_row,
                           Py_ssize_t a_column, const float *b, Py_ssize_t b_row, Py_ssize_t b_column, float *out,
                           Py_ssize_t out_row)
 {
     const Py_ssize_t most = panel_width();
-    /* Columns far apart lie in a page each, and meet in the nearest cache: elements that are used often are put in order. */
+    /* Columns far apart are on separate pages and collide in the L1 cache, so elements that are often reused are
+       packed. */
     const int turns = a_row == 1 && a_column >= FAR && n >= OFTEN * most;
     float *turned = turns ? malloc(sizeof(float) * PANEL_ROWS * (m < TURNED_ROWS ? m : TURNED_ROWS)) : NULL;
     const Py_ssize_t together = turned ? TURNED_ROWS : m;
-    _Alignas(64) float panel[PANEL_ROWS * 32];   /* vectors within lines of the cache */
+    _Alignas(64) float panel[PANEL_ROWS * 32];   /* keeps vectors within cache lines */
     for (Py_ssize_t i = 0; i < m; i += together, a += together * a_row, out += together * out_row)
         for (Py_ssize_t k = 0; k < depth; k += PANEL_ROWS) {
             const Py_ssize_t rows = depth - k < PANEL_ROWS ? depth - k : PANEL_ROWS;

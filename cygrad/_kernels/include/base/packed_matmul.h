@@ -1,5 +1,6 @@
-/* Products of matrices for float, the right one of which stands in panels: 32 or 16 columns of all rows, one row after
-   the other, then the next ones. Who makes matrices can write them so, where BLAS would copy them first: winograd.h. */
+/* Float matrix products whose right matrix is stored in panels: 32 or 16 columns of all rows, row by row, then the next
+   columns. Code that produces matrices can write them in this layout, into which BLAS would have to copy them first
+   (winograd.h). */
 
 #ifndef WIDTH                   /* the file includes itself once for each instruction set */
 #ifndef CYGRAD_PANELS_H
@@ -7,7 +8,7 @@
 
 #include "platform/target_clones.h"
 
-/* Vectors are written out below; GCC 12 and Clang can also rearrange them. */
+/* Vectors are written out below; GCC 12 and Clang can also shuffle them. */
 #if defined(__GNUC__) && defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define CYGRAD_VECTORS
@@ -19,7 +20,7 @@
 #define UNROLLED _Pragma("GCC unroll 9")
 #define ROLLED _Pragma("GCC unroll 1")
 
-/* Stands before loops whose vectors are written out; all else takes a third less room so. */
+/* Precedes loops with written-out vectors; other code is a third smaller this way. */
 #ifdef __clang__
 #define BEGIN_VECTORS
 #else
@@ -39,7 +40,7 @@ BEGIN_VECTORS
 #include "base/packed_matmul.h"
 
 #define WIDTH 8
-#define ROWS 6                  /* of two vectors: as many sums as leave registers for what they are made of */
+#define ROWS 6                  /* of two vectors: as many sums as leave registers for their operands */
 #define VECTORS 2
 #define TUNED __attribute__((target("avx2,fma")))
 #define NAME(name) name##_avx2
@@ -59,7 +60,7 @@ BEGIN_VECTORS
 
 CYGRAD_END_LOOPS
 
-#if defined(__x86_64__)         /* older processors multiply by BLAS */
+#if defined(__x86_64__)         /* older processors use BLAS */
 #define WIDE 8                  /* floats in a vector */
 #define TUNED __attribute__((target("avx2,fma")))
 #else
@@ -74,7 +75,7 @@ typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 #define LOAD(p) ((lanes)*(const anywhere *)(p))
 #define STORE(p, v) (*(anywhere *)(p) = (v))
 
-/* Elements so many apart. */
+/* Loads elements `stride` apart. */
 TUNED CYGRAD_INLINE lanes load_apart(const float *p, Py_ssize_t stride)
 {
     if (stride == 1) return LOAD(p);
@@ -87,7 +88,7 @@ TUNED CYGRAD_INLINE lanes load_apart(const float *p, Py_ssize_t stride)
 #endif
 }
 
-/* The columns of a panel. */
+/* The number of columns of a panel. */
 static Py_ssize_t panel_width(void)
 {
 #if defined(__x86_64__)
@@ -97,14 +98,14 @@ static Py_ssize_t panel_width(void)
 #endif
 }
 
-/* Where column j of row i begins, if j is a multiple of 4; the last panel may have 16 columns. */
+/* The position of column j of row i, where j is a multiple of 4; the last panel may have 16 columns. */
 CYGRAD_INLINE Py_ssize_t in_panels(Py_ssize_t i, Py_ssize_t j, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t panel)
 {
     const Py_ssize_t begin = j / panel * panel, width = columns - begin < panel ? columns - begin : panel;
     return begin * rows + i * width + (j - begin);
 }
 
-/* Four elements each of four columns, as parts of four rows of a panel. */
+/* Transposes four elements of each of four columns into parts of four rows of a panel. */
 TUNED CYGRAD_INLINE void turn_four(const float *from, Py_ssize_t column, float *to, Py_ssize_t width)
 {
     const four p = *(const four *)from, q = *(const four *)(from + column);
@@ -117,8 +118,9 @@ TUNED CYGRAD_INLINE void turn_four(const float *from, Py_ssize_t column, float *
     *(four *)(to + 3 * width) = __builtin_shufflevector(pq2, rs2, 2, 3, 6, 7);
 }
 
-/* `width` columns of b, a multiple of 16, as a panel. Either the rows or the columns of b have no gaps. Far rows do not
-   come by themselves for the next panel, and of far columns the nearest cache keeps few: each line is read at once. */
+/* Packs `width` columns of b, a multiple of 16, into a panel. Either the rows or the columns of b are contiguous. The
+   hardware does not prefetch distant rows for the next panel, so we do; of distant columns the L1 cache holds few, so
+   each line is read at once. */
 TUNED static void fill_panel(const float *b, Py_ssize_t row, Py_ssize_t column, Py_ssize_t rows, Py_ssize_t width,
                              float *to)
 {
@@ -143,8 +145,8 @@ TUNED static void fill_panel(const float *b, Py_ssize_t row, Py_ssize_t column, 
         for (Py_ssize_t j = 0; j < width; j++) to[i * width + j] = b[i * row + j * column];
 }
 
-/* The product (m, n), or what is in `out` plus it, where m is a multiple of 8 and n one of 16. The elements of the left
-   matrix (m, depth) stand `row` and `step` apart, the rows of `out` by `out_row`. */
+/* The product (m, n), added to `out` if `add`, where m is a multiple of 8 and n of 16. The strides of the left matrix
+   (m, depth) are `row` and `step`; that of the rows of `out` is `out_row`. */
 static void multiply_panels(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const float *a, Py_ssize_t row,
                             Py_ssize_t step, const float *b, float *out, Py_ssize_t out_row, int add)
 {
@@ -169,8 +171,8 @@ typedef float NAME(anywhere) __attribute__((vector_size(4 * WIDTH), aligned(4), 
 #define LOAD(p) ((NAME(lanes))*(const NAME(anywhere) *)(p))
 #define STORE(p, v) (*(NAME(anywhere) *)(p) = (v))
 
-/* `rows` rows, at most ROWS, of `vectors` vectors of a product, summed over `depth`; `add`ed to what is there, or put
-   in its place. */
+/* `rows` rows, at most ROWS, of `vectors` vectors of a product, summed over `depth`; added to `out` if `add`, else
+   stored. */
 TUNED CYGRAD_INLINE void NAME(block)(int rows, int vectors, Py_ssize_t depth, const float *a, Py_ssize_t row,
                                     Py_ssize_t step, const float *b, float *out, Py_ssize_t out_row, int add)
 {
@@ -194,7 +196,7 @@ TUNED static void NAME(multiply)(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, c
         for (Py_ssize_t i = 0, rows; i < m; i += rows) {
             const float *const from = a + i * row;
             float *const to = out + i * out_row + j;
-            rows = ROWS == 6 && (m - i == 8 || m - i == 4) ? 4 : ROWS;      /* what is left is never 2 */
+            rows = ROWS == 6 && (m - i == 8 || m - i == 4) ? 4 : ROWS;      /* the remainder is never 2 */
             if (COLUMNS > 16 && n - j < COLUMNS)
                 NAME(block)(ROWS, 16 / WIDTH, depth, from, row, step, b, to, out_row, add);
             else if (rows == ROWS)

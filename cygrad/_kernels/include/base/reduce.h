@@ -1,8 +1,8 @@
-/* Sums of contiguous memory, for float and double.
+/* Sums over contiguous memory, for float and double.
 
-   A compiler may not reorder additions, so each loop here says which of them are independent of each other: many
-   accumulators side by side, which become vectors. The sums of blocks are added in double and pairwise, as a binary
-   counter carries, so that the error hardly grows with the length. */
+   Compilers may not reorder additions, so each loop here has independent accumulators side by side, which can be
+   vectorized. Sums of chunks are added pairwise in double, like carries of a binary counter, so the error hardly grows
+   with the length. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_REDUCE_H
@@ -13,7 +13,7 @@
 #include "platform/target_clones.h"
 #include "simd/accumulators.h"
 
-#define BLOCK 512               /* elements of a block: each accumulator adds BLOCK / LANES of them */
+#define BLOCK 512               /* elements of a chunk; each accumulator adds BLOCK / LANES of them */
 
 CYGRAD_BEGIN_LOOPS
 
@@ -31,7 +31,7 @@ CYGRAD_BEGIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* Called with untyped pointers and a flag that tells the type. */
+/* Called with untyped pointers and a flag for the type. */
 #define add_middle(is_double, ...) ((is_double) ? add_middle_f64(__VA_ARGS__) : add_middle_f32(__VA_ARGS__))
 #define add_columns(is_double, ...) ((is_double) ? add_columns_f64(__VA_ARGS__) : add_columns_f32(__VA_ARGS__))
 #define sum_of_row(is_double, ...) ((is_double) ? sum_of_row_f64(__VA_ARGS__) : sum_of_row_f32(__VA_ARGS__))
@@ -40,7 +40,7 @@ CYGRAD_END_LOOPS
 #endif
 #else
 
-/* Gives the sum of TERM(i) for i < n. */
+/* Returns the sum of TERM(i) for i < n. */
 #define RETURN_SUM_OF_FEW(TERM)                                                                                 \
     REAL a = 0, b = 0, c = 0, d = 0;                                                                            \
     Py_ssize_t i = 0;                                                                                           \
@@ -72,7 +72,7 @@ CYGRAD_END_LOOPS
 DEFINE_BLOCK(CYGRAD_CLONES, block, ITSELF)
 DEFINE_BLOCK(CYGRAD_WIDE_CLONES, block_of_squares, SQUARE)
 
-/* Rows may be so short that a call of one of the clones takes longer than the sum. */
+/* For rows so short that calling a clone takes longer than the sum. */
 CYGRAD_INLINE REAL NAME(few)(const REAL *x, Py_ssize_t n) { RETURN_SUM_OF_FEW(ITSELF) }
 
 #undef ITSELF
@@ -85,7 +85,7 @@ typedef REAL (*NAME(block_t))(const REAL *x, Py_ssize_t n, REAL center);
 /* The sum of the terms of any number of elements. */
 static double NAME(row)(const REAL *x, Py_ssize_t n, NAME(block_t) block, REAL center)
 {
-    double partial[64];         /* partial[k] is the sum of 2^k blocks, if bit k of `blocks` is set */
+    double partial[64];         /* partial[k] is the sum of 2^k chunks if bit k of `blocks` is set */
     size_t blocks = 0;
     double sum = 0;
     int k;
@@ -118,7 +118,7 @@ static CYGRAD_CLONES void NAME(add_rows)(const REAL *__restrict x, Py_ssize_t n,
         for (Py_ssize_t j = 0; j < inner; j++) out[j] += x[j];
 }
 
-/* out[j] = the same sum. Rows too short for vectors are taken several at a time, as one long row. */
+/* out[j] = the same sum. Rows too short for vectors are joined to longer ones. */
 static void NAME(columns)(const REAL *x, Py_ssize_t n, Py_ssize_t inner, REAL *out)
 {
     REAL wide[4 * LANES];
@@ -134,7 +134,7 @@ static void NAME(columns)(const REAL *x, Py_ssize_t n, Py_ssize_t inner, REAL *o
     NAME(add_rows)(x + groups * inner, n - groups, inner, inner, out);
 }
 
-/* x has the shape (outer, n, inner), out (outer, inner): sums over the middle dimension. */
+/* Sums x (outer, n, inner) over the middle dimension into out (outer, inner). */
 static void NAME(add_middle)(const REAL *x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, REAL *out)
 {
     if (inner == 1)
@@ -143,14 +143,14 @@ static void NAME(add_middle)(const REAL *x, Py_ssize_t outer, Py_ssize_t n, Py_s
         for (; outer > 0; outer--, x += n * inner, out += inner) NAME(columns)(x, n, inner, out);
 }
 
-/* Of x of the shape (n, step): the sums of the first `inner` columns. */
+/* Sums the first `inner` columns of x (n, step). */
 static void NAME(add_columns)(const REAL *x, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t step, REAL *out)
 {
     memset(out, 0, inner * sizeof(REAL));
     NAME(add_rows)(x, n, inner, step, out);
 }
 
-/* x has the shape (outer, n): for each row, the sum of its squared distances from that row's center (NULL: from 0). */
+/* For each row of x (outer, n), the sum of squared distances from the row's center (NULL: from 0). */
 static void NAME(add_squares)(const REAL *x, Py_ssize_t outer, Py_ssize_t n, const REAL *center, REAL *out)
 {
     for (Py_ssize_t i = 0; i < outer; i++)

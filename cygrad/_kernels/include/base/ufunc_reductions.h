@@ -1,4 +1,4 @@
-/* Reductions in the place of NumPy's loops, for those of which each step waits for the one before. */
+/* Reductions that replace NumPy's loops where each step waits for the one before. */
 
 #ifndef CYGRAD_FOLDS_H
 #define CYGRAD_FOLDS_H
@@ -8,7 +8,7 @@
 
 CYGRAD_BEGIN_LOOPS
 
-/* Functions that fold n elements into one: several at a time, which do not wait for one another. */
+/* Functions that reduce n elements to one, with independent accumulators. */
 #define DEFINE_FOLD(FUNCTION, TYPE, NONE, OP)                                                                   \
     static CYGRAD_CLONES void FUNCTION(const char *from, Py_ssize_t n, char *result)                            \
     {                                                                                                           \
@@ -34,7 +34,7 @@ CYGRAD_END_LOOPS
 
 typedef void (*ufunc_loop)(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings);
 
-/* A loop of NumPy's that also reduces, and what does that in its place. */
+/* A loop of NumPy's that also reduces, and our replacement for reductions. */
 typedef struct {
     void (*fold)(const char *from, Py_ssize_t n, char *result);
     Py_ssize_t size;
@@ -49,7 +49,7 @@ static void run_reduction_of(char **data, const Py_ssize_t *n, const Py_ssize_t 
     else own->numpy(data, n, steps, own->settings);
 }
 
-/* Puts our reduction of this kind ('f', 'd', 'i' for int64) in the place of NumPy's. */
+/* Replaces NumPy's reduction of this kind ('f', 'd', 'i' for int64) by ours. */
 static void replace_reduction(int is_product, char kind, ufunc_loop *loop, void **settings)
 {
     static own_reduction own_reductions[] = {{product_f32, 4, NULL, NULL}, {product_f64, 8, NULL, NULL},

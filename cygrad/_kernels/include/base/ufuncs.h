@@ -1,8 +1,8 @@
-/* Loops in the place of NumPy's where those call a function of C for each element: as fast as other elementwise work.
+/* Loops that replace NumPy's where those call a C function for each element; as fast as other elementwise loops.
 
-   Each makes a short run of results. One that is not sure of a result leaves a nan there (a quotient too large to be
-   exact, an overflow on the way), and NumPy's own loop does that element: so results are NumPy's, also for unusual
-   operands. */
+   Each computes a short chunk of results. Where a loop is unsure of a result (a quotient too large to be exact, an
+   intermediate overflow), it leaves a NaN, and NumPy's own loop computes that element. Results thus equal NumPy's, also
+   for unusual operands. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_UFUNCS_H
@@ -14,14 +14,15 @@
 #include "platform/target_clones.h"
 #include "simd/vector_math.h"
 
-/* Elements that a loop is given at once, and of which a multiple is made, so that loops need no end for single ones. */
+/* The largest number of elements per call of a loop, and the multiple that loops round it up to, to need no scalar
+   remainder. */
 enum { OWN_RUN = 256, OWN_PIECE = 16 };
 
 typedef void (*ufunc_loop)(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings);
-enum { REST, REST_OF_DIVISOR, QUOTIENT };       /* what is wanted of a division */
-typedef int (*run_loop)(const void *xs, const void *ys, void *out, Py_ssize_t n, int wanted);   /* is there a nan? */
+enum { REST, REST_OF_DIVISOR, QUOTIENT };       /* which result of a division */
+typedef int (*run_loop)(const void *xs, const void *ys, void *out, Py_ssize_t n, int wanted);   /* is there a NaN? */
 
-/* Where a loop is better than NumPy's. Those of elementary functions have vectors of 512 bits on Linux. */
+/* Where our loop beats NumPy's, whose elementary functions use 512-bit vectors on Linux. */
 enum { EVERYWHERE, IF_FMA, IF_NARROW };
 
 typedef struct {
@@ -30,11 +31,11 @@ typedef struct {
     run_loop loop;
     int wanted;
     int where;
-    ufunc_loop numpy;           /* NumPy's loop, and what it is given */
+    ufunc_loop numpy;           /* NumPy's loop and its settings */
     void *settings;
 } own_ufunc;
 
-/* Divisions need a product that is rounded together with a sum, in vectors, and elementary functions are made of such. */
+/* Divisions need a vectorized fused multiply-add, on which the elementary functions are built, too. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
 #define HAS_FMA (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -78,7 +79,7 @@ CYGRAD_INLINE double power_with_base_2_double(double x)
 #define BITS_OF bits_of
 #define OF_BITS float_of
 #define WIDE double
-#define LARGEST 1e38            /* whose square has a WIDE */
+#define LARGEST 1e38            /* its square is representable in WIDE */
 #define LEAST 0
 #define COPYSIGN copysignf
 #define ABS fabsf
@@ -123,7 +124,7 @@ CYGRAD_INLINE double power_with_base_2_double(double x)
 #define UNSIGNED uint64_t
 #define ROUNDER 6755399441055744.0      /* 1.5 * 2^52 */
 #define LIMIT (1LL << 50)
-#define ROOT_CLONES             /* as below: these wait for memory, or are seldom asked for */
+#define ROOT_CLONES             /* no clones, as below: memory-bound or rarely used */
 #define NAME(name) name##_f64
 #include "base/ufuncs.h"
 #undef REAL
@@ -171,7 +172,7 @@ static int tangents_f64(const void *xs, const void *ys, void *outs, Py_ssize_t n
 
 CYGRAD_END_LOOPS
 
-static own_ufunc own_ufuncs[] = {       /* of float and double in turn */
+static own_ufunc own_ufuncs[] = {       /* alternating float and double */
 #define ONE(NAME, NIN, FUNCTION, WANTED, WHERE) {NAME, NIN, FUNCTION, WANTED, WHERE, NULL, NULL},
 #define BOTH(NAME, NIN, FUNCTION, WANTED, WHERE) \
     ONE(NAME, NIN, FUNCTION##_f32, WANTED, WHERE) ONE(NAME, NIN, FUNCTION##_f64, WANTED, WHERE)
@@ -220,7 +221,7 @@ static void run_own(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, v
             if (steps[k] || !done) copy_steps((char *)room[k], size, in[k], steps[k], m, is_double);
             given[k] = room[k];
         }
-        /* NumPy's loop, if it has to, reads operands: they stay until the end of the run */
+        /* operands must stay intact until the end of the chunk, in case NumPy's loop has to read them */
         const int is_apart = to_step == size && is_whole && out != in[0] && out != in[1];
         char *const made = is_apart ? out : (char *)room[2];
         if (own->loop(given[0], given[nin - 1], made, m, own->wanted))
@@ -237,7 +238,7 @@ static void run_own(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, v
     }
 }
 
-/* Whether numbers are true, by NumPy's loop of !=, which has vectors as those of its logical functions have not. */
+/* Logical functions by NumPy's loop for !=, which is vectorized, unlike its loops for logical functions. */
 typedef struct {
     uint8_t of_both, of_one;    /* the result where both are true, and where one is */
     ufunc_loop differ;
@@ -273,7 +274,7 @@ static void run_logical(char **data, const Py_ssize_t *n, const Py_ssize_t *step
     }
 }
 
-/* Puts it in the place of the loop of logical_or, logical_and or logical_xor, by that of not_equal. */
+/* Replaces the loop of logical_or, logical_and or logical_xor by one that uses the loop of not_equal. */
 static void replace_logical(const char *name, int is_double, ufunc_loop differ, void *differ_settings, ufunc_loop *loop,
                             void **settings)
 {
@@ -285,7 +286,7 @@ static void replace_logical(const char *name, int is_double, ufunc_loop differ, 
     *settings = own;
 }
 
-/* Puts our loop in the place of NumPy's if there is one; tells whether. */
+/* Replaces NumPy's loop by ours if there is one; returns whether there is. */
 static int replace_loop(const char *name, int is_double, ufunc_loop *loop, void **settings)
 {
     const int has_fma = HAS_FMA, is_narrow = IS_NARROW;
@@ -306,7 +307,7 @@ static int replace_loop(const char *name, int is_double, ufunc_loop *loop, void 
 #endif
 #else
 
-/* UNSURE tells of which operands a nan is to be left to NumPy. */
+/* UNSURE selects the operands for which a NaN is left to NumPy. */
 #define DEFINE_RUN(CLONES, FUNCTION, UNSURE, ...)                                                               \
     static CLONES int NAME(FUNCTION)(const void *xs, const void *ys, void *outs, Py_ssize_t n, int wanted)      \
     {                                                                                                           \
@@ -328,8 +329,9 @@ static int replace_loop(const char *name, int is_double, ufunc_loop *loop, void 
 #define DEFINE_RUN2(CLONES, FUNCTION, UNSURE, ...) \
     DEFINE_RUN(CLONES, FUNCTION, UNSURE, const REAL y = ((const REAL *)ys)[i]; __VA_ARGS__)
 
-/* What is left of x / y, with the sign of x or of y, or the quotient, rounded down: exact, since the product is rounded
-   but once, after x is subtracted. The whole number that is nearest to the quotient may be one too far from 0. */
+/* The remainder of x / y, with the sign of x or of y, or the quotient, rounded down. The remainder is exact, because
+   FMA rounds once, after subtracting the product from x. The integer nearest to the quotient may be one too far from
+   0. */
 DEFINE_RUN2(WITH_FMA, divided, (x == x) & (y == y),
     const REAL exact = x / y;
     const REAL size = ABS(exact) < LIMIT ? ABS(exact) : (REAL)NAN;
@@ -353,7 +355,7 @@ DEFINE_RUN2(ROOT_CLONES, hypots, 1,
 
 DEFINE_RUN2(, copied_signs, 0, r = COPYSIGN(x, y);)
 
-/* The bits of a number one further from 0 are one more. */
+/* The bit pattern of the next number away from 0 is larger by one. */
 DEFINE_RUN2(, neighbours, 0,
     const BITS step = x != x || x == 0 ? 0 : (x < y) == (x > 0) ? 1 : -1;
     r = x == 0 ? COPYSIGN(OF_BITS(1), y) : OF_BITS(BITS_OF(x) + step);

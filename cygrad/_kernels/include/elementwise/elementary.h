@@ -1,10 +1,11 @@
-/* Elementary functions, for which NumPy calls a function of C for each element where processors have no vectors of 512
-   bits. Included by `ufuncs.h` once for each type; results are within 3 ulp.
+/* Vectorized elementary functions, for processors without 512-bit vectors, where NumPy calls a C function for each
+   element. Included by `ufuncs.h` once for each type; results are within 3 ulp.
 
-   Polynomials have the least greatest errors (Remez), which stand beside them, relative to the function. What is not
-   known here becomes nan, and NumPy's own loop does it: numbers that are not normal, large angles. */
+   Polynomials are minimax approximations (Remez); their maximum errors, relative to the function, are noted beside
+   them. Inputs that are not handled here (subnormal numbers, large angles) give NaN, and NumPy's own loop computes
+   them. */
 
-/* Polynomials by their factors, of the power 0 first. */
+/* Polynomials given by their coefficients, constant term first. */
 #define P2(z, a, b, c) (((c) * z + (b)) * z + (a))
 #define P3(z, a, b, ...) (P2(z, b, __VA_ARGS__) * z + (a))
 #define P4(z, a, b, ...) (P3(z, b, __VA_ARGS__) * z + (a))
@@ -18,8 +19,8 @@
 #define DIGITS 23
 #define BIAS 127
 #define LEAST_NORMAL 1.17549435e-38f
-#define TINY 1e-8f                      /* log(1 + x), sinh(x), ... are x up to there */
-#define HUGE_ROOT 1e18f                 /* whose square has a float */
+#define TINY 1e-8f                      /* below this, log(1 + x), sinh(x), ... round to x */
+#define HUGE_ROOT 1e18f                 /* its square is representable */
 #define HALF_ROOT 0.707106769f
 #define LOG_2 0.693359375f
 #define REST_OF_LOG_2 -2.12194440e-4f
@@ -30,7 +31,7 @@
 #define WHOLE int32_t
 #define REDUCED reduced
 #define POWER_OF_2 power_of_2
-#define LARGEST_EXPONENT 88.8f            /* exp(x) / 2 is made of a power of 2 that has a float */
+#define LARGEST_EXPONENT 88.8f            /* keeps the power of 2 in exp(x) / 2 representable */
 #define LOG_TERMS(z) P2(z, 0.666667764f, 0.399775407f, 0.298717473f)        /* 8e-10 */
 #define ARCSINE_TERMS(z) P4(z, 0.166667539f, 7.49524188e-2f, 4.54770881e-2f, 2.41476468e-2f, 4.22184963e-2f)   /* 5e-9 */
 #define ARCTANGENT_TERMS(z) P8(z, -0.333333019f, 0.199986387f, -0.142652454f, 0.109575753f, -8.41945435e-2f, \
@@ -66,7 +67,7 @@
                                 1.3489350148196501e-5)                                                         /* 4e-18 */
 #endif
 
-#define LARGE ((REAL)((BITS)1 << DIGITS))       /* added to a whole number, this leaves it in the lowest bits */
+#define LARGE ((REAL)((BITS)1 << DIGITS))       /* adding it to an integer leaves that in the lowest bits */
 
 /* x = 2^k m with m from sqrt(1/2) to sqrt(2). */
 CYGRAD_INLINE REAL NAME(mantissa)(REAL x, REAL *k)
@@ -77,15 +78,15 @@ CYGRAD_INLINE REAL NAME(mantissa)(REAL x, REAL *k)
     return OF_BITS((BITS)(shifted & mask) + BITS_OF(HALF_ROOT));
 }
 
-/* log(1 + f) for 1 + f from sqrt(1/2) to sqrt(2): with s = f / (2 + f) it is 2 s + s^3 p(s^2), and 2 s is
-   f - f^2 / 2 + s f^2 / 2, which loses least. */
+/* log(1 + f) for 1 + f from sqrt(1/2) to sqrt(2): with s = f / (2 + f) it is 2 s + s^3 p(s^2), and 2 s is computed as f
+   - f^2 / 2 + s f^2 / 2, which loses the least precision. */
 CYGRAD_INLINE REAL NAME(log_near_1)(REAL f)
 {
     const REAL s = f / (2 + f), z = s * s, half = (REAL)0.5 * f * f;
     return f - (half - s * (half + z * LOG_TERMS(z)));
 }
 
-/* a log(x), where b + c is a log(2). */
+/* a log(x), where b + c = a log(2). */
 CYGRAD_INLINE REAL NAME(scaled_logarithm)(REAL x, REAL a, REAL b, REAL c)
 {
     REAL k;
@@ -101,7 +102,7 @@ CYGRAD_INLINE REAL NAME(logarithm_to_10)(REAL x)
     return NAME(scaled_logarithm)(x, (REAL)0.43429448190325183, LOG10_2, REST_OF_LOG10_2);
 }
 
-/* log(1 + x), with what 1 + x loses of x. */
+/* log(1 + x), corrected for the rounding error of 1 + x. */
 CYGRAD_INLINE REAL NAME(log_of_1_and)(REAL x)
 {
     const REAL sum = 1 + x, lost = x - (sum - 1);
@@ -113,7 +114,7 @@ CYGRAD_INLINE REAL NAME(log_of_1_and)(REAL x)
     return sum > 0 ? r : sum == 0 ? -(REAL)INFINITY : (REAL)NAN;
 }
 
-/* (exp(x) - 1) / 2: half of it has a number where the whole has none. */
+/* (exp(x) - 1) / 2, which is finite where exp(x) - 1 overflows. */
 CYGRAD_INLINE REAL NAME(half_of_exp_less_1)(REAL x)
 {
     const REAL least = -60;
@@ -126,8 +127,8 @@ CYGRAD_INLINE REAL NAME(half_of_exp_less_1)(REAL x)
 
 CYGRAD_INLINE REAL NAME(exp_less_1)(REAL x) { return ABS(x) < TINY ? x : 2 * NAME(half_of_exp_less_1)(x); }
 
-/* With h = (exp(|x|) - 1) / 2 the hyperbolic sine is h + h / (2 h + 1), the cosine h + 1/2 + 1 / (4 h + 2), and the
-   tangent of x / 2 is h / (h + 1). */
+/* With h = (exp(|x|) - 1) / 2, sinh(|x|) is h + h / (2 h + 1), cosh(x) is h + 1/2 + 1 / (4 h + 2), and tanh(|x| / 2) is
+   h / (h + 1). */
 CYGRAD_INLINE REAL NAME(hyperbolic_sine)(REAL x)
 {
     const REAL h = NAME(half_of_exp_less_1)(ABS(x)), r = h + h / (2 * h + 1);
@@ -147,14 +148,14 @@ CYGRAD_INLINE REAL NAME(hyperbolic_tangent)(REAL x)
     return ABS(x) < TINY ? x : COPYSIGN(h / (h + 1), x);
 }
 
-/* log(1 + 2 a / (1 - a)) / 2 of a = |x|. */
+/* log(1 + 2 a / (1 - a)) / 2 with a = |x|. */
 CYGRAD_INLINE REAL NAME(inverse_hyperbolic_tangent)(REAL x)
 {
     const REAL a = ABS(x);
     return COPYSIGN((REAL)0.5 * NAME(log_of_1_and)(2 * a / (1 - a)), x);
 }
 
-/* log(a + sqrt(1 + a^2)) of a = |x|, as log(1 + ...). */
+/* log(a + sqrt(1 + a^2)) with a = |x|, as log(1 + ...). */
 CYGRAD_INLINE REAL NAME(inverse_hyperbolic_sine)(REAL x)
 {
     const REAL a = ABS(x), square = a * a;
@@ -162,14 +163,15 @@ CYGRAD_INLINE REAL NAME(inverse_hyperbolic_sine)(REAL x)
     return a < TINY || a == (REAL)INFINITY ? x : a < HUGE_ROOT ? r : (REAL)NAN;
 }
 
-/* log(x + sqrt(x^2 - 1)), the same of t = x - 1. */
+/* log(x + sqrt(x^2 - 1)), as log(1 + ...) with t = x - 1. */
 CYGRAD_INLINE REAL NAME(inverse_hyperbolic_cosine)(REAL x)
 {
     const REAL t = x - 1, r = NAME(log_of_1_and)(t + SQRT(t * (t + 2)));
     return x == (REAL)INFINITY ? x : x >= 1 && x < HUGE_ROOT ? r : (REAL)NAN;
 }
 
-/* arcsin(a) from 0 to 1/2, and beyond it pi/2 - 2 arcsin(sqrt((1 - a) / 2)): the part `p` that is found by the terms. */
+/* The part `p` of an arcsine that the polynomial computes: arcsin(a) for a from 0 to 1/2, and arcsin(sqrt((1 - a) / 2))
+   above, where arcsin(a) is pi/2 - 2 p. */
 CYGRAD_INLINE REAL NAME(arcsine_part)(REAL a)
 {
     const REAL z = a > (REAL)0.5 ? (REAL)0.5 - (REAL)0.5 * a : a * a, s = a > (REAL)0.5 ? SQRT(z) : a;
@@ -189,7 +191,7 @@ CYGRAD_INLINE REAL NAME(arccosine)(REAL x)
     return a > (REAL)0.5 ? far : HALF_PI - (signed_p - REST_OF_HALF_PI);
 }
 
-/* arctan(y / x) for y and x from 0, by that of the smaller by the larger. */
+/* arctan(y / x) for nonnegative y and x, by the arctangent of the smaller over the larger. */
 CYGRAD_INLINE REAL NAME(arctangent_part)(REAL y, REAL x)
 {
     const REAL t = y > x ? x / y : y / x, z = t * t, p = t + t * z * ARCTANGENT_TERMS(z);
@@ -205,8 +207,8 @@ CYGRAD_INLINE REAL NAME(angle)(REAL y, REAL x)
 }
 
 #ifdef IS_FLOAT
-/* x = k pi / 2 + r with |r| <= pi / 4; pi / 2 is taken away in three parts, and the first difference is exact, since its
-   product is not rounded. */
+/* x = k pi / 2 + r with |r| <= pi / 4. pi / 2 is subtracted in three parts; the first difference is exact, because FMA
+   does not round the product. */
 CYGRAD_INLINE float rest_of_angle(float x, uint32_t *quarters)
 {
     const float rounded = x * 0.636619772f + ROUNDER, k = rounded - ROUNDER;

@@ -1,7 +1,7 @@
-/* Elementwise functions of up to three operands, and gradients of such, that NumPy would need several passes for; called
+/* Fused elementwise functions of up to three operands, and gradients, for which NumPy would need several passes. Called
    from fused.py, which names them.
 
-   Each is a loop over a short run of elements. Operands of one element are written out as such a run. */
+   Each is a loop over a short chunk of elements. Operands of one element are expanded to a chunk. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_FUSED_H
@@ -14,7 +14,7 @@
 #include "simd/exp.h"
 
 enum { RUN = STAGE_RUN };
-enum { ONE, EACH, SPREAD };     /* elements of an operand: one, one for each of the result, some for more than one */
+enum { ONE, EACH, SPREAD };     /* elements of an operand: one, one per result, or one for several results */
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
@@ -26,7 +26,7 @@ CYGRAD_INLINE float exponential_less_1(float x)
     return e * power_of_2(k) + (power_of_2(k) - 1);
 }
 
-/* log(1 + t) for t from 0 to 1, by the series of 2 artanh(t / (t + 2)), whose terms left out are below 1.5e-8 of it. */
+/* log(1 + t) for t from 0 to 1, by the series of 2 artanh(t / (t + 2)); omitted terms are below 1.5e-8 of it. */
 CYGRAD_INLINE float log_of_1_and(float t)
 {
     const float s = t / (t + 2), q = s * s;
@@ -45,7 +45,7 @@ CYGRAD_INLINE float log_of_1_and(float t)
 CYGRAD_INLINE float kept_f32(float x, int holds) { return float_of(bits_of(x) & -holds); }
 CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_double(x) & -(int64_t)holds); }
 
-/* x 2^y for a whole number y, rounded once: a double has room for each such product. */
+/* x 2^y for an integer y, rounded once: a double can represent each such product. */
 CYGRAD_INLINE float by_power_of_2_f32(float x, float y)
 {
     const float rounder = 12582912.0f, bounded = y > 300 ? 300 : y < -300 ? -300 : y;           /* 1.5 * 2^23 */
@@ -53,7 +53,7 @@ CYGRAD_INLINE float by_power_of_2_f32(float x, float y)
     return (float)(x * power_of_2_double((uint64_t)(int64_t)k));
 }
 
-/* By three powers that have a double; the last rounds alone, since what is too small before it becomes 0. */
+/* By three representable powers; only the last product rounds, because what underflows earlier is 0 anyway. */
 CYGRAD_INLINE double by_power_of_2_f64(double x, double y)
 {
     const double rounder = 6755399441055744.0;                                                  /* 1.5 * 2^52 */
@@ -90,7 +90,7 @@ CYGRAD_INLINE double by_power_of_2_f64(double x, double y)
 #define WHOLE trunc
 #define ABS fabs
 #define COPYSIGN copysign
-#define EXP_CLONES              /* the stages have them */
+#define EXP_CLONES              /* the stages have clones */
 #define DEFINE_STAGED DEFINE_STAGED_f64
 #define NAME(name) name##_f64
 #include "elementwise/fused_loops.h"
@@ -106,17 +106,17 @@ CYGRAD_INLINE double by_power_of_2_f64(double x, double y)
 
 CYGRAD_END_LOOPS
 
-/* data: out, three operands or NULL, three numbers of double precision; n: the function, for each operand which of these
-   it is, and of what is spread for each how many results in turn take an element, and how many elements there are. An
-   item is an element. */
+/* data: out, three operands or NULL, three doubles. n: the function; ONE, EACH or SPREAD for each operand; for spread
+   ones, how many results in a row share an element; how many elements they have. Items are elements. */
 static void fused_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
     BY_TYPE(c->is_double, run_fused, c, first, count);
 }
 
-/* data: array (outer, 2, width), of which the second halves are gates of the first, and results (outer, width); or array,
-   gradient of the results, gradient of the array. n: width, whether it is the gradient. An item is a run of a half. */
+/* data: arrays (outer, 2, width), whose second halves are gates of the first, and results (outer, width); or arrays,
+   gradients of the results, gradients of the arrays. n: width, whether to compute gradients. Items are chunks of a
+   half. */
 static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -138,7 +138,7 @@ static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #endif
 #else
 
-/* x, y and z are elements of the operands, a, b and c the numbers p. */
+/* x, y and z are elements of the operands; a, b and c are the numbers p. */
 #define HEAD(CLONES, FUNCTION)                                                                                  \
     static CLONES void NAME(FUNCTION)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,  \
                                       const double *p)
@@ -163,8 +163,8 @@ static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #define DEFINE1_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF1, __VA_ARGS__)
 #define DEFINE2_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF2, __VA_ARGS__)
 #define DEFINE3_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF3, __VA_ARGS__)
-#define WITHIN(bound, BEYOND, x) (((x) BEYOND (bound)) | ((bound) != (bound)) ? (bound) : (x))  /* nan stays nan */
-#define AT_LEAST(x, low) ((x) < (low) ? (low) : (x))    /* nan stays nan */
+#define WITHIN(bound, BEYOND, x) (((x) BEYOND (bound)) | ((bound) != (bound)) ? (bound) : (x))  /* NaN stays NaN */
+#define AT_LEAST(x, low) ((x) < (low) ? (low) : (x))    /* NaN stays NaN */
 #define BETWEEN(x, low, high) (AT_LEAST(x, low) > (high) ? (high) : AT_LEAST(x, low))
 #define KEPT(x, condition) NAME(kept)(x, condition)
 
@@ -181,9 +181,9 @@ DEFINE1(frac, x - WHOLE(x))
 DEFINE1(rounded, NEAREST(x * a / b) / a * b)
 DEFINE1_EXP(softplus, LOG1PEXP, -ABS(x * a), x * a > b ? x : ((x * a > 0 ? x * a : 0) + e) / a)
 DEFINE1_EXP(logsigmoid, LOG1PEXP, -ABS(x), (x < 0 ? x : 0) - e)
-DEFINE_LOOP(, erfc, OF1, (REAL)erfc(x))      /* of many in float32 see tables.py */
+DEFINE_LOOP(, erfc, OF1, (REAL)erfc(x))      /* for many float32 elements see tables.py */
 
-/* Nan becomes a, what is infinite p[1] or p[2], or the largest and the least number of the type where these are nan. */
+/* NaN becomes a, infinities become p[1] or p[2], or the largest or smallest number of the type where these are NaN. */
 static CYGRAD_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,
                                       const double *p)
 {
@@ -194,10 +194,10 @@ static CYGRAD_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REA
     }
 }
 
-/* For x > 0 it is b x, below a (exp(c x) - 1). */
+/* b x for x > 0, else a (exp(c x) - 1). */
 DEFINE1_EXP(elu, EXPM1, x > 0 ? 0 : x * c, x > 0 ? x * b : e * a)
 
-/* -- gradients: x is the one that comes in, y the input */
+/* -- gradients: x is the incoming gradient, y the input */
 
 DEFINE3(leaky_relu_gradient, x * (y > 0 ? 1 : z))
 DEFINE2(negative_products, KEPT(x * y, !(y > 0)))
@@ -234,7 +234,7 @@ DEFINE3(addcmul, x + a * y * z)
 DEFINE3(addcdiv, x + y / z * a)
 DEFINE3(clamped, WITHIN(z, >=, WITHIN(y, <=, x)))
 
-/* -- their gradients for x; z is the one that comes in */
+/* -- their gradients for x; z is the incoming gradient */
 
 DEFINE3(squared_error_gradient, 2 * (x - y) * z)
 DEFINE3(bounded_difference, BETWEEN((x - y) * b, -a, a) * z)
@@ -245,7 +245,7 @@ DEFINE3_EXP(soft_margin_gradient, LOGISTIC, -x * y, -y * e * z)
 /* -- halves of one array */
 
 DEFINE2_EXP(gated, LOGISTIC, y, x * e)
-DEFINE3_EXP(gate_gradient, LOGISTIC, -ABS(y), x * z * e * (1 - e))      /* the same for y and -y */
+DEFINE3_EXP(gate_gradient, LOGISTIC, -ABS(y), x * z * e * (1 - e))      /* even in y */
 
 /* In the order of fused.py. */
 static void (*const NAME(fused)[])(const REAL *, const REAL *, const REAL *, REAL *, Py_ssize_t, const double *) = {
@@ -259,7 +259,7 @@ static void (*const NAME(fused)[])(const REAL *, const REAL *, const REAL *, REA
     NAME(lerp_by_number), NAME(lerp), NAME(addcmul), NAME(addcdiv), NAME(clamped),
     NAME(whole_quotient), NAME(heaviside), NAME(ldexp), NAME(incomplete_gamma)};
 
-/* So many elements, from `first` on, of an operand that is spread. */
+/* Expands n elements, from `first` on, of a spread operand. */
 static void NAME(spread)(const REAL *from, REAL *to, Py_ssize_t first, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t period)
 {
     Py_ssize_t at = first / inner % period, left = inner - first % inner;

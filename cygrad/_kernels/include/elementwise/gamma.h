@@ -1,4 +1,4 @@
-/* The incomplete gamma function, for float32: in double precision, of which about ten digits are right. */
+/* The incomplete gamma function for float32, computed in double precision to about ten correct digits. */
 
 #ifndef CYGRAD_GAMMA_H
 #define CYGRAD_GAMMA_H
@@ -8,9 +8,10 @@
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-/* The regularised lower function, or the upper one: 1 less the other, which is a series where x is small, and a continued
-   fraction elsewhere. Before both stands x^a exp(-x) / gamma(a + 1), where the gamma function is that of a + 12, by Stirling's
-   series, over a product. Nan: not known here, as the number of terms grows with a, and 1 less what is close has no digits. */
+/* The regularized lower or upper function, or 1 minus the other. The lower one is a series, used where x is small; the
+   upper one is a continued fraction. Both have the factor x^a exp(-x) / gamma(a + 1), where gamma(a + 12) comes from
+   Stirling's series and is divided by a product. NaN marks results not computed here: the number of terms grows with a,
+   and 1 minus a close number has no digits. */
 static double incomplete_gamma(double a, double x, int is_upper)
 {
     const double z = a + 12, r = 1 / (z * z);
@@ -22,7 +23,7 @@ static double incomplete_gamma(double a, double x, int is_upper)
     for (int k = 1; k < 12; k++) product *= a + k;
     front *= product;
     if (is_series) {
-        const double least = !is_upper ? 1e-10 : a < 1 ? 1e-13 * a : 1e-13;     /* of terms, so that 1 less it has digits */
+        const double least = !is_upper ? 1e-10 : a < 1 ? 1e-13 * a : 1e-13;  /* keeps digits in 1 minus the sum */
         double term = 1, sum = 1;
         for (double n = a + 1; term > least * sum; n++) sum += term *= x / n;
         found = front * sum;

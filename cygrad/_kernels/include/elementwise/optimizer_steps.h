@@ -7,7 +7,7 @@
 #include <math.h>
 #include "platform/target_clones.h"
 
-/* What is the same for all elements, in double until it meets them: in float, 1 - beta would lose half its digits. */
+/* Values shared by all elements, in double until they are used: in float, 1 - beta would lose half its digits. */
 typedef struct {
     double lr, momentum, taken, weight_decay, sign;     /* taken: 1 - dampening; sign: -1 to maximize */
     int nesterov;
@@ -38,7 +38,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* Called with untyped pointers and a flag that tells the type. */
+/* Called with untyped pointers and a flag for the type. */
 #define sgd(is_double, ...) ((is_double) ? sgd_f64(__VA_ARGS__) : sgd_f32(__VA_ARGS__))
 #define adam(is_double, ...) ((is_double) ? adam_f64(__VA_ARGS__) : adam_f32(__VA_ARGS__))
 
@@ -87,7 +87,7 @@ static CYGRAD_WIDE_CLONES void NAME(adam)(REAL *p, const REAL *g, REAL *m, REAL 
             REAL first = m[i] + (d - m[i]) * gain1, second = v[i] * beta2 + gain2 * d * d;
             m[i] = first;
             v[i] = second;
-            second = largest[i] > second || largest[i] != largest[i] ? largest[i] : second;     /* nan stays */
+            second = largest[i] > second || largest[i] != largest[i] ? largest[i] : second;     /* NaN stays */
             largest[i] = second;
             p[i] = w - step_size * (first / (SQRT(second) / root_of_correction + eps));
         }

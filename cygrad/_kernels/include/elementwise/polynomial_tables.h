@@ -1,4 +1,4 @@
-/* A function of one float32, as polynomials of degree 7 between places that tables.py has chosen. */
+/* A function of one float32, as polynomials of degree 7 on intervals that tables.py has chosen. */
 
 #ifndef CYGRAD_TABLES_H
 #define CYGRAD_TABLES_H
@@ -8,9 +8,9 @@
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-/* data: x, results, two numbers for each sign and exponent (its first row; how many bits of the mantissa tell the place in a
-   row, the others which row), rows of 8 factors of double precision, the constant first. Row 0 says that there is none.
-   An item is an element. */
+/* data: x, results, two numbers for each sign and exponent (its first row; how many bits of the mantissa give the place
+   in a row's interval, the others select the row), rows of 8 double coefficients, the constant first. Row 0 marks a
+   missing polynomial. Items are elements. */
 static CYGRAD_CLONES void tabled_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -25,7 +25,7 @@ static CYGRAD_CLONES void tabled_part(void *context, Py_ssize_t first, Py_ssize_
         const double t = (int32_t)(mantissa & ((1u << at[1]) - 1)), t2 = t * t;
         const double low = (p[3] * t + p[2]) * t2 + (p[1] * t + p[0]);
         const double high = (p[7] * t + p[6]) * t2 + (p[5] * t + p[4]);
-        out[i] = (float)(t == 0 ? p[0] : high * (t2 * t2) + low);      /* which may be -0 */
+        out[i] = (float)(t == 0 ? p[0] : high * (t2 * t2) + low);      /* p[0] may be -0 */
         missed |= row == 0;
     }
     if (missed) c->failed = 1;

@@ -1,4 +1,5 @@
-/* Images at the points of a grid, and the gradients; called from grids.py, which says what all of it means. */
+/* Samples images at the points of a grid, and computes the gradients; called from grids.py, which documents the
+   semantics. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_SAMPLING_H
@@ -8,11 +9,11 @@
 #include <string.h>
 #include "platform/target_clones.h"
 
-enum { BILINEAR, NEAREST, BICUBIC };                        /* modes, and what is beyond the image, as in grids.py */
+enum { BILINEAR, NEAREST, BICUBIC };                        /* modes, and padding beyond the image, as in grids.py */
 enum { ZEROS, BORDER, REFLECTION };
 enum { MOST_POINTS = 64, MOST_TAPS = 4, MOST_CORNERS = 16, TOGETHER = 4 };
 
-/* In the order of a call's numbers; `count` is the elements of a channel, which has `sizes` along `dims`. */
+/* In the order of a call's numbers; a channel has `count` elements, with `sizes` along `dims`. */
 typedef struct { Py_ssize_t mode, padding, align_corners, dims, channels, points, count, sizes[3]; } sampling;
 
 static int taps_of(const sampling *s) { return s->mode == BILINEAR ? 2 : s->mode == NEAREST ? 1 : 4; }
@@ -41,7 +42,7 @@ CYGRAD_BEGIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* data: images (n, channels, count), grids (n, points, dims), results (n, channels, points); n: a `sampling`. An item is
+/* data: images (n, channels, count), grids (n, points, dims), results (n, channels, points); n: a `sampling`. Items are
    MOST_POINTS points of an image. */
 static void sample_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
@@ -55,8 +56,8 @@ static void sample_part(void *context, Py_ssize_t first, Py_ssize_t count)
     }
 }
 
-/* data: gradient of the results, grids, images, gradients of the images, which are 0, and of the grids, each of which may
-   be NULL, as may images without the latter; n: a `sampling`. An item is an image. */
+/* data: gradient of the results, grids, images, gradients of the images (zeroed) and of the grids. Either gradient may
+   be NULL, and so may images without the latter; n: a `sampling`. Items are images. */
 static void sample_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -72,8 +73,8 @@ static void sample_gradient_part(void *context, Py_ssize_t first, Py_ssize_t cou
 #endif
 #else
 
-/* Of points, along one dimension: for each tap its place, whether there is one, its weight, and how that changes with the
-   coordinate. */
+/* For points along one dimension and each tap: its place, whether that is inside, its weight, and the weight's
+   derivative with respect to the coordinate. */
 typedef struct {
     int32_t places[MOST_TAPS][MOST_POINTS], inside[MOST_TAPS][MOST_POINTS];
     REAL weights[MOST_TAPS][MOST_POINTS], slopes[MOST_TAPS][MOST_POINTS];
@@ -95,14 +96,14 @@ CYGRAD_INLINE REAL NAME(reflected)(REAL at, REAL low, REAL high, REAL *sign)
     return high == low ? 0 : is_odd ? high - rest : rest + low;
 }
 
-/* A coordinate brought into the image, if that is asked for, and its slope. */
+/* A coordinate brought into the image as `padding` demands, and its slope. */
 CYGRAD_INLINE REAL NAME(padded)(const sampling *s, REAL at, REAL size, REAL *sign)
 {
     *sign = 1;
     if (s->padding == ZEROS) return at;
     if (s->padding == REFLECTION)
         at = NAME(reflected)(at, s->align_corners ? 0 : (REAL)-0.5, s->align_corners ? size - 1 : size - (REAL)0.5, sign);
-    if (at != at) {         /* of volumes it is the last element, as in PyTorch, and without a gradient */
+    if (at != at) {         /* the last element of volumes, as in PyTorch, without a gradient */
         *sign = s->dims == 3 ? at : 0;
         return s->dims == 3 ? size - 1 : 0;
     }
@@ -115,8 +116,8 @@ CYGRAD_INLINE REAL NAME(near_slope)(REAL x) { return ((REAL)3.75 * x - (REAL)4.5
 CYGRAD_INLINE REAL NAME(far)(REAL x) { return (((REAL)-0.75 * x + (REAL)3.75) * x - 6) * x + 3; }
 CYGRAD_INLINE REAL NAME(far_slope)(REAL x) { return ((REAL)-2.25 * x + (REAL)7.5) * x - 6; }
 
-/* Coordinates in the image, and their slopes. Not by products and sums in one instruction, which would move the centers of
-   elements by a rounding. */
+/* Coordinates in the image, and their slopes. Not compiled with FMA, which would move the centers of elements by a
+   rounding error. */
 static void NAME(find_coordinates)(const sampling *s, const REAL *grid, Py_ssize_t n, REAL size, REAL *at, REAL *slopes)
 {
     const REAL slope = (s->align_corners ? size - 1 : size) / 2;
@@ -132,7 +133,7 @@ static void NAME(find_coordinates)(const sampling *s, const REAL *grid, Py_ssize
     }
 }
 
-/* Numbers of the elements from which shares of the way are counted, and these. */
+/* The elements from which fractional offsets are measured, and these offsets. */
 static CLONES void NAME(find_shares)(int is_nearest, Py_ssize_t n, const REAL *at, REAL *first, REAL *shares)
 {
     if (is_nearest)
@@ -175,7 +176,7 @@ static void NAME(find_axis)(const sampling *s, const REAL *grid, Py_ssize_t n, R
     }
 }
 
-/* The taps along each dimension of n points; coordinates of the last dimension come first. */
+/* The taps of n points along each dimension; the coordinate of the last dimension comes first. */
 static void NAME(find_axes)(const sampling *s, const REAL *grid, Py_ssize_t n, NAME(axis) *axes)
 {
     for (Py_ssize_t d = 0; d < s->dims; d++)
@@ -203,8 +204,8 @@ static int NAME(find_corners)(const sampling *s, const NAME(axis) *axes, Py_ssiz
     return corners;
 }
 
-/* The images of some channels at a point; of corners that are not inside, 0. Channels are done together, because what is
-   known of a corner, where it is and its weight, is more to load than its value. */
+/* Samples some channels at a point; corners outside contribute 0. Channels are processed together, because the place
+   and weight of a corner are more to load than its value. */
 static void NAME(take_point)(const sampling *s, const REAL *x, const NAME(corners) *found, int corners, Py_ssize_t i,
                              Py_ssize_t channels, REAL *out)
 {
@@ -218,7 +219,7 @@ static void NAME(take_point)(const sampling *s, const REAL *x, const NAME(corner
     for (Py_ssize_t c = 0; c < channels; c++) out[c * s->points] = sums[c];
 }
 
-/* The same of as many channels as are done together, and all corners inside. */
+/* The same for TOGETHER channels, with all corners inside. */
 CYGRAD_INLINE void NAME(take_point_inside)(const sampling *s, const REAL *x, const NAME(corners) *found, int corners,
                                            Py_ssize_t i, REAL *out)
 {
@@ -258,7 +259,7 @@ static void NAME(sample)(const sampling *s, const REAL *x, const REAL *grid, Py_
     }
 }
 
-/* The gradient of n points, from what each corner's weight is multiplied by. */
+/* The gradient of n points, given the factor of each corner's weight. */
 static void NAME(grid_gradient)(const sampling *s, const NAME(axis) *axes, int corners, REAL (*sums)[MOST_POINTS],
                                 Py_ssize_t n, REAL *grid)
 {
@@ -275,7 +276,8 @@ static void NAME(grid_gradient)(const sampling *s, const NAME(axis) *axes, int c
             }
 }
 
-/* PyTorch passes over points of volumes with a coordinate that is nan, or is infinite and not brought into the image. */
+/* PyTorch skips points of volumes with a NaN coordinate, or with an infinite one that padding does not bring into the
+   image. */
 static void NAME(lose_points)(const sampling *s, Py_ssize_t n, int corners, NAME(axis) *axes, NAME(corners) *found)
 {
     for (Py_ssize_t i = 0; i < n && s->dims == 3; i++) {

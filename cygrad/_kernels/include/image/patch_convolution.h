@@ -1,11 +1,11 @@
-/* Convolutions of float, of any stride and dilation, by patches in panels; called from patchwise.py.
+/* Float convolutions of any stride and dilation, by patches in panels; called from patchwise.py.
 
-   A band is some rows of the results of one image. What it sees of a channel is copied into planes with zeros around
-   it, one plane for each remainder of places by the stride. Read as one row, a plane that begins at a tap is what that
-   tap sees, with some places between the rows that are not wanted: a tap's patches are one run of memory.
+   A band is several rows of the results of one image. The places of a channel that it reads are copied into zero-padded
+   planes, one for each remainder of places by the stride. Read as one row, a plane that begins at a tap is what that
+   tap reads, with some unwanted places between the rows: the patches of a tap are one run of memory.
 
-   Results of volumes are done slice by slice: what a slice sees of a channel, one slice of it for each tap of depth,
-   counts as so many channels of an image. Images are volumes of one slice. */
+   Volumes are processed slice by slice: what a slice of results reads of a channel, one slice for each tap of depth,
+   counts as that many channels of an image. Images are volumes of one slice. */
 
 #ifndef CYGRAD_PATCHWISE_H
 #define CYGRAD_PATCHWISE_H
@@ -14,27 +14,29 @@
 
 #ifdef CYGRAD_VECTORS
 
-/* In the order of a call's numbers. `channels` are those of a slice of results; there are `taps` for all, at most `rows`
-   in a band, as many scratches of some `length` as threads; `plane` is the rows and the width of a plane. Groups of
-   channels count as images of their own, whose filters take turns. */
+/* In the order of a call's numbers. `channels` are those of a slice of results; `taps` counts those of all channels; a
+   band has at most `rows` rows; there are as many `scratches` of `length` elements as threads; `plane` is the rows and
+   width of a plane. Groups of channels count as separate images, which cycle through the
+   filters of the groups. */
 typedef struct {
     Py_ssize_t image[2], channels, results[2], filters, low[2], stride[2], plane[2], taps, rows, groups;
     struct { Py_ssize_t image, results, taps, low, stride, dilation; } depth;
     Py_ssize_t scratches, length;
 } patchwise;
 
-/* A band's image, its slice, its first row, and how many rows there are; places in the runs of a tap. */
+/* A band's image, its slice, its first row and number of rows; places in the runs of a tap. */
 typedef struct { Py_ssize_t image, slice, first, rows, places; } band;
 
-/* What a scratch holds: planes, patches, the results of a band or their gradient, and some of that turned. */
+/* The contents of a scratch buffer: planes, patches, the results of a band or their gradient, and some of that
+   transposed. */
 typedef struct { float *planes, *patches, *results, *turned; } room;
 
 #define TAPS(p) (((p)->taps + 7) / 8 * 8)
-#define DEPTH 128               /* places that are summed over at a time, at least the columns of a panel */
+#define DEPTH 128               /* places summed over at a time, at least the columns of a panel */
 
 BEGIN_VECTORS
 
-/* out = from + bias, n elements; the two must be apart. */
+/* out = from + bias for n elements; the two must not overlap. */
 static TUNED void copy_places(const float *from, Py_ssize_t n, float bias, float *out)
 {
     Py_ssize_t i = 0;
@@ -43,7 +45,7 @@ static TUNED void copy_places(const float *from, Py_ssize_t n, float bias, float
     else for (; i < n; i++) out[i] = from[i] + bias;
 }
 
-/* out[i] = from[stride * i], and its transpose: n elements. */
+/* out[i] = from[stride * i] for n elements, and its transpose. */
 
 static TUNED void copy_apart(const float *from, Py_ssize_t stride, Py_ssize_t n, float *out)
 {
@@ -59,7 +61,7 @@ static TUNED void add_apart(const float *from, Py_ssize_t stride, Py_ssize_t n, 
     for (Py_ssize_t i = 0; i < n; i++) out[stride * i] += from[i];
 }
 
-/* Runs of `n` places from each of some offsets on, one after the other. */
+/* Copies runs of `n` places from several offsets, one after the other; and the transpose. */
 static TUNED void copy_runs(const float *from, const int64_t *offsets, Py_ssize_t count, Py_ssize_t n, float *out)
 {
     for (Py_ssize_t k = 0; k < count; k++, out += n)
@@ -75,7 +77,7 @@ static TUNED void add_runs(const float *runs, const int64_t *offsets, Py_ssize_t
         }
 }
 
-/* For one filter: the sum of runs times weights, and its transpose in what runs are of. */
+/* For a single filter: the weighted sum of runs, and its transpose in the source of the runs. */
 
 static TUNED void sum_runs(const float *from, const int64_t *offsets, Py_ssize_t count, const float *weights,
                            Py_ssize_t n, float *out)
@@ -101,7 +103,7 @@ static TUNED void add_run(const float *run, const int64_t *offsets, Py_ssize_t c
         }
 }
 
-/* The products of a few runs with a few filters' gradients, whose rows are `row` apart, added to sums. */
+/* Adds to sums the products of a few runs with the gradients of a few filters, whose rows are `row` apart. */
 TUNED CYGRAD_INLINE void few_products(int taps, int filters, const float *from, const int64_t *offsets, const float *g,
                                       Py_ssize_t row, Py_ssize_t n, float *out, Py_ssize_t out_row)
 {
@@ -117,7 +119,7 @@ TUNED CYGRAD_INLINE void few_products(int taps, int filters, const float *from, 
             for (int i = 0; i < WIDE; i++) out[k * out_row + f] += sums[k][f][i];
 }
 
-/* All of them: for few filters, which would leave most of a panel empty. */
+/* The same for all runs and filters; for few filters, which would leave most of a panel empty. */
 static TUNED void products_of_runs(const float *from, const int64_t *offsets, Py_ssize_t taps, const float *g,
                                    Py_ssize_t row, Py_ssize_t filters, Py_ssize_t n, float *out, Py_ssize_t out_row)
 {
@@ -144,7 +146,7 @@ static band band_of(const patchwise *p, Py_ssize_t number)
     return b;
 }
 
-/* Of results, or their gradient: the first place of a band for a filter. */
+/* The first place of a band for a filter, in results or their gradient. */
 static float *results_of(const patchwise *p, const band *b, float *results, Py_ssize_t filter)
 {
     const Py_ssize_t slice = (b->image * p->filters + filter) * p->depth.results + b->slice;
@@ -161,8 +163,8 @@ static room room_of(const patchwise *p, float *memory)
     return r;
 }
 
-/* Copies the places of a band's image into planes, with zeros around them; or adds planes to the image. Beyond the last
-   plane its runs end in zeros. */
+/* Copies the places of a band's image into zero-padded planes; or, with `back`, adds planes to the image. The runs of
+   the last plane end in zeros beyond it. */
 static void visit_planes(const patchwise *p, const band *b, float *image, float *planes, int back)
 {
     const Py_ssize_t width = p->plane[1], stride = p->stride[1];
@@ -189,7 +191,7 @@ static void visit_planes(const patchwise *p, const band *b, float *image, float 
     if (!back) memset(planes, 0, (width + 16) * sizeof(float));
 }
 
-/* The gradient of a band's results, in runs like those of taps, with 0 at places that are not wanted. */
+/* Loads the gradient of a band's results, in runs like those of taps, with 0 at unwanted places. */
 static void load_gradient(const patchwise *p, const band *b, const room *r, float *g)
 {
     const Py_ssize_t width = p->plane[1];
@@ -200,7 +202,7 @@ static void load_gradient(const patchwise *p, const band *b, const room *r, floa
                         r->results + f * b->places + y * width);
 }
 
-/* `count` of a band's places from j on, with the filters side by side, in panels. */
+/* Transposes `count` of a band's places from j on to adjacent filters, in panels. */
 static void turn_gradient(const patchwise *p, const band *b, const room *r, Py_ssize_t j, Py_ssize_t count)
 {
     const Py_ssize_t n = ROUNDED(p->filters), panel = panel_width();
@@ -266,7 +268,7 @@ static void patchwise_sums(const patchwise *p, const band *b, const room *r, flo
     }
 }
 
-/* A part of the work: bands, or images whose bands come one after the other. */
+/* Items are bands, or images whose bands are processed one after the other. */
 #define DEFINE_PART(NAME, MARKS, SCRATCHES, BANDS, ...)                                                     \
     static void NAME##_part(void *context, Py_ssize_t first, Py_ssize_t count)                              \
     {                                                                                                       \
@@ -287,7 +289,7 @@ DEFINE_PART(patchwise_results, 6, 5, 1, AT(0, 0), AT(1, 0), AT(2, 0), AT(3, 0), 
 /* data: results, filters (taps rounded up to 8, filters), places of taps, images, scratches, marks; items are images */
 DEFINE_PART(patchwise_images, 5, 4, (p->results[0] + p->rows - 1) / p->rows * p->depth.results, AT(0, 0), AT(1, 0), AT(2, 0), AT(3, 0))
 
-/* data: images, results, places of taps, sums for each piece, scratches, marks */
+/* data: images, results, places of taps, sums per chunk, scratches, marks */
 DEFINE_PART(patchwise_sums, 5, 4, 1, AT(0, 0), AT(1, 0), AT(2, 0),
             AT(3, first / c->piece * p->groups * TAPS(p) * ROUNDED(p->filters)))
 

@@ -1,8 +1,8 @@
 /* Loops over windows of images (planes, height, width), for float and double; called from images.py.
 
-   Place `o` of the result sees place `o * stride + k * dilation - low` of the image through tap `k`; places outside of
-   the image are zero. Patches are an array (planes, taps, ...) of what each tap sees, with steps of any size between
-   planes and between taps; one tap's results stand in one row. */
+   Place `o` of the result reads place `o * stride + k * dilation - low` of the image through tap `k`; places outside of
+   the image are zero. Patches are an array (planes, taps, ...) of what each tap reads, with arbitrary strides between
+   planes and between taps; the results of one tap are contiguous. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_IMAGES_H
@@ -14,20 +14,20 @@
 
 typedef struct {
     Py_ssize_t image[2], kernel[2], stride[2], dilation[2], low[2];
-    Py_ssize_t first, last, width;      /* the rows of the result that are worked on, and its width */
+    Py_ssize_t first, last, width;      /* the rows of the result to compute, and its width */
 } windows;
 
-/* The results from `begin` on and before `end` that see a place of the image through tap k, along one dimension. */
+/* Narrows `begin` and `end` to the results that read a place of the image through tap k, along one dimension. */
 static void span(const windows *w, int d, Py_ssize_t k, Py_ssize_t *begin, Py_ssize_t *end)
 {
     const Py_ssize_t shift = w->low[d] - k * w->dilation[d], stride = w->stride[d], past = w->image[d] + shift;
     const Py_ssize_t low = shift > 0 ? (shift - 1) / stride + 1 : 0;
-    const Py_ssize_t high = past > 0 ? (past - 1) / stride + 1 : 0;      /* any stride fits */
+    const Py_ssize_t high = past > 0 ? (past - 1) / stride + 1 : 0;      /* cannot overflow */
     if (*begin < low) *begin = low < *end ? low : *end;
     if (*end > high) *end = high > *begin ? high : *begin;
 }
 
-/* The first place of the image that the window of a result sees along one dimension, and one past the last. The window
+/* The first place of the image that the window of a result reads along one dimension, and one past the last. The window
    may be far larger than the image. */
 static Py_ssize_t first_inside(const windows *w, int d, Py_ssize_t result)
 {
@@ -58,8 +58,8 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* n: image, kernel, stride, dilation and low, each of two dimensions, rows and width of the result; images, channels.
-   The low ones may be negative, all others are not. */
+/* n: image, kernel, stride, dilation and low, each for two dimensions, rows and width of the result; channels, images.
+   Only `low` may be negative. */
 static windows windows_of(const native_call *c)
 {
     windows w;
@@ -101,7 +101,7 @@ BEGIN_VECTORS
 
 typedef int32_t whole_lanes __attribute__((vector_size(4 * WIDE)));
 
-/* The largest elements of windows side by side, and how far from the first tap's place they stand. */
+/* The maxima of adjacent windows, and their offsets from the first tap. */
 static TUNED void largest_of_vectors(const float *corner, Py_ssize_t row, const Py_ssize_t *kernel,
                                      const Py_ssize_t *dilation, Py_ssize_t stride, float *out, int32_t *places)
 {
@@ -122,8 +122,8 @@ static TUNED void largest_of_vectors(const float *corner, Py_ssize_t row, const 
 CYGRAD_END_LOOPS
 #endif
 
-/* The largest elements of the windows from x on and before `end` of row y, which see nothing beside the image, and their
-   places. Tells where it had to stop; `past` is the end of all memory that may be read. */
+/* The maxima, and their places, of the windows from x to `end` of row y, which do not reach beyond the image sideways.
+   Returns where it had to stop; `past` is the end of all readable memory. */
 static Py_ssize_t largest_side_by_side(const float *image, const float *past, const windows *w, Py_ssize_t y,
                                        Py_ssize_t x, Py_ssize_t end, float *out, int64_t *places)
 {
@@ -148,7 +148,7 @@ static Py_ssize_t largest_side_by_side(const float *image, const float *past, co
 #endif
 }
 
-/* data: images, largest elements, their places. Each window sees some place of the image. */
+/* data: images, maxima, their places. Each window reads some place of the image. */
 static void largest_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -171,7 +171,7 @@ static void largest_part(void *context, Py_ssize_t first, Py_ssize_t count)
         }
 }
 
-/* Of all windows of an image; whether all that they see is inside. */
+/* The maxima of all windows of an image; returns whether all places they read are inside. */
 static int largest_of_places(const native_call *c, Py_ssize_t item)
 {
     const Py_ssize_t *windows = c->n + 3, *taps = c->n + 6, rows = c->n[1], width = c->n[2], columns = taps[2];
@@ -204,9 +204,9 @@ static int largest_of_places(const native_call *c, Py_ssize_t item)
     return is_inside;
 }
 
-/* data: images, largest elements, their places, tables (images or 1, windows, taps) of places along three dimensions
-   (int64); n: image, windows and taps, each of three dimensions, elements of an image, windows of it, whether each has tables
-   of its own. An item is an image. It has failed if a place is outside. */
+/* data: images, maxima, their places, tables (images or 1, windows, taps) of places along three dimensions (int64). n:
+   image, windows and taps, each for three dimensions, elements of an image, windows of it, whether each image has its
+   own tables. Items are images. Fails if a place is outside. */
 static void largest_of_places_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -217,7 +217,7 @@ static void largest_of_places_part(void *context, Py_ssize_t first, Py_ssize_t c
 #endif
 #else
 
-/* The patches of one plane. */
+/* Copies the patches of one plane. */
 static void NAME(copy_patches)(const REAL *image, REAL *patches, Py_ssize_t tap_step, const windows *w)
 {
     for (Py_ssize_t ky = 0; ky < w->kernel[0]; ky++) {
@@ -249,7 +249,7 @@ static CYGRAD_CLONES void NAME(add_run)(REAL *to, const REAL *from, Py_ssize_t n
     CYGRAD_INDEPENDENT for (Py_ssize_t x = 0; x < n; x++) to[x] += from[x];
 }
 
-/* The way back: adds the patches of one plane to it. */
+/* The transpose: adds the patches of one plane to it. */
 static void NAME(add_patches)(REAL *image, const REAL *patches, Py_ssize_t tap_step, const windows *w)
 {
     for (Py_ssize_t ky = 0; ky < w->kernel[0]; ky++) {
@@ -270,7 +270,7 @@ static void NAME(add_patches)(REAL *image, const REAL *patches, Py_ssize_t tap_s
     }
 }
 
-/* The largest element of the window at (y, x), and its place. */
+/* The maximum of the window at (y, x), and its place. */
 static void NAME(largest_of_window)(const REAL *image, const windows *w, Py_ssize_t y, Py_ssize_t x, REAL *out,
                                     int64_t *place)
 {

@@ -1,4 +1,5 @@
-/* Sums of places of the input by tables, along one axis or two; called from resampling.py, for arrays of few elements. */
+/* Weighted sums of input places given by tables, along one or two axes; called from resampling.py for arrays of few
+   elements. */
 
 #ifndef CYGRAD_RESAMPLING_H
 #define CYGRAD_RESAMPLING_H
@@ -8,7 +9,7 @@
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-/* out (m, inner) from x (n, inner): result i is the sum of places[i][t] * weights[i][t] for t below counts[i]. */
+/* out (m, inner) from x (n, inner): result i is the sum of x[places[i][t]] * weights[i][t] for t below counts[i]. */
 #define DEFINE_RESAMPLED(NAME, REAL)                                                                                \
     static void NAME(const REAL *x, REAL *out, const native_call *c)                                                \
     {                                                                                                               \

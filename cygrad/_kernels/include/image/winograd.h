@@ -1,14 +1,14 @@
-/* Convolutions of 3x3 taps and stride 1 by Winograd's method, for float; called from winograd.py.
+/* 3x3 convolutions with stride 1 by Winograd's method, for float; called from winograd.py.
 
-   Four by four results of a channel are made from six by six places of the image, a tile: both the tile and the filter
-   are transformed to six by six numbers, these are multiplied one by one and summed over channels, and what comes out
-   is transformed to the results. That takes 36 multiplications instead of 144. The sums over channels are 36 products
-   of matrices. Method: S. Winograd, Arithmetic complexity of computations (1980); A. Lavin, S. Gray, Fast algorithms
-   for convolutional neural networks (2015). The transforms are those of interpolation at 0, +-3/4, +-3/2 and infinity,
-   of which all but the filter's have exact coefficients and which keep four times as many digits as 0, +-1, +-2.
+   Four by four results of a channel are computed from a tile of six by six places of the image. Tile and filter are
+   transformed to six by six numbers, these are multiplied elementwise and summed over channels, and the sums are
+   transformed to the results. That takes 36 multiplications instead of 144. The sums over channels are 36 matrix
+   products. Method: S. Winograd, Arithmetic complexity of computations (1980); A. Lavin, S. Gray, Fast algorithms for
+   convolutional neural networks (2015). The transforms interpolate at 0, +-3/4, +-3/2 and infinity. All but the
+   filter's have exact coefficients, and they keep four times as many digits as 0, +-1, +-2.
 
-   Images are turned into rows of places with channels side by side, so that all transforms work on vectors of channels.
-   A strip is a row of tiles. Numbers of channels are rounded up to a multiple of 16 within here. */
+   Images are transposed to rows of places with adjacent channels, so all transforms work on vectors of channels. A
+   strip is a row of tiles. Numbers of channels are rounded up to multiples of 16 internally. */
 
 #ifndef CYGRAD_WINOGRAD_H
 #define CYGRAD_WINOGRAD_H
@@ -21,14 +21,14 @@
 
 #define POINTS 36
 #define ROUNDED(n) (((n) + 15) / 16 * 16)
-#define TAIL 16                 /* elements between matrices, so that they do not all begin in one set of the cache */
+#define TAIL 16                 /* elements between matrices, so that they do not all begin in one cache set */
 
 typedef struct { Py_ssize_t height, width, channels, rounded; const float *data; } image_stack;
 
 typedef struct {
-    image_stack images, results;        /* what six by six and what four by four places are taken of */
-    Py_ssize_t low[2], rows, columns;   /* the zeros before an image; how many tiles cover it */
-    Py_ssize_t strips;                  /* at most so many at a time */
+    image_stack images, results;        /* sources of tiles of six by six and of four by four places */
+    Py_ssize_t low[2], rows, columns;   /* zeros before an image; number of tiles that cover it */
+    Py_ssize_t strips;                  /* maximum number at a time */
     float *strip_of_image, *strip_of_results, *tiles, *weighted, *sums;
 } winograd;
 
@@ -36,12 +36,12 @@ BEGIN_VECTORS
 
 /* -- the transforms ---------------------------------------------------------------------------------- */
 
-/* The points p and q, which with their negatives, 0 and infinity are those of interpolation. */
+/* The points p and q; interpolation is at these, their negatives, 0 and infinity. */
 #define P 0.75f
 #define Q 1.5f
 #define PP (P * P)
 #define QQ (Q * Q)
-#define OVER_0 (1 / (PP * QQ))                  /* the divisors of Lagrange's polynomials */
+#define OVER_0 (1 / (PP * QQ))                  /* divisors of the Lagrange polynomials */
 #define OVER_P (1 / (2 * PP * (PP - QQ)))
 #define OVER_Q (1 / (2 * QQ * (QQ - PP)))
 
@@ -100,7 +100,7 @@ TUNED CYGRAD_INLINE void filter_back(const lanes *d, lanes *v)
     v[2] = d[5] + (PP * even_p + QQ * even_q);
 }
 
-/* The transform of FROM x FROM vectors to TO x TO ones, which lie `row` and `column` elements apart. */
+/* Transforms FROM x FROM vectors, `row` and `column` elements apart, to TO x TO vectors. */
 #define DEFINE_BOTH_WAYS(TRANSFORM, FROM, TO)                                                               \
     TUNED CYGRAD_INLINE void TRANSFORM##_both_ways(const float *in, Py_ssize_t row, Py_ssize_t column,             \
                                             float *out, Py_ssize_t out_row, Py_ssize_t out_column)          \
@@ -135,8 +135,8 @@ DEFINE_BOTH_WAYS(filter_back, 6, 3)
 
 /* -- filters ----------------------------------------------------------------------------------------- */
 
-/* Those of some channels that are made, into matrices (channels summed over, made) in panels; the channels are counted
-   by blocks of 16. */
+/* Transforms the filters of some produced channels into matrices (channels summed over, channels produced) in panels;
+   produced channels are counted in blocks of 16. */
 static TUNED void transform_filters(const float *filters, float *out, const Py_ssize_t *n, Py_ssize_t first,
                                     Py_ssize_t count)
 {
@@ -167,7 +167,7 @@ TUNED CYGRAD_INLINE void turn_block(const float *in, Py_ssize_t row, float *out,
     *(four *)(out + 3 * out_row) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
 }
 
-/* out[j][i] = in[i][j] for m rows of n elements. Those that are furthest apart in memory come last in turn. */
+/* out[j][i] = in[i][j] for m rows of n elements. The larger stride is that of the outer loop. */
 static TUNED void turn(const float *in, Py_ssize_t row, Py_ssize_t m, Py_ssize_t n, float *out, Py_ssize_t out_row)
 {
     const Py_ssize_t whole_m = m / 4 * 4, whole_n = n / 4 * 4;
@@ -183,7 +183,7 @@ static TUNED void turn(const float *in, Py_ssize_t row, Py_ssize_t m, Py_ssize_t
         for (Py_ssize_t j = i < whole_m ? whole_n : 0; j < n; j++) out[j * out_row + i] = in[i * row + j];
 }
 
-/* Rows of an image from row y and column x on, with channels side by side; zero outside of the image. */
+/* Loads rows of an image from row y and column x on, with adjacent channels; zero outside of the image. */
 static TUNED void load_rows(const image_stack *images, Py_ssize_t number, Py_ssize_t y, Py_ssize_t x,
                             Py_ssize_t rows, Py_ssize_t columns, float *out)
 {
@@ -201,13 +201,13 @@ static TUNED void load_rows(const image_stack *images, Py_ssize_t number, Py_ssi
 
 /* -- the three passes over strips -------------------------------------------------------------------- */
 
-/* The transformed tiles of `count` strips of images: matrices (tiles, channels). */
+/* Transforms the tiles of `count` strips of images into matrices (tiles, channels). */
 static TUNED void load_tiles(const winograd *w, Py_ssize_t first, Py_ssize_t count)
 {
     const Py_ssize_t width = w->images.rounded, row = (4 * w->columns + 2) * width, tiles = count * w->columns;
     const Py_ssize_t matrix = (tiles + 7) / 8 * 8 * width + TAIL;
     for (Py_ssize_t strip = first; strip < first + count; strip++) {
-        const Py_ssize_t y = strip % w->rows, shared = strip > first && y > 0 ? 2 : 0;  /* rows of the strip before */
+        const Py_ssize_t y = strip % w->rows, shared = strip > first && y > 0 ? 2 : 0;  /* rows of the previous strip */
         if (shared) memcpy(w->strip_of_image, w->strip_of_image + 4 * row, 2 * row * sizeof(float));
         load_rows(&w->images, strip / w->rows, 4 * y - w->low[0] + shared, -w->low[1], 6 - shared,
                   4 * w->columns + 2, w->strip_of_image + shared * row);
@@ -221,7 +221,7 @@ static TUNED void load_tiles(const winograd *w, Py_ssize_t first, Py_ssize_t cou
             memset(w->tiles + k * matrix + tiles * width, 0, (8 - tiles % 8) * width * sizeof(float));
 }
 
-/* The results of one strip from its sums, matrices (tiles, channels); tells whether they are finite. */
+/* Computes the results of one strip from its sums, matrices (tiles, channels); returns whether they are finite. */
 static TUNED int store_strip(const winograd *w, Py_ssize_t strip, const float *sums, Py_ssize_t matrix,
                              const float *bias, float *out)
 {
@@ -232,7 +232,7 @@ static TUNED int store_strip(const winograd *w, Py_ssize_t strip, const float *s
         for (Py_ssize_t i = 0; i < width; i += WIDE)
             result_both_ways(sums + x * width + i, 6 * matrix, matrix, w->strip_of_results + 4 * x * width + i,
                              row, width);
-    lanes doubt = {0};                          /* x - x is 0 unless x is infinite or nan */
+    lanes doubt = {0};                          /* x - x is 0 unless x is infinite or NaN */
     for (float *p = w->strip_of_results; p < w->strip_of_results + 4 * row; p += width)
         for (Py_ssize_t i = 0; i < width; i += WIDE) {
             const lanes value = LOAD(p + i) + LOAD(bias + i);
@@ -248,7 +248,7 @@ static TUNED int store_strip(const winograd *w, Py_ssize_t strip, const float *s
     return 1;
 }
 
-/* The results of `count` strips, plus the bias; tells whether they are finite. */
+/* Computes the results of `count` strips, plus the bias; returns whether they are finite. */
 static TUNED int make_results(const winograd *w, const float *filters, const float *bias, float *out,
                               Py_ssize_t first, Py_ssize_t count)
 {
@@ -268,7 +268,7 @@ static TUNED int make_results(const winograd *w, const float *filters, const flo
     return finite;
 }
 
-/* The transformed tiles of strips of results: matrices (tiles, channels) in panels. */
+/* Transforms the tiles of strips of results into matrices (tiles, channels) in panels. */
 static TUNED void load_results(const winograd *w, Py_ssize_t first, Py_ssize_t count)
 {
     const Py_ssize_t width = w->results.rounded, row = 4 * w->columns * width, tiles = count * w->columns;
@@ -284,7 +284,8 @@ static TUNED void load_results(const winograd *w, Py_ssize_t first, Py_ssize_t c
     }
 }
 
-/* The filters' gradient from `count` strips of images and results: (channels of images, taps, of results). */
+/* The gradient of the filters from `count` strips of images and results: (channels of images, taps, channels of
+   results). */
 static TUNED void sum_products(const winograd *w, float *out, Py_ssize_t first, Py_ssize_t count)
 {
     const Py_ssize_t m = w->images.rounded, n = w->results.rounded, begin = first;
@@ -305,15 +306,15 @@ CYGRAD_END_LOOPS
 
 /* -- for threads ------------------------------------------------------------------------------------- */
 
-/* One of the pieces of memory that are free; there are as many as threads. */
+/* Acquires a free scratch buffer; there are as many as threads. */
 static Py_ssize_t take_scratch(int32_t *taken, Py_ssize_t count)
 {
     for (Py_ssize_t i = 0;; i = (i + 1) % count)
         if (!__atomic_exchange_n(&taken[i], 1, __ATOMIC_ACQUIRE)) return i;
 }
 
-/* n: height, width and channels of images, and of results, the zeros above and left of images, the number of scratches,
-   elements of each, strips at a time. Some threads share as many scratches. */
+/* n: height, width and channels of images, and of results, the zeros above and left of images, number of scratch
+   buffers, elements of each, strips at a time. There are as many scratch buffers as threads. */
 static winograd winograd_of(const native_call *c, const void *images, const void *results, float *scratch)
 {
     winograd w = {{c->n[0], c->n[1], c->n[2], ROUNDED(c->n[2]), images},
@@ -330,7 +331,7 @@ static winograd winograd_of(const native_call *c, const void *images, const void
     return w;
 }
 
-/* data: filters, transformed filters; n: channels summed over and made, steps between either, whether taps are in
+/* data: filters, transformed filters; n: channels summed over, channels produced, strides of both, whether taps are in
    reverse order. */
 static void winograd_filters_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
@@ -338,7 +339,8 @@ static void winograd_filters_part(void *context, Py_ssize_t first, Py_ssize_t co
     transform_filters(AT(0, 0), AT(1, 0), c->n, first, count);
 }
 
-/* data: images, transformed filters, results, bias (rounded up), scratch, marks; n as in `winograd_of` */
+/* data: images, transformed filters, results, bias (rounded up), scratch, marks of used scratch; n as in
+   `winograd_of` */
 static void winograd_results_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -349,7 +351,7 @@ static void winograd_results_part(void *context, Py_ssize_t first, Py_ssize_t co
     __atomic_store_n(&taken[slot], 0, __ATOMIC_RELEASE);
 }
 
-/* data: images, results, sums over strips (pieces, channels of images, taps, of results), scratch, marks */
+/* data: images, results, sums over strips (chunks, channels of images, taps, channels of results), scratch, marks */
 static void winograd_sums_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;

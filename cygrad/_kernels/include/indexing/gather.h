@@ -7,7 +7,7 @@
 #include <string.h>
 #include "platform/target_clones.h"
 
-enum { LOOKED_AT = 64 };         /* elements together, whether one may be among the first */
+enum { LOOKED_AT = 64 };         /* elements checked together for one that may be among the first */
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
@@ -37,7 +37,7 @@ enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* as 
 #undef NAME
 #undef IN_ORDER_ONLY
 
-/* So many elements, or rows of bytes, at indices that may count from the end; 0 if one is out of range. */
+/* Copies n elements, or rows of bytes, at indices that may count from the end; returns 0 if one is out of range. */
 #define DEFINE_TAKE(NAME, COPY)                                                                                 \
     static int NAME(const char *from, int64_t length, const int64_t *index, char *out, Py_ssize_t n, size_t size) \
     {                                                                                                           \
@@ -56,8 +56,8 @@ DEFINE_TAKE(take_rows, memcpy(out + i * size, from + at * size, size))
 
 CYGRAD_END_LOOPS
 
-/* data: array (outer, length, inner), indices and results (outer, count, inner); n: length, count, inner. An item is a
-   row of the results. It has failed if an index is negative or too large. */
+/* data: array (outer, length, inner), indices and results (outer, count, inner); n: length, count, inner. Items are
+   rows of the results. Fails if an index is negative or too large. */
 static void gather_part(void *context, Py_ssize_t first, Py_ssize_t rows)
 {
     native_call *c = context;
@@ -66,8 +66,8 @@ static void gather_part(void *context, Py_ssize_t first, Py_ssize_t rows)
     if (!BY_TYPE(c->is_double, gather_rows, AT(0, 0), index, AT(2, first * inner), first, rows, c->n)) c->failed = 1;
 }
 
-/* data: array (outer, length, inner), indices (count), results (outer, count, inner); n: length, count, bytes of inner. An
-   item is a row of the results; negative indices count from the end. It has failed if an index is out of range. */
+/* data: array (outer, length, inner), indices (count), results (outer, count, inner); n: length, count, bytes of inner.
+   Items are rows of the results; negative indices count from the end. Fails if an index is out of range. */
 static void take_part(void *context, Py_ssize_t first, Py_ssize_t rows)
 {
     native_call *c = context;
@@ -81,9 +81,9 @@ static void take_part(void *context, Py_ssize_t first, Py_ssize_t rows)
     }
 }
 
-/* data: rows of n elements, the first k of each in order, their places; n: n, k, whether the largest are first, what of
-   these is wanted: if not all, k is n, at most MOST_FIRSTS, and there is one result for a row; the number of the k-th;
-   whether they are int64. An item is a row. */
+/* data: rows of n elements, the first k of each in order, their places. n: n, k, whether the largest come first, what
+   is wanted (if not ALL_FIRSTS, k is n, at most MOST_FIRSTS, and there is one result per row), the number of the k-th,
+   whether int64. Items are rows. */
 static void firsts_part(void *context, Py_ssize_t first, Py_ssize_t rows)
 {
     const native_call *c = context;
@@ -127,13 +127,13 @@ static int NAME(gather_rows)(const REAL *x, const int64_t *index, REAL *out, Py_
 }
 #endif
 
-/* Whether a comes before b; nan is larger than all numbers. */
+/* Whether a comes before b; NaN is larger than all numbers. */
 CYGRAD_INLINE int NAME(is_before)(REAL a, REAL b, int largest)
 {
     return largest ? a > b || (a != a && b == b) : a < b || (a == a && b != b);
 }
 
-/* How many elements there are, by runs, before one that may come before `last`. */
+/* The number of elements, in multiples of LOOKED_AT, before a group with one that may come before `last`. */
 static CLONES Py_ssize_t NAME(later_ones)(const REAL *x, Py_ssize_t n, REAL last, int largest)
 {
     Py_ssize_t i = 0;
@@ -164,8 +164,8 @@ static void NAME(firsts_of_row)(const REAL *x, Py_ssize_t n, REAL *values, int64
     }
 }
 
-/* The k-th of a row in order, counted from 1; its lower median, but the first nan if there is one, or that of numbers; the
-   last of the most frequent, of several the smallest. */
+/* The k-th of a row in order, counted from 1; or its lower median, either the first NaN if there is one, or ignoring
+   NaN; or the last of the most frequent elements, the smallest on ties. */
 static void NAME(one_of_row)(const REAL *x, Py_ssize_t n, REAL *value, int64_t *place, const Py_ssize_t *how)
 {
     REAL ordered[MOST_FIRSTS];

@@ -1,5 +1,6 @@
-/* Writing where an index tells, triangles of matrices, where elements are not zero, and those that a mask takes; called
-   from scatter.py, diagonals.py, along.py and picking.py. Elements have 4 or 8 bytes, or 1 where that is said. */
+/* Scatter, tril/triu, nonzero and boolean-mask compress loops.
+
+   Called from scatter.py, diagonals.py, along.py and picking.py. Elements have 4 or 8 bytes, or 1 where stated. */
 
 #ifndef CYGRAD_PLACES_H
 #define CYGRAD_PLACES_H
@@ -28,7 +29,7 @@ DEFINE_SCATTER(scatter_4, uint32_t)
 DEFINE_SCATTER(scatter_8, packed_8)
 #undef DEFINE_SCATTER
 
-/* The same of sums, products and extrema with what is there, up to the first index that is outside. */
+/* Scatter that adds, multiplies or takes extrema with existing values, up to the first out-of-bounds index. */
 #define DEFINE_COMBINE(NAME, REAL, BITS)                                                                        \
     static int NAME(REAL *out, const int64_t *index, const REAL *values, const Py_ssize_t *n)                   \
     {                                                                                                           \
@@ -48,7 +49,7 @@ DEFINE_SCATTER(scatter_8, packed_8)
             REAL *to = out + at * inner + i;                                                                    \
             union { REAL real; BITS bits; } a = {*to}, b = {*values};                                           \
             const REAL x = a.real, y = b.real;                                                                  \
-            const BITS stays = -(BITS)((n[4] == 2 ? x >= y : x <= y) | (x != x));   /* no branch to guess */    \
+            const BITS stays = -(BITS)((n[4] == 2 ? x >= y : x <= y) | (x != x));   /* branch-free */           \
             b.bits = (a.bits & stays) | (b.bits & ~stays);                                                      \
             *to = n[4] == 0 ? x + y : n[4] == 1 ? x * y : b.real;                                               \
             if (++i == inner) i = 0;                                                                            \
@@ -60,7 +61,7 @@ DEFINE_COMBINE(reduce_at_f32, float, uint32_t)
 DEFINE_COMBINE(reduce_at_f64, double, uint64_t)
 #undef DEFINE_COMBINE
 
-/* The first `count` places among rows of `columns` elements, of which the bits of `mask` count. */
+/* The places of the first `count` nonzero elements of rows of `columns` elements, comparing only the bits of `mask`. */
 #define DEFINE_NONZERO(NAME, TYPE)                                                                              \
     static void NAME(const void *from, int64_t *row, int64_t *column, Py_ssize_t rows, Py_ssize_t columns,      \
                      uint64_t mask, Py_ssize_t count)                                                           \
@@ -79,7 +80,7 @@ DEFINE_COMBINE(reduce_at_f64, double, uint64_t)
     static CYGRAD_CLONES Py_ssize_t NAME##_count(const void *from, Py_ssize_t n, uint64_t mask)                 \
     {                                                                                                           \
         const TYPE *x = from;                                                                                   \
-        TYPE found = 0;     /* of no more than 255 */                                                           \
+        TYPE found = 0;     /* n is at most 255 */                                                              \
         for (Py_ssize_t i = 0; i < n; i++) found += (TYPE)((x[i] & (TYPE)mask) != 0);                           \
         return (Py_ssize_t)found;                                                                               \
     }
@@ -89,7 +90,7 @@ DEFINE_NONZERO(nonzero_4, uint32_t)
 DEFINE_NONZERO(nonzero_8, uint64_t)
 #undef DEFINE_NONZERO
 
-/* The first `count` elements where the mask is 1; of eight places that are alike, all are taken or passed over at once. */
+/* The first `count` elements where the mask is 1. Eight equal mask bytes are handled at once. */
 #define DEFINE_COMPRESS(NAME, TYPE)                                                                             \
     static void NAME(const TYPE *x, const uint8_t *mask, TYPE *out, Py_ssize_t n, Py_ssize_t count)             \
     {                                                                                                           \
@@ -116,9 +117,9 @@ DEFINE_COMPRESS(compress_8, packed_8)
 
 CYGRAD_END_LOOPS
 
-/* data: out (outer, length, inner), indices (outer, count, inner), values (outer, given, inner); n: length, count, inner,
-   given, which is at least count, or 0 if there is one value for all. An item is one of the outer. It has failed if an
-   index is negative or too large; for those nothing is written. */
+/* data: out (outer, length, inner), indices (outer, count, inner), values (outer, given, inner). n: length, count,
+   inner, given, which is at least count, or 0 for one value for all. Items are outer indices. Fails for negative or too
+   large indices, which are skipped. */
 static void scatter_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -129,8 +130,8 @@ static void scatter_part(void *context, Py_ssize_t first, Py_ssize_t count)
     }
 }
 
-/* The same of what is combined with what is there; n goes on: how (0 sum, 1 product, 2 maximum, 3 minimum), whether out is
-   zeroed first. */
+/* The same, combining with existing values; further n: operation (0 sum, 1 product, 2 maximum, 3 minimum), whether to
+   zero out first. */
 static void combine_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -142,8 +143,8 @@ static void combine_part(void *context, Py_ssize_t first, Py_ssize_t count)
             c->failed = 1;
 }
 
-/* data: matrices, the same with zeros above a diagonal or below it; n: rows, columns, the diagonal, whether what is above
-   stays. An item is a row. */
+/* data: matrices, results with zeros above or below a diagonal. n: rows, columns, the diagonal, whether to keep the
+   upper part. Items are rows. */
 static void triangle_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -163,15 +164,15 @@ static void triangle_part(void *context, Py_ssize_t first, Py_ssize_t count)
     }
 }
 
-/* data: the rows of the elements that `triangle_part` lets stay, then their columns (int64); n: as there, and how many they
-   are. There is one item. */
+/* data: the rows of the elements that `triangle_part` keeps, followed by their columns (int64). n: as there, and their
+   number. There is one item. */
 static void triangle_places_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
     const Py_ssize_t columns = c->n[1];
     int64_t *row_of = (int64_t *)c->data[0], *column_of = row_of + c->n[4], *const end = column_of;
     (void)first, (void)count;
-    for (Py_ssize_t row = c->n[3] || c->n[2] >= 0 ? 0 : -c->n[2]; row_of < end; row++) {      /* from the first with some */
+    for (Py_ssize_t row = c->n[3] || c->n[2] >= 0 ? 0 : -c->n[2]; row_of < end; row++) {  /* skip empty rows */
         Py_ssize_t from = 0, to = row + c->n[2] + (c->n[3] ? 0 : 1);
         to = to < 0 ? 0 : to > columns ? columns : to;
         if (c->n[3]) from = to, to = columns;
@@ -179,8 +180,8 @@ static void triangle_places_part(void *context, Py_ssize_t first, Py_ssize_t cou
     }
 }
 
-/* data: any array of doubles, elements, their rows or NULL, their columns; n: rows, columns, bytes of an element, whether
-   it is a floating-point number, how many are not 0. There is one item. */
+/* data: any array of doubles, elements, their rows or NULL, their columns. n: rows, columns, element size in bytes,
+   whether floating point, number of nonzero elements. There is one item. */
 static void nonzero_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -191,7 +192,8 @@ static void nonzero_part(void *context, Py_ssize_t first, Py_ssize_t count)
                                                                      c->n[4]);
 }
 
-/* data: elements, a mask of bytes, the elements where it is not 0; n: elements, how many these are. There is one item. */
+/* data: elements, a mask of bytes, the selected elements. n: number of elements, number of selected ones. There is one
+   item. */
 static void compress_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -201,10 +203,10 @@ static void compress_part(void *context, Py_ssize_t first, Py_ssize_t count)
     else compress_4((const uint32_t *)c->data[0], mask, (uint32_t *)c->data[2], c->n[0], c->n[1]);
 }
 
-enum { COUNTED = 255 };      /* elements whose number has room in a byte */
+enum { COUNTED = 255 };      /* elements whose count fits into a byte */
 
-/* data: any array of doubles, elements, numbers for each part of n[0] elements; n: that, elements, bytes of an element,
-   whether it is a floating-point number. An item is a part. */
+/* data: any array of doubles, elements, a count for each chunk of n[0] elements. n: chunk length, elements, element
+   size in bytes, whether floating point. Items are chunks. */
 static void count_nonzero_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;

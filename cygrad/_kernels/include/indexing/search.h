@@ -1,5 +1,5 @@
-/* Places of values in sorted rows, by halves: those of many values at once, without branches, which for values in no
-   order are guessed wrongly. Of double precision alone: the conversion of others takes less than their places. */
+/* Binary search in sorted rows, for many values at once, without branches, which would be mispredicted for values in no
+   order. For double precision only: converting other types takes less time than the search. */
 
 #ifndef CYGRAD_SEARCH_H
 #define CYGRAD_SEARCH_H
@@ -11,7 +11,7 @@ enum { SEARCHED = 128 };        /* values at once */
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
-/* Nan is after all numbers, as in NumPy. */
+/* NaN sorts after all numbers, as in NumPy. */
 static CYGRAD_CLONES void search_row(const double *row, Py_ssize_t length, const double *values, int64_t *at,
                                      Py_ssize_t n, int past_equal)
 {
@@ -29,8 +29,8 @@ static CYGRAD_CLONES void search_row(const double *row, Py_ssize_t length, const
 
 CYGRAD_END_LOOPS
 
-/* data: sorted rows, values, results (int64). n: length of a row, values of a row (of all, if there is one), whether equal
-   elements are before a value. An item is a value. */
+/* data: sorted rows, values, results (int64); n: row length, values per row (of all, if there is one row), whether
+   equal elements come before a value. Items are values. */
 static void search_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;

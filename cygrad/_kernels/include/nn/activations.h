@@ -1,6 +1,6 @@
-/* Elementwise functions of neural networks and their gradients, for float and double, on contiguous memory.
+/* Activation functions and their gradients, for float and double, on contiguous memory.
 
-   The exponential is our own (exp.h), so that each function is one loop without temporaries. */
+   The exponential is our own (exp.h), so each function is one loop without temporaries. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_ACTIVATIONS_H
@@ -17,9 +17,9 @@ typedef void (*gradient_t)(const void *g, const void *x, void *out, Py_ssize_t n
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
-/* The probability that a standard normal number is smaller than x, and the derivative of x times it. Less a half they
-   are x times rational functions of x^2, whose greatest errors are least: 8e-9 and 3e-9 before rounding. Where they are
-   0 or 1 up to rounding, they are just that. No exponential is needed, half of what they would take. */
+/* The normal distribution function, and the derivative of x times it. Less 1/2, they are x times rational functions of
+   x^2 with minimax errors 8e-9 and 3e-9 before rounding. Where they round to 0 or 1, they are exactly that. They need
+   no exponential, which would take half of the time. */
 CYGRAD_INLINE float distribution(float x)
 {
     const float u = x * x, u2 = u * u;
@@ -80,7 +80,7 @@ static void cygrad_GELU_SLOPE_f64(double *run, Py_ssize_t n)
 
 #define REAL double
 #define BITS uint64_t
-#define EXP_CLONES              /* the stages have them */
+#define EXP_CLONES              /* the stages have clones */
 #define DEFINE_STAGED DEFINE_STAGED_f64
 #define NAME(name) name##_f64
 #include "nn/activations.h"
@@ -129,8 +129,8 @@ DEFINE_MAP(sigmoid, LOGISTIC, x, e)
 DEFINE_MAP(silu, LOGISTIC, x, x * e)
 DEFINE_GRADIENT(silu_gradient, LOGISTIC, x, g[i] * (e * (1 + x * (1 - e))))
 
-/* With e = e^x the tangent of softplus(x) is m / (m + 2) for m = e (e + 2), and the logistic function e / (1 + e); beyond
-   20 both are 1. */
+/* With e = exp(x), tanh(softplus(x)) is m / (m + 2) with m = e (e + 2), and the logistic function is e / (1 + e); both
+   are 1 beyond 20. */
 #define UP_TO_20 x > 20 ? 20 : x
 #define TANH_OF_SOFTPLUS (e * (e + 2) / (e * (e + 2) + 2))
 DEFINE_MAP(mish, EXP, UP_TO_20, x * TANH_OF_SOFTPLUS)
@@ -155,7 +155,8 @@ DEFINE_GRADIENT(gelu_tanh_gradient, LOGISTIC, TWICE_INNER, g[i] * (e + x * e * (
 DEFINE_GRADIENT_OF_RESULT(tanh_gradient, g[i] * (1 - x * x))
 DEFINE_GRADIENT_OF_RESULT(sigmoid_gradient, g[i] * (1 - x) * x)
 
-/* Where x is nan the gradient passes, as in PyTorch. By bits, because compilers make a slow masked load of `?:`. */
+/* The gradient passes where x is NaN, as in PyTorch. Done on bits, because compilers turn `?:` into a slow masked
+   load. */
 static CYGRAD_CLONES void NAME(threshold_gradient)(const void *grad, const void *from, void *to, Py_ssize_t n)
 {
     const BITS *g = grad;

@@ -1,8 +1,8 @@
-/* Attention by blocks of queries and of keys, forward and backward; called from attention.py.
+/* Attention in blocks of queries and keys, forward and backward; called from attention.py.
 
-   What is kept of all scores is the logarithm of the sum of each row's exponentials. Forward, a row that meets a larger
-   score than before scales down what it has summed up (Milakov and Gimelshein, 2018; Dao et al., 2022). Backward, blocks
-   of weights are computed once more. A row that may attend to nothing gives 0. */
+   Of all scores, only the logarithm of each row's sum of exponentials is kept. Forward, a row that meets a larger score
+   than before scales down its sums so far (Milakov and Gimelshein, 2018; Dao et al., 2022). Backward, blocks of weights
+   are recomputed. A row that may attend to nothing gives 0. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_ATTENTION_H
@@ -13,12 +13,12 @@
 #include "platform/target_clones.h"
 #include "nn/cross_entropy.h"
 
-#define QUERIES 64              /* of a block; that of keys is a number of the call */
+#define QUERIES 64              /* per block; the number of keys is an argument of the call */
 
-typedef struct {                /* how scores of rows of `keys` are made of products */
+typedef struct {                /* how scores of rows of `keys` are computed from products */
     const void *mask;           /* NULL, or what is added to the first row */
     Py_ssize_t mask_row, mask_column, keys;
-    Py_ssize_t visible;         /* keys that the first row may attend to; each row may to one more than that before */
+    Py_ssize_t visible;         /* keys that the first row may attend to; each row may attend to one more */
     double scale;
 } score_rule;
 
@@ -46,21 +46,21 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* Numbers of both calls. Rows of arrays stand `.._ROW` elements apart, those of each head begin at an address. */
+/* Numbers of both calls. `.._ROW` are strides of rows in elements; the rows of each head begin at its own address. */
 enum {
     LENGTH, KEYS, SIZE, VALUE_SIZE, KEY_BLOCK, CAUSAL, QUERY_ROW, KEY_ROW, VALUE_ROW, MASK_ROW, MASK_COLUMN, OUT_ROW,
     GRAD_ROW
 };
 enum { QUERY, KEY, VALUE, MASK, OUT, GRAD, PLACES };
 
-/* The row of one of a head's arrays; places holds the PLACES addresses of each head. */
+/* A row of one of a head's arrays; `places` holds the PLACES addresses of each head. */
 static char *attention_row(const native_call *c, const int64_t *places, int which, Py_ssize_t row, int row_number)
 {
     char *array = (char *)(intptr_t)places[which];
     return array ? array + row * c->n[row_number] * c->itemsize : NULL;
 }
 
-/* How scores of a block are made: query `row` is the first, and so is key `column`. */
+/* The rule for the scores of a block, whose first query is `row` and first key is `column`. */
 static score_rule rule_of(const native_call *c, const int64_t *places, Py_ssize_t row, Py_ssize_t column, Py_ssize_t keys)
 {
     char *mask = attention_row(c, places, MASK, row, MASK_ROW);
@@ -72,7 +72,7 @@ static score_rule rule_of(const native_call *c, const int64_t *places, Py_ssize_
 
 static Py_ssize_t smaller(Py_ssize_t a, Py_ssize_t b) { return a < b ? a : b; }
 
-/* a (m, n) @ b (n, p) into dense `out`, or if that is not `fresh`, added to it; `room` is for m * p elements. */
+/* a (m, n) @ b (n, p) into contiguous `out`, or added to it if not `fresh`; `room` is scratch for m * p elements. */
 static void add_product(const native_call *c, void *a, Py_ssize_t a_row, Py_ssize_t a_column, void *b, Py_ssize_t b_row,
                         void *out, int fresh, void *room, Py_ssize_t m, Py_ssize_t n, Py_ssize_t p)
 {
@@ -80,7 +80,7 @@ static void add_product(const native_call *c, void *a, Py_ssize_t a_row, Py_ssiz
     if (!fresh) BY_TYPE(c->is_double, add, m * p, room, out);
 }
 
-/* data: logarithms of sums (heads, queries), addresses; items are blocks of queries, head after head */
+/* data: logarithms of sums (heads, queries), addresses. Items are blocks of queries, head by head. */
 static void attention_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -116,7 +116,8 @@ static void attention_part(void *context, Py_ssize_t first, Py_ssize_t count)
     PyMem_RawFree(scores);
 }
 
-/* data: logarithms of sums, addresses, gradients of queries, keys and values (dense, head after head); items are heads */
+/* data: logarithms of sums, addresses, gradients of queries, keys and values (contiguous, head by head). Items are
+   heads. */
 static void attention_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -168,7 +169,7 @@ static void attention_gradient_part(void *context, Py_ssize_t first, Py_ssize_t 
 #endif
 #else
 
-/* Scores of a row from its products; gives how many of them, from the first on, are not hidden by order. */
+/* Turns the products of a row into scores; returns how many of them, from the first on, causality does not hide. */
 static Py_ssize_t NAME(score)(REAL *x, const score_rule *rule, Py_ssize_t row)
 {
     const REAL *mask = rule->mask ? (const REAL *)rule->mask + row * rule->mask_row : NULL;
@@ -178,14 +179,14 @@ static Py_ssize_t NAME(score)(REAL *x, const score_rule *rule, Py_ssize_t row)
     return n;
 }
 
-/* The n scores of a row become weights, the others 0. */
+/* Turns the n scores of a row into weights, and zeroes the others. */
 static void NAME(weigh_row)(REAL *x, const score_rule *rule, Py_ssize_t n, REAL base)
 {
     NAME(exponentials)(n, x, x, base);
     if (n < rule->keys) memset(x + n, 0, (rule->keys - n) * sizeof(REAL));
 }
 
-/* Products become weights, relative to the largest score so far; `factors` tell what former sums are to be scaled by. */
+/* Turns products into weights relative to the running maximum; `factors` are what earlier sums must be scaled by. */
 static void NAME(weigh)(REAL *x, Py_ssize_t rows, const score_rule *rule, REAL *most, REAL *sums, REAL *factors, int first)
 {
     for (Py_ssize_t i = 0; i < rows; i++, x += rule->keys) {
@@ -219,7 +220,7 @@ static void NAME(divide_rows)(REAL *out, Py_ssize_t out_row, const REAL *most, c
     }
 }
 
-/* Products become weights once more. */
+/* Turns products into weights again. */
 static void NAME(weigh_again)(REAL *x, Py_ssize_t rows, const score_rule *rule, const REAL *logs)
 {
     for (Py_ssize_t i = 0; i < rows; i++, x += rule->keys)
@@ -232,7 +233,8 @@ static void NAME(row_products)(const REAL *x, Py_ssize_t x_row, const REAL *y, P
     for (Py_ssize_t i = 0; i < rows; i++, x += x_row, y += y_row) out[i] = NAME(products)(n, x, y, 0);
 }
 
-/* Gradients of weights become those of products: weight * (gradient - that along the row) * scale. */
+/* Turns gradients of weights into gradients of products: weight * (gradient - row's sum of result * gradient) *
+   scale. */
 static CYGRAD_CLONES void NAME(score_gradient)(const REAL *weights, REAL *slopes, const REAL *along, Py_ssize_t rows,
                                                Py_ssize_t keys, double scale)
 {

@@ -25,7 +25,7 @@ CYGRAD_BEGIN_LOOPS
 
 #define REAL double
 #define DEFINE_STAGED DEFINE_STAGED_f64
-#define WIDE_CLONES             /* double is seldom trained in, and clones take room */
+#define WIDE_CLONES             /* training in double is rare, and clones cost code size */
 #define LOG log
 #define NAME(name) name##_f64
 #include "nn/cross_entropy.h"
@@ -37,7 +37,7 @@ CYGRAD_BEGIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* data: scores, classes (int64), probabilities, logarithms of those of the classes; n: scores of a row */
+/* data: scores, classes (int64), probabilities, log-probabilities of the classes; n: scores of a row */
 static void cross_entropy_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -55,8 +55,8 @@ static void cross_entropy_gradient_part(void *context, Py_ssize_t first, Py_ssiz
             count, c->n[0]);
 }
 
-/* data: scores, labels (int64), which end at the first below 0, the loss of each row, its derivatives, 1 for classes that
-   are labels; n: scores of a row. It has failed if a label is below -1 or too large. */
+/* data: scores, labels (int64), which end at the first negative one, the loss of each row, its derivatives, 1 for
+   classes that are labels; n: scores of a row. Fails if a label is below -1 or too large. */
 static void label_margins_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -77,7 +77,7 @@ DEFINE_LARGEST(WIDE_CLONES)
 DEFINE_STAGED(static WIDE_CLONES void NAME(exponentials)(Py_ssize_t n, const REAL *x, REAL *out, REAL c), , , EXP_BELOW_0,
               x[i] - c, e)
 
-/* A class that is none gets a 0; who called finds it. */
+/* An invalid class gets 0; the caller detects it. */
 static void NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, REAL *logs, Py_ssize_t rows,
                                 Py_ssize_t n)
 {
@@ -92,7 +92,7 @@ static void NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, 
     }
 }
 
-/* (probability - 1 for the row's class) * its factor; the factor of a class that is none is 0. */
+/* (probability - 1 for the row's class) * its factor, which is 0 for an invalid class. */
 static void NAME(cross_entropy_gradient)(const REAL *p, const int64_t *classes, const REAL *factors, REAL *out,
                                          Py_ssize_t rows, Py_ssize_t n)
 {
@@ -103,7 +103,8 @@ static void NAME(cross_entropy_gradient)(const REAL *p, const int64_t *classes, 
     }
 }
 
-/* Adds the margins that classes which are no labels lack of a label of the score 1 - `least`; gives how many do. */
+/* Adds the amounts by which classes that are not labels violate the margin to a label of score 1 - `least`; returns how
+   many do. */
 static CYGRAD_CLONES REAL NAME(add_margins)(const REAL *x, const REAL *is_label, REAL least, Py_ssize_t n, REAL *slopes,
                                             REAL *loss)
 {

@@ -1,5 +1,5 @@
-/* Connectionist temporal classification, called from ctc.py: sums over the ways through the states of a sample, whose
-   logarithms are added by the loop of fused.h. The gradient goes through time and states from their ends. */
+/* Connectionist temporal classification; called from ctc.py. Sums over the paths through the states of a sample, whose
+   logarithms are added by the loop of fused.h. The gradient goes through time and states backwards. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_CTC_H
@@ -11,9 +11,9 @@
 #include "elementwise/fused_loops.h"
 #include "nn/cross_entropy.h"
 
-enum { CTC_ROWS = 4 };          /* of room for a sample, each of two elements more than there are states */
+enum { CTC_ROWS = 4 };          /* of scratch for a sample, each with two elements more than there are states */
 
-/* A length, or the most that there is room for. */
+/* A length, clamped to the maximum. */
 static Py_ssize_t length_up_to(Py_ssize_t most, const void *lengths, Py_ssize_t i)
 {
     const uint64_t length = INDEX((const int64_t *)lengths + i);
@@ -32,9 +32,9 @@ static Py_ssize_t length_up_to(Py_ssize_t most, const void *lengths, Py_ssize_t 
 #undef REAL
 #undef NAME
 
-/* data: log_probs (T, N, C), states (N, W), lengths of inputs and targets (N), all three int64, log-probabilities of being
-   in each state by then (T, N, W), losses (N), room (N, CTC_ROWS, W + 2); for the gradient those of losses (N) and of
-   log_probs (T, N, C). n: T, N, C, W, blank, whether infinite losses have a gradient of 0. An item is a sample. */
+/* data: log_probs (T, N, C), states (N, W), lengths of inputs and targets (N), all three int64, log-probabilities of
+   reaching each state (T, N, W), losses (N), scratch (N, CTC_ROWS, W + 2); for the gradient also those of losses (N)
+   and of log_probs (T, N, C). n: T, N, C, W, blank, whether infinite losses have a gradient of 0. Items are samples. */
 static void ctc_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -44,7 +44,8 @@ static void ctc_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #endif
 #else
 
-/* The log of the sum over the states from which each can be reached, without its own; there is -inf before the first. */
+/* The log of the sum over the states that lead to each state, without its own emission; there is -inf before the
+   first. */
 static void NAME(ctc_step)(const REAL *from, const REAL *barred, REAL *skipped, REAL *to, Py_ssize_t n)
 {
     static const double ones[3] = {1, 1, 1};
@@ -53,14 +54,14 @@ static void NAME(ctc_step)(const REAL *from, const REAL *barred, REAL *skipped, 
     NAME(logaddexp)(to, skipped, NULL, to, n, ones);
 }
 
-/* One step's gradient: probabilities less those given the target, whose logarithms are `given`. */
+/* One step's gradient: probabilities minus those conditional on the target, whose logarithms are `given`. */
 static void NAME(ctc_slopes)(const native_call *c, const REAL *x, REAL *given, const int64_t *states, Py_ssize_t n,
                              REAL loss, REAL grad, REAL *out)
 {
     const Py_ssize_t symbols = c->n[2];
     NAME(exponentials)(symbols, x, out, 0);
     for (Py_ssize_t k = 0; k < symbols; k++)
-        if (x[k] > 88) out[k] = (REAL)exp(x[k]);        /* which is no probability, and the loop does not know it */
+        if (x[k] > 88) out[k] = (REAL)exp(x[k]);        /* not a probability, and too large for the loop */
     NAME(exponentials)(n, given, given, 0);
     for (Py_ssize_t s = 0; s < n; s++) {
         const uint64_t symbol = INDEX(states + n - 1 - s);
@@ -83,7 +84,7 @@ static void NAME(ctc)(const native_call *c, Py_ssize_t i)
         memset(out + t * samples * symbols, 0, symbols * sizeof *out);
     if (!is_counted) return;
     for (Py_ssize_t s = -2; s < n; s++) to[s] = from[s] = -(REAL)INFINITY;
-    for (Py_ssize_t s = 0; s < n; s++) {        /* whether the one before the last leads to it */
+    for (Py_ssize_t s = 0; s < n; s++) {        /* whether the state two before leads to it */
         const Py_ssize_t later = grad ? n + 1 - s : s;
         barred[s] = s < 2 || states[later] == c->n[4] || states[later] == states[later - 2] ? -1 : 0;
     }
@@ -107,7 +108,7 @@ static void NAME(ctc)(const native_call *c, Py_ssize_t i)
         to = last;
     }
     if (grad) return;
-    if (n > 1 && length) NAME(ctc_step)(from + n - 1, barred, skipped, to, 1);      /* barred[0] is */
+    if (n > 1 && length) NAME(ctc_step)(from + n - 1, barred, skipped, to, 1);      /* barred[0] is set */
     *loss = -(length == 0 ? n > 1 ? -(REAL)INFINITY : 0 : n > 1 ? *to : *from);
 }
 

@@ -1,4 +1,4 @@
-/* Distances between the columns of matrices, and the gradient of those between rows; called from distances.py. */
+/* Distances between the columns of matrices, and the gradient of distances between rows; called from distances.py. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_DISTANCES_H
@@ -8,7 +8,7 @@
 #include <string.h>
 #include "platform/target_clones.h"
 
-enum { SQUARES, SIZES, LARGEST_SIZE };      /* what of the differences of two columns is added up, or looked for */
+enum { SQUARES, SIZES, LARGEST_SIZE };      /* how the differences of two columns are combined */
 enum { MET_TOGETHER = 128, PULLED_TOGETHER = 32 };
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
@@ -35,9 +35,9 @@ CYGRAD_BEGIN_CHOOSING_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* data: matrices (k, rows), matrices (k, m), results (rows, m); n: k, rows, m, what is wanted, whether these are one matrix
-   of which each column only meets those after it, and whether it is added to the results. An item is a column of the
-   first. */
+/* data: matrices (k, rows), matrices (k, m), results (rows, m); n: k, rows, m, how differences are combined, whether
+   both are one matrix, each column of which meets only later ones, whether to add to the results. Items are columns of
+   the first. */
 static void distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -51,8 +51,8 @@ static void distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
     }
 }
 
-/* data: a matrix (n, k), gradients and distances of the pairs of its rows, those of row 0 first, the gradient (n, k); n: n, k,
-   which distances these are. An item is a run of columns. */
+/* data: a matrix (n, k), gradients and distances of its pairs of rows, those of row 0 first, the gradient (n, k); n: n,
+   k, how differences are combined. Items are chunks of columns. */
 static void pairs_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -66,7 +66,7 @@ static void pairs_gradient_part(void *context, Py_ssize_t first, Py_ssize_t coun
 #endif
 #else
 
-/* Adds up by how much each pair of rows is pulled apart, in some of the columns. */
+/* Accumulates the gradients of all pairs of rows, in some of the columns. */
 static void NAME(pairs_gradient)(const REAL *x, const REAL *g, const REAL *distance, REAL *out, Py_ssize_t n,
                                         Py_ssize_t step, Py_ssize_t columns, int wanted)
 {

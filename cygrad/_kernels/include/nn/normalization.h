@@ -1,8 +1,8 @@
-/* Loops of normalisations, for float and double; called from norms.py.
+/* Normalization loops, for float and double; called from norms.py.
 
-   Three kinds of memory. Rows of n elements, each with statistics of its own, and with weights that are the same for all
-   rows. Groups of runs: the elements of a group, which has its own statistics, are so many runs of adjacent elements,
-   and weights are the same all along a run. And columns, each of which has its own statistics and weight. */
+   There are three memory layouts. Rows of n elements: each row has its own statistics, and all share the same weights.
+   Groups of runs: a group, which has its own statistics, consists of several runs of adjacent elements, and the weight
+   is constant along a run. Columns: each has its own statistics and weight. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_NORMS_H
@@ -13,23 +13,23 @@
 #include "platform/target_clones.h"
 #include "simd/accumulators.h"
 
-#define SEGMENT 4096            /* elements whose sum may be taken in their own type */
+#define SEGMENT 4096            /* elements that may be summed in their own type */
 
-#define NEAR 2048               /* numbers that stay in the nearest cache until the next pass, with results */
+#define NEAR 2048               /* numbers that stay in the L1 cache until the next pass, with results */
 #define ROWS_TOGETHER 16        /* at most */
 
-/* The weight of a run is that of number group % kinds * kind_step + run * weight_step. */
+/* The weight of a run has the index group % kinds * kind_step + run * weight_step. */
 typedef struct {
     Py_ssize_t groups, first, group_step, runs, run_step, length, kinds, kind_step, weight_step;
 } run_layout;
 
 #define COLUMNS 256             /* that go through each pass together */
-#define ROWS_OF_SUM 256         /* whose sum may be taken in their own type */
+#define ROWS_OF_SUM 256         /* rows that may be summed in their own type */
 
 CYGRAD_BEGIN_LOOPS
 
-/* How many rows of n numbers go through each pass before the next: so many that none waits until its own sums are added
-   up, and so few that they stay in the nearest cache. */
+/* The number of rows of n numbers that go through each pass before the next: enough that none waits for its own sums,
+   and few enough that they stay in the L1 cache. */
 static Py_ssize_t rows_together(Py_ssize_t rows, Py_ssize_t n)
 {
     const Py_ssize_t most = n * ROWS_TOGETHER < NEAR ? ROWS_TOGETHER : n < NEAR ? NEAR / n : 1;
@@ -38,7 +38,7 @@ static Py_ssize_t rows_together(Py_ssize_t rows, Py_ssize_t n)
 
 #define REAL float
 #define SQRT sqrtf
-#define ROW_CLONES CYGRAD_WIDE_CLONES   /* a row stays in the nearest cache for all its passes */
+#define ROW_CLONES CYGRAD_WIDE_CLONES   /* a row stays in the L1 cache for all its passes */
 #define COLUMN_CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "nn/normalization.h"
@@ -62,7 +62,7 @@ static Py_ssize_t rows_together(Py_ssize_t rows, Py_ssize_t n)
 
 CYGRAD_END_LOOPS
 
-/* Called with untyped pointers and a flag that tells the type. */
+/* Called with untyped pointers and a flag for the type. */
 #define BY_TYPE(is_double, name, ...) ((is_double) ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__))
 #define WHOLE_OR_BY_TYPE(is_whole, name, ...) \
     ((is_whole) ? name##_i64(__VA_ARGS__) : BY_TYPE(c->is_double, name, __VA_ARGS__))
@@ -76,8 +76,8 @@ static void normalize_rows_part(void *context, Py_ssize_t first, Py_ssize_t coun
             n, c->real, c->n[1] != 0);
 }
 
-/* data: g, x, weight, mean, factor, gradients of x, of weight, of bias, the last two with a row for each piece;
-   n: elements of a row, centered */
+/* data: g, x, weight, mean, factor, gradients of x, of weight, of bias, the last two with a row per chunk; n: elements
+   of a row, centered */
 static void rows_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -86,15 +86,15 @@ static void rows_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count
             AT(6, own), AT(7, own), count, n, c->n[1] != 0);
 }
 
-/* The layout of some groups; n: runs, elements of a run, steps between groups and between runs, kinds of groups, steps of
-   weights between kinds and between runs. */
+/* The layout of some groups; n: runs, elements of a run, strides between groups and between runs, number of kinds of
+   groups, strides of weights between kinds and between runs. */
 static run_layout layout_of(const native_call *c, Py_ssize_t first, Py_ssize_t groups)
 {
     run_layout layout = {groups, first, c->n[2], c->n[0], c->n[3], c->n[1], c->n[4], c->n[5], c->n[6]};
     return layout;
 }
 
-/* data: x, weight, bias, out, mean, mean square, factor; n: those of a layout, are statistics given; real: eps */
+/* data: x, weight, bias, out, mean, mean square, factor; n: a layout, whether statistics are given; real: eps */
 static void normalize_runs_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -105,7 +105,7 @@ static void normalize_runs_part(void *context, Py_ssize_t first, Py_ssize_t coun
 }
 
 /* data: g, x, weight, mean, factor, gradient of x, sums of g and of g * (x - mean) * factor for each weight of a group;
-   n: those of a layout, are statistics given */
+   n: a layout, whether statistics are given */
 static void runs_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -115,10 +115,10 @@ static void runs_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count
             AT(6, sum), AT(7, sum), &layout, c->n[7] != 0);
 }
 
-/* Columns, of which so many go through each pass together. */
+/* For chunks of columns that go through each pass together. */
 #define FOR_COLUMNS for (Py_ssize_t n; count > 0; first += n, count -= n) if (n = count < COLUMNS ? count : COLUMNS, 1)
 
-/* data: as of normalize_runs; n: rows, columns, are statistics given; real: eps */
+/* data: as for normalize_runs; n: rows, columns, whether statistics are given; real: eps */
 static void normalize_columns_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -126,7 +126,7 @@ static void normalize_columns_part(void *context, Py_ssize_t first, Py_ssize_t c
                         AT(4, first), AT(5, first), AT(6, first), n, c->n[0], c->n[1], c->real, c->n[2] != 0);
 }
 
-/* data: as of runs_gradient; n: rows, columns, are statistics given */
+/* data: as for runs_gradient; n: rows, columns, whether statistics are given */
 static void columns_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -134,8 +134,7 @@ static void columns_gradient_part(void *context, Py_ssize_t first, Py_ssize_t co
                         AT(4, first), AT(5, first), AT(6, first), AT(7, first), n, c->n[0], c->n[1], c->n[2] != 0);
 }
 
-/* data: running mean, mean, running variance, mean square; n: elements of each mean; real: how much of new ones they take
-   over */
+/* data: running mean, mean, running variance, mean square; n: number of elements of each mean; real: momentum */
 static void follow_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -181,8 +180,8 @@ DEFINE_LOOP(CYGRAD_CLONES, combine, out[i] = g[i] * a + ((x[i] - c) * b + d),
     }
 #define FOLD_TERMS(width) for (int j = 0; j < width; j++) level[j] += level[j + width], along[j] += along[j + width]
 
-/* All that the gradients of a row need to know of it, in one pass: adds to the gradients of w and b, and gives the sums
-   of g * w and of g * w * (x - c). */
+/* Everything the gradients of a row need, in one pass: adds to the gradients of w and b, and returns the sums of g * w
+   and of g * w * (x - c). */
 static ROW_CLONES void NAME(add_row)(const REAL *g, const REAL *x, const REAL *w, Py_ssize_t n, REAL c, REAL f,
                                      REAL *grad_w, REAL *grad_b, REAL sums[2])
 {
@@ -204,7 +203,7 @@ static ROW_CLONES void NAME(add_row)(const REAL *g, const REAL *x, const REAL *w
 CYGRAD_END_LOOPS
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-/* A function of n columns, with pointers to what belongs to each of them, for all rows. */
+/* A function of n columns for all rows, with pointers to the values of each column. */
 #define DEFINE_COLUMNS(FUNCTION, TERM, STEP, ...)                                                               \
     static COLUMN_CLONES void NAME(FUNCTION)(Py_ssize_t rows, Py_ssize_t step, Py_ssize_t n, __VA_ARGS__)       \
     {                                                                                                           \
@@ -225,7 +224,7 @@ DEFINE_COLUMNS(combine_columns, out[i] = g[i] * a[i] + ((x[i] - c[i]) * b[i] + d
 /* out += g */
 static void NAME(add)(Py_ssize_t n, const REAL *g, REAL *out) { NAME(add_columns)(1, 0, n, g, out); }
 
-/* What calls them is compiled for size. */
+/* Their callers are compiled for size. */
 CYGRAD_END_LOOPS
 
 /* out = (x - mean) * factor * w + b; the mean is 0 if not `centered`. */
@@ -272,8 +271,8 @@ static void NAME(rows_gradient)(const REAL *g, const REAL *x, const REAL *w, con
 #define WEIGHTS(w) ((w) ? (w) + (layout->first + group) % layout->kinds * layout->kind_step : NULL)
 #define WEIGHT(own, otherwise) ((own) ? (own)[run * layout->weight_step] : (otherwise))
 
-/* out = (x - mean) * factor * w + b, with the mean of each group, and 1 / sqrt(mean square about it + eps); not NULL are
-   w and b where there are some. */
+/* out = (x - mean) * factor * w + b, with the mean of each group and factor = 1 / sqrt(mean square about it + eps); w
+   and b may be NULL. */
 static void NAME(normalize_runs)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *mean, REAL *square,
                                  REAL *factor, const run_layout *layout, double eps, int given)
 {
@@ -293,7 +292,7 @@ static void NAME(normalize_runs)(const REAL *x, const REAL *w, const REAL *b, RE
     }
 }
 
-/* Writes the gradient of x, and for each weight of a group the sum of g and that of g * (x - mean) * factor, unless these
+/* Writes the gradient of x, and for each weight of a group the sums of g and of g * (x - mean) * factor, unless these
    are NULL. */
 static void NAME(runs_gradient)(const REAL *g, const REAL *x, const REAL *w, const REAL *mean, const REAL *factor,
                                 REAL *grad_x, REAL *sums, REAL *products, const run_layout *layout, int given)
@@ -331,7 +330,7 @@ static void NAME(runs_gradient)(const REAL *g, const REAL *x, const REAL *w, con
 #undef WEIGHTS
 #undef WEIGHT
 
-/* In `sums` those of n columns, by a CALL for few `rows` of them, the first of which is `row`, with `part` for their sums. */
+/* Sums n columns into `sums`: CALL sums few `rows` of them, the first of which is `row`, into `part`. */
 #define SUM_COLUMNS(sums, CALL)                                                                                 \
     for (Py_ssize_t i = 0; i < n; i++) sums[i] = 0;                                                             \
     for (Py_ssize_t row = 0, rows; row < all; row += rows) {                                                    \
@@ -341,7 +340,7 @@ static void NAME(runs_gradient)(const REAL *g, const REAL *x, const REAL *w, con
         for (Py_ssize_t i = 0; i < n; i++) sums[i] += part[i];                                                  \
     }
 
-/* The same as normalize_runs of n columns of `all` rows. */
+/* normalize_runs for n columns of `all` rows. */
 static void NAME(normalize_columns)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *mean, REAL *square,
                                     REAL *factor, Py_ssize_t n, Py_ssize_t all, Py_ssize_t step, double eps, int given)
 {
@@ -361,7 +360,7 @@ static void NAME(normalize_columns)(const REAL *x, const REAL *w, const REAL *b,
     NAME(scale_columns)(all, step, n, x, out, mean, slope, base);
 }
 
-/* The same as runs_gradient of n columns of `all` rows. */
+/* runs_gradient for n columns of `all` rows. */
 static void NAME(columns_gradient)(const REAL *g, const REAL *x, const REAL *w, const REAL *mean, const REAL *factor,
                                    REAL *grad_x, REAL *sums, REAL *products, Py_ssize_t n, Py_ssize_t all,
                                    Py_ssize_t step, int given)

@@ -1,9 +1,9 @@
 /* All steps of a recurrent layer in one direction, forward and backward; called from recurrent.py.
 
-   A part does all steps of some sequences, which know nothing of the others. The rows of all steps stand one after the
-   other: step t has those from starts[t] to starts[t + 1], one for each sequence that is so long. Per step there is one
-   product with the weights of the state and one pass over the gates. Small products of float32 are our own (panels.h), because
-   BLAS would bring the same weights into its order in each step; the others are BLAS's. */
+   A loop performs all steps for some sequences, independently of the others. The rows of all steps are concatenated:
+   step t has rows starts[t] to starts[t + 1], one for each sequence of sufficient length. A step is one product with
+   the weight of the state and one pass over the gates. Small float32 products are our own (panels.h), because BLAS
+   would repack the same weights in each step; the others use BLAS. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_RECURRENT_H
@@ -14,10 +14,10 @@
 #include "simd/exp.h"
 #include "base/packed_matmul.h"
 
-/* Some rows of one step. Forward: `gates` holds the products with the input, and then what the functions give of them;
-   `products` are those with the state, `cell` and `state` what the step before left. Backward: `cell` and `state` are
-   gradients, `before` the state or cell of the step before, `slopes` the gradients of the sums that the gates are
-   functions of, `of_state` those of the products with the state, where they differ. */
+/* Some rows of one step. Forward: `gates` holds the products with the input, then the values of the gates; `products`
+   are those with the state; `cell` and `state` come from the previous step. Backward: `cell` and `state` are gradients;
+   `before` is the state or cell of the previous step; `slopes` are the gradients of the sums that the gates are
+   functions of; `of_state` are those of the products with the state, where they differ. */
 typedef struct {
     void *gates, *products, *bias, *state, *out, *kept, *cell, *tanhs, *before, *slopes, *of_state;
     Py_ssize_t rows, width;
@@ -41,7 +41,7 @@ CYGRAD_BEGIN_CHOOSING_LOOPS
 
 #define REAL double
 #define SQUASHED squashed_double
-#define EXP_CLONES               /* double is seldom trained in, and clones take room */
+#define EXP_CLONES               /* training in double is rare, and clones cost code size */
 #define CLONES
 #define NAME(name) name##_f64
 #include "nn/recurrent.h"
@@ -61,14 +61,14 @@ static const step_function steps_backward[][2] = {
     BOTH(lstm_slopes), BOTH(gru_slopes), BOTH(rnn_tanh_slopes), BOTH(rnn_relu_slopes)};
 #undef BOTH
 
-/* n of both: kind, steps, from the last to the first, width, elements of an output, of a row of gates, are products small,
-   elements of a row of the input if a part does what is to do with that, too, else 0, and sequences */
+/* n of both calls: kind, steps, whether from last to first, width, output width, row length of the gates, whether
+   products are small, row length of the input if the loop handles it, too, else 0, number of sequences */
 enum { KIND, STEPS, REVERSED, WIDTH, OUT_WIDTH, GATES_WIDTH, IS_SMALL, IN_WIDTH, SEQUENCES };
 
-/* A matrix (depth, n) that is multiplied with in each step, and the same in panels, or NULL. */
+/* A matrix (depth, n) to multiply by in each step, and the same in panels, or NULL. */
 typedef struct { void *matrix, *memory; float *panels; Py_ssize_t row, column, depth, n; } step_weight;
 
-/* Panels are left out where there is no use for them, or no memory. */
+/* Panels are omitted where they are of no use, or if there is no memory. */
 static step_weight step_weight_of(const native_call *c, void *matrix, Py_ssize_t row, Py_ssize_t column, Py_ssize_t depth,
                                   Py_ssize_t n)
 {
@@ -78,7 +78,7 @@ static step_weight step_weight_of(const native_call *c, void *matrix, Py_ssize_t
         w.memory = PyMem_RawMalloc(depth * n * sizeof(float) + 63);
     if (w.memory) {
         const Py_ssize_t panel = panel_width();
-        float *to = w.panels = (float *)(((uintptr_t)w.memory + 63) & ~(uintptr_t)63);  /* vectors within lines of the cache */
+        float *to = w.panels = (float *)(((uintptr_t)w.memory + 63) & ~(uintptr_t)63);  /* aligned to cache lines */
         for (Py_ssize_t j = 0, width; j < n; j += width, to += depth * width) {
             width = n - j < panel ? n - j : panel;
             fill_panel((const float *)matrix + j * column, row, column, depth, width, to);
@@ -99,20 +99,20 @@ static void multiply_step(const native_call *c, const step_weight *w, void *a, v
     multiply_strided(c, a, w->depth, 1, w->matrix, w->row, w->column, out, w->n, rows, w->depth, w->n);
 }
 
-/* The rows of step t that belong to the sequences from `first` on; 0 if there is no such step. */
+/* The number of rows of step t that belong to the sequences from `first` on; 0 if there is no such step. */
 static Py_ssize_t rows_of(const native_call *c, const int64_t *starts, Py_ssize_t t, Py_ssize_t first, Py_ssize_t count)
 {
     const Py_ssize_t rows = t < 0 || t >= c->n[STEPS] ? 0 : (Py_ssize_t)(starts[t + 1] - starts[t]) - first;
     return rows < 0 ? 0 : rows < count ? rows : count;
 }
 
-/* data: gates, weight of the state, bias, state, out, room for products (a row for each sequence), starts, kept, cell,
-   tanh of the cells, for projections what is projected and the weight (transposed), and the input and its weight where
+/* data: gates, weight of the state, bias, state, out, scratch for products (a row per sequence), starts, kept, cell,
+   tanh of the cells; for projections the unprojected output and the weight (transposed); the input and its weight if
    the gates do not hold their product yet.
 
-   `kept` are the cells of an LSTM, and of a GRU the products with the state in its third gate. Those of a plain RNN,
-   whose gates are what comes out, are NULL, as are those from `cell` on for all but an LSTM. State and cell have a row
-   for each sequence: at first where it starts from, at last where it ends. */
+   `kept` are the cells of an LSTM, or the products of a GRU's third gate with the state. It is NULL for a plain RNN,
+   whose gates are its output, and so are `cell`, its tanh and the projection for all but an LSTM. State and cell have a
+   row per sequence, which is the initial one on entry and the final one on return. */
 static void recurrent_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     enum { GATES, WEIGHT, BIAS, STATE, OUT, PRODUCTS, STARTS, KEPT, CELL, TANHS, HIDDEN, PROJECTION, INPUT, OF_INPUT };
@@ -143,14 +143,13 @@ static void recurrent_part(void *context, Py_ssize_t first, Py_ssize_t count)
     PyMem_RawFree(of_input.memory);
 }
 
-/* What a gradient's part has if it computes the gradients of input and weights, too: the input, its weight, what came out
-   (NULL for an LSTM), the first states, room for as many rows as the slopes have of the wider of input and output, and the gradients, or NULL
-   for those nobody wants: of the input, and for each part of its weight, of that of the state, and three rows, of the
-   bias, of that of the state (of a GRU), and room. */
+/* Further data of a gradient loop that also computes the gradients of input and weights: the input, its weight, the
+   output (NULL for an LSTM), the initial states, scratch with as many rows as the slopes, each as long as the longer of
+   input and output, and the gradients, NULL if not wanted: of the input; per chunk, of its weight and of the weight of
+   the state; and per chunk three rows: of the bias, of the bias of the state (of a GRU), and scratch. */
 enum { INPUTS = 14, INPUT_WEIGHT, OUTPUTS, FIRST_STATES, ROOM, D_INPUT, D_INPUT_WEIGHT, D_WEIGHT, D_BIASES };
 
-/* Rows of each step that belong to `count` sequences, one step after the other in `part`, from where they stand between
-   those of all sequences, or back to there. */
+/* Gathers the rows of each step that belong to `count` sequences into `part`, step by step, or scatters them back. */
 static void gather_steps(const native_call *c, char *all, char *part, Py_ssize_t first, Py_ssize_t count, Py_ssize_t width,
                          int is_back)
 {
@@ -161,7 +160,7 @@ static void gather_steps(const native_call *c, char *all, char *part, Py_ssize_t
     }
 }
 
-/* The states that each step of the part started from, one step after the other. An LSTM's are computed anew. */
+/* Gathers the states that each step started from, step by step. Those of an LSTM are recomputed. */
 static void gather_states(const native_call *c, char *part, Py_ssize_t first, Py_ssize_t count)
 {
     enum { GATES = 0, TANHS = 9 };      /* as below */
@@ -175,7 +174,7 @@ static void gather_states(const native_call *c, char *part, Py_ssize_t first, Py
     }
 }
 
-/* The sum of rows, by way of sums of some of them, which are in `room`: so fewer digits are lost. */
+/* The sum of rows, by way of partial sums in `room`, which loses fewer digits. */
 static void add_rows_of(const native_call *c, char *rows, Py_ssize_t count, Py_ssize_t width, char *sum, char *room)
 {
     const Py_ssize_t size = width * c->itemsize, some = 64;
@@ -187,7 +186,7 @@ static void add_rows_of(const native_call *c, char *rows, Py_ssize_t count, Py_s
     }
 }
 
-/* All from the slopes of a part, which stand one step after the other: so its thread finds them near. */
+/* All gradients from the slopes of a chunk, which are stored step by step, so that its thread has them in its cache. */
 static void gradients_of_part(const native_call *c, char *slopes, char *of_state, Py_ssize_t first, Py_ssize_t count)
 {
     const Py_ssize_t *n = c->n, in_width = n[IN_WIDTH], width = n[OUT_WIDTH], gates = n[GATES_WIDTH];
@@ -215,12 +214,13 @@ static void gradients_of_part(const native_call *c, char *slopes, char *of_state
     }
 }
 
-/* data: gates, weight of the state, gradient of what came out (or NULL), kept, first states of which `kept` has the
-   later ones, starts, gradient of the state, slopes, gradient of the cell (for a GRU room for one of the state), tanh of
-   the cells, slopes of the products with the state (of a GRU); and for projections the weight, gradients of what came
-   out to be written, room for gradients of what is projected.
+/* data: gates, weight of the state, gradient of the output or NULL, kept, initial states (`kept` has the later
+   ones), starts, gradient of the state, slopes, gradient of the cell (for a GRU scratch for one of the state), tanh
+   of the cells, slopes of the products with the state (of a GRU); for projections the weight, gradients of the
+   output to be written, scratch for gradients of the unprojected output.
 
-   For a GRU, `kept` are states, and the products with the state in its third gate come in `tanh of the cells`. */
+   For a GRU, `kept` are states, and the products of its third gate with the state are passed as the tanh of the
+   cells. */
 static void recurrent_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     enum {
@@ -234,7 +234,7 @@ static void recurrent_gradient_part(void *context, Py_ssize_t first, Py_ssize_t 
     for (Py_ssize_t k = 0; k < n[STEPS]; k++) {
         const Py_ssize_t t = n[REVERSED] ? k : n[STEPS] - 1 - k, before = n[REVERSED] ? t + 1 : t - 1;
         const Py_ssize_t at = starts[t] + first, rows = rows_of(c, starts, t, first, count);
-        const Py_ssize_t later = rows_of(c, starts, before, first, rows);      /* which do not begin with this step */
+        const Py_ssize_t later = rows_of(c, starts, before, first, rows);      /* rows that have a previous step */
         const Py_ssize_t own = n[IN_WIDTH] ? first * n[STEPS] + t * count : at; /* where the slopes go */
         void *hidden = state;
         if (rows == 0) continue;
@@ -270,14 +270,14 @@ static void recurrent_gradient_part(void *context, Py_ssize_t first, Py_ssize_t 
 #endif
 #else
 
-/* z = the function of z + p + b, of n elements: tanh, or the logistic one. */
+/* z = f(z + p + b) for n elements, where f is tanh or the logistic function. */
 static EXP_CLONES void NAME(squash)(REAL *z, const REAL *p, const REAL *b, Py_ssize_t n, int logistic)
 {
     const REAL factor = logistic ? 1 : 2, q = logistic;
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) z[i] = SQUASHED(factor * (z[i] + (p[i] + b[i])), q);
 }
 
-/* Pointers go on by a row of their own. */
+/* NEXT_ROW advances each pointer by a row of its own. */
 #define FOR_ROWS(NEXT_ROW)                                                                                      \
     const Py_ssize_t w = s->width;                                                                              \
     for (Py_ssize_t row = 0; row < s->rows; row++, NEXT_ROW)
@@ -306,7 +306,7 @@ static void NAME(lstm)(const recurrent_step *s)
     }
 }
 
-/* What came out of some rows, of which gates and tangents are kept. */
+/* The output of some rows, from their gates and the tanh of their cells. */
 static void NAME(lstm_outputs)(const void *gates, const void *tanhs, void *to, Py_ssize_t rows, Py_ssize_t w)
 {
     const REAL *z = gates, *t = tanhs;
@@ -353,7 +353,7 @@ static void NAME(gru)(const recurrent_step *s)
     }
 }
 
-/* The gradient of the state becomes that part of it which does not go through the products. */
+/* Reduces the gradient of the state to the part that does not go through the products. */
 static CLONES void NAME(gru_slopes)(const recurrent_step *s)
 {
     const REAL *z = s->gates, *before = s->before, *candidate = s->tanhs;

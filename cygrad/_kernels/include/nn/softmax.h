@@ -1,6 +1,6 @@
 /* Loops of the fused kernels in nn.pyx, for float and double.
 
-   Blocks have the shape (n, inner) and are worked on along n: `column` has `inner` numbers for each of them. */
+   Blocks have the shape (n, inner) and are processed along n; `column` has `inner` numbers for each. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_NN_H
@@ -15,7 +15,7 @@
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
-#define EXP exponential_up_to_0     /* of differences from the largest, and of logarithms of probabilities */
+#define EXP exponential_up_to_0     /* of differences from the maximum, and of log-probabilities */
 #define EXP_CLONES CYGRAD_WIDE_CLONES
 #define DEFINE_STAGED DEFINE_STAGED_f32
 #define LOG logf
@@ -70,7 +70,7 @@ static void log_softmax_gradient_f64(const double *x, const double *y, double *o
 
 CYGRAD_END_LOOPS
 
-/* Called with untyped pointers and a flag that tells the type. */
+/* Called with untyped pointers and a flag for the type. */
 #define BY_TYPE(is_double, name, ...) ((is_double) ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__))
 #define find_largest(is_double, ...) BY_TYPE(is_double, find_largest, __VA_ARGS__)
 #define add_products(is_double, ...) BY_TYPE(is_double, add_products, __VA_ARGS__)
@@ -94,7 +94,7 @@ static CYGRAD_CLONES void NAME(raise_columns)(const REAL *x, Py_ssize_t n, Py_ss
         CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < inner; j++) column[j] = LARGER(x[j], column[j]);
 }
 
-/* A nan may be missed: it comes back when the largest is subtracted from it. */
+/* A NaN may be missed; it reappears when the maximum is subtracted from it. */
 static void NAME(find_largest)(const REAL *x, Py_ssize_t blocks, Py_ssize_t n, Py_ssize_t inner, REAL *column)
 {
     for (; blocks > 0; blocks--, x += n * inner, column += inner)
@@ -146,7 +146,7 @@ static void NAME(logarithms)(REAL *x, Py_ssize_t n)
     for (Py_ssize_t i = 0; i < n; i++) x[i] = LOG(x[i]);
 }
 
-/* A pass in which c is the number of the element's column. */
+/* A pass over the elements, where c is the number for the element's column. */
 #define DEFINE_PASS(CLONES, FUNCTION, RESULT)                                                                   \
     static CLONES void NAME(FUNCTION)(const REAL *x, const REAL *y, REAL *out, Py_ssize_t blocks,               \
                                       Py_ssize_t n, Py_ssize_t inner, const REAL *column)                       \

@@ -1,8 +1,9 @@
 /* Note [Spare arrays]
 
-   Half the time of an op on few elements was NumPy's: making the array of the result, and later taking it apart. So the
-   array of a tensor that dies is kept, if nobody else has it, for the next result of its type and shape. Each slot of
-   the table holds arrays of one type and shape, the last that came along there: at most 64 * 16 arrays of 1 KB. */
+   For ops on few elements, NumPy spent half of the time on creating the result array and later destroying it. We
+   therefore keep the ndarray of a dying tensor in a freelist (if its refcount is 1) and reuse it for the next result
+   with the same dtype and shape. Each slot of the table holds arrays of one type and shape, the last that hashed to it:
+   at most 64 * 16 arrays of 1 KB. */
 
 #ifndef CYGRAD_SPARES_H
 #define CYGRAD_SPARES_H
@@ -37,7 +38,7 @@ static inline int spare_fits(PyArrayObject* a, int ndim, const npy_intp* dims, i
     return 1;
 }
 
-/* A new reference to an array of that type and shape, in C order, or NULL. */
+/* A new reference to a C-contiguous array of that type and shape, or NULL. */
 static inline PyObject* spare_take(spare_slot* slots, int ndim, const npy_intp* dims, int type) {
     spare_slot* slot = spare_find(slots, ndim, dims, type);
     if (!slot->count || !spare_fits(slot->arrays[slot->count - 1], ndim, dims, type)) return NULL;
@@ -48,7 +49,7 @@ static void spare_clear(spare_slot* slot) {
     while (slot->count) Py_DECREF((PyObject*)slot->arrays[--slot->count]);
 }
 
-/* Keep an array to which the caller has the only reference, unless there is something special about it. */
+/* Keep an array to which the caller holds the only reference, unless it is unusual in some way. */
 static void spare_keep(spare_slot* slots, PyObject* object, PyArray_Descr* const* descrs, int types) {
     const int needed = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_OWNDATA | NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE;
     const int allowed = needed | NPY_ARRAY_F_CONTIGUOUS;

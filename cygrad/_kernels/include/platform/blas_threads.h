@@ -1,7 +1,8 @@
-/* How many threads NumPy's BLAS takes, and for which processors its loops were made, if that is an OpenBLAS.
+/* The number of threads of NumPy's BLAS, and the processors its kernels are made for, if it is an OpenBLAS.
 
-   Its threads look for work for a while before they sleep, as ours do, and both want the same processors. So while ours
-   share a piece of work, BLAS does alone what each of them asks of it; products are shared by ours (blas.pyx). */
+   Its threads spin for a while before they sleep, as ours do, and both would compete for the same processors. While our
+   threads share an operation, BLAS therefore runs single-threaded within each of them; products are split by us
+   (blas.pyx). */
 
 #ifndef CYGRAD_BLAS_THREADS_H
 #define CYGRAD_BLAS_THREADS_H
@@ -16,7 +17,7 @@ static struct {
     char *(*core)(void);
 } blas_threads;
 
-/* Look among the libraries that one is linked to, which is loaded already; tells whether there is an OpenBLAS. */
+/* Search `library`, which is already loaded, and the libraries it links to; return whether there is an OpenBLAS. */
 static int cygrad_find_blas(const char *library)
 {
     static const char *const prefixes[] = {"scipy_openblas", "openblas"}, *const suffixes[] = {"64_", "", "_64"};
@@ -33,7 +34,7 @@ static int cygrad_find_blas(const char *library)
     return blas_threads.set != NULL;
 }
 
-/* Whether its loops are known not to use vectors of 512 bits. */
+/* Whether its kernels are known not to use 512-bit vectors. */
 static int cygrad_blas_has_short_vectors(void)
 {
     static const char *const long_ones[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
@@ -43,7 +44,7 @@ static int cygrad_blas_has_short_vectors(void)
     return core != NULL;
 }
 
-/* Let BLAS work alone; gives what `end_blas_alone` sets again. */
+/* Make BLAS single-threaded; return the value for `end_blas_alone` to restore. */
 static int begin_blas_alone(void)
 {
     const int former = blas_threads.set ? blas_threads.get() : 1;

@@ -1,4 +1,4 @@
-/* A lock for a few instructions. */
+/* A lock to be held for a few instructions. */
 
 #ifndef CYGRAD_LOCK_H
 #define CYGRAD_LOCK_H
@@ -14,7 +14,7 @@ typedef SRWLOCK cygrad_lock;
 #define cygrad_release_lock(lock) ReleaseSRWLockExclusive(lock)
 #else
 #include <pthread.h>
-#define CYGRAD_FORKS                    /* a thread of another library may hold a lock while the process is copied */
+#define CYGRAD_FORKS                    /* a thread of another library may hold a lock during fork */
 typedef pthread_mutex_t cygrad_lock;
 #define CYGRAD_LOCK_INIT PTHREAD_MUTEX_INITIALIZER
 #define cygrad_acquire(lock) pthread_mutex_lock(lock)

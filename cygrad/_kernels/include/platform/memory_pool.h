@@ -1,15 +1,15 @@
-/* A cache of the memory of large arrays.
+/* A freelist for the memory of large arrays.
 
-   What a program frees it soon wants again, in the same sizes: a training step is like the one before. Fresh pages from
-   the system take longer to come than the work on them; so freed blocks are kept, by size.
+   Programs soon request the sizes that they free again: one training step is like the last. Fresh pages from the system
+   take longer to arrive than the work on them, so we keep freed blocks, by size.
 
-   A block has a header before its memory. Sizes are rounded up to one of four classes for each power of two, so that at
-   most a quarter is wasted. Free blocks of a class form a stack (the last one freed is still in the processor's cache),
-   blocks in use a list, which tells who holds the memory when there is no more. Blocks below POOLED, which NumPy asks
-   for while it works on large arrays, come from malloc and are not counted.
+   A block has a header before its memory. Sizes are rounded up to one of four classes per power of two, so at most a
+   quarter is wasted. Free blocks of a class form a stack, because the last one freed is still in the processor's cache.
+   Blocks in use form a list, which shows who holds memory when it runs out. Blocks smaller than POOLED, which NumPy
+   requests for temporary buffers while it works on large arrays, come from malloc and are not counted.
 
-   What is kept never makes the whole larger than 5/4 of the most that was in use at once, and SLACK: else a program
-   whose sizes change would hold every size it ever used. */
+   Kept blocks never raise the total above 5/4 of the peak usage plus SLACK; otherwise a program whose sizes vary would
+   hold every size it ever used. */
 
 #ifndef CYGRAD_POOL_H
 #define CYGRAD_POOL_H
@@ -28,11 +28,11 @@
 
 #define POOLED ((size_t)1 << 15)
 #if CYGRAD_SANITIZED
-#define MAPPED ((size_t)PTRDIFF_MAX)    /* no block: outside of mapped ones nothing is noticed */
-#define HEADER 256                      /* what is read before the memory must not be memory of others */
+#define MAPPED ((size_t)PTRDIFF_MAX)    /* never: accesses outside of mapped blocks go undetected */
+#define HEADER 256                      /* reads before the memory must not hit another block's memory */
 #else
-#define MAPPED ((size_t)1 << 20)        /* from here on blocks are mapped one by one, and really go when they are freed */
-#define HEADER 64                       /* keeps the memory behind it aligned for the widest vectors */
+#define MAPPED ((size_t)1 << 20)  /* larger blocks are mapped one by one, so freeing returns them to the system */
+#define HEADER 64                       /* keeps the memory after it aligned for the widest vectors */
 #endif
 #define HUGE_PAGE ((size_t)1 << 21)
 #define SLACK ((size_t)1 << 24)
@@ -43,7 +43,7 @@ typedef struct { uint64_t current, peak, allocated, freed; } pool_counter;
 typedef struct pool_block {
     struct pool_block *next, *previous;
     size_t capacity, requested;
-    PyObject *code;                     /* the Python line that asked for it: code object (owned) and instruction */
+    PyObject *code;                     /* the Python line that requested it: code object (owned) and instruction */
     int offset, size_class;             /* the class is -1 for a block that is not pooled */
 } pool_block;
 
@@ -58,7 +58,7 @@ static struct {
     pool_counter counters[COUNTERS];
     uint64_t retries, failures;
     size_t limit;                       /* 0: none */
-    size_t most;                        /* in use at once since the cache was last emptied */
+    size_t most;                        /* peak bytes in use since the cache was last emptied */
 } pool = {CYGRAD_LOCK_INIT};
 
 /* ------------------------------------------------------------------------------------------------ the system */
@@ -66,7 +66,7 @@ static struct {
 static void *map_block(size_t size)
 {
 #ifdef CYGRAD_MAPS
-    size_t ahead = size >= HUGE_PAGE ? HUGE_PAGE : 0;       /* so that one address in it is that of a huge page */
+    size_t ahead = size >= HUGE_PAGE ? HUGE_PAGE : 0;       /* so that it contains a huge-page boundary */
     char *start = mmap(NULL, size + ahead, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == (char *)MAP_FAILED) return NULL;
     if (ahead) {
@@ -110,7 +110,7 @@ static void to_system(pool_block *block)
 #endif
 }
 
-/* ------------------------------------------------------------------------------------------------ the lock held */
+/* ------------------------------------------------------------------------------------------------ under the lock */
 
 static void count(int counter, size_t n)
 {
@@ -144,7 +144,7 @@ static void give_back(pool_block *block)
     to_system(block);
 }
 
-/* Free kept blocks, the largest first, until at most `allowed` bytes are reserved. */
+/* Free kept blocks, largest first, until at most `allowed` bytes are reserved. */
 static void shrink_to(size_t allowed)
 {
     for (int k = CLASSES - 1; k >= 0; k--)
@@ -181,7 +181,7 @@ static pool_block *new_block(size_t capacity)
 
 static pool_block *block_of(void *memory) { return (pool_block *)((char *)memory - HEADER); }
 
-/* The memory of a block, of which `requested` bytes may be used (Note [Sanitized builds]). */
+/* The memory of a block, of which `requested` bytes are usable (Note [Sanitized builds]). */
 static void *memory_of(pool_block *block)
 {
     char *memory = (char *)block + HEADER;
@@ -200,7 +200,7 @@ static void *allocate_plain(size_t size)
     return memory_of(block);
 }
 
-/* Memory for `size` bytes, aligned to 64; NULL if there is none. `is_zero` tells whether it is known to be zero. */
+/* Memory for `size` bytes, aligned to 64; NULL if there is none. `is_zero` is set if it is known to be zero. */
 static void *pool_allocate(size_t size, int *is_zero)
 {
     size_t capacity;
@@ -237,7 +237,7 @@ static void *pool_allocate(size_t size, int *is_zero)
     return block ? memory_of(block) : NULL;
 }
 
-/* Note who asked for a block. */
+/* Record the source line that requested a block. */
 static void pool_sign(void *memory, PyObject *code, int offset)
 {
     pool_block *block = block_of(memory);
@@ -269,10 +269,10 @@ static void pool_free(void *memory)
         pool.free[block->size_class] = block;
     }
     cygrad_release_lock(&pool.lock);
-    Py_XDECREF(code);                   /* not while the lock is held: what this frees may be an array */
+    Py_XDECREF(code);                   /* after releasing the lock: this may free an array */
 }
 
-/* ------------------------------------------------------------------------------------------------ for NumPy */
+/* ------------------------------------------------------------------------------------------------ NumPy's allocator */
 
 static void *numpy_malloc(void *context, size_t size)
 {
@@ -309,7 +309,7 @@ static void *numpy_realloc(void *context, void *memory, size_t size)
     return moved;
 }
 
-/* ------------------------------------------------------------------------------------------------ for everybody */
+/* ------------------------------------------------------------------------------------------------ the interface */
 
 static void pool_empty(void)
 {
@@ -343,7 +343,7 @@ static void pool_set_limit(size_t limit)
     cygrad_release_lock(&pool.lock);
 }
 
-/* Who holds the blocks in use, one entry for each; their code objects are kept for the caller. NULL without memory. */
+/* The holders of the blocks in use, with owned references to their code objects; NULL if out of memory. */
 static pool_holder *pool_holders(Py_ssize_t *n)
 {
     pool_holder *holders;

@@ -1,11 +1,11 @@
 /* Note [Sanitized builds]
 
-   A build with CYGRAD_SANITIZE=1 is to notice each access outside of an array. Memory that is kept for the next array
-   hides such accesses, and so do blocks that are larger than what was asked for. So in these builds nothing is kept:
-   neither by the pool, nor as spare arrays, nor by NumPy, whose own small cache makes room for the C library. Ends of
-   arrays are ends of blocks then, and what is freed stays forbidden for a while.
+   A build with CYGRAD_SANITIZE=1 must detect each out-of-bounds access to an array. Memory that is kept for reuse hides
+   such accesses, and so do blocks larger than requested. These builds therefore keep nothing: neither in the pool, nor
+   as spare arrays, nor in NumPy, whose own small cache is replaced by the C library. Ends of arrays are then ends of
+   blocks, and freed memory stays poisoned for a while.
 
-   Loops of NumPy and of BLAS have no checks in them. So the ends of each operand are touched before they are called. */
+   Loops of NumPy and BLAS are not instrumented, so we touch the ends of each operand before we call them. */
 
 #ifndef CYGRAD_SANITIZED_H
 #define CYGRAD_SANITIZED_H
@@ -29,7 +29,7 @@ static void *plain_realloc(void *context, void *memory, size_t size) { return (v
 
 static void plain_free(void *context, void *memory, size_t size) { (void)context, (void)size, free(memory); }
 
-/* NumPy's memory comes from malloc, too, which is what is behind its cache: so both can free what the other has made. */
+/* NumPy's cache is backed by malloc, too, so either can free memory that the other has allocated. */
 static void let_numpy_keep_nothing(void)
 {
     PyDataMem_Handler *handler = PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler");
@@ -37,7 +37,7 @@ static void let_numpy_keep_nothing(void)
     handler->allocator = plain;
 }
 
-/* What a loop of NumPy is called with: `count` operands, and for a product the dimensions of matrices after dims[0]. */
+/* Arguments of a NumPy loop: `count` operands, and for a matrix product the matrix dimensions after dims[0]. */
 static void touch_ends(char *const *data, const Py_ssize_t *dims, const Py_ssize_t *steps, int count, int is_product)
 {
     static const int matrix[3][2] = {{1, 2}, {2, 3}, {1, 3}};

@@ -1,19 +1,20 @@
-/* How the loops beside this file are compiled.
+/* Compiler settings for the loops in this directory.
 
-   CYGRAD_CLONES before a function compiles it for several instruction sets; the loader picks one. The wheel is built
-   for the oldest processors, and a loop so marked still uses the wider vectors of others. Vectors of 512 bits are a
-   third of the code again and seldom faster: CYGRAD_WIDE_CLONES is for loops that they speed up. Where compiler,
-   processor or C library do not know how, there is one plain version. CYGRAD_INLINE marks what must become part of
-   such a function, not be called by it.
+   CYGRAD_CLONES before a function compiles it for several instruction sets, of which the loader picks one. Wheels are
+   built for the oldest processors, and such a loop still uses wider vectors where available. Clones with 512-bit
+   vectors add a third to the code size and are seldom faster; CYGRAD_WIDE_CLONES is for loops that benefit. Where
+   compiler, processor or C library lack support, there is one plain version. CYGRAD_INLINE marks functions that must be
+   inlined into such a loop instead of being called by it.
 
-   CYGRAD_INDEPENDENT before a loop promises that no turn reads what another writes: pointers are equal or far apart.
-   The compiler then need not test them at run time, nor have a second loop ready.
+   CYGRAD_INDEPENDENT before a loop promises that no iteration reads what another one writes: pointers are equal or far
+   apart. The compiler then needs neither a run-time check nor a fallback loop.
 
-   CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS stand around loops, which are compiled for speed in modules that are
-   compiled for size. Those that stand after CYGRAD_BEGIN_PLAIN_LOOPS hold no others of few turns, which would have to be
-   written out, and take two thirds of the room as fast. Those after CYGRAD_BEGIN_CHOOSING_LOOPS choose between results,
-   which compilers compute both, as vectors have to, only if they need not care which operations raise flags; without
-   "thread-jumps", GCC does not tear apart what several choices have in common. The first kind may choose, too. */
+   CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS enclose loops to be compiled for speed in modules that are compiled for size.
+   Loops after CYGRAD_BEGIN_PLAIN_LOOPS contain no inner loops of few iterations that would need unrolling; they compile
+   to two thirds of the size at the same speed. Loops after CYGRAD_BEGIN_CHOOSING_LOOPS select between results.
+   Compilers compute both sides, as vector code must, only if they may ignore which operations raise floating-point
+   flags; and without "thread-jumps", GCC does not split what several selections share. Loops of the first kind may
+   select, too. */
 
 #ifndef CYGRAD_CLONES_H
 #define CYGRAD_CLONES_H
@@ -21,7 +22,7 @@
 #include <Python.h>
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-#if __GNUC__ >= 12          /* AVX2, with products and sums in one instruction */
+#if __GNUC__ >= 12          /* AVX2, with fused multiply-add */
 #define CYGRAD_AVX2 "arch=x86-64-v3"
 #else
 #define CYGRAD_AVX2 "avx2"
@@ -49,8 +50,8 @@
 #define CYGRAD_INDEPENDENT
 #endif
 
-/* Loops of few instructions take twice as long where they begin at the end of a line of the cache. */
-#if defined(__GNUC__) && !defined(__clang__)    /* what else -O3 does takes room and no time off */
+/* Loops of few instructions take twice as long if they begin at the end of a cache line. */
+#if defined(__GNUC__) && !defined(__clang__)    /* the rest of -O3 costs size and saves no time */
 #define CYGRAD_OPTIMIZE(...) \
     _Pragma("GCC push_options") CYGRAD_PRAGMA(GCC optimize( \
         "O2", "expensive-optimizations", "move-loop-invariants", "tree-vectorize", "vect-cost-model=dynamic", __VA_ARGS__))

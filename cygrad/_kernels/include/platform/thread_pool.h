@@ -1,20 +1,20 @@
-/* A few threads that share the work on one array.
+/* A small thread pool that splits the work on one array.
 
-   Work comes in pieces whose number and limits depend on the work alone, so that results are the same bit for bit
-   whatever the number of threads. Each thread has a range of pieces of its own (what it wrote in the last operation it
-   finds in its cache in the next) and helps the others when it is through: nobody waits for a thread that is late.
+   Work is divided into chunks whose number and limits depend on the work alone, so results are bitwise identical for
+   any number of threads. Each thread has its own range of chunks, because what it wrote in the last operation is still
+   in its cache for the next; when done, it takes chunks of the others, so nobody waits for a late thread.
 
-   One piece of work is done at a time. Who comes while the threads are taken (a second thread of the program, or a
-   piece that itself has pieces) does its own alone.
+   Only one operation runs at a time. A caller that finds the threads taken (a second thread of the program, or a chunk
+   that itself splits work) does its work alone.
 
-   `door` is open while there is work; its lower bits count the threads inside. Nobody enters a closed door, and it
-   opens again only when all have left: so the description of the work does not change under those who read it.
-   Threads without work look at the door for some microseconds, then between looks let go of the processor if somebody
-   else wants it, and sleep after two milliseconds: to be woken takes as long as a small operation (20 us in a virtual
-   machine), and the next one of a training step comes sooner than that.
+   `door` has the OPEN bit set while there is work; its lower bits count the threads inside. Nobody enters a closed
+   door, and it opens again only when all threads have left, so the description of the work cannot change under its
+   readers. Idle threads spin on the door for some microseconds, then yield the processor between checks, and sleep
+   after two milliseconds: a wake-up takes as long as a small operation (20 us in a virtual machine), and the next
+   operation of a training step arrives sooner than that.
 
-   Before the process forks, the threads end: so it is copied without a thread in the middle of something, and Python has
-   none to warn of. Both processes start new ones when there is work. */
+   Before the process forks, the threads exit, so no thread is copied in the middle of something and Python has no
+   reason to warn. Both processes start new ones when there is work. */
 
 #ifndef CYGRAD_THREADS_H
 #define CYGRAD_THREADS_H
@@ -23,7 +23,7 @@
 
 typedef void (*cygrad_part)(void *context, Py_ssize_t first, Py_ssize_t n);
 
-#ifndef CYGRAD_FORKS                    /* no POSIX threads: everything is done alone */
+#ifndef CYGRAD_FORKS                    /* no POSIX threads: the caller does everything */
 
 static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize_t piece, int threads)
 {
@@ -43,7 +43,7 @@ static int cygrad_blas_has_short_vectors(void) { return 0; }
 #include "platform/blas_threads.h"
 
 #define MOST_THREADS 64
-#define LOOKS 2000                      /* at the door before letting others have the processor */
+#define LOOKS 2000                      /* spins on the door before yielding */
 #define AWAKE 2000000                   /* nanoseconds before going to sleep */
 #define OPEN (1 << 16)
 
@@ -57,16 +57,16 @@ static int cygrad_blas_has_short_vectors(void) { return 0; }
 
 typedef struct {
     Py_ssize_t next, end;
-    char apart[64 - 2 * sizeof(Py_ssize_t)];        /* each has a line of the cache for itself */
+    char apart[64 - 2 * sizeof(Py_ssize_t)];        /* each range has its own cache line */
 } piece_range;
 
 static struct {
     piece_range ranges[MOST_THREADS];
     int door;
     char apart[60];
-    unsigned work;                      /* its number, never 0 */
-    int sleepers, started, threads;     /* those sleeping, those there are, those at work (the caller is one) */
-    int leaving;                        /* all are to end */
+    unsigned work;                      /* sequence number of the work, never 0 */
+    int sleepers, started, threads;     /* sleeping; in existence; assigned to this work, including the caller */
+    int leaving;                        /* all threads must exit */
     pthread_t members[MOST_THREADS];
     cygrad_part part;
     void *context;
@@ -81,7 +81,7 @@ static void do_piece(Py_ssize_t i)
     crew.part(crew.context, first, rest < crew.piece ? rest : crew.piece);
 }
 
-/* The pieces of range `own`, then what is left of the others. */
+/* Process the chunks of range `own`, then what remains of the other ranges. */
 static void work_off(int own)
 {
     for (int k = 0; k < crew.threads; k++) {
@@ -93,7 +93,7 @@ static void work_off(int own)
     }
 }
 
-/* Is there work other than that of the number `done`? */
+/* Whether there is work other than number `done`. */
 static int is_open(unsigned done)
 {
     return __atomic_load_n(&crew.door, __ATOMIC_SEQ_CST) & OPEN && __atomic_load_n(&crew.work, __ATOMIC_RELAXED) != done;
@@ -140,7 +140,8 @@ static void *live(void *number)
     return NULL;
 }
 
-/* Start threads until there are `wanted`; signals are for the program's own. Tells how many there are. */
+/* Start threads until there are `wanted`, with signals blocked: those are for the program's threads. Return the
+   total. */
 static int start_threads(int wanted)
 {
     sigset_t all, former;
@@ -175,8 +176,9 @@ static void close_door(void)
         else sched_yield();
 }
 
-/* part(context, first, count) for all pieces of 0 to n, by at most so many threads; by the caller alone if the others are
-   taken. BLAS works alone meanwhile: that is switched for the whole process, by the one who has the threads. */
+/* Call part(context, first, count) for all chunks of 0 to n on at most `threads` threads; on the caller alone if the
+   others are taken. BLAS runs single-threaded meanwhile, which is a process-wide setting that only the holder of the
+   threads changes. */
 static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize_t piece, int threads)
 {
     const Py_ssize_t pieces = (n + piece - 1) / piece;

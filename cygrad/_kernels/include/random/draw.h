@@ -1,5 +1,5 @@
-/* Random numbers from NumPy's bit generator, without what a call of its methods costs; called from native.pyx. Uniform
-   ones, permutations and few integers are those that NumPy draws. */
+/* Random numbers from NumPy's bit generator, without the overhead of its methods; called from native.pyx. Uniform
+   numbers, permutations and small arrays of integers are those that NumPy draws. */
 
 #ifndef CYGRAD_DRAWS_H
 #define CYGRAD_DRAWS_H
@@ -17,7 +17,8 @@ enum { FEW_DRAWS = 64, PAIRS = 64, NARROW = 1024, MOST_DRAWS = 8192 };
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
-/* log(x) for normal numbers x > 0: of 2^k m, with m from sqrt(1/2) to sqrt(2), it is k log(2) + 2 artanh(s). */
+/* log(x) for x > 0 that are not subnormal: x = 2^k m with m from sqrt(1/2) to sqrt(2), so it is k log(2) + 2
+   artanh(s). */
 CYGRAD_INLINE float log_of(float x)
 {
     const int32_t root_of_half = 0x3F3504F3, above = bits_of(x) - root_of_half;
@@ -26,7 +27,7 @@ CYGRAD_INLINE float log_of(float x)
            + s * (2 + z * (0.666666667f + z * (0.4f + z * (0.285714286f + z * 0.222222222f))));
 }
 
-/* Exponential numbers of that mean, from uniform ones; never 0. */
+/* Turns uniform numbers into exponential ones of that mean; never 0. */
 static void make_exponential(float *run, Py_ssize_t n, float mean)
 {
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
@@ -35,9 +36,9 @@ static void make_exponential(float *run, Py_ssize_t n, float mean)
     }
 }
 
-/* Uniform numbers `turns` and exponential ones of mean 2 become normal ones: the coordinates of points in all directions
-   whose squared distance from 0 is the latter (G. E. P. Box, M. E. Muller, 1958). The sine and the cosine are those of a
-   fourth of the angle, up to pi / 4, by the first terms of their series, doubled twice. */
+/* Turns uniform numbers `turns` and exponential ones of mean 2 into normal ones: the coordinates of points in random
+   directions whose squared distance from 0 is the latter (G. E. P. Box, M. E. Muller, 1958). Sine and cosine are
+   computed for a fourth of the angle, up to pi / 4, by the first terms of their series, and doubled twice. */
 static CYGRAD_CLONES void make_normal(float *turns, float *squares, Py_ssize_t n, float mean, float deviation)
 {
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
@@ -51,8 +52,8 @@ static CYGRAD_CLONES void make_normal(float *turns, float *squares, Py_ssize_t n
     }
 }
 
-/* Random words of 32 bits become numbers of [0, 1), of which their upper 24 count, stretched to [low, high); where rounding
-   reaches the open end, `low`. */
+/* Turns random 32-bit words into numbers of [0, 1), using their upper 24 bits, scaled to [low, high); where rounding
+   reaches the open end, `low` is used. */
 static void make_uniform(float *run, Py_ssize_t n, float low, float high, float width)
 {
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
@@ -64,7 +65,7 @@ static void make_uniform(float *run, Py_ssize_t n, float low, float high, float 
 
 CYGRAD_END_LOOPS
 
-/* Of [low, high). Few are drawn one by one, as by NumPy; more by two from each word of 64 bits. */
+/* Numbers of [low, high). Few are drawn one by one, as by NumPy; more are drawn two per 64-bit word. */
 static void draw_uniform(bitgen_t *source, float *out, Py_ssize_t size, double low, double high)
 {
     if (size < FEW_DRAWS)
@@ -85,8 +86,8 @@ static void toss(float *run, Py_ssize_t n, float chance)
     for (Py_ssize_t i = 0; i < n; i++) run[i] = run[i] < chance ? 1 : 0;
 }
 
-/* Uniform numbers of [0, 1) become those of another distribution with two parameters, in place; normal ones, which are
-   made of two, in pieces of 2 PAIRS, the last of which may need one more, `spare`. */
+/* Turns uniform numbers of [0, 1) into another distribution with two parameters, in place. Normal numbers, which are
+   made from two, go in chunks of 2 PAIRS, the last of which may need one more number, `spare`. */
 static void shape_floats(int what, float *run, Py_ssize_t n, double a, double b, float spare)
 {
     if (what == EXPONENTIAL_NUMBERS) make_exponential(run, n, (float)(1 / a));
@@ -103,7 +104,7 @@ static void shape_floats(int what, float *run, Py_ssize_t n, double a, double b,
         }
 }
 
-/* data: floats, two doubles; n: what, how many floats; real: `spare`. An item is a piece. */
+/* data: floats, two doubles; n: the distribution, number of floats; real: `spare`. Items are chunks. */
 static void shape_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -127,8 +128,8 @@ static inline uint64_t upper_half(uint64_t a, uint64_t b)
 #endif
 }
 
-/* Of 0, ..., span - 1, all of the same probability; span < 2^32. D. Lemire, "Fast random integer generation in an
-   interval" (2019): the upper half of a product, drawn anew where the lower half tells that it would come too often. */
+/* Uniform on 0, ..., span - 1; span < 2^32. D. Lemire, "Fast random integer generation in an interval" (2019): the
+   upper half of a product, redrawn where the lower half shows that the result would occur too often. */
 static inline uint64_t integer_below(bitgen_t *source, uint64_t span)
 {
     uint64_t product;
@@ -141,7 +142,7 @@ static inline uint64_t integer_below(bitgen_t *source, uint64_t span)
     return product >> 32;
 }
 
-/* The same of spans from 2^32 on. */
+/* The same for spans from 2^32 on. */
 static inline uint64_t wide_integer_below(bitgen_t *source, uint64_t span)
 {
     uint64_t word;
@@ -154,9 +155,9 @@ static inline uint64_t wide_integer_below(bitgen_t *source, uint64_t span)
     return upper_half(word, span);
 }
 
-/* 0, ..., size - 1 in random order; size < 2^32. From the last one on, each element changes places with one up to its
-   own, which is drawn in as many bits as that place has, and drawn anew where it is above. No processor could foresee
-   that branch; so there is none: an element changes places with itself, and its turn comes again. */
+/* 0, ..., size - 1 in random order; size < 2^32. From the last one on, each element is swapped with one up to its own
+   index, which is drawn with as many bits as that index has, and redrawn if it is above. No processor could predict
+   that branch, so there is none: an element is swapped with itself, and its turn comes again. */
 static void shuffled(bitgen_t *source, int64_t *out, uint32_t size)
 {
     for (uint32_t i = 0; i < size; i++) out[i] = i;
@@ -173,7 +174,8 @@ static void shuffled(bitgen_t *source, int64_t *out, uint32_t size)
     }
 }
 
-/* Of low, ..., low + span - 1; few, and those of wide spans, as NumPy draws them, more by as many bits as the span needs. */
+/* low, ..., low + span - 1. Few, and those of wide spans, are drawn as by NumPy, more with as many bits as the span
+   needs. */
 static void draw_integers(bitgen_t *source, int64_t *out, Py_ssize_t size, int64_t low, uint64_t span)
 {
     const int bits = span <= NARROW ? 16 : 32;
@@ -195,8 +197,8 @@ static void draw_integers(bitgen_t *source, int64_t *out, Py_ssize_t size, int64
         }
 }
 
-/* What is to be drawn: `size` floats of a distribution with the parameters a and b, or doubles of [0, 1), or of int64
-   integers from `low` on, of which there are `span`, or 0, ... in random order. */
+/* What to draw: `size` floats of a distribution with the parameters a and b, or doubles of [0, 1), or int64 integers
+   low, ..., low + span - 1, or 0, ... in random order. */
 typedef struct {
     bitgen_t *source;
     int what, is_float;
@@ -222,8 +224,8 @@ static void draw_numbers(const draws *d)
     else for (Py_ssize_t i = 0; i < d->size; i++) doubles[i] = d->source->next_double(d->source->state);
 }
 
-/* data: weights, their running sums (doubles); n: how many in a row. An item is a row. It has failed if one is negative or
-   nan, or the sum of a row 0 or infinite. */
+/* data: weights, their cumulative sums (doubles); n: row length. Items are rows. Fails if a weight is negative or NaN,
+   or the sum of a row is 0 or infinite. */
 static void sum_weights_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     native_call *c = context;
@@ -239,8 +241,8 @@ static void sum_weights_part(void *context, Py_ssize_t first, Py_ssize_t count)
     }
 }
 
-/* data: running sums of weights, numbers of [0, 1) (doubles), for each the place (int64) whose weight covers that part of
-   the sum; n: weights and numbers of a row. An item is a row. */
+/* data: cumulative sums of weights, numbers of [0, 1) (doubles), for each the index (int64) whose weight covers that
+   fraction of the sum; n: weights and numbers per row. Items are rows. */
 static void pick_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -248,7 +250,7 @@ static void pick_part(void *context, Py_ssize_t first, Py_ssize_t count)
         const double *sums = AT(0, k / c->n[1] * c->n[0]), total = sums[c->n[0] - 1];
         double value = *(const double *)AT(1, k) * total;
         int64_t at = 0;
-        if (!(value < total)) value = nextafter(total, 0);      /* where rounding has reached the open end */
+        if (!(value < total)) value = nextafter(total, 0);      /* rounding has reached the open end */
         for (int64_t left = c->n[0] - 1, half; left > 0; left -= half) {
             half = (left + 1) / 2;
             at += half & -(int64_t)(sums[at + half - 1] <= value);

@@ -1,4 +1,5 @@
-/* Numbers at equal distances, each from its place, so that rounding does not add up; called from spacing.py. */
+/* Evenly spaced numbers, each computed from its index, so that rounding errors do not add up; called from
+   spacing.py. */
 
 #ifndef CYGRAD_SPACED_H
 #define CYGRAD_SPACED_H
@@ -8,7 +9,7 @@
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-/* The first `half` from the lower end on, the others from the upper one, which is at the place `last`. */
+/* The first `half` are computed from the lower end, the others from the upper end, which has the index `last`. */
 #define DEFINE_SPACED(NAME, TYPE, REAL)                                                                         \
     static void NAME(TYPE *out, int32_t first, int32_t end, int32_t half, int32_t last, REAL low, REAL high,    \
                      REAL step)                                                                                 \
@@ -26,8 +27,8 @@ DEFINE_SPACED(ranged_f32, float, double)
 
 CYGRAD_END_LOOPS
 
-/* data: results, two doubles: the first number and the last one, or, if n[1], the distance; n: numbers, whether all are
-   counted from the first, in double precision. An item is a number; there are less than 2^31. */
+/* data: results, two doubles: the first and the last number or, if n[1], the first one and the step; n: count, whether
+   all are computed from the first, in double precision. Items are numbers, fewer than 2^31. */
 static void spaced_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;

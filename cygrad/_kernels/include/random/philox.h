@@ -1,7 +1,7 @@
-/* Random numbers of single precision; called from random.py.
+/* Uniform random numbers of single precision; called from random.py.
 
    Philox4x64 with 10 rounds (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as
-   1, 2, 3", 2011), in NumPy's order: the words of counters one after another, the lower half of each word first. */
+   1, 2, 3", 2011), in NumPy's order: the words of consecutive counters, the lower half of each word first. */
 
 #ifndef CYGRAD_PHILOX_H
 #define CYGRAD_PHILOX_H
@@ -10,8 +10,8 @@
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-/* data: floats, two doubles, between which they are; n: the four words of the last counter that was used, the two of the key. An item is the eight numbers
-   of a counter; the lowest word may not overflow. */
+/* data: floats, two doubles that bound them; n: the four words of the last used counter, the two of the key. Items are
+   the eight numbers of a counter; the lowest word must not overflow. */
 static void uniform_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;

@@ -1,4 +1,4 @@
-/* The search for nan and infinite numbers in contiguous memory, for float and double. */
+/* Searches contiguous memory for NaN and infinite numbers, for float and double. */
 
 #ifndef BITS                    /* the file includes itself once for each type */
 #ifndef CYGRAD_BAD_NUMBERS_H
@@ -13,7 +13,7 @@ CYGRAD_BEGIN_LOOPS
 #define REAL float
 #define BITS int32_t
 #define LARGEST 0x7F7FFFFF      /* the bits of the largest finite number; one more is infinity */
-#define SMALL 0x58800000        /* those of 2^50: sums of 2^26 products of two such numbers are finite */
+#define SMALL 0x58800000        /* the bits of 2^50: sums of 2^26 products of two such numbers are finite */
 #define NAME(name) name##_f32
 #include "reduction/non_finite.h"
 #undef REAL
@@ -36,14 +36,14 @@ CYGRAD_BEGIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* Called with an untyped pointer and a flag that tells the type. */
+/* Called with an untyped pointer and a flag for the type. */
 #define is_bad(is_double, ...) ((is_double) ? is_bad_f64(__VA_ARGS__) : is_bad_f32(__VA_ARGS__))
 
 #endif
 #else
 
-/* Is one of the numbers not a number; or with `bad` 1 not finite; or with 2 not small? They are compared as integers,
-   without a branch, side by side: vectors that wait for one another would take twice as long, and many would not stay in
+/* Whether a number is NaN; or, with `bad` 1, not finite; or, with 2, not small. They are compared as integers, without
+   branches, in independent vectors: a dependency chain would take twice as long, and more vectors would not stay in
    registers. */
 static CYGRAD_WIDE_CLONES int NAME(is_bad)(const REAL *x, Py_ssize_t n, int bad)
 {

@@ -1,8 +1,8 @@
-/* Running sums, products and extrema along one dimension of dense arrays; called from along.py and scans.py. Sums and
-   products of floats are made in double precision, sums of integers wrap.
+/* Running sums, products and extrema along one dimension of contiguous arrays; called from along.py and scans.py. Sums
+   and products of floats accumulate in double precision; sums of integers wrap.
 
-   A line is n elements `inner` places apart. Lines that stand side by side are added together, by vectors; where inner
-   is 1, four at a time, since each sum waits for the one before. `out` may be the array itself. */
+   A line is n elements `inner` places apart. Adjacent lines are processed together, in vectors; where inner is 1, four
+   at a time, since each sum depends on the previous one. `out` may be the array itself. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_SCANS_H
@@ -41,8 +41,8 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #define CLONES                          /* wider vectors save no time */
 #define SUM uint64_t
 #define SIGN(smallest) (-(REAL)(smallest))
-#define TURNED(x) ((x) ^ sign)          /* the least integer has no negative */
-#define SUMS_ALONE                      /* NumPy's products take no longer */
+#define TURNED(x) ((x) ^ sign)          /* the smallest integer has no negative */
+#define SUMS_ALONE                      /* NumPy's products are as fast */
 #define NAME(name) name##_i64
 #include "reduction/scans.h"
 #undef SUMS_ALONE
@@ -57,8 +57,8 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 CYGRAD_END_LOOPS
 
 
-/* data: array, sums; n: elements of a line, inner, from the end, whether they are products, whether they are of int64, of which
-   there are sums alone. An item is a line, or as many as are added together. */
+/* data: array, sums; n: elements of a line, inner, whether from the end, whether products, whether int64 (sums only).
+   Items are lines, or groups of lines that are processed together. */
 static void running_sums_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -79,8 +79,8 @@ static void running_sums_part(void *context, Py_ssize_t first, Py_ssize_t count)
     }
 }
 
-/* data: array, the largest elements so far, where they are; n: elements of a line, inner, whether they are the smallest, whether
-   of int64. An item is as with sums. Of equal ones the last counts, and so does a nan. */
+/* data: array, running extrema, their places; n: elements of a line, inner, whether minima, whether int64. Items are as
+   for sums. The last of equal elements counts; NaN persists. */
 static void running_extrema_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -130,7 +130,7 @@ DEFINE_SCAN(products, 1, *=)
 #endif
 #undef DEFINE_SCAN
 
-/* Larger ones are rare, so that a branch costs less than to wait for the comparison before. */
+/* New extrema are rare, so a branch costs less than waiting for the previous comparison. */
 static void NAME(extrema_of_line)(const REAL *x, REAL *out, int64_t *places, Py_ssize_t n, int smallest)
 {
     const REAL sign = SIGN(smallest);

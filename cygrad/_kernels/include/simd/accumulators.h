@@ -1,14 +1,14 @@
-/* Reductions to one number: so many accumulators side by side, which become vectors. */
+/* Reductions to one number, with enough accumulators side by side to be vectorized. */
 
 #ifndef CYGRAD_LANES_H
 #define CYGRAD_LANES_H
 
 #define LANES 32
 
-/* Adds the upper half of `lanes` to the lower one, of `width`. */
+/* Adds the upper half of `lanes` to the lower half, which has `width` elements. */
 #define FOLD(width) for (int j = 0; j < width; j++) lanes[j] += lanes[j + width]
 
-/* A function that gives the sum of TERM(i) for i < n; TERM is made of the other arguments. */
+/* Defines a function that returns the sum of TERM(i) for i < n; TERM uses the other arguments. */
 #define DEFINE_SUM(FUNCTION, TERM, ...)                                                                         \
     static CYGRAD_WIDE_CLONES REAL NAME(FUNCTION)(Py_ssize_t n, __VA_ARGS__)                                         \
     {                                                                                                           \
@@ -27,7 +27,7 @@
 
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
-/* Functions that give the largest of n > 0 numbers; a nan may be missed. */
+/* Defines functions that return the largest of n > 0 numbers; a NaN may be missed. */
 #define DEFINE_LARGEST(CLONES)                                                                                  \
     static CLONES REAL NAME(largest_of_many)(const REAL *x, Py_ssize_t n)                                       \
     {                                                                                                           \

@@ -1,12 +1,12 @@
-/* The exponential: several times as fast as NumPy's of float32, twice of float64, and within 1.1 ulp.
+/* The exponential: several times as fast as NumPy's for float32, twice as fast for float64, and within 1.1 ulp.
 
-   With x = k log(2) + r and |r| <= log(2) / 2, exp(x) is 2^k exp(r), and exp(r) the first terms of its series; their
-   factors are changed a little, so that fewer terms suffice (the greatest relative errors are 3e-9 and 4e-18). Each step is
-   one that all processors have as a vector instruction, and none depends on a branch. The k of nan is any number: it is
-   shifted without a sign.
+   With x = k log(2) + r and |r| <= log(2) / 2, exp(x) is 2^k exp(r). exp(r) is approximated by the first terms of its
+   series, with coefficients adjusted so that fewer terms suffice (the maximum relative errors are 3e-9 and 4e-18). Each
+   step is a vector instruction on all processors, and none branches. For NaN, k is arbitrary; it is shifted as an
+   unsigned number.
 
    With m = exp(x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), tanh(x / 2) is m / (m + 2), within 3 ulp, and the logistic
-   function of x is (m + 1) / (m + 2): `squashed` is either, with q = 0 or 1. */
+   function of x is (m + 1) / (m + 2). `squashed` computes either, with q = 0 or 1. */
 
 #ifndef CYGRAD_EXP_H
 #define CYGRAD_EXP_H
@@ -24,13 +24,13 @@ CYGRAD_INLINE float power_of_2(int32_t k) { return float_of((int32_t)(((uint32_t
 /* exp(r) - 1 for r up to log(2) / 2. */
 CYGRAD_INLINE float of_rest(float r)
 {
-    const float square = r * r;             /* sums of pairs, which do not wait for each other (Estrin) */
+    const float square = r * r;             /* pairs without a dependency chain (Estrin) */
     float p = 1.3814396e-3f * square + (8.36874666e-3f * r + 4.16683932e-2f);
     p = p * square + (0.166665204f * r + 0.499999934f);
     return p * square + r;
 }
 
-/* The same for the r of x, and k. */
+/* exp(r) - 1 for the r of x; sets k. */
 CYGRAD_INLINE float reduced(float x, int32_t *k)
 {
     const float log2_e = 1.44269504f, log_2 = 0.693359375f, rest_of_log_2 = -2.12194440e-4f;
@@ -41,7 +41,7 @@ CYGRAD_INLINE float reduced(float x, int32_t *k)
     return of_rest((x - rounded * log_2) - rounded * rest_of_log_2);
 }
 
-/* p 2^k, in two steps, since 2^k alone may have no float: one is by 2^-64 where x < 0, else by 2^64. */
+/* p 2^k in two steps, because 2^k alone may not be representable: one step is by 2^-64 if x < 0, else by 2^64. */
 CYGRAD_INLINE float scaled(float p, int32_t k, float x)
 {
     const uint32_t of_1 = 127, of_64 = 64, below = (uint32_t)(bits_of(x) >> 31) & 2 * of_64 << 23;
@@ -53,35 +53,35 @@ CYGRAD_INLINE float exponential(float x)
 {
     int32_t k;
     float p;
-    x = x > 89 ? 89 : x;                                            /* beyond it is infinite; nan stays nan */
-    x = x < -132.4f ? -132.4f : x;      /* there 2^(k + 64) is 0, so that nothing underflows: that takes a hundred times as long */
+    x = x > 89 ? 89 : x;                                            /* infinite above; NaN stays NaN */
+    x = x < -132.4f ? -132.4f : x;      /* 2^(k + 64) is 0 here: avoids underflow, which takes 100 times as long */
     p = reduced(x, &k) + 1;
     return scaled(p, k, x);
 }
 
-/* 1 / (1 + exp(-x)), where the exponential is infinite below -88.73; nan stays nan. */
+/* 1 / (1 + exp(-x)); the exponential overflows below -88.73. NaN stays NaN. */
 CYGRAD_INLINE float logistic_of_float(float x)
 {
     int32_t k;
     float p;
-    x = x > 87 ? 87 : x;                                            /* beyond 17 it is 1 */
+    x = x > 87 ? 87 : x;                                            /* 1 above 17 */
     x = x < -89 ? -89 : x;
     p = 2 * reduced(-x, &k) + 2;
-    return 1 / (1 + p * power_of_2(k - 1));                         /* 2^128 has no float */
+    return 1 / (1 + p * power_of_2(k - 1));                         /* 2^128 is not representable */
 }
 
-/* The same for what is not above 0, in three quarters of the time. Far below, p and the power may be any numbers, and both
-   become 0, so that nothing underflows: were x kept from there instead, all that follows would wait for that. */
+/* exp(x) for x <= 0, in three quarters of the time. Far below, p and the power are arbitrary and both are set to 0, so
+   nothing underflows. Clamping x instead would delay everything that depends on it. */
 CYGRAD_INLINE float exponential_up_to_0(float x)
 {
     int32_t k;
     float p = reduced(x, &k) + 1, power = float_of((int32_t)(((uint32_t)k + 127 + 30) << 23));
     p = x <= -104 ? 0 : p;
     power = x <= -104 ? 0 : power;
-    return p * power * (1.0f / (1 << 30));                          /* the last step may leave fewer digits */
+    return p * power * (1.0f / (1 << 30));                          /* may give a subnormal number */
 }
 
-/* And in two thirds of it; what would be no normal number is 0. */
+/* The same in two thirds of the time; subnormal results become 0. */
 CYGRAD_INLINE float exponential_below_0(float x)
 {
     int32_t k;
@@ -95,7 +95,7 @@ CYGRAD_INLINE float squashed(float x, float q)
 {
     int32_t k;
     float e, m;
-    x = x > 80 ? 80 : x;                                            /* beyond 18 it is 1; nan stays nan */
+    x = x > 80 ? 80 : x;                                            /* 1 above 18; NaN stays NaN */
     x = x < -80 ? -80 : x;
     e = reduced(x, &k);
     m = e * power_of_2(k) + (power_of_2(k) - 1);
@@ -133,10 +133,10 @@ CYGRAD_INLINE double exponential_of_double(double x)
     const double limit = 760;
     uint64_t k, half;
     double p;
-    x = x > limit ? limit : x;                                      /* nan stays nan */
+    x = x > limit ? limit : x;                                      /* NaN stays NaN */
     x = x < -limit ? -limit : x;
     p = reduced_double(x, &k) + 1;
-    half = ((k + 2048) >> 1) - 1024;                                /* shifts of signed numbers are no vector instruction */
+    half = ((k + 2048) >> 1) - 1024;                                /* vectors have no signed shift */
     return p * power_of_2_double(half) * power_of_2_double(k - half);
 }
 

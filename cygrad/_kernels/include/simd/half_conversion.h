@@ -1,5 +1,6 @@
-/* float32 to float16 and bfloat16 and back: rounded to the nearest, of two equally near to the even one, as IEEE 754 has
-   it. Processors with vectors of 256 bits have instructions for float16; what one vector leaves is done without. */
+/* Conversions from float32 to float16 and bfloat16 and back, rounding to nearest, ties to even (IEEE 754).
+   Processors with 256-bit vectors have instructions for float16; elements left over by whole vectors are converted
+   without them. */
 
 #ifndef CYGRAD_HALF_H
 #define CYGRAD_HALF_H
@@ -35,8 +36,8 @@ __attribute__((target("avx,f16c"))) static Py_ssize_t eights_to_float(const uint
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
-/* Below 2^-14, adding 1/2 moves the digits to where they stand in a half, and rounds; beyond 65504 rounding carries into
-   the exponent, up to infinity. A nan keeps what digits there is room for, and is quiet. */
+/* Below 2^-14, adding 1/2 moves the mantissa to its place in a half and rounds it. Beyond 65504, rounding carries into
+   the exponent, up to infinity. A NaN keeps the payload bits that fit, and becomes quiet. */
 static void float_to_half(const void *from, void *to, Py_ssize_t n)
 {
     const float *x = from;
@@ -63,7 +64,7 @@ static void half_to_float(const void *from, void *to, Py_ssize_t n)
     }
 }
 
-/* A bfloat16 is the first half of a float; every nan becomes the same one, but for its sign. */
+/* A bfloat16 is the upper half of a float. All NaNs become the same one, except for the sign. */
 static CYGRAD_CLONES void float_to_bfloat16(const void *from, void *to, Py_ssize_t n)
 {
     const float *x = from;

@@ -1,5 +1,5 @@
-/* Loops of float16 and bfloat16 by those of float32, run by run: results are those of loops that convert one by one. What
-   only needs the bits of numbers is done with these. */
+/* Loops for float16 and bfloat16 that run float32 loops chunk by chunk, with the same results as converting element by
+   element. Functions that only need the bits of numbers work on those. */
 
 #ifndef CYGRAD_NARROW_H
 #define CYGRAD_NARROW_H
@@ -12,11 +12,11 @@ enum { NARROW_RUN = 512 };
 typedef struct {
     int nin;
     void (*widen)(const void *, void *, Py_ssize_t);
-    void (*narrow)(const void *, void *, Py_ssize_t);   /* NULL: results are truth values */
-    ufunc_loop wide, numpy;                             /* that of float32, and NumPy's own, which can reduce */
+    void (*narrow)(const void *, void *, Py_ssize_t);   /* NULL: results are booleans */
+    ufunc_loop wide, numpy;                             /* the float32 loop, and NumPy's own, which can reduce */
     void *settings, *numpy_settings;
-    uint16_t infinity, kept, turned;                    /* of what is done with bits; which of them are kept, and turned */
-    int number;                                         /* from 1 on, the operand that is one number of float32; 0: none */
+    uint16_t infinity, kept, turned;  /* for work on bits: infinity's pattern, bits to keep, bits to flip */
+    int number;  /* 1-based, the operand that is a single float32 number; 0: none */
 } narrow_ufunc;
 
 static void run_narrow(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings)
@@ -38,7 +38,7 @@ static void run_narrow(char **data, const Py_ssize_t *n, const Py_ssize_t *steps
             const Py_ssize_t count = steps[k] ? m : 1;
             given[k] = (char *)room[k];
             taken[k] = steps[k] ? 4 : 0;
-            if (done && !steps[k]) continue;        /* one number for all runs */
+            if (done && !steps[k]) continue;        /* one number for all chunks */
             if (own->number == k + 1) {
                 room[k][0] = *(const float *)in;
                 continue;
@@ -65,8 +65,8 @@ static void change_bits(const uint16_t *x, uint16_t *out, Py_ssize_t n, uint16_t
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = (uint16_t)((x[i] & kept) ^ turned);
 }
 
-/* The larger of two, or the smaller if all bits are turned, and nan if one is: as whole numbers, the bits have the order of
-   the numbers once those of the size of negative ones are turned. */
+/* The larger of two numbers, or the smaller if `turned` flips all bits, and NaN if one is. As integers, bit patterns
+   have the order of the numbers once the magnitude bits of negative ones are flipped. */
 static CYGRAD_CLONES void choose_by_bits(const int16_t *x, const int16_t *y, int16_t *out, Py_ssize_t n, int16_t turned,
                                          int16_t infinity)
 {
@@ -96,7 +96,7 @@ static void run_narrow_bits(char **data, const Py_ssize_t *n, const Py_ssize_t *
         for (int k = 0; k < nin; k++) {
             const char *in = data[k] + done * steps[k];
             given[k] = steps[k] == 2 ? (void *)in : room[k];
-            if (steps[k] == 2 || (done && !steps[k])) continue;         /* one number for all runs */
+            if (steps[k] == 2 || (done && !steps[k])) continue;         /* one number for all chunks */
             for (Py_ssize_t i = 0; i < m; i++) memcpy(room[k] + i, in + i * steps[k], 2);
         }
         if (nin == 1) change_bits(given[0], found, m, own->kept, own->turned);
@@ -105,7 +105,8 @@ static void run_narrow_bits(char **data, const Py_ssize_t *n, const Py_ssize_t *
     }
 }
 
-/* Whether `own`, for a loop with one number of float32 as an operand, can be made of the settings of another. */
+/* Whether the settings of another loop can serve one with a float32 number as an operand; if so, copies them to
+   `own`. */
 static int takes_number(narrow_ufunc *own, ufunc_loop loop, const void *settings, int operand)
 {
     if (loop != run_narrow) return 0;
@@ -114,7 +115,7 @@ static int takes_number(narrow_ufunc *own, ufunc_loop loop, const void *settings
     return 1;
 }
 
-/* Puts it in the place of NumPy's loop. Ufuncs are made once, so that what it needs is never given back. */
+/* Replaces NumPy's loop. Ufuncs exist for the whole process, so the settings are never freed. */
 static void replace_narrow(const char *name, int is_bfloat16, const narrow_ufunc *own, ufunc_loop *loop, void **settings)
 {
     narrow_ufunc *kept = malloc(sizeof *kept);

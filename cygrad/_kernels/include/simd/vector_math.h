@@ -1,8 +1,8 @@
-/* Functions of runs of double precision, each in place, with the widest vectors there are.
+/* Double-precision functions of chunks of elements, in place, with the widest available vectors.
 
-   float32 is worked on in one loop, into which the function is written (exp.h). In double precision the function takes
-   so many instructions that it stands here once, for all loops and for three instruction sets; DEFINE_STAGED makes both
-   kinds of loops. Each is within 3 ulp. */
+   float32 loops inline the function (exp.h). In double precision, functions take so many instructions that each is
+   compiled once, here, for all loops and for three instruction sets. DEFINE_STAGED defines both kinds of loops. All are
+   within 3 ulp. */
 
 #ifndef CYGRAD_VECTOR_MATH_H
 #define CYGRAD_VECTOR_MATH_H
@@ -27,7 +27,7 @@
 STAGES(DECLARE_STAGE)
 #undef DECLARE_STAGE
 
-/* Sines, or cosines for 1 quarter of a turn; nan where they are not known. */
+/* Sines, or cosines for `quarters` = 1; NaN for large arguments. */
 CYGRAD_HIDDEN void cygrad_sines_f64(double *run, Py_ssize_t n, int64_t quarters);
 
 #ifdef CYGRAD_DEFINES_STAGES
@@ -40,7 +40,7 @@ CYGRAD_INLINE double exponential_less_1_double(double x)
     return e * power_of_2_double(k) + (power_of_2_double(k) - 1);
 }
 
-/* 1 / (1 + exp(-x)), where the exponential is infinite below -709.44; nan stays nan. */
+/* 1 / (1 + exp(-x)); the exponential overflows below -709.44. NaN stays NaN. */
 CYGRAD_INLINE double logistic(double x)
 {
     uint64_t k;
@@ -51,8 +51,8 @@ CYGRAD_INLINE double logistic(double x)
     return 1 / (1 + e * power_of_2_double(k));
 }
 
-/* log(1 + t) for t from 0 to 1, as the one of (1 + t) / 2 where that is nearer to 1, by 2 artanh(s) = 2 s + 2 s q p(q)
-   with q = s^2, where p has the least greatest error, 1e-18. */
+/* log(1 + t) for t from 0 to 1, via log((1 + t) / 2) where that is nearer to 1, as 2 artanh(s) = 2 s + 2 s q p(q) with
+   q = s^2. p is a minimax polynomial with error 1e-18. */
 CYGRAD_INLINE double log_of_1_and_double(double t)
 {
     const int halved = t > 0.41421356237309503;
@@ -63,10 +63,10 @@ CYGRAD_INLINE double log_of_1_and_double(double t)
     return (2 * s * q * p + 2 * s) + (halved ? 0.6931471805599453 : 0);
 }
 
-/* The sine of x + quarters pi / 2. With x = k pi / 2 + r and |r| <= pi / 4 it is that of r or the cosine, for an odd
-   number of quarters, and of the other sign from 2 on. They are r + r s p(s) and 1 - s / 2 + s^2 p(s), s = r^2, where the
-   polynomials have the least greatest errors, 4e-18 and 5e-20. Pi / 2 is taken away in three parts, of which the first two
-   have 33 bits: their products with so small a k are exact. What r has no bits for is `rest`. */
+/* The sine of x + quarters pi / 2. With x = k pi / 2 + r and |r| <= pi / 4, it is the sine of r, or the cosine if the
+   number of quarters is odd, with the opposite sign from 2 quarters on. They are r + r s p(s) and 1 - s / 2 + s^2 p(s)
+   with s = r^2 and minimax polynomials with errors 4e-18 and 5e-20. pi / 2 is subtracted in three parts, the first two
+   with 33 bits, so that their products with small k are exact. `rest` is what r has no bits for. */
 CYGRAD_INLINE double sine(double x, int64_t quarters)
 {
     const double rounder = 6755399441055744.0, rounded = x * 0.6366197723675814 + rounder, k = rounded - rounder;
@@ -84,8 +84,8 @@ CYGRAD_INLINE double sine(double x, int64_t quarters)
     return fabs(x) <= 1e6 ? double_of(bits_of_double(size) ^ (int64_t)((uint64_t)(at >> 1) << 63)) : NAN;
 }
 
-/* x + x p(x^2) up to 1, and beyond it 1 - exp(-x^2) p(1 / (x + 2)): the polynomials have the least greatest errors, 7e-18
-   relative and 2e-17. */
+/* x + x p(x^2) up to 1, and 1 - exp(-x^2) p(1 / (x + 2)) above, with minimax polynomials; errors are 7e-18 (relative)
+   and 2e-17. */
 CYGRAD_INLINE double error_function(double x)
 {
     const double size = fabs(x) > 6 ? 6 : fabs(x), u = size * size, t = 1 / (size + 2), t2 = t * t, t4 = t2 * t2;
@@ -141,7 +141,7 @@ CYGRAD_INLINE void cygrad_LOG1PEXP_f64(double *run, Py_ssize_t n)
 
 enum { STAGE_RUN = 1024 };
 
-/* A function of n elements: its HEAD, its VARIABLES, the OPERANDS at i, and what becomes of them where e is STAGE of an
+/* A loop over n elements: its HEAD, its VARIABLES, the OPERANDS at i, and the result, where e is STAGE applied to
    ARGUMENT. */
 #define DEFINE_STAGED_f32(HEAD, VARIABLES, OPERANDS, STAGE, ARGUMENT, ...)                                      \
     HEAD                                                                                                        \
