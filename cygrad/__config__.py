@@ -1,4 +1,4 @@
-"""How cygrad was built, for programs that print it."""
+"""Build information about cygrad, for programs that print it."""
 
 import platform
 
@@ -11,7 +11,7 @@ __all__ = ["parallel_info", "show"]
 
 
 def show():
-    """A text on cygrad, NumPy, and the machine.
+    """Return a text about cygrad, NumPy, and the machine.
 
     >>> import cygrad
     >>> print(cygrad.__config__.show().splitlines()[0])  # doctest: +ELLIPSIS
@@ -24,5 +24,5 @@ def show():
 
 
 def parallel_info():
-    """A text on threads."""
+    """Return a text about threads."""
     return f"cygrad parallel info:\n\tget_num_threads() : {get_num_threads()}\n"

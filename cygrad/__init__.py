@@ -7,7 +7,7 @@ import sys as _sys
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 
-from cygrad import _library  # before any module that lies in it
+from cygrad import _library  # before any compiled module, since it installs their finder
 from cygrad.version import __version__
 
 _FAMILIES = (
@@ -44,11 +44,11 @@ with _library.uncollected():
 
 _published(
     {"__name__": __name__}, _import_module("cygrad._ops.base.creation").functions
-)  # their calls are looked at again if they fail
+)  # enables the checks of failing calls for them
 globals().update(_inquiries)
-newaxis = None  # in an index, a new dimension
+newaxis = None  # in an index: adds a dimension
 
-# Found on first use: what not every program needs, and would take as long to import as all of the above.
+# Imported on first use: not every program needs them, and they would take as long to import as all of the above.
 _MODULES = (
     "_C",
     "__config__",
@@ -174,7 +174,7 @@ def __getattr__(name):
         raise AttributeError(f"module 'cygrad' has no attribute {name!r}", name=name, obj=_sys.modules[__name__])
     module = _import_module(_ON_FIRST_USE[name])
     if module.__name__ == f"{__name__}.{name}":
-        return module  # which is in this namespace from now on
+        return module  # bound in this namespace by the import
     globals()[name] = value = getattr(module, "functions", {}).get(name) or getattr(module, name)
     return value
 

@@ -1,8 +1,8 @@
-"""Where `import` finds the compiled modules: all of them lie in one shared library.
+"""Import hook for the compiled modules, which are all in one shared library.
 
-Apart, they would take a quarter more of the wheel, and each would have to be opened on its own: several modules in one
-library is what PEP 489 foresees (section "Multiple modules in one library"). The library bears the name of one of its
-modules, `cygrad._compiled`, which is found as usual and tells the names of the others.
+Separate files would make the wheel a quarter larger, and each would have to be opened on its own. PEP 489 provides for
+several modules in one library (section "Multiple modules in one library"). The library is named after one of its
+modules, `cygrad._compiled`, which is found as usual and lists the names of the others.
 """
 
 import gc
@@ -25,7 +25,7 @@ names = frozenset(_compiled.names.split())
 
 
 class LibraryFinder:
-    """Finds a compiled module in the library, before Python looks for a file of its name, which takes longer."""
+    """Finds compiled modules in the library before Python searches for files of their names, which takes longer."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -38,7 +38,7 @@ sys.meta_path.insert(0, LibraryFinder)
 
 
 class later:
-    """A module that is imported when something of it is first asked for: what only errors need, or GPUs."""
+    """A module that is imported on first attribute access, e.g. one needed only for errors or GPUs."""
 
     def __init__(self, name):
         self.__name__ = name
@@ -49,7 +49,7 @@ class later:
 
 @contextmanager
 def uncollected():
-    """Around imports: what they make stays, so that the collector, a tenth of their time, looks in vain."""
+    """Disable the garbage collector during imports: their objects stay alive, and it would take a tenth of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,10 +1,10 @@
-"""The kind of device beside the CPU that tensors can be on, for programs that choose one: there is none."""
+"""Accelerators besides the CPU, for programs that choose a device: there are none."""
 
 __all__ = ["current_accelerator", "device_count", "is_available"]
 
 
 def is_available():
-    """Whether there is such a device: no.
+    """Whether there is an accelerator: always False.
 
     >>> import cygrad
     >>> cygrad.accelerator.current_accelerator().type if cygrad.accelerator.is_available() else "cpu"
@@ -14,10 +14,10 @@ def is_available():
 
 
 def current_accelerator(check_available=False):
-    """The kind of device in use: None."""
+    """Return the type of accelerator in use: always None."""
     return None
 
 
 def device_count():
-    """The number of such devices: 0."""
+    """Return the number of accelerators: always 0."""
     return 0

@@ -1,4 +1,4 @@
-"""What programs for `torch.compile` ask and mark: here nothing is compiled (see `cygrad.compile`)."""
+"""Stubs for programs that use `torch.compile`: nothing is compiled here (see `cygrad.compile`)."""
 
 from cygrad._core.runtime.settings import compile
 
@@ -6,12 +6,12 @@ __all__ = ["allow_in_graph", "compile", "disable", "is_compiling", "reset"]
 
 
 def is_compiling():
-    """Whether this call is being compiled: no."""
+    """Whether this call is being compiled: always False."""
     return False
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """A function as it is; a decorator where none is given.
+    """Return a function unchanged, or a decorator if none is given.
 
     >>> import cygrad
     >>> @cygrad.compiler.disable
@@ -24,9 +24,9 @@ def disable(fn=None, recursive=True, *, reason=None):
 
 
 def allow_in_graph(fn):
-    """A function as it is."""
+    """Return a function unchanged."""
     return fn
 
 
 def reset():
-    """Forget what was compiled: nothing."""
+    """Discard compiled code: a no-op."""

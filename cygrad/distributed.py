@@ -1,10 +1,10 @@
-"""Several processes that train one model: cygrad has no such thing, and says so to programs that ask first."""
+"""Stubs for distributed training, which cygrad does not support, for programs that check for it."""
 
 __all__ = ["destroy_process_group", "init_process_group", "is_available", "is_initialized", "is_torchelastic_launched"]
 
 
 def is_available():
-    """Whether processes can work together: no. Programs that ask run in one process.
+    """Whether distributed training is available: always False. Programs that check this run in one process.
 
     >>> import cygrad
     >>> dist = cygrad.distributed
@@ -15,24 +15,24 @@ def is_available():
 
 
 def is_initialized():
-    """Whether this process is one of a group: no."""
+    """Whether this process belongs to a group: always False."""
     return False
 
 
 def is_torchelastic_launched():
-    """Whether `torchrun` has started this process: no."""
+    """Whether `torchrun` started this process: always False."""
     return False
 
 
 def init_process_group(*args, **kwargs):
-    """Raises RuntimeError. Scripts import this name whether or not they are started as several processes."""
+    """Raises RuntimeError. Scripts import this name whether or not they run as several processes."""
     raise RuntimeError(
         "cygrad trains in one process: start the script without torchrun, and without its options for it"
     )
 
 
 def destroy_process_group(group=None):
-    """Raises ValueError: there is none."""
+    """Raises ValueError, since there is no group."""
     raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
 

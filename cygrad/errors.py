@@ -1,7 +1,7 @@
-"""Classes of errors that know where things happened.
+"""Error classes that carry the sites involved.
 
-Each is a subclass of the exception that PyTorch raises in its place. `error.sites` tells a program what the text tells
-a person: a dictionary from what happened ("saved", "changed", "freed", "cut", "recorded", ...) to the `Site` of it, a
+Each is a subclass of the exception that PyTorch raises in its place. `error.sites` provides programs with what the text
+tells humans: a dictionary from events ("saved", "changed", "freed", "cut", "recorded", ...) to the `Site` of each, a
 tuple of file, line and function.
 """
 

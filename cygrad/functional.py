@@ -1,4 +1,4 @@
-"""Functions of the package in one more place where scripts look for them."""
+"""Functions of the package under PyTorch's `torch.functional`, where some scripts look for them."""
 
 from cygrad import (
     broadcast_shapes,

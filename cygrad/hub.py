@@ -1,4 +1,4 @@
-"""Weights from the net. Code is never downloaded: `hub.load` says what to do instead."""
+"""Downloads of weights. Code is never downloaded: `hub.load` raises and suggests an alternative."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ _chosen: list = []
 
 
 def get_dir():
-    """The directory of what was downloaded: that of `set_dir`, $TORCH_HOME/hub, or ~/.cache/torch/hub.
+    """Return the download directory: that of `set_dir`, $TORCH_HOME/hub, or ~/.cache/torch/hub.
 
     >>> import cygrad
     >>> cygrad.hub.get_dir().endswith("hub")
@@ -27,12 +27,12 @@ def get_dir():
 
 
 def set_dir(d):
-    """Keep what is downloaded in this directory."""
+    """Set the download directory."""
     _chosen[:] = [os.path.expanduser(os.fspath(d))]
 
 
 def load(repo_or_dir, model, *args, **kwargs):
-    """Raises RuntimeError: a program from the net is not run."""
+    """Raises RuntimeError: downloaded code is never run."""
     raise RuntimeError(
         f"torch.hub.load({str(repo_or_dir)!r}, {model!r}): cygrad runs no code from the net\n"
         "  make the model in your own code and give it weights: "
@@ -41,9 +41,9 @@ def load(repo_or_dir, model, *args, **kwargs):
 
 
 def download_url_to_file(url, dst, hash_prefix=None, progress=True):
-    """Download a file; it appears at `dst` when it is whole.
+    """Download a file; it appears at `dst` only when complete.
 
-    With `hash_prefix`, raises RuntimeError unless its SHA-256 begins so. `progress` shows a bar, by tqdm.
+    With `hash_prefix`, raises RuntimeError unless the file's SHA-256 starts with it. `progress` shows a tqdm bar.
     """
     from urllib.request import urlopen
 
@@ -88,10 +88,10 @@ def _bar(size, progress):
 def load_state_dict_from_url(
     url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=True
 ):
-    """The weights in a file at `url`, which is downloaded once and kept in `model_dir`, or `get_dir()`/checkpoints.
+    """Return the weights in a file at `url`; it is downloaded once and kept in `model_dir`, or `get_dir()`/checkpoints.
 
-    With `check_hash`, the name of the file must end with a dash and the first digits of its SHA-256
-    (`resnet18-f37072fd.pth`), which are compared: RuntimeError. Reads what `cygrad.load` reads.
+    With `check_hash`, the file name must end with a dash and the first digits of the file's SHA-256
+    (`resnet18-f37072fd.pth`); RuntimeError if they differ. Reads the formats of `cygrad.load`.
     """
     from urllib.parse import urlparse
 

@@ -1,4 +1,4 @@
-"""What programs that are also compiled by TorchScript ask and mark: here they run as the Python they are."""
+"""Stubs for programs that use TorchScript: here they run as plain Python."""
 
 import warnings
 from typing import Final
@@ -10,17 +10,17 @@ __all__ = [
 
 
 def is_scripting():
-    """Whether this is run by TorchScript: no."""
+    """Whether this is run by TorchScript: always False."""
     return False
 
 
 def is_tracing():
-    """Whether this call is being traced: no."""
+    """Whether this call is being traced: always False."""
     return False
 
 
 def script(obj, *args, **kwargs):
-    """The function, class or module itself: what it does is the same, and there is nothing to compile it with.
+    """Return the function, class or module unchanged: it behaves the same, and there is no compiler.
 
     >>> import cygrad
     >>> @cygrad.jit.script
@@ -36,7 +36,7 @@ script_if_tracing = export = script
 
 
 def trace(func, example_inputs=None, *args, **kwargs):
-    """The function or module itself, with a warning: unlike a trace, it takes each branch anew in each call."""
+    """Return the function or module unchanged, with a warning: unlike a trace, each call evaluates branches anew."""
     warnings.warn(
         "cygrad does not trace: torch.jit.trace gives back what it is given, whose `if`s and loops stay what they are",
         UserWarning,
@@ -46,17 +46,17 @@ def trace(func, example_inputs=None, *args, **kwargs):
 
 
 def ignore(drop=False, **kwargs):
-    """A mark for TorchScript: the function itself, or a decorator that gives it."""
+    """TorchScript annotation: returns the function unchanged, or a decorator that does."""
     return drop if callable(drop) else script
 
 
 def unused(fn):
-    """A mark for TorchScript: the function itself."""
+    """TorchScript annotation: returns the function unchanged."""
     return fn
 
 
 def save(m, f, _extra_files=None):
-    """Raises RuntimeError: there are no compiled programs that could be written."""
+    """Raises RuntimeError: there are no compiled programs to save."""
     raise RuntimeError(
         "torch.jit.save: cygrad has no TorchScript\n"
         "  save the weights, torch.save(model.state_dict(), path), and the Python code that makes the model"
@@ -64,7 +64,7 @@ def save(m, f, _extra_files=None):
 
 
 def load(f, map_location=None, _extra_files=None):
-    """Raises RuntimeError: programs of TorchScript can not be run."""
+    """Raises RuntimeError: TorchScript programs cannot be run."""
     raise RuntimeError(
         "torch.jit.load: cygrad has no TorchScript\n"
         "  make the model in Python and load its weights: where PyTorch is, "

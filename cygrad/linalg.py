@@ -1,4 +1,4 @@
-"""Linear algebra over matrices, and stacks of them, under the names of PyTorch's `torch.linalg`."""
+"""Linear algebra on matrices and stacks of matrices, under the names of PyTorch's `torch.linalg`."""
 
 from cygrad import det, matmul, matrix_power
 from cygrad._ops.linalg.cholesky import linalg_cholesky as cholesky

@@ -1,7 +1,7 @@
 """Python's `multiprocessing` under PyTorch's name, and `spawn`.
 
-Tensors whose memory was shared (`share_memory_()`) before a process was forked are the same memory in both; on Linux
-also those in the arguments of a spawned process. What goes through a queue or a pipe is a copy.
+Tensors whose memory was shared (`share_memory_()`) before a process was forked use the same memory in both processes;
+on Linux, so do tensors in the arguments of a spawned process. Objects sent through a queue or a pipe are copied.
 """
 
 import multiprocessing as _processes
@@ -14,23 +14,23 @@ __all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_s
 
 
 def get_all_sharing_strategies():
-    """The names of the ways to share memory: one, by files without names."""
+    """Return the names of the strategies for sharing memory: only anonymous files."""
     return {"file_descriptor"}
 
 
 def get_sharing_strategy():
-    """The way to share memory in use."""
+    """Return the current strategy for sharing memory."""
     return "file_descriptor"
 
 
 def set_sharing_strategy(new_strategy):
-    """Choose a way to share memory. Any of PyTorch's is taken and changes nothing."""
+    """Set the strategy for sharing memory. Accepts those of PyTorch and has no effect."""
     if new_strategy not in ("file_descriptor", "file_system"):
         raise AssertionError(f"expected 'file_descriptor' or 'file_system', got {new_strategy!r}")
 
 
 class ProcessException(Exception):
-    """A process has failed: which one (`error_index`), and its number in the system (`pid`)."""
+    """Raised when a process has failed: its index (`error_index`) and process ID (`pid`)."""
 
     def __init__(self, msg, error_index, pid):
         super().__init__(msg)
@@ -38,11 +38,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """A process has failed by an exception, whose traceback is in the text."""
+    """Raised when a process has failed with an exception, whose traceback is in the text."""
 
 
 class ProcessExitedException(ProcessException):
-    """A process has ended with an exit code, or by a signal."""
+    """Raised when a process has ended with a nonzero exit code, or by a signal."""
 
     def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
         super().__init__(msg, error_index, error_pid)
@@ -50,20 +50,20 @@ class ProcessExitedException(ProcessException):
 
 
 class ProcessContext:
-    """Processes that `spawn` has started."""
+    """The processes started by a call of `spawn`."""
 
     def __init__(self, processes, errors):
         self.processes, self._errors = processes, errors
 
     def pids(self):
-        """The numbers of the processes in the system."""
+        """Return the process IDs."""
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout=None, grace_period=None):
-        """Wait for the processes; returns whether all have ended well.
+        """Wait for the processes; return whether all have ended successfully.
 
-        When one fails, the others are ended, and its error is raised: ProcessRaisedException or ProcessExitedException.
-        With `timeout`, in seconds, it waits for the next process that ends only as long.
+        When one fails, the others are terminated, and its error is raised: ProcessRaisedException or
+        ProcessExitedException. `timeout`, in seconds, limits the wait for the next process that ends.
         """
         from multiprocessing.connection import wait
 
@@ -86,7 +86,7 @@ class ProcessContext:
         process = self.processes[index]
         try:
             told = self._errors[index].recv()
-        except EOFError:  # it could not tell
+        except EOFError:  # it ended before it could send the error
             pass
         else:
             text = f"\n\n-- Process {index} terminated with the following error:\n{told}"
@@ -102,11 +102,11 @@ class ProcessContext:
 
 
 def _run(fn, i, args, errors):
-    """What a started process does."""
+    """Main function of a started process."""
     try:
         fn(i, *args)
     except KeyboardInterrupt:
-        pass  # the parent has been interrupted as well, and says so
+        pass  # the parent has been interrupted as well, and reports it
     except Exception:
         errors.send(traceback.format_exc())
         raise SystemExit(1) from None
@@ -115,12 +115,12 @@ def _run(fn, i, args, errors):
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
     """Call `fn(i, *args)` in `nprocs` processes, for i = 0, 1, ...
 
-    With `join`, waits for all, and raises the error of the first that fails; else returns a `ProcessContext`. What is
-    passed must be picklable, unless `start_method` is "fork".
+    With `join`, waits for all processes, and raises the error of the first that fails; otherwise returns a
+    `ProcessContext`. Arguments must be picklable, unless `start_method` is "fork".
     """
     context = _processes.get_context(start_method)
     if start_method != "fork":
-        pickle.dumps((fn, args))  # an error here is the caller's, and leaves no half-started process
+        pickle.dumps((fn, args))  # errors are raised here, before a process is half started
     processes, errors = [], []
     for i in range(nprocs):
         receiver, sender = context.Pipe(duplex=False)

@@ -1,4 +1,4 @@
-"""Scripts that can write ONNX files import this name; the files themselves are out of scope."""
+"""Placeholder for scripts that can export ONNX files, which cygrad does not support."""
 
 __all__ = ["export"]
 

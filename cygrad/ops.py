@@ -1,7 +1,7 @@
-"""Names of ops, as PyTorch writes them: `ops.aten.mm.default` is what selective checkpoints call a product of matrices.
+"""Names of ops as PyTorch writes them: selective checkpoints refer to matrix products as `ops.aten.mm.default`.
 
-Ops that PyTorch has under several names, one for each backend, are one op here, and equal: `convolution` and `conv2d`,
-the several `_scaled_dot_product_..._attention`.
+Ops that have several names in PyTorch, one for each backend, are a single op here and compare equal: `convolution` and
+`conv2d`, the various `_scaled_dot_product_..._attention`.
 """
 
 import sys
@@ -35,7 +35,7 @@ _KNOWN = {"convolution"} | _SAME.keys() | POLICY_OF.keys()
 
 
 class OpOverload:
-    """An op: equal to others of the same name, and callable if it is a function of the package."""
+    """An op: equal to others with the same name, and callable if it is a function of the package."""
 
     def __init__(self, packet, overload):
         self.overloadpacket, self._overloadname = packet, overload
@@ -54,7 +54,7 @@ class OpOverload:
         return self.overloadpacket(*args, **kwargs)
 
     def name(self):
-        """As in `aten::mm`."""
+        """Return a name like `aten::mm`."""
         return f"aten::{self.overloadpacket.__name__}" + f".{self._overloadname}".removesuffix(".default")
 
     def __str__(self):
@@ -65,7 +65,7 @@ class OpOverload:
 
 
 class OpOverloadPacket:
-    """The overloads of an op, as attributes; `default` is that for the usual arguments."""
+    """The overloads of an op, as attributes; `default` is the one for the usual arguments."""
 
     def __init__(self, name):
         self.__name__ = name

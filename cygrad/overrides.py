@@ -1,4 +1,4 @@
-"""Functions for code that lets classes take over its calls by `__torch_function__`."""
+"""Support for code that lets classes override its functions by `__torch_function__`."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether the class of one of these arguments takes over calls.
+    """Whether the class of one of these arguments overrides calls.
 
     >>> import cygrad
     >>> cygrad.overrides.has_torch_function((cygrad.ones(2), 1.0))
@@ -28,22 +28,22 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
-    """`has_torch_function((tensor,))`."""
+    """Return `has_torch_function((tensor,))`."""
     return has_torch_function((tensor,))
 
 
 def has_torch_function_variadic(*relevant_args: Any) -> bool:
-    """`has_torch_function(relevant_args)`."""
+    """Return `has_torch_function(relevant_args)`."""
     return has_torch_function(relevant_args)
 
 
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], /, *args: Any, **kwargs: Any
 ) -> Any:
-    """What the classes of `relevant_args` make of the call `public_api(*args, **kwargs)`.
+    """Dispatch the call `public_api(*args, **kwargs)` to the classes of `relevant_args`.
 
-    Each class is asked once, from left to right, but a subclass before its base. Raises TypeError if all
-    `__torch_function__` give NotImplemented.
+    Each class is tried once, from left to right, but a subclass before its base. Raises TypeError if every
+    `__torch_function__` returns NotImplemented.
 
     >>> import cygrad
     >>> from cygrad.overrides import handle_torch_function, has_torch_function_unary
@@ -62,7 +62,7 @@ def handle_torch_function(
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: classes of what `dispatcher` gives, called with the same arguments, take over a function."""
+    """Decorator that lets the classes of the values that `dispatcher(*args, **kwargs)` returns override a function."""
 
     def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -78,7 +78,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether this is a tensor, or its class has `__torch_function__`.
+    """Whether `inp` is a tensor, or its class has `__torch_function__`.
 
     >>> import cygrad
     >>> cygrad.overrides.is_tensor_like(cygrad.ones(2)), cygrad.overrides.is_tensor_like(2)

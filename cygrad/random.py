@@ -1,4 +1,4 @@
-"""The default stream of random numbers: its seed and its state.
+"""The default random number generator: its seed and its state.
 
 >>> import cygrad
 >>> cygrad.random.manual_seed(1).initial_seed()

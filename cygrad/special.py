@@ -1,4 +1,4 @@
-"""Special functions under PyTorch's names; those of gamma, Bessel and error functions need SciPy."""
+"""Special functions under PyTorch's names; gamma, Bessel and error functions need SciPy."""
 
 from cygrad import (
     digamma,

@@ -1,4 +1,4 @@
-"""The classes of what `Tensor.untyped_storage()` and `Tensor.storage()` give."""
+"""The result classes of `Tensor.untyped_storage()` and `Tensor.storage()`."""
 
 from cygrad._ops.shape.storage import TypedStorage, UntypedStorage
 

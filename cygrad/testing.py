@@ -1,4 +1,4 @@
-"""Comparing results in tests, and tensors to test with."""
+"""Comparison of results in tests, and random test tensors."""
 
 import collections.abc
 import numbers
@@ -36,15 +36,15 @@ def assert_close(
     check_stride=False,
     msg=None,
 ):
-    """Raise AssertionError unless `|actual - expected| <= atol + rtol |expected|` holds for each element.
+    """Raise AssertionError unless `|actual - expected| <= atol + rtol |expected|` for each element.
 
-    Compared are tensors, NumPy arrays, numbers, None, and sequences and mappings of these, which may be nested. Without
-    `rtol` and `atol`, which come together, the tolerances are those of the type: 1.3e-6 and 1e-5 for float32, 1e-7 and
-    1e-7 for float64, 1e-3 and 1e-5 for float16, 1.6e-2 and 1e-5 for bfloat16, 0 for integers; the larger ones where
-    types differ. Shapes must be equal, types as well with `check_dtype`, and strides with `check_stride`.
-    `msg` replaces the text of the error, or is a function that makes a text of it.
+    Compares tensors, NumPy arrays, numbers, None, and sequences and mappings of these, which may be nested. `rtol` and
+    `atol` must be given together; by default they depend on the dtype: 1.3e-6 and 1e-5 for float32, 1e-7 and 1e-7 for
+    float64, 1e-3 and 1e-5 for float16, 1.6e-2 and 1e-5 for bfloat16, 0 for integers; the larger ones if dtypes differ.
+    Shapes must be equal, as must dtypes with `check_dtype`, and strides with `check_stride`.
+    `msg` replaces the error text, or is a function that derives a text from it.
 
-    Raises TypeError for what can not be compared, and ValueError if only one of `rtol` and `atol` is given.
+    Raises TypeError for objects that cannot be compared, and ValueError if only one of `rtol` and `atol` is given.
 
     >>> import cygrad
     >>> cygrad.testing.assert_close(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 2.000001]))
@@ -90,7 +90,7 @@ def assert_close(
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
-    """The old name of `assert_close`: types and devices may differ, and nan is equal to nan."""
+    """Deprecated name of `assert_close`: dtypes and devices may differ, and NaN equals NaN."""
     warnings.warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "
         "use `torch.testing.assert_close()` instead.",
@@ -107,7 +107,7 @@ def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=
     )  # fmt: skip
 
 
-# -- what is compared with what --
+# -- pairing of values --
 
 
 def _is_sequence(x):
@@ -115,7 +115,7 @@ def _is_sequence(x):
 
 
 def _pairs(a, b, where, allow_subclasses):
-    """(place, actual, expected) for all leaves; raises for containers that differ and for leaves of no known kind."""
+    """Yield (path, actual, expected) for all leaves; raise for containers that differ and leaves of unknown types."""
     if _is_sequence(a) and _is_sequence(b):
         if len(a) != len(b):
             raise _at(where, AssertionError, f"The length of the sequences mismatch: {len(a)} != {len(b)}")
@@ -152,11 +152,11 @@ def _can_be_compared(a, b, allow_subclasses):
     return all(isinstance(x, (numbers.Number, np.bool_)) for x in (a, b))
 
 
-# -- two leaves --
+# -- comparison of two leaves --
 
 
 def _difference(a, b, options):
-    """What is said of two leaves; None if they are close."""
+    """Return the error text for two leaves, or None if they are close."""
     if a is None or b is None:
         return None if a is b else f"None mismatch: {a} is not {b}"
     if isinstance(a, (bool, np.bool_)) and isinstance(b, (bool, np.bool_)):
@@ -188,7 +188,7 @@ def _of_scalars(a, b, gap, ratio, tolerances):
 
 
 def _words(tolerances):
-    """What the elements are not, and what is said behind the absolute and the relative difference."""
+    """Return the word for the comparison, and the suffixes of the absolute and the relative difference."""
     rtol, atol = tolerances
     if rtol == atol == 0:
         return "equal", ("", "")
@@ -196,13 +196,13 @@ def _words(tolerances):
 
 
 def _tolerances(*dtypes):
-    """The tolerances for values of these types."""
+    """Return the tolerances for values of these dtypes."""
     return tuple(map(max, zip(*[_of_type(dtype) for dtype in dtypes], strict=True)))
 
 
 def _of_type(dtype):
     found = _TOLERANCES.get(dtype)
-    if found is None and dtype.is_floating_point:  # bfloat16 takes a package to name, and has the fewest digits
+    if found is None and dtype.is_floating_point:  # bfloat16: naming it would import a package
         return 1.6e-2, 1e-5
     return found or _EQUAL
 
@@ -217,7 +217,7 @@ def _of_tensors(a, b, options):
     if a.dtype is not b.dtype:
         common = cygrad.promote_types(a.dtype, b.dtype)
         a, b = a.to(common), b.to(common)
-    if a.dtype in (cygrad.bool, cygrad.uint8):  # whose differences have a sign
+    if a.dtype in (cygrad.bool, cygrad.uint8):  # signed, so that differences can be negative
         a, b = a.to(cygrad.int64), b.to(cygrad.int64)
     close = cygrad.isclose(a, b, rtol=rtol, atol=atol, equal_nan=options["equal_nan"])
     if close.all():
@@ -238,7 +238,7 @@ def _of_tensors(a, b, options):
     return "\n".join(lines)
 
 
-# -- tensors to test with --
+# -- random test tensors --
 
 
 def make_tensor(
@@ -252,13 +252,14 @@ def make_tensor(
     exclude_zero=False,
     memory_format=None,
 ):
-    """A tensor of random numbers, of `low` (included) to `high` (excluded).
+    """Return a tensor of random numbers from `low` (included) to `high` (excluded).
 
-    Without these, numbers lie in [-9, 9) for floating and complex types, in [-9, 10) for integers, in [0, 10) for
-    uint8. Limits beyond those of the type are moved to these. With `exclude_zero`, zeros become the next number above.
-    `noncontiguous` leaves a gap behind each element.
+    By default, numbers are in [-9, 9) for floating and complex dtypes, in [-9, 10) for integers, and in [0, 10) for
+    uint8. Limits are clipped to the range of the dtype. With `exclude_zero`, zeros become the next larger number.
+    `noncontiguous` leaves a gap after each element.
 
-    Raises ValueError for limits that are nan or in the wrong order, and for `requires_grad` of a type that has none.
+    Raises ValueError for limits that are NaN or in the wrong order, and for `requires_grad` with a dtype that does not
+    support it.
 
     >>> import cygrad
     >>> x = cygrad.testing.make_tensor((2, 3), dtype=cygrad.float32, device="cpu", low=0, high=1)
@@ -286,7 +287,7 @@ def make_tensor(
 
 
 def _limits(dtype, low, high, has_fractions):
-    """The limits, within those of the type."""
+    """Return the limits, clipped to the range of the dtype."""
     if dtype is cygrad.bool:
         least, end, default = 0, 2, (0, 2)
     elif has_fractions:
@@ -314,6 +315,6 @@ def _drawn(shape, dtype, low, high, has_fractions):
     if dtype.is_complex:
         real = cygrad.float64 if dtype is cygrad.complex128 else cygrad.float32
         return cygrad.complex(*[_drawn(shape, real, low, high, True) for _ in range(2)])
-    unit = cygrad.rand(shape, dtype=cygrad.float64)  # of which high - low may be too much for the type
+    unit = cygrad.rand(shape, dtype=cygrad.float64)  # since high - low may overflow the dtype
     x = (low * (1 - unit) + high * unit).to(dtype)
     return x if low == high else x.where(x < high, cygrad.tensor(low, dtype=dtype))

@@ -1,4 +1,4 @@
-"""Types for annotations."""
+"""Type aliases for annotations."""
 
 import builtins
 from typing import TypeAlias

@@ -1,7 +1,7 @@
-"""The version of cygrad: the one place where it is written."""
+"""The version of cygrad; this is its only definition."""
 
 __version__ = "0.1.0.dev0"
 
-cuda = hip = None  # the versions of these that it was built with, which scripts print
-git_version = "unknown"  # of which commit: a version names it well enough
+cuda = hip = None  # build versions of CUDA and HIP, which scripts print
+git_version = "unknown"  # the commit; the version identifies it well enough
 debug = False

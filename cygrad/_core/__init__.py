@@ -1,5 +1,5 @@
-"""Recording and running the graph: tensors, nodes, the engine (layer L2)."""
+"""The core (layer L2): tensors, graph nodes, recording of ops and the backward engine."""
 
 from cygrad._library import later
 
-faults = later("cygrad._core.diagnostics.graph_errors")  # which errors alone need
+faults = later("cygrad._core.diagnostics.graph_errors")  # needed only when an error is raised

@@ -1,4 +1,4 @@
-"""Automatic differentiation: `backward`, `grad`, `Function`, grad modes, and the old `Variable`."""
+"""Automatic differentiation: `backward`, `grad`, `Function`, grad modes, and the legacy `Variable`."""
 
 from importlib import import_module
 
@@ -50,4 +50,4 @@ __all__ = [
 def __getattr__(name):
     if name != "profiler":
         raise AttributeError(f"module 'cygrad.autograd' has no attribute {name!r}")
-    return import_module("cygrad.autograd.profiler")  # which is in this namespace from now on
+    return import_module("cygrad.autograd.profiler")  # bound in this namespace by the import

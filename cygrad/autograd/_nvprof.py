@@ -1,4 +1,4 @@
-"""Reading the SQLite file that NVIDIA's nvprof wrote of a program under `emit_nvtx`."""
+"""Reads SQLite files written by NVIDIA's nvprof for programs under `emit_nvtx`."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ import sqlite3
 
 from cygrad.autograd.profiler_util import EventList, FunctionEvent
 
-# A range is two markers of one number: the first has the name, the second has none.
+# A range consists of two markers with the same number: the first has the name, the second has none.
 _RANGES = """
     SELECT first.id AS id, strings.value AS name, first.timestamp AS start, second.timestamp AS end
     FROM StringTable AS strings
@@ -24,25 +24,25 @@ _KERNELS = """
 
 
 class EnforceUnique:
-    """Raises RuntimeError for a key that it has seen before."""
+    """Raises RuntimeError for duplicate keys."""
 
     def __init__(self):
         self.seen = set()
 
     def see(self, *key):
-        """Look at a key."""
+        """Record a key; raise if it was seen before."""
         if key in self.seen:
             raise RuntimeError(f"duplicate key: {key}")
         self.seen.add(key)
 
 
 def read_nvprof(path):
-    """The ranges in the file as events in microseconds, each with the kernels that were started inside it.
+    """Return the ranges in the file as events in microseconds, each with the kernels that were launched inside it.
 
-    Raises RuntimeError if two ranges have one number.
+    Raises RuntimeError if two ranges have the same number.
     """
     path = os.fspath(path)
-    if not os.path.exists(path):  # SQLite would make an empty file, if there is its directory
+    if not os.path.exists(path):  # SQLite would create an empty file if the directory exists
         if not os.path.isdir(os.path.dirname(path) or "."):
             raise sqlite3.OperationalError(f"unable to open database file\n  there is no file {path!r}")
         raise sqlite3.OperationalError(f"no such table: StringTable\n  there is no file {path!r}")

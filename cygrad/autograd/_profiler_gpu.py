@@ -1,6 +1,6 @@
-"""What the profiler does about GPUs: times by events, and ranges in the timeline of NVIDIA's tools.
+"""GPU support of the profiler: times by CUDA events, and ranges in the timeline of NVIDIA's tools.
 
-Both are told by `Events` (events.pyx) when an op, a node, a custom function or a range of the user's begins and ends.
+`Events` (events.pyx) notifies both when an op, a node, a custom function or a user-named range begins and ends.
 """
 
 from cygrad._core.graph.opdef import registry
@@ -11,10 +11,10 @@ from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
 
 
 class DeviceTimes:
-    """Two events of CUDA around each op on a GPU. Nothing is waited for before `times` is asked."""
+    """Two CUDA events around each op on a GPU. Nothing is synchronized until `times` is called."""
 
     def __init__(self):
-        self._mark = None  # where the op that runs now began
+        self._mark = None  # start of the running op
         self._pairs = {}
 
     def _now(self):
@@ -29,24 +29,24 @@ class DeviceTimes:
         self._mark = self._now()
 
     def note(self, number, out):
-        """It has ended; it was the event of this number."""
+        """The op has ended; `number` is the index of its event."""
         first, self._mark = self._mark, None
         result = out[0] if isinstance(out, list) else out
         if first is not None and getattr(result, "is_cuda", False):
             self._pairs[number] = first, self._now()
 
     def begin(self, number, owner, kind, sequence):
-        """Something begins in which there are ops."""
+        """An event that may contain ops begins."""
         self._mark = None
         self._pairs[number] = self._now(), None
 
     def end(self, number):
-        """It ends."""
+        """That event ends."""
         self._mark = None
         self._pairs[number] = self._pairs[number][0], self._now()
 
     def times(self):
-        """(number of the GPU, microseconds) by the event's number."""
+        """Return {index of an event: (index of the GPU, microseconds)}."""
         found = {}
         for number, (first, last) in self._pairs.items():
             if first is not None and last is not None and first[0] == last[0]:
@@ -57,7 +57,7 @@ class DeviceTimes:
 
 
 class Ranges:
-    """A range of NVTX for each node, custom function and range of the user's, and for each kernel of an op."""
+    """An NVTX range for each node, custom function and user-named range, and for each kernel of an op."""
 
     def __init__(self, with_shapes):
         self._with_shapes = with_shapes
@@ -65,7 +65,7 @@ class Ranges:
         self._names, self._rows = {}, 0
 
     def _name(self, kernel):
-        """That of the op whose kernel it is; families come when they are first used."""
+        """Return the name of the op that a kernel belongs to; families register their rows on first use."""
         if len(registry) != self._rows:
             self._rows = len(registry)
             for op in list(registry.values()):
@@ -74,11 +74,11 @@ class Ranges:
         return self._names.get(kernel) or getattr(kernel, "__name__", "kernel")
 
     def start(self):
-        """From now on kernels have ranges."""
+        """Start wrapping kernels in ranges."""
         self._outer, gpu_forms.around = gpu_forms.around, self._around
 
     def stop(self):
-        """No more."""
+        """Stop wrapping kernels in ranges."""
         gpu_forms.around = self._outer
 
     def _around(self, kernel, call, args, kwargs):
@@ -94,7 +94,7 @@ class Ranges:
             self._nvtx.RangePop()
 
     def mark(self):
-        """An op begins; its kernels have ranges."""
+        """An op begins; its kernels have ranges of their own."""
 
     def note(self, number, out):
         """An op ends."""
@@ -105,5 +105,5 @@ class Ranges:
         self._nvtx.RangePush(f"{name}, seq = {sequence}" if kind == NODE else name)
 
     def end(self, number):
-        """End it."""
+        """End a range."""
         self._nvtx.RangePop()

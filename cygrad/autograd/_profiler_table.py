@@ -1,4 +1,4 @@
-"""The profiler's tables: by name, and by line of the source."""
+"""The profiler's tables: by name, and by source line."""
 
 import functools
 import linecache
@@ -12,7 +12,7 @@ _SIZES = (("GB", 2**30), ("MB", 2**20), ("KB", 2**10))
 
 
 def time_text(microseconds, unit=None):
-    """A time with its unit."""
+    """Format a time with its unit."""
     if unit is None:
         unit = next((u for u in ("s", "ms") if microseconds >= _UNITS[u]), "us")
     elif unit not in _UNITS:
@@ -21,7 +21,7 @@ def time_text(microseconds, unit=None):
 
 
 def memory_text(size):
-    """A number of bytes with its unit."""
+    """Format a number of bytes with its unit."""
     for unit, bytes_in_unit in _SIZES:
         if abs(size) >= bytes_in_unit:
             return f"{size / bytes_in_unit:.2f} {unit}"
@@ -33,7 +33,7 @@ def _share(part, whole):
 
 
 def _cut(text, width, from_left=False):
-    """`text` in at most `width` characters; None: all of it."""
+    """Truncate `text` to `width` characters; None: no limit."""
     if width is None or len(text) <= width:
         return text
     return "..." + text[len(text) - width + 3 :] if from_left else text[: width - 3] + "..."
@@ -44,7 +44,7 @@ def _text_of(attribute, width, event):
 
 
 def _layout(titles, rows, left, header=None, footer=""):
-    """Text columns as wide as they need; those numbered in `left` begin at the left."""
+    """Format columns as wide as necessary; those with indices in `left` are left-aligned."""
     widths = [max(len(str(row[i])) for row in [titles, *rows]) for i in range(len(titles))]
     rule = "  ".join("-" * width for width in widths)
 
@@ -58,7 +58,7 @@ def _layout(titles, rows, left, header=None, footer=""):
 
 
 def event_table(events, sort_by, row_limit, widths, header, top_level_only, unit):
-    """The table of `EventList.table`."""
+    """Return the text of `EventList.table`."""
     if not events:
         return ""
     total = events.self_cpu_time_total
@@ -104,7 +104,7 @@ def event_table(events, sort_by, row_limit, widths, header, top_level_only, unit
 
 
 class Line:
-    """What one line of the user's code cost: times in microseconds."""
+    """The cost of one line of the user's code, with times in microseconds."""
 
     def __init__(self, file, line):
         self.file, self.line = file, line
@@ -113,17 +113,17 @@ class Line:
 
     @property
     def time(self):
-        """Forward and backward."""
+        """Total of forward and backward."""
         return self.forward + self.backward
 
     @property
     def text(self):
-        """The line itself, as far as its file can be read."""
+        """The source text of the line, if the file can be read."""
         return linecache.getline(self.file, self.line).strip()
 
 
 def lines_of(events):
-    """The sums of `EventList.by_line`."""
+    """Compute the sums of `EventList.by_line`."""
     found: dict[tuple[str, int], Line] = {}
     numbers: dict[tuple[Any, int], int] = {}
     for event in events:
@@ -153,7 +153,7 @@ def _in_backward(event):
 
 
 def line_table(lines, sort_by, row_limit, width, header):
-    """The table of `EventList.line_table`."""
+    """Return the text of `EventList.line_table`."""
     if not lines:
         return ""
     total = sum(line.time for line in lines)

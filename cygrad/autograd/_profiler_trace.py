@@ -1,4 +1,4 @@
-"""Chrome's trace format, for chrome://tracing and ui.perfetto.dev."""
+"""Export to Chrome's trace format, for chrome://tracing and ui.perfetto.dev."""
 
 import gzip
 import json
@@ -8,17 +8,17 @@ _CATEGORIES = {7: "user_annotation"}
 
 
 def trace_of(events):
-    """The trace as a dictionary: an event for each event, an arrow from each op to its backward node."""
+    """Return the trace as a dictionary, with an entry for each event and an arrow from each op to its backward node."""
     process = os.getpid()
     found = [_metadata("process_name", process, 0, f"cygrad {process}")]
     found += [_metadata("thread_name", process, t, f"thread {t}") for t in sorted({e.thread for e in events})]
-    nodes: dict[int, list] = {}  # by the id of the op that made them
+    nodes: dict[int, list] = {}  # by id of the op that recorded them
     for event in events:
         if event.forward is not None:
             nodes.setdefault(event.forward.id, []).append(event)
     for event in events:
         found.append(_slice(event, process))
-        # A viewer hangs an arrow onto the slice that is open at its time, so it follows its slice, before others begin.
+        # Viewers attach an arrow to the slice that is open at its time, so emit it after its slice and before others.
         if event.forward is not None:
             found.append(_arrow("f", event, process, event.id) | {"bp": "e"})
         found += [_arrow("s", event, process, node.id) for node in nodes.get(event.id, ())]
@@ -51,13 +51,13 @@ def _event(phase, event, process, name, category):
 
 
 def _length(event):
-    # Between rounded ends, so that what lies inside of another event does so still. Of no length, an event would be
-    # drawn nowhere, and its arrow begin outside.
+    # Difference of rounded ends, so that nested events stay nested. An event of length 0 would not be drawn, and its
+    # arrow would start outside.
     return max(0.001, round(round(event.time_range.end, 3) - round(event.time_range.start, 3), 3))
 
 
 def write_trace(events, path, **more):
-    """Write the trace to a file, compressed if its name ends in '.gz'; `more` goes to the trace's head."""
+    """Write the trace to a file, compressed if its name ends in '.gz'; `more` is added at the top level."""
     path = os.fspath(path)
     with gzip.open(path, "wt", encoding="utf-8") if path.endswith(".gz") else open(path, "w", encoding="utf-8") as file:
         json.dump(trace_of(events) | more, file)

@@ -1,4 +1,4 @@
-"""Anomaly mode: backward stops at the first node that makes a nan, and names its line; `nan_check` is cheaper."""
+"""Anomaly mode: backward stops at the first node that produces a NaN and names its line; `nan_check` is cheaper."""
 
 import warnings
 
@@ -16,13 +16,13 @@ def is_anomaly_enabled():
 
 
 def is_anomaly_check_nan_enabled():
-    """Whether anomaly mode, when it is on, looks for nan."""
+    """Whether anomaly mode, when enabled, checks for NaN."""
     enabled, check_nan = get_anomaly()
     return check_nan or not enabled
 
 
 def set_anomaly_enabled(mode, check_nan=True):
-    """Switch anomaly mode on or off. Raises TypeError for what is no bool."""
+    """Enable or disable anomaly mode. Raises TypeError unless both arguments are bools."""
     set_anomaly(_checked(mode, check_nan))
 
 
@@ -34,10 +34,10 @@ def _checked(mode, check_nan):
 
 
 class set_detect_anomaly(Block):
-    """Switch anomaly mode on or off: at once, and as a context manager until the end of the block.
+    """Enable or disable anomaly mode: immediately, and as a context manager until the end of the block.
 
-    With `check_nan` a backward pass raises RuntimeError at the first node whose result holds a nan. The error names the
-    line that recorded the node, and the first nan. The mode holds for all threads, as in PyTorch.
+    With `check_nan` a backward pass raises RuntimeError at the first node whose result contains a NaN. The error names
+    the line that recorded the node, and the first NaN. The mode applies to all threads, as in PyTorch.
 
     >>> import cygrad
     >>> with cygrad.autograd.set_detect_anomaly(True):
@@ -54,7 +54,7 @@ class set_detect_anomaly(Block):
 
 
 class detect_anomaly(Block):
-    """Anomaly mode for a block, with a warning; see `set_detect_anomaly`.
+    """Enable anomaly mode for a block, with a warning; see `set_detect_anomaly`.
 
     >>> import cygrad, warnings
     >>> x = cygrad.zeros(1, requires_grad=True)
@@ -81,11 +81,11 @@ class detect_anomaly(Block):
 
 
 class nan_check(Block):
-    """For a block, raise at the first nan in this thread: in gradients, with `forward` in results of ops as well.
+    """For a block, raise at the first NaN in this thread: in gradients and, with `forward`, in results of ops.
 
-    With `inf` infinite numbers count, too. The error is an `errors.NonFiniteError` that names the op, the line, the
-    shapes, dtypes and extents of the operands, and the first bad element. It takes one look at each result, 2 to 4 %
-    of the training step of a network. A nan that comes from outside is found by the first op that computes with it.
+    With `inf`, infinities count, too. The error is an `errors.NonFiniteError` that names the op, the line, the shapes,
+    dtypes and ranges of the operands, and the first bad element. The check reads each result once, which takes 2 to 4 %
+    of the training step of a network. A NaN that comes from outside is found by the first op that computes with it.
 
     >>> import cygrad
     >>> with cygrad.autograd.nan_check():

@@ -1,8 +1,8 @@
-"""Forward mode: derivatives along one direction, carried along while the values are computed.
+"""Forward mode: derivatives along one direction, propagated while the values are computed.
 
-Inside of a dual level a tensor and a tangent make a dual tensor; what is computed from it has the tangent J v. Nothing
-is kept for a backward pass. On large arrays one pass takes two to four times as long as the function. Note [Forward
-mode] in `_core/tangents.py` tells how.
+Inside a dual level, a tensor and a tangent form a dual tensor; results computed from it have the tangent J v. Nothing
+is saved for a backward pass. On large arrays one pass takes two to four times as long as the function. Note [Forward
+mode] in `_core/tangents.py` describes the method.
 """
 
 from typing import NamedTuple
@@ -16,14 +16,14 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` gives: the tensor without its tangent, and the tangent or None."""
+    """The result of `unpack_dual`: the tensor without its tangent, and the tangent or None."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def enter_dual_level():
-    """Open a dual level, and give its number. Raises RuntimeError inside of another one.
+    """Open a dual level and return its number. Raises RuntimeError inside another level.
 
     >>> from cygrad.autograd import forward_ad
     >>> forward_ad.enter_dual_level()
@@ -41,7 +41,7 @@ def _enter(level):
 
 
 def exit_dual_level(*, level=None):
-    """Close the dual level: the tangents of all tensors are gone. Raises RuntimeError if none is open."""
+    """Close the dual level and drop the tangents of all tensors. Raises RuntimeError if no level is open."""
     count = len(forward_mode.dual_levels())
     if level is not None and level != count - 1:
         raise RuntimeError(
@@ -53,10 +53,10 @@ def exit_dual_level(*, level=None):
 
 
 class dual_level(_Mode):
-    """Inside of it tensors may have tangents. A context manager, and a decorator.
+    """Context manager and decorator inside which tensors may have tangents.
 
-    A level is its thread's own, so that threads may each have one; in PyTorch there is one for all of them. Where
-    another thread computes with dual tensors of this one, their tangents stay behind.
+    A level belongs to its thread, so each thread may have one; in PyTorch all threads share one. If another thread
+    computes with dual tensors of this one, their tangents are not propagated.
 
     >>> import cygrad
     >>> from cygrad.autograd import forward_ad
@@ -74,7 +74,7 @@ class dual_level(_Mode):
 
 
 def _level(number, function):
-    """The open level of this number, the innermost for None; None if there is none."""
+    """Return the open level with this number, or the innermost for None; None if there is none."""
     levels = forward_mode.dual_levels()
     if number is None:
         return levels[-1] if levels else None
@@ -86,10 +86,10 @@ def _level(number, function):
 
 
 def make_dual(tensor, tangent, *, level=None):
-    """`tensor` with a tangent: the same memory, and in the graph one node more.
+    """Return `tensor` with a tangent: the same memory, with one more node in the graph.
 
-    `tangent` has the shape of `tensor`. Raises RuntimeError outside of a level and for another shape, ValueError for
-    dtypes that have no derivatives.
+    `tangent` must have the shape of `tensor`. Raises RuntimeError outside a level and for a different shape, ValueError
+    for non-differentiable dtypes.
     """
     number, level = level, _level(level, "_make_dual")
     if level is None and number is not None and number >= 0:
@@ -116,7 +116,7 @@ def make_dual(tensor, tangent, *, level=None):
 
 
 def unpack_dual(tensor, *, level=None):
-    """(primal, tangent) of a tensor; the tangent is None if it has none, or outside of a level."""
+    """Return (primal, tangent) of a tensor; the tangent is None if it has none, or outside a level."""
     level = _level(level, "_unpack_dual")
     if level is None:
         return UnpackedDualTensor(tensor, None)

@@ -14,16 +14,17 @@ FunctionCtx = PyNode
 
 
 class Function(PyNode):
-    """Base class of functions with their own gradient.
+    """Base class of functions with custom gradients.
 
     Derive a class with the static methods `forward(ctx, *args)`, which computes on tensors whose operations are not
     recorded, and `backward(ctx, *grad_outputs)`, which returns a gradient (or None) for each argument of forward.
-    Alternatively `forward(*args)` with `setup_context(ctx, inputs, output)`. Call it as `MyFunction.apply(*args)`.
+    Alternatively define `forward(*args)` and `setup_context(ctx, inputs, output)`. Call it as
+    `MyFunction.apply(*args)`.
 
-    A class may set `boxed_grads_call = True`: then backward gets one list of the gradients. With
-    `clear_saved_tensors_on_access = True` the node lets go of its saved tensors as soon as they have been read, which
-    can be done only once. `generate_vmap_rule = True` lets `cygrad.func.vmap` call `forward` and
-    `setup_context` once for all samples; else it calls the method `vmap`, or takes the samples one by one.
+    With `boxed_grads_call = True`, backward receives a single list of the gradients. With
+    `clear_saved_tensors_on_access = True`, the node frees its saved tensors as soon as they have been read, which is
+    then possible only once. With `generate_vmap_rule = True`, `cygrad.func.vmap` calls `forward` and `setup_context`
+    once for all samples; otherwise it calls the method `vmap`, or processes samples one by one.
 
     Instance methods `forward(self, *args)` and `backward(self, *grad_outputs)`, called as `MyFunction(...)(*args)`,
     are the old, deprecated style.
@@ -69,7 +70,7 @@ class Function(PyNode):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        """Save what backward needs, if `forward` does not take `ctx`."""
+        """Save the values that backward needs, if `forward` does not take `ctx`."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
@@ -84,17 +85,17 @@ class Function(PyNode):
 
     @staticmethod
     def jvp(ctx, *tangents):
-        """The tangents of the outputs from those of the arguments (None for what has none), for forward mode."""
+        """Compute the tangents of the outputs from those of the arguments (None where missing), for forward mode."""
         from cygrad._core.diagnostics.custom_functions import no_jvp
 
         raise no_jvp(ctx)
 
     @staticmethod
     def vmap(info, in_dims, *args):
-        """The outputs for all samples of a batch, and the dimensions along which they lie (None: all are the same).
+        """Return the outputs for all samples of a batch, and their batch dimensions (None: the same for all samples).
 
-        Called by `vmap` for a class with `setup_context`. `args` are those of `apply`, with the samples of a tensor
-        along the dimension that `in_dims` has for it, None for what has none; `info` has `batch_size` and `randomness`.
+        Called by `vmap` for a class with `setup_context`. `args` are those of `apply`, where tensors have the batch
+        dimension given by `in_dims`, None for unbatched arguments; `info` has `batch_size` and `randomness`.
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
@@ -146,7 +147,7 @@ class Function(PyNode):
             DeprecationWarning,
             stacklevel=2,
         )
-        node = type(self).__new__(type(self))  # each call is a node of its own
+        node = type(self).__new__(type(self))  # each call needs its own node
         node.__dict__.update(self.__dict__)
         return apply_function(node, node.forward, args)
 
@@ -170,7 +171,7 @@ def _saved_once(ctx):
 
 
 def _in_order(forward, args, kwargs):
-    """The arguments of `forward(ctx, ...)` by position, so that each has its place among the gradients."""
+    """Return the arguments of `forward(ctx, ...)` by position, which aligns them with the gradients."""
     parameters = list(inspect.signature(forward).parameters.values())[1:]
     names = [parameter.name for parameter in parameters if parameter.kind == parameter.POSITIONAL_OR_KEYWORD]
     for name in kwargs:
@@ -187,7 +188,7 @@ def _in_order(forward, args, kwargs):
 
 
 def _with_defaults(forward, args, kwargs):
-    """All arguments of a `forward` without ctx by position, as `setup_context` gets them."""
+    """Return all arguments of a `forward` without ctx by position, as `setup_context` receives them."""
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     for name in bound.kwargs:
@@ -196,7 +197,7 @@ def _with_defaults(forward, args, kwargs):
 
 
 class InplaceFunction(Function):
-    """An old-style function that may change its input: `inplace` says whether it is to."""
+    """An old-style function that may change its input in place if `inplace` is set."""
 
     def __init__(self, inplace=False):
         super().__init__()
@@ -207,7 +208,7 @@ Function._backward_cls = type("FunctionBackward", (PyNode,), {"_forward_cls": Fu
 
 
 class _DelayedError(Function):
-    """Passes tensors on, and raises when differentiated."""
+    """Passes tensors through, and raises when differentiated."""
 
     @staticmethod
     def forward(ctx, message, *tensors):
@@ -223,7 +224,7 @@ _DelayedError._backward_cls.__name__ = "torch::autograd::Error"
 
 
 def once_differentiable(fn):
-    """Decorate a `backward` that can not itself be differentiated: trying to is then an error, not a wrong result."""
+    """Decorator for a `backward` that is not differentiable itself: attempts to differentiate it raise an error."""
 
     @functools.wraps(fn)
     def wrapper(ctx, *args):

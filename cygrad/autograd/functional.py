@@ -1,8 +1,8 @@
-"""Derivatives of functions: products with Jacobians and Hessians, and both as whole matrices.
+"""Derivatives of functions: Jacobian and Hessian products, and whole Jacobians and Hessians.
 
-`func` takes tensors and gives a tensor or a tuple of them; so are `inputs`. Where `create_graph` is set, the results
-can be differentiated again. In `strict` mode an output that does not depend on an input is an error; otherwise its
-derivative is zero.
+`func` takes tensors and returns a tensor or a tuple of tensors; `inputs` is likewise a tensor or a tuple. With
+`create_graph` the results can be differentiated again. In `strict` mode an output that does not depend on an input is
+an error; otherwise its derivative is zero.
 """
 
 from cygrad._core.engine.backward import grad
@@ -30,7 +30,7 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
 def _tuple_of(value, what, function):
-    """(whether `value` is a tuple, its tensors)."""
+    """Return (whether `value` is a tuple, its tensors)."""
     is_tuple = isinstance(value, tuple)
     values = value if is_tuple else (value,)
     for i, each in enumerate(values):
@@ -44,7 +44,7 @@ def _tuple_of(value, what, function):
 
 
 def _starts(inputs, create_graph, need_graph=True):
-    """The tensors on which the function is computed: cut off what came before, unless the graph is wanted."""
+    """Return the tensors on which the function is evaluated, without earlier history unless a graph is wanted."""
     check_no_transform()
     if not create_graph:
         return tuple(x.detach().requires_grad_(need_graph) for x in inputs)
@@ -52,14 +52,14 @@ def _starts(inputs, create_graph, need_graph=True):
 
 
 def _result(tensors, is_tuple, create_graph):
-    """What the user gets: one tensor or a tuple, without a graph unless it is wanted."""
+    """Return one tensor or a tuple to the user, without a graph unless it is wanted."""
     if not create_graph:
         tensors = tuple(t.detach() for t in tensors)
     return tensors if is_tuple else tensors[0]
 
 
 def _call(func, inputs, function, strict):
-    """(whether `func` gave a tuple, its outputs)."""
+    """Return (whether `func` returned a tuple, its outputs)."""
     outputs = func(*inputs)
     is_tuple, outputs = _tuple_of(outputs, "outputs of the user-provided function", function)
     if strict:
@@ -68,7 +68,7 @@ def _call(func, inputs, function, strict):
 
 
 def _single_output(func, inputs, function, strict):
-    """The output of one element that Hessians are of."""
+    """Return the one-element output of a function whose Hessian is computed."""
     is_tuple, outputs = _call(func, inputs, function, strict)
     if is_tuple:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
@@ -78,7 +78,7 @@ def _single_output(func, inputs, function, strict):
 
 
 def _vector(v, targets, is_tuple, function, create_graph, whose):
-    """The tensors of `v`, one for each of the targets; ones if it was left out."""
+    """Return the tensors of `v`, one for each of the targets; ones if `v` is None."""
     if v is None:
         one_element(targets, whose)
         require_real(targets)
@@ -89,7 +89,7 @@ def _vector(v, targets, is_tuple, function, create_graph, whose):
 
 
 def _gradients(outputs, inputs, vectors=None, create_graph=False):
-    """`grad` of those outputs that require one; None for inputs on which none of them depends."""
+    """Return `grad` of the outputs that require grad; None for inputs that none of them depends on."""
     if len(outputs) == 1 and outputs[0] is not None and outputs[0].requires_grad:
         return grad(outputs, inputs, vectors, create_graph=create_graph, allow_unused=True)
     vectors = (None,) * len(outputs) if vectors is None else vectors
@@ -101,7 +101,7 @@ def _gradients(outputs, inputs, vectors=None, create_graph=False):
 
 
 def _filled(grads, references, strict, create_graph, stage):
-    """Zeros instead of None, or an error in strict mode."""
+    """Replace None by zeros, or raise in strict mode."""
     found = []
     for i, (gradient, reference) in enumerate(zip(grads, references, strict=True)):
         if strict:
@@ -111,7 +111,7 @@ def _filled(grads, references, strict, create_graph, stage):
 
 
 def _dummies(tensors):
-    """Zeros like the tensors, which require grad: what is linear in them can be transposed."""
+    """Return zeros like the tensors that require grad, to transpose functions that are linear in them."""
     return tuple(t.detach().new_zeros(t.shape, requires_grad=True) for t in tensors)
 
 
@@ -119,9 +119,9 @@ def _dummies(tensors):
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
-    """(outputs, v^T J): the product of a vector and the Jacobian of `func` at `inputs`.
+    """Return (outputs, v^T J): the product of a vector and the Jacobian of `func` at `inputs`.
 
-    `v` has the shapes of the outputs; it may be left out for an output of one element. One backward pass.
+    `v` has the shapes of the outputs; it may be omitted for an output with one element. Runs one backward pass.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0])
@@ -139,9 +139,9 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """(outputs, J v): the product of the Jacobian of `func` at `inputs` and a vector.
+    """Return (outputs, J v): the product of the Jacobian of `func` at `inputs` and a vector.
 
-    `v` has the shapes of the inputs; it may be left out for an input of one element. Two backward passes: the
+    `v` has the shapes of the inputs; it may be omitted for an input with one element. Runs two backward passes: the
     product `u^T J` is linear in `u`, so its gradient with respect to `u`, for `v`, is `J v`.
 
     >>> import cygrad
@@ -163,7 +163,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def _inputs_and_vector(inputs, v, function, create_graph):
-    """(whether the inputs are a tuple, where to start from, the vector that they are multiplied by)."""
+    """Return (whether the inputs are a tuple, the inputs to evaluate at, the vector to multiply by)."""
     is_tuple, inputs = _tuple_of(inputs, "inputs", function)
     inputs = _starts(inputs, create_graph)
     v = _vector(v, inputs, is_tuple, function, create_graph, "the input to the user-provided function is")
@@ -174,9 +174,9 @@ def _inputs_and_vector(inputs, v, function, create_graph):
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """(output, v^T H): the product of a vector and the Hessian of `func` at `inputs`.
+    """Return (output, v^T H): the product of a vector and the Hessian of `func` at `inputs`.
 
-    `func` gives one element; `v` has the shapes of the inputs, and may be left out for an input of one element.
+    `func` returns one element; `v` has the shapes of the inputs, and may be omitted for an input with one element.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0])
@@ -192,9 +192,9 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """(output, H v): the product of the Hessian of `func` at `inputs` and a vector.
+    """Return (output, H v): the product of the Hessian of `func` at `inputs` and a vector.
 
-    As `vhp`, which is faster and gives the same where the second derivatives are continuous.
+    Like `vhp`, which is faster and gives the same result if the second derivatives are continuous.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0])
@@ -215,7 +215,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def _slopes(func, inputs, function, strict):
-    """The output, and its gradients as functions of the inputs."""
+    """Return the output, and its gradients as differentiable functions of the inputs."""
     outputs = _single_output(func, inputs, function, strict)
     slopes = _gradients(outputs, inputs, create_graph=True)
     if strict:
@@ -228,11 +228,12 @@ def _slopes(func, inputs, function, strict):
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """The Jacobian of `func` at `inputs`, of shape `output.shape + input.shape`.
+    """Return the Jacobian of `func` at `inputs`, of shape `output.shape + input.shape`.
 
-    For tuples of inputs or outputs a tuple of tensors, for both a tuple of tuples: `result[i][j]` is that of output i
-    with respect to input j. "reverse-mode" takes a pass for each element of the output, with `vectorize` one for all
-    of them (`is_grads_batched`); "forward-mode", only with `vectorize`, one for all elements of the input.
+    For tuples of inputs or outputs, returns a tuple of tensors; for both, a tuple of tuples: `result[i][j]` is the
+    Jacobian of output i with respect to input j. "reverse-mode" runs one pass per output element, or with `vectorize` a
+    single one for all of them (`is_grads_batched`); "forward-mode", only with `vectorize`, runs a single pass for all
+    input elements.
 
     >>> import cygrad
     >>> cygrad.autograd.functional.jacobian(lambda x: x**2, cygrad.tensor([1.0, 2.0]))
@@ -258,7 +259,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 
 
 def gradients_of_elements(output, inputs, create_graph):
-    """The gradients of each element of the output for the inputs, in one pass: along dimension 0, or None."""
+    """Return the gradients of each output element for the inputs, in one pass: stacked along dimension 0, or None."""
     if not output.requires_grad or not output.numel():
         return [None] * len(inputs)
     units = eye(output.numel(), dtype=output.dtype).view(output.numel(), *output.shape)
@@ -267,7 +268,7 @@ def gradients_of_elements(output, inputs, create_graph):
 
 
 def _rows_at_once(output, inputs, create_graph):
-    """The Jacobian of one output with respect to each input."""
+    """Return the Jacobian of one output with respect to each input."""
     pairs = zip(gradients_of_elements(output, inputs, create_graph), inputs, strict=True)
     shapes = [output.shape + x.shape for x in inputs]
     return tuple(
@@ -277,7 +278,7 @@ def _rows_at_once(output, inputs, create_graph):
 
 
 def _rows(output, index, inputs, create_graph, strict):
-    """The Jacobian of one output with respect to each input, row by row."""
+    """Return the Jacobian of one output with respect to each input, row by row."""
     rows = []
     for v in unit_vectors(output) if output.requires_grad else ():
         found = grad(output, inputs, v, retain_graph=True, create_graph=create_graph, allow_unused=True)
@@ -296,7 +297,7 @@ def _rows(output, index, inputs, create_graph, strict):
 
 
 def unit_vectors(tensor):
-    """Each tensor like `tensor` with a single 1, in order."""
+    """Yield all tensors shaped like `tensor` with a single 1, in order."""
     zeros = array_of(tensor.detach().new_zeros(tensor.shape))
     for i in range(zeros.size):
         unit = zeros.copy()
@@ -305,7 +306,7 @@ def unit_vectors(tensor):
 
 
 def _by_columns(func, inputs):
-    """The Jacobian by its product with each unit vector: `u^T J` is computed once, and differentiated for each."""
+    """Compute the Jacobian by columns: `u^T J` is computed once, and differentiated for each unit vector."""
     with enable_grad():
         is_tuple, inputs = _tuple_of(inputs, "inputs", "jacobian")
         inputs = _starts(inputs, False)
@@ -318,7 +319,7 @@ def _by_columns(func, inputs):
 
 
 def _columns(product, input, u):
-    """The Jacobian of each output with respect to one input; `product` is `u^T J`."""
+    """Return the Jacobian of each output with respect to one input; `product` is `u^T J`."""
     found = [None] * len(u) if product is None else gradients_of_elements(product, u, False)
     shapes = [out.shape + input.shape for out in u]
     return [
@@ -328,9 +329,9 @@ def _columns(product, input, u):
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
-    """The Hessian of `func`, which gives one element, at `inputs`: of shape `input.shape + input.shape`.
+    """Return the Hessian of `func`, which returns one element, at `inputs`: of shape `input.shape + input.shape`.
 
-    For a tuple of inputs a tuple of tuples: `result[i][j]` has the derivatives with respect to inputs i and j.
+    For a tuple of inputs, returns a tuple of tuples: `result[i][j]` has the derivatives with respect to inputs i and j.
 
     >>> import cygrad
     >>> cygrad.autograd.functional.hessian(lambda x: x[0] ** 2 * x[1], cygrad.tensor([1.0, 2.0]))
@@ -342,7 +343,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
     def slopes(*inputs):
-        if outer_jacobian_strategy == "forward-mode":  # which does not ask for gradients itself
+        if outer_jacobian_strategy == "forward-mode":  # it does not request gradients itself
             inputs = tuple(x.requires_grad_() if x.is_leaf else x for x in inputs)
         outputs = _single_output(func, inputs, "hessian", strict)
         found = _gradients(outputs, inputs, create_graph=True)

@@ -1,11 +1,11 @@
-"""What `functional` refuses, in PyTorch's words."""
+"""Argument checks of `functional`, with PyTorch's error texts."""
 
 _JACOBIAN = "torch.autograd.functional.jacobian"
 _STRICT = " This is not allowed in strict mode."
 
 
 def check_strategy(strategy, vectorize, create_graph, strict):
-    """Raise if these options of `jacobian` do not go together."""
+    """Raise if these options of `jacobian` are incompatible."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
@@ -30,7 +30,7 @@ def check_strategy(strategy, vectorize, create_graph, strict):
 
 
 def check_not_vectorized(vectorize, strict):
-    """Raise if the way of strict mode is to be left."""
+    """Raise if `strict` is combined with `vectorize`."""
     if vectorize and strict:
         raise RuntimeError(
             f"{_JACOBIAN}: `strict=True` and `vectorized=True` are not supported together. Please either set "
@@ -39,13 +39,13 @@ def check_not_vectorized(vectorize, strict):
 
 
 def one_element(tensors, whose):
-    """Raise unless there is one tensor of one element, for which a vector may be left out."""
+    """Raise unless there is a single tensor with one element, for which a vector may be omitted."""
     if len(tensors) != 1 or tensors[0].numel() != 1:
         raise RuntimeError(f"The vector v can only be None if {whose} a single Tensor with a single element.")
 
 
 def require_real(outputs):
-    """Raise if one is complex: the derivative of a complex output has two parts."""
+    """Raise if an output is complex: the derivative of a complex output has two parts."""
     for t in outputs:
         if t.is_complex():
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {t.dtype}")
@@ -77,7 +77,7 @@ _NO_GRADIENT = {
 
 
 def require_gradients(tensors, what):
-    """Raise unless all require grad."""
+    """Raise unless all tensors require grad."""
     for i, t in enumerate(tensors):
         if t is None or not t.requires_grad:
             raise RuntimeError(_NO_GRADIENT[what].format(i))
@@ -95,7 +95,7 @@ _MISSING = {
 
 
 def require_dependence(gradient, i, stage, create_graph):
-    """Raise if the gradient for input `i` is missing, or constant where the next derivative is wanted."""
+    """Raise if the gradient for input `i` is missing, or constant although the next derivative is wanted."""
     if gradient is None:
         raise RuntimeError(_MISSING[stage].format(i))
     if create_graph and not gradient.requires_grad:
@@ -107,7 +107,7 @@ def require_dependence(gradient, i, stage, create_graph):
 
 
 def require_dependence_of_row(row, output, create_graph):
-    """The same for a row of the Jacobian of this output, which is what its second text names."""
+    """Same for a row of the Jacobian of this output, which the second error text names."""
     for i, gradient in enumerate(row):
         if gradient is None:
             raise RuntimeError(f"Output {output} of the user-provided function is independent of input {i}.{_STRICT}")

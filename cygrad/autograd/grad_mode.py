@@ -1,7 +1,7 @@
-"""Grad modes: whether this thread records what it computes.
+"""Grad modes: whether this thread records operations.
 
 Each mode is a context manager and a decorator of functions, generator functions, coroutine functions and
-asynchronous generator functions; around generators and coroutines it holds only while they run, not while they are
+asynchronous generator functions. Around generators and coroutines it applies only while they run, not while they are
 suspended.
 """
 
@@ -16,18 +16,18 @@ from cygrad._core.runtime.thread_state import get_modes, set_modes
 
 
 class _Switches(threading.local):
-    count = 0  # how often this thread has switched recording off
+    count = 0  # how often this thread has disabled recording
 
 
 switches = _Switches()
 
-NO_GRAD = 1  # the bits of `_core/state.pxd`
+NO_GRAD = 1  # the bits in `_core/state.pxd`
 INFERENCE = 2
 IN_RULE = 4
 
 
 def is_grad_enabled():
-    """Whether this thread records what it computes.
+    """Whether this thread records operations.
 
     >>> import cygrad
     >>> with cygrad.no_grad():
@@ -43,14 +43,14 @@ def is_inference_mode_enabled():
 
 
 class _Mode(Block):
-    """A context manager and decorator that changes mode bits of the thread."""
+    """A context manager and decorator that changes the thread's mode bits."""
 
     def _bits(self, modes):
-        """The thread's new bits, from the old ones."""
+        """Return the thread's new bits, given the old ones."""
         raise TypeError(f"{type(self).__name__} sets no mode")
 
     def clone(self):
-        """A fresh instance, such as each call of a decorated function gets."""
+        """Return a fresh instance; each call of a decorated function uses one."""
         return type(self)()
 
     def _plan(self):
@@ -65,14 +65,14 @@ class _Mode(Block):
 
 
 class _BareDecorator(_Mode):
-    """A mode without arguments: `@no_grad` does what `@no_grad()` does."""
+    """A mode without arguments: `@no_grad` is equivalent to `@no_grad()`."""
 
     def __new__(cls, fn=None):
         return super().__new__(cls) if fn is None else _decorated(fn, cls)
 
 
 class no_grad(_BareDecorator):
-    """Record nothing: results have requires_grad=False, in-place changes of leaves are allowed.
+    """Disable recording: results have requires_grad=False, and in-place changes of leaves are allowed.
 
     >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -86,14 +86,14 @@ class no_grad(_BareDecorator):
 
 
 class enable_grad(_BareDecorator):
-    """Record again, inside `no_grad`."""
+    """Enable recording again, inside `no_grad`."""
 
     def _bits(self, modes):
-        return modes & ~(NO_GRAD | IN_RULE)  # a hook on what is saved runs inside a rule
+        return modes & ~(NO_GRAD | IN_RULE)  # a saved-tensor hook may run inside a rule
 
 
 class set_grad_enabled(_Mode):
-    """Record or not, as `mode` says: at once, and as a context manager until the end of the block.
+    """Enable or disable recording: immediately, and as a context manager until the end of the block.
 
     >>> import cygrad
     >>> with cygrad.set_grad_enabled(False):
@@ -117,19 +117,19 @@ class set_grad_enabled(_Mode):
         return set_modes, self._bits(get_modes()), self._former
 
     def __call__(self, fn):
-        set_modes(self._former)  # as a decorator it has no effect of its own
+        set_modes(self._former)  # as a decorator it has no immediate effect
         return _decorated(fn, self.clone)
 
     def __repr__(self):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
     def clone(self):
-        """A fresh instance; making it switches grad mode at once."""
+        """Return a fresh instance; creating it switches grad mode immediately."""
         return set_grad_enabled(self.mode)
 
 
 class inference_mode(_Mode):
-    """Like `no_grad`, and results are inference tensors: without version counter, never to be recorded.
+    """Like `no_grad`, but results are inference tensors: they have no version counter and can never be recorded.
 
     >>> import cygrad
     >>> with cygrad.inference_mode():
@@ -147,14 +147,14 @@ class inference_mode(_Mode):
         return modes | INFERENCE | NO_GRAD if self.mode else modes & ~(INFERENCE | NO_GRAD)
 
     def clone(self):
-        """A fresh instance."""
+        """Return a fresh instance."""
         return inference_mode(self.mode)
 
 
 class _Granted(_Mode):
-    """What PyTorch has to be asked for, and here is always so or never."""
+    """A mode that must be requested in PyTorch, and which is always or never active here."""
 
-    _asked = ""  # PyTorch's function, whose name its errors tell
+    _asked = ""  # PyTorch's function, named in errors
 
     def __init__(self, mode):
         if not isinstance(mode, bool):
@@ -165,12 +165,12 @@ class _Granted(_Mode):
         return modes
 
     def clone(self):
-        """A fresh instance."""
+        """Return a fresh instance."""
         return type(self)(self.mode)
 
 
 class set_multithreading_enabled(_Granted):
-    """For programs that ask PyTorch to run backward in the thread that calls it: here that is always so.
+    """For programs that ask PyTorch to run backward in the calling thread, which is always the case here.
 
     >>> import cygrad
     >>> x = cygrad.ones(1, requires_grad=True)
@@ -182,7 +182,7 @@ class set_multithreading_enabled(_Granted):
 
 
 class enforce_grad_layout_policy(_Granted):
-    """For programs that let PyTorch keep a gradient in another order of memory: here it always lies as its leaf does.
+    """For programs that let PyTorch lay out gradients unlike their leaves; here they always have the leaf's layout.
 
     >>> import cygrad
     >>> x = cygrad.ones(2, 3).t().requires_grad_()
@@ -202,7 +202,7 @@ class enforce_grad_layout_policy(_Granted):
 
 
 def _decorated(fn, mode):
-    """`fn` run under `mode()`."""
+    """Wrap `fn` so that it runs under `mode()`."""
     if inspect.isclass(fn):
         warnings.warn(
             "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
@@ -229,7 +229,7 @@ def _decorated(fn, mode):
 
 
 def _steps(inner, mode):
-    """Drive a generator or coroutine so that each of its steps, and no pause, is under the mode."""
+    """Drive a generator or coroutine so that each of its steps runs under the mode, but no suspension does."""
     resume = functools.partial(inner.send, None)
     while True:
         try:

@@ -1,7 +1,7 @@
-"""`gradcheck`: compare gradients with finite differences; `gradgradcheck` does so for gradients of gradients.
+"""`gradcheck` compares gradients with finite differences; `gradgradcheck` does the same for second derivatives.
 
-Derivatives with respect to a complex number z = x + iy are df/dx + i df/dy, as in PyTorch; of a complex result the
-real and the imaginary part are looked at one after the other.
+Derivatives with respect to a complex number z = x + iy are df/dx + i df/dy, as in PyTorch; the real and the imaginary
+part of a complex result are checked one after the other.
 """
 
 import functools
@@ -52,16 +52,16 @@ def gradcheck(
     fast_mode=False,
     masked=None,
 ):
-    """Whether the gradients of `func(*inputs)` agree with central differences of step `eps`.
+    """Whether the gradients of `func(*inputs)` agree with central differences with step `eps`.
 
     An entry agrees if |analytic - numeric| <= atol + rtol |numeric|. Inputs that require grad should be double or
-    complex double; they are changed and put back. Also checked: that backward gives the same twice (up to
-    `nondet_tol`), is linear in the incoming gradient, and bears a missing one (`check_undefined_grad`); and with
-    `check_batched_grad`, `is_grads_batched`; with `check_forward_ad`, forward mode. `fast_mode` compares one random
-    combination of all entries. `masked` is for sparse tensors, of which there are none.
+    complex double; they are changed and restored. Also checks that backward returns the same result twice (up to
+    `nondet_tol`), is linear in the incoming gradient, and accepts missing gradients (`check_undefined_grad`);
+    optionally also `is_grads_batched` (`check_batched_grad`) and forward mode (`check_forward_ad`). `fast_mode`
+    compares one random combination of all entries. `masked` is for sparse tensors, which cygrad does not have.
 
-    With `raise_exception` what disagrees is a GradcheckError, which tells the worst entry, its error at other steps,
-    and what that means: a wrong formula, a kink, too low a precision, or a function that is not deterministic.
+    With `raise_exception`, a disagreement raises a GradcheckError, which reports the worst entry, its error at other
+    steps, and a diagnosis: a wrong formula, a kink, too low a precision, or a nondeterministic function.
 
     >>> import cygrad
     >>> x = cygrad.tensor([0.5, 2.0], dtype=cygrad.double, requires_grad=True)
@@ -125,8 +125,8 @@ def gradgradcheck(
 ):
     """Whether the gradients of the gradients of `func(*inputs)` agree with differences; see `gradcheck`.
 
-    The gradients are computed with `grad_outputs`, random ones if they are left out, and differentiated with respect
-    to the inputs and to those.
+    The gradients are computed with `grad_outputs`, by default random ones, and differentiated with respect to the
+    inputs and to `grad_outputs`.
 
     >>> import cygrad
     >>> x = cygrad.tensor([0.5, 2.0], dtype=cygrad.double, requires_grad=True)
@@ -174,14 +174,14 @@ def gradgradcheck(
 
 
 def _random_like(out, scattered):
-    """A random gradient for an output; with `scattered` not contiguous in memory."""
+    """Return a random gradient for an output; with `scattered` one that is not contiguous in memory."""
     dtype = out.dtype if out.dtype.is_floating_point or out.dtype.is_complex else None
     if not scattered:
         return randn(out.shape, dtype=dtype, requires_grad=True)
     return randn((*out.shape, 2), dtype=dtype)[..., 0].detach().requires_grad_()
 
 
-# -- what is given --
+# -- argument checks --
 
 
 def _check_inputs(inputs):
@@ -207,7 +207,7 @@ def _check_inputs(inputs):
 
 
 def _check_numbers(eps, atol, rtol, nondet_tol):
-    """Raise for what PyTorch's operations do not take; here NumPy's would, or say something else."""
+    """Raise for values that PyTorch's operations reject; NumPy's would accept them or raise different errors."""
     for operator, between, value in (("-", "for -:", eps), (">", "between instances of", nondet_tol)):
         if not isinstance(value, (float, int, np.number, Tensor)):
             what = "unsupported operand type(s)" if operator == "-" else "'>' not supported"
@@ -220,7 +220,7 @@ def _check_numbers(eps, atol, rtol, nondet_tol):
 
 
 def _check_no_gradient(case):
-    """No output requires grad: then they must not depend on the inputs."""
+    """Check, if no output requires grad, that the outputs do not depend on the inputs."""
     outputs = case.all_outputs()
     for i, out in enumerate(outputs):
         if array_of(out).dtype.kind == "b":
@@ -234,7 +234,7 @@ def _check_no_gradient(case):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
 
 
-# -- comparing --
+# -- comparison --
 
 
 def _agrees(analytic, numeric, atol, rtol):
@@ -243,7 +243,7 @@ def _agrees(analytic, numeric, atol, rtol):
 
 
 def _compare(case, outputs, method, atol, rtol, nondet_tol):
-    """Every entry of every Jacobian."""
+    """Compare every entry of every Jacobian."""
     numeric = case.numeric(outputs)
     for (part, o), row in zip(case.parts(outputs), numeric, strict=True):
         analytic = _deterministic(case, functools.partial(method, case, o, part), nondet_tol)
@@ -253,7 +253,7 @@ def _compare(case, outputs, method, atol, rtol, nondet_tol):
 
 
 def _compare_fast(case, outputs, method, atol, rtol, nondet_tol):
-    """One random combination of the entries of each Jacobian."""
+    """Compare one random combination of the entries of each Jacobian."""
     rng = np.random.default_rng(0)
     for part, o in case.parts(outputs):
         size = array_of(outputs[o]).size
@@ -271,7 +271,7 @@ def _compare_fast(case, outputs, method, atol, rtol, nondet_tol):
 
 
 def _deterministic(case, compute, nondet_tol):
-    """The Jacobians by `compute()`, which is called twice."""
+    """Return the Jacobians from `compute()`, checking that two calls agree."""
     first, second = compute(), compute()
     for a, b in zip(first, second, strict=True):
         if a.size and np.any(np.abs(a - b) > nondet_tol):
@@ -279,11 +279,11 @@ def _deterministic(case, compute, nondet_tol):
     return first
 
 
-# -- other promises of backward --
+# -- further checks of backward --
 
 
 def _check_linear(case, outputs):
-    """Gradients of zero are zero."""
+    """Check that gradients of zero are zero."""
     incoming = [out.detach() * 0 for out in outputs]
     for i, g in enumerate(grad(outputs, case.variables, incoming, retain_graph=True, allow_unused=True)):
         if g is not None and np.any(array_of(g) != 0):
@@ -295,7 +295,7 @@ def _check_linear(case, outputs):
 
 
 def _check_dtypes(case, outputs):
-    """A gradient has the type of its tensor."""
+    """Check that gradients have the dtype of their tensors."""
     incoming = [randn_like(out) for out in outputs]
     grads = grad(outputs, case.variables, incoming, retain_graph=True, allow_unused=True)
     for x, g in zip(case.variables, grads, strict=True):
@@ -304,7 +304,7 @@ def _check_dtypes(case, outputs):
 
 
 def _check_undefined(case):
-    """Missing gradients count as zero: of all outputs, and of each one."""
+    """Check that missing gradients count as zero: for all outputs at once, and for each one."""
     outputs = case.outputs()
     missing = [range(len(outputs))] + ([[i] for i in range(len(outputs))] if len(outputs) > 1 else [])
     for chosen in missing:
@@ -321,8 +321,8 @@ def _check_undefined(case):
 
 
 def _check_batched_forward(case, outputs):
-    """`vmap` over the tangents of an input gives what each one gives."""
-    from cygrad.func import jvp, vmap  # which are made of what `autograd` has
+    """Check that `vmap` over the tangents of an input gives the same results as separate tangents."""
+    from cygrad.func import jvp, vmap  # deferred: built on `autograd`
 
     for i, (x, position) in enumerate(zip(case.variables, case.positions, strict=True)):
 
@@ -345,7 +345,7 @@ def _check_batched_forward(case, outputs):
 
 
 def _check_batched(case, outputs):
-    """Several incoming gradients at once give what each one gives."""
+    """Check that several incoming gradients at once give the same results as separate ones."""
     for out in outputs:
         rows = randn((2, *out.shape), dtype=out.dtype)
         keep = {"retain_graph": True, "allow_unused": True}

@@ -1,4 +1,4 @@
-"""What `gradcheck` tells a person: the worst entry, its error at other steps, and what that means."""
+"""Error reports of `gradcheck`: the worst entry, its error at other steps, and a diagnosis."""
 
 import functools
 
@@ -10,11 +10,11 @@ _STEPS = 10.0 ** -np.arange(1, 11)
 
 
 class GradcheckError(RuntimeError):
-    """A gradient disagrees with differences.
+    """A gradient disagrees with finite differences.
 
-    `verdict` is "wrong formula", "kink in the function", "precision too low" or "not deterministic", and None for a
-    broken promise of backward that the text names; `index` is (index in the output, index in the input) of the worst
-    entry.
+    `verdict` is "wrong formula", "kink in the function", "precision too low" or "not deterministic", and None if
+    backward violates another requirement, which the text names; `index` is (index in the output, index in the input) of
+    the worst entry.
     """
 
     __module__ = "cygrad.autograd.gradcheck"
@@ -33,9 +33,9 @@ _PARTS = {
 
 
 def mismatch(case, where, analytic, numeric, tolerances, is_forward, combined=None):
-    """The error of a Jacobian with an entry that disagrees.
+    """Return the error for a Jacobian with an entry that disagrees.
 
-    `where` is (output, its part, input); `combined` are the analytic and the numeric combination of all entries that
+    `where` is (output, its part, input); `combined` holds the analytic and the numeric combination of all entries that
     fast mode compares.
     """
     o, part, i = where
@@ -52,7 +52,7 @@ def mismatch(case, where, analytic, numeric, tolerances, is_forward, combined=No
 
 
 def not_deterministic(case, first_line, first, second):
-    """The error of a backward that gives different gradients for the same input."""
+    """Return the error for a backward that computes different gradients for the same input."""
     worst = np.unravel_index(np.argmax(np.abs(first - second)), first.shape)
     return GradcheckError(
         f"{first_line}\n  entry {tuple(map(int, worst))} was {first[worst]} and then {second[worst]}\n"
@@ -71,7 +71,7 @@ def _short(jacobian):
 
 
 def _explain(case, where, analytic, numeric, tolerances):
-    """(text, verdict, index) of the entry that disagrees most."""
+    """Return (text, verdict, index) for the entry that disagrees most."""
     (o, part, i), (atol, rtol) = where, tolerances
     with np.errstate(invalid="ignore"):
         excess = np.abs(analytic - numeric) - rtol * np.abs(numeric)
@@ -102,13 +102,13 @@ def _number(value):
 
 
 def _lowest_precision(case, out):
-    """The least precise type that takes part, as NumPy's type of its real numbers."""
+    """Return the least precise dtype involved, as NumPy's dtype of its real numbers."""
     arrays = [array_of(out), *(array_of(x) for x in case.variables)]
     return min((np.dtype(a.dtype.type(0).real.dtype) for a in arrays), key=lambda kind: kind.itemsize)
 
 
 class _Curve:
-    """One entry of a Jacobian by steps of all sizes: central differences, and those to either side."""
+    """One entry of a Jacobian for steps of all sizes: central and one-sided differences."""
 
     def __init__(self, case, o, part, i, row, column, analytic):
         self.analytic = analytic
@@ -126,7 +126,7 @@ class _Curve:
         return float(value.imag if part == "imaginary" else value.real)
 
     def _sides(self, case, o, part, i, row, column, step):
-        """(derivative to the left, to the right, difference of two calls at the same point)."""
+        """Return (derivative to the left, to the right, difference of two calls at the same point)."""
         at = functools.partial(self._at, case, o, part, i, row, column)
         here, again = at(0.0), at(0.0)
         directions = (1, 1j) if array_of(case.variables[i]).dtype.kind == "c" else (1,)
@@ -135,7 +135,7 @@ class _Curve:
         return left, right, abs(here - again)
 
     def verdict(self, numeric, atol, rtol, precision):
-        """(what is wrong, why it seems so)."""
+        """Return (diagnosis, its reason)."""
         if self.repeated > 0:
             return "not deterministic", f"two calls at the same point differ by {self.repeated:.3g}"
         scale = max(abs(self.analytic), np.nanmax(np.abs(self.central)), 1e-12)
@@ -166,19 +166,19 @@ class _Curve:
         return "wrong formula", reason
 
     def _has_kink(self, scale):
-        """Do the two sides stay apart as the step shrinks?"""
+        """Whether the two one-sided derivatives stay apart as the step shrinks."""
         near = self.gaps[2:6]
         return bool(np.all(np.isfinite(near)) and near.min() > 1e-2 * scale and near.max() < 3 * near.min())
 
     def _jump(self):
-        """By how much the function jumps: the difference of the two sides does not shrink with the step. Or 0."""
+        """Return the height of a jump, if the difference of both sides does not shrink with the step; else 0."""
         changes = self.gaps[2:6] * _STEPS[2:6]
         if np.all(np.isfinite(changes)) and changes.min() > 1e-4 * self.value and changes.max() < 1.1 * changes.min():
             return changes[-1]
         return 0.0
 
     def _plateau(self):
-        """The value about which neighbouring steps agree best."""
+        """Return the value on which neighboring steps agree best."""
         changes = np.abs(np.diff(self.central))
         return self.central[int(np.nanargmin(changes)) + 1] if np.isfinite(changes).any() else self.central[4]
 

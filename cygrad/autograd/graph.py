@@ -1,4 +1,4 @@
-"""The graph: its nodes and edges, hooks on what is saved and on several gradients, saved tensors that may change."""
+"""The graph: nodes and edges, saved-tensor hooks, multi-gradient hooks, and mutable saved tensors."""
 
 import contextlib
 from functools import partial
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def get_gradient_edge(tensor):
-    """Where the gradient of `tensor` arrives in the graph, for `backward` and `grad` in place of the tensor itself.
+    """Return where the gradient of `tensor` arrives, for `backward` and `grad` in place of the tensor itself.
 
     Raises RuntimeError if the tensor does not require grad.
 
@@ -55,7 +55,7 @@ def get_gradient_edge(tensor):
 
 
 def live_nodes():
-    """How many graph nodes are alive in this process; all objects that the collector knows are looked at.
+    """Return the number of live graph nodes in this process; walks all objects that the garbage collector tracks.
 
     >>> import cygrad, gc
     >>> _ = gc.collect()
@@ -68,7 +68,7 @@ def live_nodes():
 
 
 def increment_version(tensor):
-    """Count a change in place that was made behind the back of autograd; `tensor` may be an iterable of tensors.
+    """Count an in-place change that autograd did not see; `tensor` may be an iterable of tensors.
 
     >>> import cygrad
     >>> t = cygrad.zeros(2)
@@ -91,10 +91,10 @@ def increment_version(tensor):
 
 
 class saved_tensors_hooks(Block):
-    """For a block, keep `pack_hook(tensor)` in place of each tensor that this thread saves for backward.
+    """For a block, store `pack_hook(tensor)` in place of each tensor that this thread saves for backward.
 
-    When the tensor is needed, `unpack_hook` of that gives it back: a tensor of the same values, shape and dtype. The
-    pack hook is called without recording. Of nested blocks the inner one counts.
+    When the tensor is needed, `unpack_hook` restores it: a tensor with the same values, shape and dtype. The pack hook
+    is called without recording. If blocks are nested, the inner one applies.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
@@ -114,11 +114,11 @@ class saved_tensors_hooks(Block):
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """For a block, keep what is saved for backward in the CPU's memory, as a copy.
+    """For a block, keep tensors saved for backward in CPU memory, as copies.
 
-    What was on a GPU goes back to it when it is needed. Of a tensor on the CPU the copy protects what is saved from
-    changes in place. With `pin_memory` the copy of what was on a GPU lies in memory that is locked for transfers, and
-    comes back while the program goes on. `device_type` is there for scripts.
+    Tensors from a GPU are moved back to it when needed. For tensors on the CPU, the copy protects the saved values from
+    in-place changes. With `pin_memory`, copies of GPU tensors are in page-locked memory, and are moved back
+    asynchronously. `device_type` is accepted for compatibility.
     """
 
     def __init__(self, pin_memory=False, device_type="cuda"):
@@ -138,7 +138,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class disable_saved_tensors_hooks(Block, contextlib.ContextDecorator):
-    """For a block, `saved_tensors_hooks` raises RuntimeError with this message; TypeError if it is no text."""
+    """For a block, make `saved_tensors_hooks` raise RuntimeError with this message; TypeError if it is not a string."""
 
     def __init__(self, error_message):
         if not isinstance(error_message, str):
@@ -169,11 +169,11 @@ class _MultiHandle(RemovableHandle):
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """Call `fn` in each backward pass once the gradients of all of `tensors` are known, or of the first one.
+    """Call `fn` in each backward pass once the gradients of all of `tensors`, or of the first one, are computed.
 
-    With `mode="all"` `fn(grads)` gets a gradient for each tensor, None for those that the pass does not reach; with
-    "any" `fn(grad)` gets the first gradient that is computed. Returns a handle with `remove()`. Raises ValueError for
-    another mode, AssertionError if "all" of tensors do not require grad.
+    With `mode="all"`, `fn(grads)` receives a gradient for each tensor, None for those that the pass does not reach;
+    with "any", `fn(grad)` receives the first gradient that is computed. Returns a handle with `remove()`. Raises
+    ValueError for other modes, and AssertionError if a tensor does not require grad with "all".
 
     >>> import cygrad
     >>> a, b = cygrad.ones(2, requires_grad=True), cygrad.ones(2, requires_grad=True)
@@ -185,7 +185,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     tensors = tuple(tensors)
     if mode == "any":
-        called = object()  # a key among the notes of each pass
+        called = object()  # a key in the notes of each pass
 
         def take_first(grad):
             notes = notes_of_run()
@@ -214,11 +214,11 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     return _MultiHandle([tensor.register_hook(partial(collect, i)) for i, tensor in enumerate(tensors)])
 
 
-# -- changing what is saved --
+# -- mutable saved tensors --
 
 
 class _Saved:
-    """What lies in a node for a tensor that may be changed: the tensor, or from its first change on a copy."""
+    """Packed form of a tensor that may be changed: the tensor itself, or a copy once it is changed."""
 
     __slots__ = ("__weakref__", "tensor")
 
@@ -227,20 +227,20 @@ class _Saved:
 
 
 class _MutationContext:
-    """What one `allow_mutation_on_saved_tensors` block has saved."""
+    """The values saved inside one `allow_mutation_on_saved_tensors` block."""
 
     def __init__(self):
         self.saved: WeakSet = WeakSet()
-        self.unchanged: dict = {}  # by memory: what is saved of it and not yet copied
+        self.unchanged: dict = {}  # by memory: values saved from it and not yet copied
         self.open = True
-        self.outer = None  # what is called before this one before memory is changed
+        self.outer = None  # the write hook of the enclosing block, called first
 
     def plan(self):
-        """That of a block in which this holds."""
+        """Return the plan of a block that uses these hooks."""
         return saved_tensor_hooks.plan_of_hooks(self.pack, self.unpack, self.before_write)
 
     def clear(self):
-        """Forget all that is saved: what was recorded so far can no longer be differentiated."""
+        """Free everything that is saved: what was recorded so far can no longer be differentiated."""
         for saved in self.saved:
             saved.tensor = None
         self.saved.clear()
@@ -263,7 +263,7 @@ class _MutationContext:
         return saved.tensor
 
     def before_write(self, tensor, operands=()):
-        """Copy what is saved of memory that is about to be changed. Gives the operands to be saved for backward."""
+        """Copy the values saved from memory about to be changed. Returns the operands to save for backward."""
         if self.outer is not None:
             operands = self.outer(tensor, operands)
         memory = saved_tensor_hooks.memory_of(tensor)
@@ -276,14 +276,14 @@ class _MutationContext:
 
     @staticmethod
     def copy(tensor):
-        """A copy of what is saved."""
+        """Return a copy of a saved tensor."""
         return tensor_of(array_of(tensor).copy())
 
 
 class allow_mutation_on_saved_tensors(saved_tensors_hooks, contextlib.ContextDecorator):
-    """For a block, tensors that backward needs may be changed in place: they are copied before their first change.
+    """For a block, allow in-place changes of tensors that backward needs: they are copied before their first change.
 
-    Gives an object whose `clear()` forgets all that is saved. Backward must be called inside the block.
+    Yields an object whose `clear()` frees everything that is saved. Backward must be called inside the block.
     Raises RuntimeError when nested.
 
     >>> import cygrad
@@ -314,7 +314,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks, contextlib.ContextDec
 
 
 class copies_of_saved(saved_tensors_hooks):
-    """As `allow_mutation_on_saved_tensors`, but it nests, and backward may be called later."""
+    """Like `allow_mutation_on_saved_tensors`, but nests, and backward may be called later."""
 
     def __init__(self):
         self._context = _MutationContext()
@@ -334,13 +334,13 @@ def _clone(tensor):
         set_modes(modes)
 
 
-# -- what PyTorch's compiler and streams are told --
+# -- settings of PyTorch's compiler and streams --
 
 
 def region_activation_memory_budget(budget):
-    """Raises RuntimeError, as PyTorch does where nothing is compiled: to save memory, use `utils.checkpoint`.
+    """Raises RuntimeError, as in PyTorch outside compiled code: to save memory, use `utils.checkpoint`.
 
-    Raises TypeError for what is no number, ValueError for one that is not between 0 and 1.
+    Raises TypeError for non-numbers, ValueError for numbers that are not between 0 and 1.
     """
     name = "torch.autograd.graph.region_activation_memory_budget"
     if isinstance(budget, bool) or not isinstance(budget, (int, float)):
@@ -354,12 +354,12 @@ def region_activation_memory_budget(budget):
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled):
-    """Changes nothing: leaves collect in the stream that called backward, which waits for all others."""
+    """Has no effect: leaves accumulate in the stream that called backward, which waits for all others."""
     _check_switch(enabled)
 
 
 def set_override_stale_capture_stream(enabled):
-    """Changes nothing: while a graph is captured, too, each node runs in the stream in which it was made."""
+    """Has no effect: even while a graph is captured, each node runs in the stream in which it was recorded."""
     _check_switch(enabled)
 
 

@@ -1,4 +1,4 @@
-"""In which order the hooks of a tensor are called (Note [Order of hooks] in _core/engine_hooks.pyx)."""
+"""The order in which the hooks of a tensor are called (Note [Order of hooks] in _core/engine_hooks.pyx)."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor
@@ -11,10 +11,10 @@ def _name(hook):
 
 
 def hook_order(tensor):
-    """What happens in backward when the gradient of `tensor` arrives: (what, hook) for each step, in order.
+    """Return what happens in backward when the gradient of `tensor` arrives: (kind, hook) for each step, in order.
 
-    The steps are "tensor hook", "retain_grad", "node pre-hook", "node" with the node in the hook's place,
-    "node post-hook" and "post-accumulate hook"; there are none for a tensor that does not require grad.
+    The kinds are "tensor hook", "retain_grad", "node pre-hook", "node" with the node in place of the hook,
+    "node post-hook" and "post-accumulate hook"; the list is empty for a tensor that does not require grad.
     """
     if not isinstance(tensor, Tensor):
         raise messages.wrong_type("hook_order", "tensor", 1, "Tensor", tensor)
@@ -33,7 +33,7 @@ def hook_order(tensor):
 
 
 def print_hook_order(tensor):
-    """Print what happens in backward when the gradient of `tensor` arrives, one line for each step.
+    """Print what happens in backward when the gradient of `tensor` arrives, one line per step.
 
     >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)

@@ -1,7 +1,7 @@
-"""Jacobians as arrays: by differences, by backward and by forward mode. For `gradcheck`.
+"""Jacobians as arrays, for `gradcheck`: by differences, by backward and by forward mode.
 
-A Jacobian has a row for each element of the output and a column for each element of the input; an entry is real, or
-complex for a complex input. `part` is "" for a real output, else "real" or "imaginary": that part is differentiated.
+A Jacobian has a row for each element of the output and a column for each element of the input; entries are real, or
+complex for a complex input. `part` is "" for a real output, else "real" or "imaginary": the part to differentiate.
 """
 
 import numpy as np
@@ -14,16 +14,16 @@ from cygrad.autograd.function import Function
 
 
 class Stop(Function):
-    """Passes a tensor on, and no gradient."""
+    """Passes a tensor through, but no gradient."""
 
     @staticmethod
     def forward(ctx, x):
-        """A copy."""
+        """Return a copy."""
         return x.clone()
 
     @staticmethod
     def backward(ctx, g):
-        """No gradient."""
+        """Return no gradient."""
         return None
 
 
@@ -42,16 +42,16 @@ class Case:
         self.positions = [i for i, x in enumerate(self.inputs) if isinstance(x, Tensor) and x.requires_grad]
 
     def all_outputs(self):
-        """What the function gives, as a tuple."""
+        """Return the function's outputs as a tuple."""
         outputs = self.func(*self.inputs)
         return (outputs,) if not isinstance(outputs, (tuple, list)) else tuple(outputs)
 
     def outputs(self):
-        """Those outputs that have a gradient."""
+        """Return the outputs that require grad."""
         return tuple(out for out in self.all_outputs() if out.requires_grad)
 
     def parts(self, outputs):
-        """(part, number of the output) for all that is compared."""
+        """Yield (part, index of the output) for everything to compare."""
         for i, out in enumerate(outputs):
             if array_of(out).dtype.kind == "c":
                 yield "imaginary", i
@@ -60,14 +60,14 @@ class Case:
                 yield "", i
 
     def values(self):
-        """The outputs that have a gradient, if there are none all of them, as arrays of their own."""
+        """Return the outputs that require grad, or all if there are none, as separate arrays."""
         outputs = self.all_outputs()
         return [np.array(array_of(out)) for out in outputs if out.requires_grad] or [
             np.array(array_of(out)) for out in outputs
         ]
 
     def moved(self, i, index, step):
-        """The outputs after one element of variable `i` was moved by `step`; it is put back."""
+        """Return the outputs after moving one element of variable `i` by `step`; the element is restored."""
         array = array_of(self.variables[i])
         former = array[index]
         array[index] = former + step
@@ -77,13 +77,13 @@ class Case:
             array[index] = former
 
     def difference(self, i, index, step):
-        """The derivatives of the outputs along one element, by a central difference."""
+        """Return the derivatives of the outputs along one element, by a central difference."""
         after, before = self.moved(i, index, step), self.moved(i, index, -step)
         with np.errstate(all="ignore"):
             return [(a - b) / np.float64(2 * abs(step)) for a, b in zip(after, before, strict=True)]
 
     def numeric(self, outputs):
-        """Jacobians by differences: for each part of an output a list of one for each variable."""
+        """Return Jacobians by differences: for each part of an output a list with one per variable."""
         parts = list(self.parts(outputs))
         found = [[self._empty(outputs[o], x) for x in self.variables] for _, o in parts]
         for i, x in enumerate(self.variables):
@@ -104,13 +104,13 @@ class Case:
     # -- along a random direction ------------------------------------------------------------------------------
 
     def direction(self, i, rng):
-        """Random steps for the elements of variable `i`."""
+        """Return random steps for the elements of variable `i`."""
         array = array_of(self.variables[i])
         steps = rng.random(array.shape)
         return steps + 1j * rng.random(array.shape) if array.dtype.kind == "c" else steps
 
     def along(self, o, part, i, direction):
-        """The derivative of a part of an output when all elements of variable `i` move along `direction`."""
+        """Return the derivative of a part of an output along `direction`, a step for all elements of variable `i`."""
         array = array_of(self.variables[i])
         former = array.copy()
         values = []
@@ -124,7 +124,7 @@ class Case:
 
 
 def backward(case, o, part, rows=None):
-    """The Jacobians of a part of output `o` by backward, one for each variable; or their combination by `rows`."""
+    """Return the Jacobians of a part of output `o` by backward, one per variable; or their combination by `rows`."""
     out = case.outputs()[o]
     array = array_of(out)
     found = [case._empty(out, x) for x in case.variables]
@@ -146,7 +146,7 @@ def backward(case, o, part, rows=None):
 
 
 def forward(case, o, part, rows=None):
-    """The Jacobians of a part of output `o` by forward mode, one for each variable; or their combination by `rows`."""
+    """Return the Jacobians of a part of output `o` by forward mode, one per variable; or combine them by `rows`."""
     out = case.outputs()[o]
     found = [case._empty(out, x) for x in case.variables]
     for jacobian, x, position in zip(found, case.variables, case.positions, strict=True):
@@ -162,7 +162,7 @@ def forward(case, o, part, rows=None):
 
 
 def _pushed(case, position, tangent, o):
-    """The tangent of output `o`, as an array or None, for a tangent of the input at `position`."""
+    """Return the tangent of output `o`, as an array or None, for a tangent of the input at `position`."""
     with forward_ad.dual_level():
         inputs = list(case.inputs)
         inputs[position] = forward_ad.make_dual(inputs[position], tangent)

@@ -1,11 +1,11 @@
-"""The profiler: what ran, where in the source, how long, and how much was kept for backward.
+"""The profiler: what ran, where in the source, for how long, and how much was saved for backward.
 
     with cygrad.autograd.profiler.profile() as prof:
         loss(model(x), y).backward()
     print(prof.key_averages().table(sort_by="self_cpu_time_total"))
     print(prof.line_table())
 
-It sees the thread that opened it, as PyTorch's does; another thread opens one of its own.
+It observes the thread that opened it, as in PyTorch; other threads can open their own.
 """
 
 import functools
@@ -33,20 +33,20 @@ __all__ = [
 
 
 class profile(Block):
-    """Collects events in the block, of this thread: ops, custom functions, backward nodes, `record_function`.
+    """Collect events of this thread in the block: ops, custom functions, backward nodes, `record_function`.
 
     record_shapes
-        keep the shapes of inputs
+        record the shapes of inputs
     profile_memory
         count the bytes of new results
     with_stack
-        keep the Python functions that were running
+        record the stack of Python functions
 
     use_cuda, or use_device="cuda"
-        measure the time on the GPU, too, by events around each op
+        also measure the time on the GPU, by CUDA events around each op
 
-    with_flops, with_modules, use_kineto, use_cpu, experimental_config and acc_events are taken as PyTorch takes them,
-    and change nothing.
+    with_flops, with_modules, use_kineto, use_cpu, experimental_config and acc_events are accepted for compatibility and
+    have no effect.
 
     >>> import cygrad
     >>> x = cygrad.ones(3, requires_grad=True)
@@ -96,7 +96,7 @@ class profile(Block):
 
     @property
     def function_events(self):
-        """What was found, an `EventList`."""
+        """The collected events, an `EventList`."""
         if self._collected is not None and self._collected.stopped:
             times = None if self._times is None else self._times.times()
             self._events = events_of(self._collected.rows(), self._thread, self.profile_memory, times)
@@ -132,26 +132,26 @@ class profile(Block):
 
     @functools.wraps(EventList.export_chrome_trace)
     def export_chrome_trace(self, path):
-        if self._is_unfinished():  # the file would be an empty one
+        if self._is_unfinished():  # the file would be empty
             raise RuntimeError(
                 "Profiler didn't finish running\n  export the trace after the `with` block of the profiler"
             )
         self.function_events.export_chrome_trace(path)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """`EventList.export_stacks` of what was found. Raises AssertionError without `with_stack=True`."""
+        """Run `EventList.export_stacks` on the collected events. Raises AssertionError without `with_stack=True`."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 
     @property
     def self_cpu_time_total(self):
-        """Microseconds that all events took."""
+        """The total time of all events, in microseconds."""
         return self.function_events.self_cpu_time_total
 
 
 class record_function:
-    """Gives a name to what runs in the block, or in the function that it decorates.
+    """Name the events in the block, or in the function that it decorates.
 
     >>> import cygrad
     >>> with cygrad.autograd.profiler.profile() as prof:
@@ -189,11 +189,10 @@ class record_function:
 
 
 class emit_nvtx:
-    """Marks ops on GPUs, backward nodes and `record_function` in the timeline of NVIDIA's profilers.
+    """Mark ops on GPUs, backward nodes and `record_function` in the timeline of NVIDIA's profilers.
 
-    The range of an op is called "aten::mul, seq = 5" where it is recorded, and that of the node which this makes
-    "MulBackward0, seq = 5". With `record_shapes` the sizes of arrays follow. Raises AssertionError on entering where
-    there is no GPU.
+    The range of an op is named "aten::mul, seq = 5" where it is recorded, and that of its node "MulBackward0, seq = 5".
+    With `record_shapes` the sizes of arrays follow. Raises AssertionError on entry if there is no GPU.
     """
 
     def __init__(self, enabled=True, record_shapes=False):
@@ -225,9 +224,9 @@ class emit_nvtx:
 
 
 class emit_itt:
-    """Would mark ops in the timeline of Intel's VTune, but for that a program must be linked with Intel's library.
+    """Placeholder for marking ops in the timeline of Intel's VTune, which would require linking with Intel's library.
 
-    So entering raises RuntimeError unless `enabled` is False: `profile` and `export_chrome_trace` need no library.
+    Entering raises RuntimeError unless `enabled` is False; `profile` and `export_chrome_trace` need no library.
     """
 
     def __init__(self, enabled=True, record_shapes=False):
@@ -247,9 +246,9 @@ class emit_itt:
 
 
 def load_nvprof(path):
-    """The ranges and kernels in a SQLite file of NVIDIA's nvprof, an `EventList`.
+    """Return the ranges and kernels in a SQLite file of NVIDIA's nvprof as an `EventList`.
 
-    Raises sqlite3.OperationalError for what is no such file, RuntimeError for two ranges of one number.
+    Raises sqlite3.OperationalError for other files, RuntimeError if two ranges have the same number.
     """
     from cygrad.autograd._nvprof import read_nvprof
 
@@ -257,13 +256,13 @@ def load_nvprof(path):
 
 
 def parse_nvprof_trace(path):
-    """What `load_nvprof` gives, as a list."""
+    """Return the result of `load_nvprof` as a list."""
     return list(load_nvprof(path))
 
 
 def __getattr__(name):
     if name != "EnforceUnique":
         raise AttributeError(f"module 'cygrad.autograd.profiler' has no attribute {name!r}")
-    from cygrad.autograd._nvprof import EnforceUnique  # with which SQLite is imported
+    from cygrad.autograd._nvprof import EnforceUnique  # this imports SQLite
 
     return EnforceUnique

@@ -1,4 +1,4 @@
-"""What a profiler found: events, lists of them, and averages; tables stand in `_profiler_table`."""
+"""Results of the profiler: events, lists of events, and averages; the tables are in `_profiler_table`."""
 
 import enum
 import itertools
@@ -12,21 +12,21 @@ __all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Inte
 
 
 class DeviceType(enum.Enum):
-    """Where an event ran."""
+    """The device on which an event ran."""
 
     CPU = 0
     CUDA = 1
 
 
 class Interval:
-    """A stretch of time, in microseconds."""
+    """A time interval, in microseconds."""
 
     def __init__(self, start, end):
         self.start = start
         self.end = end
 
     def elapsed_us(self):
-        """Its length."""
+        """Return the length of the interval."""
         return self.end - self.start
 
     def __repr__(self):
@@ -34,7 +34,7 @@ class Interval:
 
 
 class Kernel:
-    """A kernel that an event started on another device."""
+    """A kernel that an event launched on another device."""
 
     def __init__(self, name, device, duration):
         self.name, self.device, self.duration = name, device, duration
@@ -44,7 +44,7 @@ class Kernel:
 
 
 class _Times:
-    """Times in words and per call, of anything with totals in microseconds and a count."""
+    """Formatted and per-call times, for classes with totals in microseconds and a count."""
 
     @property
     def cpu_time(self: Any):
@@ -95,12 +95,12 @@ class _Times:
 
 
 class FunctionEvent(_Times):
-    """One thing that ran: an op, a node of a backward pass, a custom function, or a range of the user's.
+    """One event: an op, a node of a backward pass, a custom function, or a user-named range.
 
-    `cpu_parent` and `cpu_children` make a tree of them; `sequence_nr` is that of the node an op recorded, and of the
-    node that ran; `forward` of the latter is the event of the former; `site` is `file:line` of the op, and for a node
-    of the op that made it; `saved_bytes` is what the node keeps for backward. What only PyTorch's tracer knows has the
-    value that stands for nothing there.
+    `cpu_parent` and `cpu_children` form a tree of events; `sequence_nr` is that of the node that an op recorded, or of
+    the node that ran; `forward` of a node's event is the event of its op; `site` is `file:line` of the op, also for its
+    node; `saved_bytes` is the memory that the node saves for backward. Attributes that only PyTorch's tracer can fill
+    have the values that mean "nothing" there.
     """
 
     count = 1
@@ -141,36 +141,36 @@ class FunctionEvent(_Times):
 
     @property
     def cpu_time_total(self):
-        """Microseconds, with all that ran inside."""
+        """Microseconds, including nested events."""
         return self.time_range.elapsed_us()
 
     @property
     def self_cpu_time_total(self):
-        """Microseconds, without what ran inside."""
+        """Microseconds, excluding nested events."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def cpu_memory_usage(self):
-        """Bytes of new results, with all that ran inside."""
+        """Bytes of new results, including nested events."""
         if self._total_memory is None:
             self._total_memory = self.self_cpu_memory_usage + sum(c.cpu_memory_usage for c in self.cpu_children)
         return self._total_memory
 
     @property
     def device_time_total(self):
-        """Microseconds on another device, with all that ran inside."""
+        """Microseconds on another device, including nested events."""
         return sum(kernel.duration for kernel in self.kernels)
 
     @property
     def self_device_time_total(self):
-        """Microseconds on another device, without what ran inside."""
+        """Microseconds on another device, excluding nested events."""
         return self.device_time_total - sum(child.device_time_total for child in self.cpu_children)
 
     self_cuda_time_total = self_device_time_total
 
     @property
     def self_device_memory_usage(self):
-        """Bytes on another device, without what ran inside."""
+        """Bytes on another device, excluding nested events."""
         return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
 
     self_cuda_memory_usage = self_device_memory_usage
@@ -185,7 +185,7 @@ class FunctionEvent(_Times):
         child.set_cpu_parent(self)
 
     def set_cpu_parent(self, parent):
-        """Note the event inside of which this one ran."""
+        """Set the event that this one ran inside."""
         self.cpu_parent = parent
 
     def __repr__(self):
@@ -198,7 +198,7 @@ class FunctionEvent(_Times):
 
 
 class FunctionEventAvg(_Times):
-    """Several events of one kind, added up."""
+    """The sum of several events of one kind."""
 
     def __init__(self):
         self.key = None
@@ -212,7 +212,7 @@ class FunctionEventAvg(_Times):
         self.node_id, self.use_device, self.device_type = 0, None, DeviceType.CPU
 
     def add(self, other):
-        """Add an event, or another sum."""
+        """Add an event or another sum."""
         if self.key is None:
             self.key, self.overload_name, self.scope = other.key, other.overload_name, other.scope
             self.input_shapes, self.stack, self.cpu_parent = other.input_shapes, other.stack, other.cpu_parent
@@ -249,7 +249,7 @@ _SUMS = (
 
 
 class EventList(list):
-    """A list of events or of averages, which prints as a table."""
+    """A list of events or averages that prints as a table."""
 
     def __init__(self, events=(), profile_memory=False, with_stack=False):
         super().__init__(events)
@@ -260,21 +260,21 @@ class EventList(list):
 
     @property
     def self_cpu_time_total(self):
-        """Microseconds that all events took."""
+        """The total time of all events, in microseconds."""
         return sum(event.self_cpu_time_total for event in self)
 
     def table(
         self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
         max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None
     ):  # fmt: skip
-        """The events as text, the largest `sort_by` first.
+        """Return the events as text, sorted by descending `sort_by`.
 
         sort_by
             an attribute such as 'self_cpu_time_total', 'cpu_time_total', 'cpu_memory_usage', 'count', 'saved_bytes'
         row_limit
-            how many rows at most; -1 or None: all
+            maximal number of rows; -1 or None: all
         time_unit
-            's', 'ms' or 'us' for all times; None: each time in the unit that suits it
+            's', 'ms' or 'us' for all times; None: a suitable unit for each time
 
         Raises AttributeError for a `sort_by` that events do not have.
         """
@@ -289,9 +289,9 @@ class EventList(list):
         *,
         group_by_input_shape=False,
     ):
-        """Sums over the events of one name, and if wanted of one list of input shapes and one Python stack.
+        """Return sums over events with the same name and, optionally, the same input shapes or Python stack.
 
-        `group_by_input_shape` is the name that the argument has in `profile.key_averages`.
+        `group_by_input_shape` is the argument's name in `profile.key_averages`.
         """
         by_shapes = group_by_input_shapes or group_by_input_shape
         sums: dict[tuple[str, ...], FunctionEventAvg] = {}
@@ -310,7 +310,7 @@ class EventList(list):
         return EventList(sums.values(), self.profile_memory, self.with_stack)
 
     def total_average(self):
-        """The sum over all events, under the name 'Total'."""
+        """Return the sum over all events, under the name 'Total'."""
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
@@ -318,14 +318,14 @@ class EventList(list):
         return total
 
     def by_line(self):
-        """Sums over the events of one line of the user's code: a list of `Line`, the slowest first.
+        """Return sums over the events of each line of the user's code: a list of `Line`, the slowest first.
 
-        Backward time is that of the nodes which the line made; the bytes are those that these nodes keep for backward.
+        Backward time is that of the nodes that the line recorded; the bytes are those that these nodes save.
         """
         return tables.lines_of(self)
 
     def line_table(self, sort_by="time", row_limit=100, max_src_column_width=75, header=None):
-        """`by_line()` as text; `sort_by` is 'time', 'forward', 'backward', 'saved_bytes' or 'count'."""
+        """Return `by_line()` as text; `sort_by` is 'time', 'forward', 'backward', 'saved_bytes' or 'count'."""
         return tables.line_table(self.by_line(), sort_by, row_limit, max_src_column_width, header)
 
     def export_chrome_trace(self, path):
@@ -335,13 +335,13 @@ class EventList(list):
         write_trace(self, path)
 
     def supported_export_stacks_metrics(self):
-        """What `export_stacks` can weigh stacks by."""
+        """Return the metrics by which `export_stacks` can weight stacks."""
         return ["self_cpu_time_total", "self_cuda_time_total"]
 
     def export_stacks(self, path, metric):
         """Write one line for each Python stack, with its weight, for tools that draw flame graphs.
 
-        Raises ValueError for another metric; writes nothing without `with_stack=True`.
+        Raises ValueError for other metrics; writes nothing without `with_stack=True`.
         """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
@@ -355,14 +355,14 @@ class EventList(list):
 
 
 def events_of(rows, thread, profile_memory=False, device_times=None):
-    """The events of the rows that `Events.rows()` gave, as a tree, with links from forward to backward.
+    """Convert the rows from `Events.rows()` to a tree of events, with links from nodes to their forward ops.
 
-    `device_times`: by number of a row, (which GPU, microseconds).
+    `device_times`: {index of a row: (index of the GPU, microseconds)}.
     """
     times = device_times or {}
     rows = [(*row, times.get(number)) for number, row in enumerate(rows)]
     events = EventList(profile_memory=profile_memory)
-    recorded: dict[tuple[int, int], FunctionEvent] = {}  # by what tells nodes apart
+    recorded: dict[tuple[int, int], FunctionEvent] = {}  # by (node, sequence number)
     open_events: list[FunctionEvent] = []
     rows.sort(key=lambda row: (row[0], -row[1]))
     for number, row in enumerate(rows, 1):
@@ -395,7 +395,7 @@ _SCOPES = {NODE: 1, RANGE: 7}  # PyTorch's numbers
 
 
 def _name(owner, kind):
-    """(name, overload name) of an event, whose owner is the row of an op, or a name."""
+    """Return (name, overload name) of an event, whose owner is the row of an op, or a name."""
     owner = owner.__name__ if isinstance(owner, type) else owner
     if kind == NODE:
         return getattr(owner, "node_name", owner), ""
@@ -409,6 +409,6 @@ def _name(owner, kind):
 
 
 def _stack_lines(stack):
-    """The Python functions, from the user's innermost line outwards."""
+    """Return the Python functions, from the user's innermost line outwards."""
     stack = itertools.dropwhile(lambda frame: is_ours(frame[0]), stack or ())
     return [f"{code.co_filename}({line}): {code.co_name}" for code, line in stack]

@@ -1,4 +1,4 @@
-"""`Variable`: a tensor under its old name."""
+"""`Variable`: a tensor under its legacy name."""
 
 from operator import index
 
@@ -9,11 +9,11 @@ from cygrad._core.graph.tensor import Tensor
 
 
 class _Engine:
-    """What old code reaches as `Variable._execution_engine`."""
+    """The object that old code accesses as `Variable._execution_engine`."""
 
     @staticmethod
     def queue_callback(callback):
-        """Call `callback()` at the end of the backward pass that is running in this thread.
+        """Call `callback()` at the end of the backward pass running in this thread.
 
         Raises RuntimeError outside a backward pass.
         """
@@ -29,10 +29,10 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """`Variable(tensor, requires_grad=False)`: the same memory as a tensor without history.
+    """`Variable(tensor, requires_grad=False)`: a tensor without history on the same memory.
 
-    Every tensor is an instance of Variable. `volatile=True` is deprecated: what is computed from such a tensor is
-    not recorded; use `no_grad()`. Raises TypeError if `data` is not a tensor.
+    Every tensor is an instance of Variable. `volatile=True` is deprecated: results computed from such a tensor are not
+    recorded; use `no_grad()`. Raises TypeError if `data` is not a tensor.
 
     >>> import cygrad
     >>> v = cygrad.autograd.Variable(cygrad.ones(2), requires_grad=True)

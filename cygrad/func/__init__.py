@@ -1,6 +1,6 @@
-"""Functions of functions: gradients, products with Jacobians, Jacobians, Hessians, and maps over a batch.
+"""Function transforms: gradients, Jacobian products, Jacobians, Hessians, and vectorized maps over a batch.
 
-All of them nest in any order. Inputs and outputs may be tuples, lists and dictionaries of tensors, in one another.
+All transforms nest in any order. Inputs and outputs may be nested tuples, lists and dictionaries of tensors.
 """
 
 from cygrad.func.batching import vmap

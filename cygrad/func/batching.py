@@ -1,4 +1,4 @@
-"""vmap: a function of one sample, applied to all samples of a batch at once."""
+"""vmap: applies a function of one sample to all samples of a batch at once."""
 
 import functools
 import warnings
@@ -16,18 +16,19 @@ _Options = namedtuple("_Options", "name in_dims out_dims randomness")
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """A function that does to each sample of its arguments what `func` does to one.
+    """Return a function that applies `func`, a function of one sample, to each sample of its arguments.
 
-    `in_dims` tells along which dimension the samples of each argument lie, None for what is the same for all: an int,
-    or a tuple like the arguments, in which an entry may stand for a whole tree. `out_dims` tells likewise where they
-    lie in the results. `randomness`: whether random numbers are an "error", the "same" for all samples, or "different".
-    `chunk_size`: how many samples to compute at once.
+    `in_dims` is the batch dimension of each argument, or None for arguments shared by all samples: an int, or a tuple
+    structured like the arguments, in which an entry may stand for a whole tree. `out_dims` likewise sets the batch
+    dimension of each result. `randomness`: whether random numbers are an "error", the "same" for all samples, or
+    "different". `chunk_size`: how many samples to compute at once.
 
     The function is called once, on tensors that look like those of one sample; each op runs on the samples of all
-    (Note [Batches] in `_core/batches.py`). It is called once for each sample where it uses an op that has no batching
-    rule, with a warning, or one that can not draw different random numbers for all at once. Raises RuntimeError for
-    what needs a value, such as `item()` or `if` of a batched tensor, for changing an unbatched tensor in place by a
-    batched one, and for random numbers; ValueError for dimensions that do not fit, and for results that are no tensors.
+    (Note [Batches] in `_core/batches.py`). It is called once per sample instead if it uses an op without a batching
+    rule (with a warning), or one that cannot draw different random numbers for all samples at once. Raises RuntimeError
+    for operations that need a value, such as `item()` or `if` of a batched tensor, for changing an unbatched tensor in
+    place by a batched one, and for random numbers; ValueError for dimensions that do not fit and for non-tensor
+    results.
 
     >>> import cygrad
     >>> cygrad.vmap(lambda x: x.sum())(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -74,7 +75,7 @@ def _joined_chunks(parts, options):
 
 
 def _mapped(func, args, kwargs, leaves, dims, options):
-    """The results for all samples: at once, or one after the other where that can not be."""
+    """Return the results for all samples: at once, or one after the other if that is impossible."""
     state = get_rng_state()
     try:
         output, found, is_drawn_for_all = _at_once(func, args, kwargs, leaves, dims, options.randomness)
@@ -95,8 +96,8 @@ def _mapped(func, args, kwargs, leaves, dims, options):
 
 
 def _at_once(func, args, kwargs, leaves, dims, randomness):
-    """(what the function gives for the first sample, for each tensor in it all samples, or None if they are the same,
-    whether each sample had random numbers of its own).
+    """Return (output for the first sample, samples of each tensor in it or None if all are equal, whether each sample
+    had its own random numbers).
 
     Raises NoBatchingRule.
     """
@@ -120,7 +121,7 @@ def _at_once(func, args, kwargs, leaves, dims, randomness):
 
 
 def _placed(t, samples, dim, size, options):
-    """A result with its samples where they are wanted."""
+    """Return a result with its samples along the requested dimension."""
     if dim is None:
         if samples is not None:
             raise ValueError(
@@ -142,7 +143,7 @@ def _no_tensor(value, options):
 
 
 def _dims_of_outputs(output, options):
-    """The dimension along which the samples of each leaf of a result lie."""
+    """Return the batch dimension of each leaf of a result."""
     dims = spread(options.out_dims, output)
     if dims is None and flatten(options.out_dims)[1] == "(*,)" and flatten(output)[1] == "*":
         dims = list(options.out_dims)
@@ -156,7 +157,7 @@ def _dims_of_outputs(output, options):
 
 
 def _one_by_one(func, args, kwargs, leaves, dims, options):
-    """The results of a call for each sample, stacked."""
+    """Return the stacked results of one call per sample."""
     size = _batch_size(leaves, dims)
     outputs, state = [], get_rng_state()
     for i in range(size) or (None,):
@@ -170,7 +171,7 @@ def _one_by_one(func, args, kwargs, leaves, dims, options):
 
 
 def _batched_inputs(args, options):
-    """(the leaves of the arguments, the dimension of each along which samples lie, or None)."""
+    """Return (the leaves of the arguments, the batch dimension of each, or None)."""
     name, in_dims = options.name, options.in_dims
     here = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
@@ -224,14 +225,14 @@ def _batch_size(leaves, dims):
 
 
 def _sample(x, dim, i):
-    """Sample `i` of an argument; zeros in its shape where there is none."""
+    """Return sample `i` of an argument; zeros of its shape if there are no samples."""
     if dim is None:
         return x
     return x.new_zeros(x.shape[:dim] + x.shape[dim + 1 :]) if i is None else x.select(dim, i)
 
 
 def _check_not_drawn(state):
-    """Raise if random numbers were drawn since this was the generator's state."""
+    """Raise if random numbers were drawn since `state` was the generator's state."""
     if not get_rng_state().equal(state):
         set_rng_state(state)
         raise RuntimeError(
@@ -241,7 +242,7 @@ def _check_not_drawn(state):
 
 
 def _joined(outputs, size, options):
-    """The results of all samples as one tree."""
+    """Combine the results of all samples to one tree."""
     columns = [flatten(output)[0] for output in outputs]
     dims = _dims_of_outputs(outputs[0], options)
     joined = []
@@ -257,7 +258,7 @@ def _joined(outputs, size, options):
 
 
 def _same_for_all(parts, name):
-    """A result that has no samples."""
+    """Return a result without samples, after checking that it is the same for all."""
     if isinstance(parts[0], Tensor) and not all(part is parts[0] or part.equal(parts[0]) for part in parts):
         raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
     return parts[0]

@@ -1,4 +1,4 @@
-"""Functions without changes in place, as backward sees them."""
+"""functionalize: functions whose in-place changes do not affect backward."""
 
 import functools
 
@@ -9,12 +9,12 @@ from cygrad.func.trees import flatten, mapped
 
 
 def functionalize(func, *, remove="mutations"):
-    """A function that gives what `func` gives, but whose changes in place do not matter to backward.
+    """Return a function with the results of `func`, whose in-place changes do not affect backward.
 
-    What backward needs is copied before `func` changes it, so that no gradient fails on a changed tensor. The tensors
-    that are given to the function are changed as `func` changes them. Results are tensors of their own. `remove`,
-    'mutations' or 'mutations_and_views', is for tracing in PyTorch, and makes no difference here; RuntimeError for
-    another one.
+    Tensors that backward needs are copied before `func` changes them, so that no gradient fails because of a changed
+    tensor. The function still changes its arguments as `func` does. Results are separate tensors. `remove`,
+    'mutations' or 'mutations_and_views', is for tracing in PyTorch, and makes no difference here; other values raise
+    RuntimeError.
 
     >>> import cygrad
     >>> def normalized(x):

@@ -1,4 +1,4 @@
-"""Whole Jacobians and Hessians of functions."""
+"""Jacobians and Hessians of functions."""
 
 import functools
 
@@ -24,13 +24,13 @@ from cygrad.func.trees import flatten, rebuild
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
-    """A function that gives the Jacobian of `func`, by one backward pass for all elements of the output.
+    """Return a function that computes the Jacobian of `func`, by one backward pass for all elements of the output.
 
-    `chunk_size`: for how many of them at once.
+    `chunk_size`: how many elements to process at once.
 
-    For each leaf of the output, in its place, there is a tree like the argument at `argnums`, or a tuple of those, with
-    tensors of shape `output.shape + input.shape`. With `has_aux`, `func` gives (output, aux), and the result is
-    (Jacobian, aux).
+    The result has the structure of the output. Each leaf is replaced by a tree like the argument at `argnums`, or a
+    tuple of those, with tensors of shape `output.shape + input.shape`. With `has_aux`, `func` returns (output, aux),
+    and the result is (Jacobian, aux).
 
     >>> import cygrad
     >>> cygrad.func.jacrev(lambda x: x**2)(cygrad.tensor([1.0, 2.0]))
@@ -72,7 +72,7 @@ def _check_real(tensors, name, word):
 
 
 def _rows(output, inputs, followed, chunk_size):
-    """The Jacobian of one output with respect to each input, so many elements of the output at once."""
+    """Return the Jacobian of one output with respect to each input, `chunk_size` output elements at a time."""
     if not output.requires_grad or not output.numel():
         return [x.new_zeros(output.shape + x.shape) for x in inputs]
     keep = {"retain_graph": True, "create_graph": followed, "allow_unused": True, "is_grads_batched": True}
@@ -86,7 +86,7 @@ def _rows(output, inputs, followed, chunk_size):
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """A function that gives the Jacobian of `func` as `jacrev` does, by a pass for all elements of an input.
+    """Return a function that computes the Jacobian of `func` as `jacrev` does, by a pass for all elements of an input.
 
     >>> import cygrad
     >>> cygrad.func.jacfwd(lambda x: x.prod())(cygrad.tensor([2.0, 3.0]))
@@ -120,7 +120,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
 
 def _columns(product, primals, inputs, i, output, randomness):
-    """The Jacobian of each output with respect to input `i`, by its products with all unit vectors at once."""
+    """Return the Jacobian of each output with respect to input `i`, by its products with all unit vectors at once."""
     zeros = [x.new_zeros(x.shape) for x in inputs]
     x, outputs = inputs[i], flatten(output)[0]
     if not x.numel():
@@ -134,7 +134,7 @@ def _columns(product, primals, inputs, i, output, randomness):
 
 
 def hessian(func, argnums=0):
-    """A function that gives the Hessian of `func`: `jacfwd` of `jacrev`.
+    """Return a function that computes the Hessian of `func`: `jacfwd` of `jacrev`.
 
     >>> import cygrad
     >>> cygrad.func.hessian(lambda x: (x**3).sum())(cygrad.tensor([1.0, 2.0]))

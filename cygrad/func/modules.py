@@ -8,10 +8,10 @@ __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_s
 
 
 def stack_module_state(models):
-    """(parameters, buffers) of several modules of one class: dictionaries {name: the stack of all models' tensors}.
+    """Return (parameters, buffers) of several modules of one class: {name: stack of all models' tensors}.
 
-    The stacks are leaves: changing them does not change the models. For `vmap` over `functional_call`. Raises
-    RuntimeError for no models, ValueError for models of different classes or modes.
+    The stacks are leaves: changing them does not change the models. Use them with `vmap` over `functional_call`. Raises
+    RuntimeError if there are no models, ValueError for models of different classes or modes.
 
     >>> import cygrad
     >>> models = [cygrad.nn.Linear(2, 3) for _ in range(4)]
@@ -30,7 +30,7 @@ def stack_module_state(models):
 
 
 def replace_all_batch_norm_modules_(root):
-    """Let the batch norms of a module keep no running statistics, which `vmap` could not change; gives the module.
+    """Remove the running statistics of a module's batch norms, which `vmap` could not change; return the module.
 
     >>> import cygrad
     >>> cygrad.func.replace_all_batch_norm_modules_(cygrad.nn.BatchNorm1d(3)).running_mean is None

@@ -1,4 +1,4 @@
-"""The elements of a tensor in another order, told by the names of the dimensions."""
+"""rearrange: permutes, splits and joins dimensions by name."""
 
 import math
 import re
@@ -11,12 +11,13 @@ _DOTS = "…"
 
 
 def rearrange(tensor, pattern, **axes_lengths):
-    """A tensor with its dimensions in another order, split or joined, as in `"b (h k) -> (b k) h"`.
+    """Return a tensor with its dimensions reordered, split or joined, as in `"b (h k) -> (b k) h"`.
 
-    Left of the arrow every dimension has a name. Names in brackets are what one dimension is made of; all of these but
-    one have their lengths in `axes_lengths`. Right of it the same names stand in any order; those in brackets become
-    one dimension. `1` or `()` is a dimension of length 1, `...` stands for all that have no name. A list of tensors is
-    stacked first. The result is a view where it can be. Raises ValueError for patterns that are wrong or do not fit.
+    To the left of the arrow every dimension has a name. Names in parentheses are the factors of one dimension; all of
+    them but one need a length in `axes_lengths`. To the right, the same names appear in any order; those in parentheses
+    are joined to one dimension. `1` or `()` is a dimension of length 1, `...` stands for all unnamed dimensions. A list
+    of tensors is stacked first. The result is a view if possible. Raises ValueError for invalid patterns and patterns
+    that do not fit.
 
     >>> import cygrad
     >>> cygrad.func.rearrange(cygrad.tensor([[1, 2, 3, 4]]), "b (h k) -> (b k) h", k=2)
@@ -46,7 +47,7 @@ def rearrange(tensor, pattern, **axes_lengths):
 
 
 def _sides(pattern, lengths):
-    """The dimensions on both sides of the arrow, if they belong together."""
+    """Return the dimensions on both sides of the arrow, after checking that they match."""
     sides = pattern.split("->")
     if len(sides) != 2:
         raise ValueError("Pattern must contain a single '->' separator")
@@ -67,7 +68,7 @@ def _sides(pattern, lengths):
 
 
 def _dimensions(side):
-    """A tuple of names for each dimension on one side; "…" alone for those without names."""
+    """Return a tuple of names for each dimension on one side; just "…" for the unnamed ones."""
     found, names = [], set()
     inner: Any = None
     for token in re.findall(r"\.+|\w+|[^ ]", side):
@@ -100,7 +101,7 @@ def _dimensions(side):
 
 
 def _name(token):
-    """The name that a token is, or "" for 1."""
+    """Return the name that a token stands for, or "" for 1."""
     if token in ("...", _DOTS):
         return _DOTS
     if token.startswith("."):
@@ -119,7 +120,7 @@ def _name(token):
 
 
 def _filled(side, unnamed):
-    """The dimensions of one side, with names for those that the dots stand for."""
+    """Return the dimensions of one side, with names for those that the ellipsis stands for."""
     found = []
     for group in side:
         if group == _DOTS:
@@ -130,7 +131,7 @@ def _filled(side, unnamed):
 
 
 def _lengths(group, length, given):
-    """The length of each part of one dimension."""
+    """Return the length of each factor of one dimension."""
     known = {name: given[name] for name in group if name in given}
     open_ = [name for name in group if name not in given]
     product = math.prod(known.values())

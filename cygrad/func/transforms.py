@@ -1,8 +1,8 @@
 """Gradients of functions, and products with their Jacobians.
 
-A transform computes its function on tensors of its own, which require grad. Its results have a history only if
-something outside requires grad: an input, or what the function uses besides its inputs. So transforms nest in one
-another, in `autograd`, and in forward mode.
+A transform evaluates its function on its own tensors, which require grad. Its results have a history only if something
+outside requires grad: an input, or another tensor that the function uses. Therefore transforms nest in one another, in
+`autograd`, and in forward mode.
 """
 
 import functools
@@ -18,7 +18,7 @@ from cygrad.func.trees import flatten, mapped, rebuild
 
 
 def start(x):
-    """The same values as a tensor that requires grad, after what came before."""
+    """Return a new tensor with the same values that requires grad, connected to the history of `x`."""
     if not isinstance(x, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
     own = x.view_as(x)
@@ -26,12 +26,12 @@ def start(x):
 
 
 def zeros_for(found, references):
-    """The gradients, with zeros where there is none."""
+    """Return the gradients, with zeros in place of None."""
     return [x.new_zeros(x.shape) if g is None else g for g, x in zip(found, references, strict=True)]
 
 
 def cut(t, own):
-    """Without history, but with its tangents, which keep theirs if it reaches something besides the tensors `own`."""
+    """Remove the history of `t`, but keep its tangents, and their history if they reach tensors other than `own`."""
     if not isinstance(t, Tensor):
         return t
     if not forward.levels():
@@ -43,7 +43,7 @@ def cut(t, own):
 
 
 def cut_all(tree, own):
-    """A tree of which each tensor is cut."""
+    """Cut each tensor of a tree."""
     return mapped(lambda t: cut(t, own) if isinstance(t, Tensor) else t, tree)
 
 
@@ -52,12 +52,12 @@ def _reaches_outside(own, tangent):
 
 
 def is_followed(outside, recorded):
-    """Is a derivative differentiated on: for what is outside, or for the directions of tangents?"""
+    """Whether a derivative is differentiated further: for tensors outside, or for the directions of tangents."""
     return outside or (recorded and forward.directions_have_history())
 
 
 def reaches_outside(outputs, own):
-    """Does anything on which the outputs depend require grad, besides the tensors `own`?"""
+    """Whether anything that the outputs depend on requires grad, apart from the tensors `own`."""
     known = {id(t) for t in own if t.is_leaf}
     nodes = [t.grad_fn or t._accumulate_grad for t in outputs if t.requires_grad]
     seen = set()
@@ -74,7 +74,7 @@ def reaches_outside(outputs, own):
 
 
 def derivative(outputs, inputs, vectors, outside):
-    """`autograd.grad` of the outputs that have one; the graph is kept."""
+    """Return `autograd.grad` of the differentiable outputs; the graph is kept."""
     pairs = [(out, v) for out, v in zip(outputs, vectors, strict=True) if out is not None and out.requires_grad]
     if not pairs:
         return [None] * len(inputs)
@@ -83,7 +83,7 @@ def derivative(outputs, inputs, vectors, outside):
 
 
 def split_aux(output, has_aux, name):
-    """(output, aux) of what a function gave; aux is None without `has_aux`."""
+    """Split a function's result into (output, aux); aux is None without `has_aux`."""
     if not has_aux:
         return output, None
     if not isinstance(output, tuple) or len(output) != 2:
@@ -92,7 +92,7 @@ def split_aux(output, has_aux, name):
 
 
 def tensors_of(tree, name):
-    """The leaves of a function's output, which must be tensors, one at least."""
+    """Return the leaves of a function's output, which must be one or more tensors."""
     leaves = flatten(tree)[0]
     if not leaves or leaves == [None]:
         raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {leaves})")
@@ -105,12 +105,12 @@ def tensors_of(tree, name):
 
 
 def has_derivative(t):
-    """Whether this tensor is of a type that has derivatives."""
+    """Whether the dtype of this tensor is differentiable."""
     return t.is_floating_point() or t.is_complex()
 
 
 def outputs_of(tree):
-    """The leaves of the output of a function that a backward pass is to begin at."""
+    """Return the leaves of a function's output, from which a backward pass will start."""
     leaves = tensors_of(tree, "vjp(f, *primals)")
     for leaf in leaves:
         if not has_derivative(leaf):
@@ -125,14 +125,14 @@ def outputs_of(tree):
 
 
 def check_has_derivative(tensors, what="primal"):
-    """Raise for tensors of integers, along which forward mode can not go."""
+    """Raise for integer tensors, which forward mode does not support."""
     for t in tensors:
         if isinstance(t, Tensor) and not has_derivative(t):
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {t.dtype}")
 
 
 def checked_argnums(argnums, count):
-    """`argnums` as a tuple of places, all from the front."""
+    """Return `argnums` as a tuple of nonnegative positions."""
     places = (argnums,) if isinstance(argnums, int) else argnums
     if not isinstance(places, tuple):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
@@ -150,7 +150,7 @@ def checked_argnums(argnums, count):
 
 
 def started(args, argnums):
-    """(the arguments at `argnums` on which the function is computed, all arguments with them)."""
+    """Return (the differentiated arguments as new tensors, all arguments with these substituted)."""
     places = checked_argnums(argnums, len(args))
     own = tuple(mapped(start, args[place]) for place in places)
     filled = list(args)
@@ -163,7 +163,7 @@ def started(args, argnums):
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
-    """A function that gives (gradient, value) of `func`; with has_aux (gradient, (value, aux)).
+    """Return a function that computes (gradient, value) of `func`; with has_aux (gradient, (value, aux)).
 
     The arguments are those of `grad`.
 
@@ -206,11 +206,11 @@ def _check_scalar(output, name):
 
 
 def grad(func, argnums=0, has_aux=False):
-    """A function that gives the gradient of `func`, which gives a tensor without dimensions.
+    """Return a function that computes the gradient of `func`, whose result must be a 0-dim tensor.
 
-    `argnums`: the place of the argument to differentiate for, or a tuple of places, for which the gradients are a
-    tuple. With `has_aux`, `func` gives (value, aux), and the result is (gradient, aux). Raises RuntimeError for other
-    outputs.
+    `argnums`: the position of the argument to differentiate with respect to, or a tuple of positions, which yields a
+    tuple of gradients. With `has_aux`, `func` returns (value, aux), and the result is (gradient, aux). Raises
+    RuntimeError for other outputs.
 
     >>> import cygrad
     >>> cygrad.func.grad(cygrad.func.grad(lambda x: x**3))(cygrad.tensor(2.0))
@@ -230,7 +230,7 @@ def grad(func, argnums=0, has_aux=False):
 
 
 def vjp(func, *primals, has_aux=False):
-    """(output, function from v to v^T J[, aux]): `func` computed once, and its Jacobian transposed.
+    """Return (output, function from v to v^T J[, aux]); `func` is evaluated once.
 
     >>> import cygrad
     >>> output, product = cygrad.func.vjp(lambda x: x**2, cygrad.tensor([1.0, 2.0]))
@@ -263,10 +263,10 @@ def vjp(func, *primals, has_aux=False):
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """(output, J v[, aux]): `func` and its derivative along `tangents`, in one pass of forward mode.
+    """Return (output, J v[, aux]): `func` and its derivative along `tangents`, in one forward-mode pass.
 
-    `primals` and `tangents` are tuples of the same form. With `strict`, an output that does not depend on the inputs is
-    an error; otherwise its derivative is zero.
+    `primals` and `tangents` are tuples of the same structure. With `strict`, an output that does not depend on the
+    inputs is an error; otherwise its derivative is zero.
 
     >>> import cygrad
     >>> cygrad.func.jvp(lambda x: x**2, (cygrad.tensor([1.0, 2.0]),), (cygrad.tensor([1.0, 10.0]),))
@@ -313,10 +313,10 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
 
 def linearize(func, *primals):
-    """(output, function from v to J v): `func` computed once, and its derivative as often as wanted.
+    """Return (output, function from v to J v): `func` is evaluated once, its derivative any number of times.
 
-    What is no tensor in the output (a number, a text, None) stands in the derivative as it is.
-    `func` is computed twice if it changes tensors in place that backward needs: then with copies of these.
+    Non-tensors in the output (numbers, strings, None) appear unchanged in the derivative.
+    `func` is evaluated twice if it changes tensors in place that backward needs; the second time these are copied.
 
     >>> import cygrad
     >>> output, derivative = cygrad.func.linearize(lambda x: x**2, cygrad.tensor([1.0, 2.0]))
@@ -327,7 +327,7 @@ def linearize(func, *primals):
 
 
 def linearized(func, primals, name=None):
-    """`linearize`; for the function of that name, which takes only tensors as outputs."""
+    """Implements `linearize`; with `name`, for a caller of that name that accepts only tensors as outputs."""
     check_has_derivative(flatten(primals)[0])
     recorded = is_grad_enabled()
     state = get_rng_state()
@@ -346,11 +346,11 @@ def linearized(func, primals, name=None):
     with enable_grad():
         before = switches.count
         output, outputs, leaves = run()
-        is_recorded = switches.count == before  # nowhere off: `no_grad` is nothing to forward mode
+        is_recorded = switches.count == before  # grad mode was never switched off, which forward mode would ignore
         try:
             u, transposed = transpose(outputs, leaves)
         except ChangedInPlaceError:
-            # forward mode needs no old values, so it is no mistake to change them: once more, with copies of them
+            # Forward mode needs no old values, so changing them is not a mistake: run again, with copies of them.
             set_rng_state(state)
             with copies_of_saved():
                 output, outputs, leaves = run()

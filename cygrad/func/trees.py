@@ -1,8 +1,8 @@
-"""Tuples, lists and dictionaries of values, in one another."""
+"""Trees: nested tuples, lists and dictionaries of values."""
 
 
 def flatten(tree):
-    """(its leaves in order, its structure); the structure is a string, equal for trees of one form."""
+    """Return (the leaves in order, the structure); the structure is a string, equal for trees of the same structure."""
     leaves: list = []
     return leaves, _visit(tree, leaves.append)
 
@@ -19,7 +19,7 @@ def _visit(tree, take):
 
 
 def rebuild(tree, leaves):
-    """A tree of the same form with other leaves, in order."""
+    """Return a tree of the same structure with other leaves, in order."""
     return _rebuilt(tree, iter(leaves))
 
 
@@ -33,14 +33,14 @@ def _rebuilt(tree, leaves):
 
 
 def mapped(function, tree):
-    """A tree of the same form, of what `function` makes of each leaf."""
+    """Return a tree of the same structure with `function` applied to each leaf."""
     return rebuild(tree, map(function, flatten(tree)[0]))
 
 
 def spread(prefix, tree):
-    """One entry of `prefix` for each leaf of `tree`: an entry stands for all leaves below its place.
+    """Return one entry of `prefix` for each leaf of `tree`: an entry applies to all leaves below its position.
 
-    None if the forms do not fit.
+    Return None if the structures do not fit.
     """
     if isinstance(prefix, (tuple, list)):
         if type(prefix) is not type(tree) or len(prefix) != len(tree):

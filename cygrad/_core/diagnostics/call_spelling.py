@@ -1,4 +1,4 @@
-"""How the program wrote a call that was refused: as a method or not, and by which of a function's names."""
+"""Finds out how a refused call was written in the program: as a method or function, and by which alias."""
 
 import dis
 import re
@@ -11,7 +11,7 @@ _TAKES = re.compile(r"takes (\d+) positional arguments but (\d+) were given")
 _TAKES_ITSELF = re.compile(r"takes 1 positional argument but (\d+) were given")
 _NESTED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>")  # a tuple, a list or a class among arguments
 _POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
-# Names that are no aliases of a row: of which function the errors are, and what PyTorch calls this one there
+    # Names that are not aliases of a row: (the function that raises the errors, PyTorch's name in such errors)
 _OTHER_NAMES = {
     "expit": ("sigmoid", "special_expit"),
     "gammainc": ("igamma", "special_gammainc"),
@@ -28,14 +28,12 @@ _OTHER_NAMES = {
 
 
 def as_called(text, plain, title, values):
-    """The text of an error of the function `plain` in the words of its call by the program, with these values.
+    """Rephrase an error of the function `plain` to match the program's call with these values.
 
-    A method does not count the tensor itself among its arguments; an alias goes by its own name.
+    A method does not count the tensor itself among its arguments; an alias is called by its own name.
     """
     frame: FrameType | None = sys._getframe(2)
-    while (
-        frame is not None and frame.f_globals.get("__name__") == "cygrad._core.registry.autocast"
-    ):  # before the function
+    while frame is not None and frame.f_globals.get("__name__") == "cygrad._core.registry.autocast":  # skip its wrappers
         frame = frame.f_back
     shown, bracket, _ = text.partition("()")
     is_own = shown == title or _OTHER_NAMES.get(plain.__name__, ("",))[0] == shown
@@ -71,21 +69,21 @@ def as_called(text, plain, title, values):
 
 
 def _instructions(frame):
-    """Those of a frame up to the call that it is in."""
+    """Return the instructions of a frame up to the call in progress."""
     return [one for one in dis.get_instructions(frame.f_code) if one.offset <= frame.f_lasti]
 
 
 def is_method_call(frame, count):
-    """Whether the call that a frame is in, of so many values, is that of a method.
+    """Whether the call in progress in a frame, with `count` values, is a method call.
 
-    None if it is of a list of arguments, which may have the tensor itself or not.
+    None for a call with unpacked arguments, which may or may not include the tensor itself.
     """
     call = _instructions(frame)[-1]
     return call.arg == count - 1 if call.opname in ("CALL", "CALL_KW") else None
 
 
 def _without_self(text, count):
-    """Without the first of so many arguments, where the text has them all."""
+    """Remove the first of `count` arguments from the text, if the text lists them all."""
     given = _NESTED.sub("", text.partition("got (")[2]).partition(")")[0]
     if given.count(",") + 1 == count:
         text = re.sub(r"got \(Tensor(?:, )?", "got (", text, count=1)
@@ -94,7 +92,7 @@ def _without_self(text, count):
 
 
 def takes_one_less(text):
-    """Where too many arguments are counted, the text without the tensor itself among them."""
+    """Do not count the tensor itself in an error about too many arguments."""
     match = _TAKES.search(text)
     if match and match[1] != "1":
         plural = "s" * (match[1] != "2")

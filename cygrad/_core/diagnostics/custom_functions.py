@@ -1,4 +1,4 @@
-"""What users read when a custom function is wrong."""
+"""Error messages for incorrect custom functions."""
 
 import inspect
 import warnings
@@ -24,7 +24,7 @@ INPUT_AS_IS = (
 
 
 def check_dirty(value, is_output, is_input):
-    """What mark_dirty was given."""
+    """Check an argument of mark_dirty."""
     if not isinstance(value, Tensor):
         raise RuntimeError(f"mark_dirty can only accept variables, but argument is of type {type_name(value)}")
     if not is_output:
@@ -42,13 +42,13 @@ def check_dirty(value, is_output, is_input):
 
 
 def check_non_differentiable(value):
-    """What mark_non_differentiable was given."""
+    """Check an argument of mark_non_differentiable."""
     if not isinstance(value, Tensor):
         raise RuntimeError(f"mark_non_differentiable only accepts variable arguments, but got {type_name(value)}")
 
 
 def check_for_forward(values):
-    """What save_for_forward was given."""
+    """Check the arguments of save_for_forward."""
     if not all(value is None or isinstance(value, Tensor) for value in values):
         raise AssertionError(
             "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
@@ -56,12 +56,12 @@ def check_for_forward(values):
 
 
 def not_saved(value, index):
-    """save_for_backward was given something that is not a tensor."""
+    """Return the error for a save_for_backward argument that is not a tensor."""
     return TypeError(f"save_for_backward can only save variables, but argument {index} is of type {type_name(value)}")
 
 
 def no_jvp(node):
-    """Forward mode met a function that has only a backward."""
+    """Return the error for forward mode through a function that only has a backward."""
     text = "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
     if isinstance(node, PyNode):
         text += (
@@ -72,11 +72,11 @@ def no_jvp(node):
     return NotImplementedError(text)
 
 
-# -- what backward returned --
+# -- results of backward --
 
 
 def _names_of_inputs(node):
-    """What `forward` calls its arguments; empty for the old style, and where Python can not tell."""
+    """Return the names of `forward`'s parameters; empty for old-style functions, and if Python cannot tell."""
     function = getattr(type(node), "_forward_cls", None)
     if function is None:
         return []
@@ -96,7 +96,7 @@ def _invalid(node, text, hint):
 
 
 def wrong_number_of_gradients(node, expected, got):
-    """`backward` returned too many or too few gradients."""
+    """Return the error for too many or too few gradients returned by `backward`."""
     names = ", ".join(_names_of_inputs(node))
     wanted = f"one for each argument of forward ({names})" if names else "one for each argument of forward"
     return _invalid(
@@ -107,7 +107,7 @@ def wrong_number_of_gradients(node, expected, got):
 
 
 def not_a_gradient(node, position, value):
-    """`backward` returned something else than a tensor or None."""
+    """Return the error for a value returned by `backward` that is neither a tensor nor None."""
     return _invalid(
         node,
         f"expected Variable or None (got {type_name(value)})",
@@ -116,7 +116,7 @@ def not_a_gradient(node, position, value):
 
 
 def gradient_of_no_tensor(node, position):
-    """`backward` returned a gradient for an argument that is no tensor."""
+    """Return the error for a gradient of a non-tensor argument returned by `backward`."""
     return _invalid(
         node,
         f"function {node.name()} returned a gradient different than None at position {position + 1}, "

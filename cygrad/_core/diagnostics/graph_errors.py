@@ -1,6 +1,6 @@
-"""Errors of the graph: PyTorch's first line, then who saved, changed, freed or made what, at which line, and the cure.
+"""Errors of the graph: PyTorch's first line, then what was saved, changed, freed or made where, and a suggested fix.
 
-The classes are in `errors.py`; `cuts.py` has the error of a tensor without history, `non_finite.py` those of nan.
+The classes are in `errors.py`; `cuts.py` has the error of a tensor without history, `non_finite.py` those of NaNs.
 """
 
 import ast
@@ -26,7 +26,7 @@ from cygrad._core.runtime.thread_state import current_place
 
 
 def short_name(node):
-    """'Mul' for MulBackward0, 'Sum1' for SumBackward1, as PyTorch's texts name the function behind a node."""
+    """Return 'Mul' for MulBackward0, 'Sum1' for SumBackward1: PyTorch's name for the function behind a node."""
     function, _, number = node.name().rpartition("Backward")
     return function + number.lstrip("0") if function and number.isdigit() else node.name().removesuffix("Backward")
 
@@ -51,14 +51,14 @@ _CURES = {
     "increment_version": "save a copy, `x.clone()`, before the memory is changed behind the back of autograd",
     "backward": "this is a gradient, to which another backward pass was added: keep a copy, `g = x.grad.clone()`",
 }
-_ACTIVATIONS = {  # what modules and functions call when they are told `inplace=True`
+_ACTIVATIONS = {  # called by modules and functions with `inplace=True`
     "relu_", "relu6_", "elu_", "selu_", "celu_", "leaky_relu_", "rrelu_", "hardtanh_", "threshold_", "silu_", "mish_",
     "hardswish_", "hardsigmoid_"
 }  # fmt: skip
 
 
 def _is_asked_inplace(op_name, place):
-    """Was it a function that was told `inplace=True`, or a module, as of dropout, which calls `mul_`?"""
+    """Whether the change was made by a function with `inplace=True`, or by a module (dropout calls `mul_`)."""
     call = call_at(place)
     if op_name in _ACTIVATIONS or (call is not None and call.is_told):
         return True
@@ -66,7 +66,7 @@ def _is_asked_inplace(op_name, place):
 
 
 def _cure_of_change(op_name, place):
-    """What to write instead of the op that changed a saved tensor there."""
+    """Suggest a replacement for the op that changed a saved tensor there."""
     if op_name in _CURES:
         return _CURES[op_name]
     name = name_of_change(op_name, place)
@@ -83,7 +83,7 @@ def _cure_of_change(op_name, place):
 
 
 def modified_error(tensor, node, expected, now, is_output):
-    """A saved tensor was changed in place since it was saved."""
+    """Return the error for a saved tensor that was changed in place after it was saved."""
     from cygrad._core.graph.internals import array_of, last_change
 
     array = array_of(tensor)
@@ -104,7 +104,7 @@ def modified_error(tensor, node, expected, now, is_output):
 
 
 def inference_saved(tensor):
-    """A tensor of inference mode was to be saved."""
+    """Return the error for saving a tensor made in inference mode."""
     from cygrad._core.graph.internals import origin_of
 
     used = current_place()
@@ -122,7 +122,7 @@ def inference_saved(tensor):
 
 # -- freed graphs --
 
-_LEAF = 2**64 - 1  # the sequence number of AccumulateGrad
+_LEAF = 2**64 - 1  # the sequence number of AccumulateGrad nodes
 _CURE_OF_THREADS = (
     "let each thread compute a graph of its own, from leaves that they may share, or add the losses up and call "
     "backward() once, in one thread"
@@ -130,7 +130,7 @@ _CURE_OF_THREADS = (
 
 
 def freed_error(node, freed_by):
-    """The saved values of `node` were freed by an earlier pass."""
+    """Return the error for a node whose saved values were freed by an earlier pass."""
     caller, code, offset, sequence, thread = freed_by
     elsewhere = thread != threading.get_ident()
     joined, cure = (None, _CURE_OF_THREADS) if elsewhere else _joint(node, sequence)
@@ -154,7 +154,7 @@ def freed_error(node, freed_by):
 
 
 def _joint(node, sequence):
-    """((old node, output, new node) where the running pass enters what an earlier one has freed or None, the cure)."""
+    """Return ((old node, output, new node) where the running pass enters the freed graph or None, suggested fix)."""
     from cygrad._core.engine.backward import current_run
 
     number, nodes = current_run()
@@ -172,7 +172,7 @@ def _joint(node, sequence):
 
 
 def _leads_to(start, wanted):
-    """Is `wanted` part of the graph below `start`?"""
+    """Whether `wanted` is part of the graph below `start`."""
     seen, waiting = {start}, [start]
     while waiting:
         node = waiting.pop()
@@ -185,8 +185,8 @@ def _leads_to(start, wanted):
 
 
 def cure_of_joint(old, user, new):
-    """What to do about an `old` node that its `user`, one of the `new` ones, joins with what came later."""
-    if any(one._site == old._site for one in new):  # the same line made another one since
+    """Suggest a fix for an `old` node that `user`, one of the `new` nodes, connects with a later pass."""
+    if any(one._site == old._site for one in new):  # the same line has made another node since
         if user.name() == "AddBackward0" and user._site == old._site:
             return "a running total needs no history: add `loss.detach()` or `loss.item()` to it"
         return "this tensor is carried from one iteration into the next: cut it there with `.detach()`"
@@ -200,7 +200,7 @@ def cure_of_joint(old, user, new):
 
 
 def unused_input(value, index):
-    """An input of `autograd.grad` is not part of the graph."""
+    """Return the error for an input of `autograd.grad` that is not part of the graph."""
     node = getattr(value, "grad_fn", None)
     made = "a leaf" if node is None else f"made by {node.name()} at {at(*node._site)}"
     shape = f", of shape {tuple(value.shape)}," if hasattr(value, "shape") else ""
@@ -215,7 +215,7 @@ def unused_input(value, index):
 
 
 def input_without_gradient(value, index):
-    """An input of `autograd.grad` does not require grad."""
+    """Return the error for an input of `autograd.grad` that does not require grad."""
     from cygrad._core.diagnostics.missing_grad import why_no_grad
 
     return UnusedInputError(
@@ -226,14 +226,14 @@ def input_without_gradient(value, index):
 
 
 def too_few_gradients(node, got, expected):
-    """A node returned less than one gradient for each input."""
+    """Return the error for a node that returned fewer gradients than it has inputs."""
     return RuntimeError(
         f"Function {node.name()} returned an invalid number of gradients - got {got}, but expected {expected}"
     )
 
 
 def invalid_gradient_shape(node, index, got, expected):
-    """A node returned a gradient that can not be summed to its input's shape."""
+    """Return the error for a gradient that cannot be summed to the shape of its input."""
     return InvalidGradientError(
         f"Function {node.name()} returned an invalid gradient at index {index} - got {list(got)} but expected "
         f"shape compatible with {list(expected)}\n  {node.name()} was recorded at {at(*node._site)}",
@@ -242,7 +242,7 @@ def invalid_gradient_shape(node, index, got, expected):
 
 
 def complex_gradient(node, index):
-    """A custom function returned a complex gradient for a real input."""
+    """Return the error for a complex gradient of a real input, from a custom function."""
     return InvalidGradientError(
         "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got "
         "false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)\n"
@@ -253,19 +253,19 @@ def complex_gradient(node, index):
 
 
 def note_node(error, node):
-    """Add to an exception of the user's code which node of the graph it came from; shown below its traceback."""
-    if isinstance(error, AutogradError):  # which names its lines itself
+    """Add to an exception from user code which node of the graph it came from, as a note below its traceback."""
+    if isinstance(error, AutogradError):  # its text already names the lines
         return
     from cygrad._core.graph.accumulate_grad import AccumulateGrad
 
-    if isinstance(node, AccumulateGrad):  # which has no line of its own
+    if isinstance(node, AccumulateGrad):  # a leaf's node has no meaningful line
         note = f"  while the gradient of a leaf of shape {tuple(node.variable.shape)} was accumulated"
     else:
         note = f"  in the backward of {node.name()}, recorded at {at(*node._site)}"
     earlier = getattr(error, "__notes__", [])
     if note not in earlier:
         error.add_note(note)
-    elif _AGAIN not in earlier:  # one for each pass would be a thousand
+    elif _AGAIN not in earlier:  # one note per nested pass could be a thousand
         error.add_note(_AGAIN)
         if isinstance(error, RecursionError):
             error.add_note(_CURE_OF_RECURSION)
@@ -282,7 +282,7 @@ _CURE_OF_RECURSION = (
 
 
 def read_of_gradient(tensor):
-    """`numpy()` of a tensor that requires grad."""
+    """Return the error for `numpy()` of a tensor that requires grad."""
     place = current_place()
     return LeavesGraphError(
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.\n"
@@ -293,7 +293,7 @@ def read_of_gradient(tensor):
 
 
 def not_a_leaf_to_copy(tensor):
-    """deepcopy of a tensor with a history."""
+    """Return the error for `deepcopy` of a tensor with a history."""
     node = tensor.grad_fn
     return LeavesGraphError(
         "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
@@ -310,7 +310,7 @@ def not_a_leaf_to_copy(tensor):
 
 
 def _leaf_cures(op_name, place):
-    """Three ways to change a leaf, in the user's own words where they can be had."""
+    """Suggest three ways to change a leaf, based on the user's source text if available."""
     call = call_at(place)
     if call is not None and op_name != "__setitem__":
         return _cures_of_call(call)
@@ -332,7 +332,7 @@ def _leaf_cures(op_name, place):
 
 
 def _cures_of_call(call):
-    """The three ways for a call of a function, a method or a module."""
+    """Suggest the three ways for a call of a function, a method or a module."""
     bases = []
 
     def through_data(text):
@@ -361,14 +361,14 @@ def _three_ways(own, by_data, instead):
 
 
 def _is_view(target):
-    """Is it a method of a tensor that is called, as in `w.view(-1)`?"""
-    from cygrad._core.graph.tensor import Tensor  # for which this module is imported
+    """Whether `target` is a method call on a tensor, as in `w.view(-1)`."""
+    from cygrad._core.graph.tensor import Tensor  # deferred: tensor imports this module
 
     return isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute) and hasattr(Tensor, target.func.attr)
 
 
 def _split_target(text):
-    """'w' and '[0]' of 'w[0]', 'model.weight' and '' of 'model.weight'; None for what can not be read."""
+    """Split 'w[0]' into 'w' and '[0]', 'model.weight' into itself and ''; None if it cannot be parsed."""
     text = text.strip()
     try:
         target = ast.parse(text, mode="eval").body
@@ -381,7 +381,7 @@ def _split_target(text):
 
 
 def leaf_error(tensor, op_name):
-    """In-place change of a leaf that requires grad."""
+    """Return the error for an in-place change of a leaf that requires grad."""
     place = current_place()
     return LeafChangedError(
         "a leaf Variable that requires grad is being used in an in-place operation.\n"
@@ -391,7 +391,7 @@ def leaf_error(tensor, op_name):
 
 
 def leaf_view_error(tensor, op_name, base, code, offset):
-    """In-place change of a view of a leaf that requires grad."""
+    """Return the error for an in-place change of a view of a leaf that requires grad."""
     place = current_place()
     return LeafChangedError(
         "a view of a leaf Variable that requires grad is being used in an in-place operation.\n"
@@ -404,7 +404,7 @@ def leaf_view_error(tensor, op_name, base, code, offset):
 
 
 def view_error(node, output_nr, op_name, creation_meta, code, offset):
-    """A view whose history can not be rewritten was changed in place; itself, or without `op_name` through others."""
+    """Return the error for changing a view whose history cannot be rewritten; without `op_name`, indirectly."""
     place = current_place()
     changed = "is being" if op_name else "its base or another view of its base has been"
     if creation_meta in (1, 3) or node is None:
@@ -441,7 +441,7 @@ _WHY_NO_CHANGE = {
 
 
 def overlapping_operand_error():
-    """Writing to memory that an operand shares in another layout."""
+    """Return the error for writing to memory that an operand shares in a different layout."""
     place = current_place()
     return OverlapError(
         "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
@@ -451,7 +451,7 @@ def overlapping_operand_error():
 
 
 def overlap_error(tensor):
-    """Writing to a tensor whose elements share memory."""
+    """Return the error for writing to a tensor whose elements share memory."""
     place = current_place()
     return OverlapError(
         f"{messages.OVERLAP}\n  shape {tuple(tensor.shape)}, strides {tensor.stride()}: a dimension of stride 0 comes "
@@ -461,7 +461,7 @@ def overlap_error(tensor):
 
 
 def read_only_error(tensor):
-    """Writing to read-only memory."""
+    """Return the error for writing to read-only memory."""
     place = current_place()
     return ReadOnlyError(
         "the memory of this tensor is read-only and can not be changed in place\n"
@@ -472,14 +472,14 @@ def read_only_error(tensor):
     )
 
 
-# -- .grad of what is no leaf --
+# -- .grad of non-leaves --
 
 _warned: set[str] = set()
 
 
 def _instruction(code, offset):
-    """The name of the instruction at an offset, which may lie among the words that the interpreter keeps behind it."""
-    import opcode  # takes a millisecond
+    """Return the name of the instruction at an offset, which may point to one of its inline cache entries."""
+    import opcode  # takes a millisecond to import
 
     while offset > 0 and opcode.opname[code.co_code[offset]] == "CACHE":
         offset -= 2
@@ -487,9 +487,9 @@ def _instruction(code, offset):
 
 
 def warn_non_leaf_grad(node):
-    """`.grad` of the result of `node` was read: warn once for each line that made such a result.
+    """Warn about reading `.grad` of a result of `node`, once for each line that computed such a result.
 
-    Only a plain `t.grad` counts: `hasattr`, `dir` and debuggers look at attributes from elsewhere.
+    Only a plain `t.grad` counts: `hasattr`, `dir` and debuggers access attributes by other instructions.
     """
     code, offset = current_place()
     if code is None or _instruction(code, offset) != "LOAD_ATTR":

@@ -1,7 +1,7 @@
-"""Graphs that grow from one step of an optimizer to the next: who holds them, and what to write instead.
+"""Detects graphs that grow from one optimizer step to the next: what holds them, and how to fix it.
 
-What earlier steps have recorded should be gone when a later one is made. A running total of losses, a list of them, or
-a state that is carried on without `detach` keep it, and a training gets slower and larger until memory ends.
+The graph of earlier steps should be gone when a later one is recorded. A running total of losses, a list of them, or a
+state that is carried on without `detach` keeps it alive, and training gets slower and larger until memory runs out.
 """
 
 import gc
@@ -13,18 +13,18 @@ from cygrad._core.graph.accumulate_grad import AccumulateGrad
 from cygrad._core.graph.node import nodes_alive
 from cygrad._core.runtime.thread_state import next_sequence_nr
 
-STEPS = 5  # so many in a row, each with more than the one before, are no chance
+STEPS = 5  # as many increases in a row are not a coincidence
 
 
 class Watch:
-    """What is alive after each step of one optimizer."""
+    """Tracks which nodes are alive after each step of one optimizer."""
 
     def __init__(self):
-        self.ends = []  # the numbers of the nodes that came next at the end of the last steps
-        self.count = 0  # of nodes of earlier steps that are alive
+        self.ends = []  # the next sequence number at the end of each of the last steps
+        self.count = 0  # number of live nodes of earlier steps
 
     def after_step(self, parameters):
-        """What to warn of, or None. A warning is followed by another one after as many steps again."""
+        """Return a warning text, or None. After a warning, the same number of steps must pass before another one."""
         former = self.ends[-1] if self.ends else 0
         count = len(_recorded_before(former))
         if count <= self.count:
@@ -33,7 +33,7 @@ class Watch:
         self.ends.append(next_sequence_nr())
         if len(self.ends) <= STEPS:
             return None
-        gc.collect()  # circles that wait for the collector are no growth
+        gc.collect()  # cycles that await collection are not growth
         nodes = _recorded_before(former)
         found = self._what_holds(nodes, former, {id(parameter) for parameter in parameters})
         self.ends.clear()
@@ -41,7 +41,7 @@ class Watch:
         return found
 
     def _what_holds(self, nodes, former, parameters):
-        """The text on the oldest root with a part of each of the last steps; None if there is none."""
+        """Return the text about the oldest root that holds nodes of all the last steps; None if there is none."""
         steps = {bisect_left(self.ends, node._sequence_nr() + 1) for node in nodes}
         if not steps.issuperset(range(1, STEPS)):
             return None
@@ -61,12 +61,12 @@ def _number(node):
 
 
 def _recorded_before(number):
-    """The nodes alive with a lower number, but those of leaves."""
+    """Return the live nodes with a lower sequence number, except AccumulateGrad nodes."""
     return [node for node in nodes_alive() if not isinstance(node, AccumulateGrad) and node._sequence_nr() < number]
 
 
 def _below(root):
-    """The nodes of the graph below a root, and the root."""
+    """Return the nodes of the graph below a root, including the root."""
     seen, waiting = {root}, [root]
     while waiting:
         below = {child for child, _ in waiting.pop().next_functions if child is not None}
@@ -76,8 +76,8 @@ def _below(root):
 
 
 def _longest_chain(root, graph):
-    """The nodes on the longest way from a root to a leaf."""
-    longest: dict = {}  # by node: (how many nodes from there on, the next one)
+    """Return the nodes on the longest path from a root to a leaf."""
+    longest: dict = {}  # by node: (number of nodes on the path from it, the next node)
     for node in sorted((node for node in graph if not isinstance(node, AccumulateGrad)), key=_number):
         ways = [(longest[child][0] + 1, child) for child, _ in node.next_functions if child in longest]
         longest[node] = max(ways, key=lambda way: way[0], default=(1, None))

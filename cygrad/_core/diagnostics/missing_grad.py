@@ -1,4 +1,4 @@
-"""Where a gradient was cut: what `backward()` tells of a tensor without a history."""
+"""Explains where a gradient was cut, for the errors of `backward()` on a tensor without history."""
 
 import numpy as np
 
@@ -10,15 +10,15 @@ from cygrad._core.runtime.thread_state import current_place, get_modes
 from cygrad._core.tensor.scalar import last_item
 
 _CUT_WORDS = {1: "no_grad", 2: "detach", 3: ".data", 4: "inference_mode"}
-_OF_BACKWARD = 6  # the kinds of `tensor.pxd`
+_OF_BACKWARD = 6  # kinds of `tensor.pxd`
 _BY_OP = 5
 _NO_GRAD = 1
 
 
 def why_no_grad(tensor):
-    """One line that says where the gradient of `tensor` was lost: by what, and at which line.
+    """Return one line that states where the gradient of `tensor` was lost: by which op, and at which line.
 
-    It is also part of the error of `backward()` on such a tensor.
+    The same text is part of the error of `backward()` on such a tensor.
 
     >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -40,7 +40,7 @@ def why_no_grad(tensor):
 
 
 def _cut(tensor):
-    """By what, and where."""
+    """Return by which op, and where, the gradient was cut."""
     kind, name, code, offset = origin_of(tensor)
     if kind == _BY_OP and name == "to":
         return f"cut by conversion to integers or booleans at {at(code, offset)}"
@@ -57,7 +57,7 @@ def _cut(tensor):
 
 
 def _without_origin(tensor):
-    """Nothing that this was computed from has required grad; unless it came back from a Python number."""
+    """Explain a tensor none of whose inputs required grad, possibly because of a detour through Python numbers."""
     text = "every input has requires_grad=False: nothing it was computed from asks for a gradient"
     read = last_item()
     if read is not None:
@@ -75,7 +75,7 @@ def _without_origin(tensor):
 
 
 def _in_custom_forward(kind, code):
-    """Whether grad mode was off because the line stands in the `forward` of a custom function."""
+    """Whether grad mode was off because the line is in the `forward` of a custom function."""
     return kind == _NO_GRAD and code is not None and code.co_name == "forward" and code.co_varnames[:1] == ("ctx",)
 
 
@@ -114,7 +114,7 @@ def _cure(kind, name, code):
 
 
 def no_grad_error(tensor, index):
-    """Backward was asked for on a tensor without history."""
+    """Return the error for `backward()` on a tensor without history."""
     kind, name, code, offset = origin_of(tensor)
     return NoGradientError(
         f"element {index} of tensors does not require grad and does not have a grad_fn\n"
@@ -124,7 +124,7 @@ def no_grad_error(tensor, index):
 
 
 def warn_late_leaf(tensor):
-    """`backward()` of a tensor whose history was cut, and that was then made a leaf: no parameter gets a gradient."""
+    """Warn about `backward()` on a tensor made a leaf after its history was cut: no parameter gets a gradient."""
     code = current_place()[0]
     if code is not None and not is_ours(code):
         kind, name, cut_code, _ = origin_of(tensor)

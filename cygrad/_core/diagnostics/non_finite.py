@@ -1,4 +1,4 @@
-"""Errors of anomaly mode and `nan_check`: which op made the first nan, at which line, of what."""
+"""Errors of anomaly mode and `nan_check`: which op produced the first NaN, at which line, and from what."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import current_place
 
-# Nodes that pass a gradient on to some elements only.
+# Nodes that pass a gradient on to some of the elements only.
 _CHOOSING = ("Where", "MaskedFill", "MaskedScatter", "MaskedSelect", "Index", "Maximum", "Minimum", "Clamp")
 
 
@@ -25,7 +25,7 @@ def _shape_and_type(array):
 
 
 def bad_gradient(node, index, grad, incoming, nodes, inf):
-    """A node made a nan, or with `inf` an infinite number, out of its gradient."""
+    """Raise the error for a node that produced a NaN, or with `inf` an infinity, from its gradient."""
     array = array_of(grad)
     bad = _bad_places(array, inf)
     word, first = _word(array, bad[0]), tuple(bad[0].tolist())
@@ -47,7 +47,7 @@ def bad_gradient(node, index, grad, incoming, nodes, inf):
 
 
 def bad_given(index, array, inf):
-    """`nan_check`: a backward pass was to begin with a nan, or with `inf` an infinite number."""
+    """Raise the `nan_check` error for an initial gradient with a NaN, or with `inf` an infinity."""
     bad, place = _bad_places(array, inf), current_place()
     word, first = _word(array, bad[0]), tuple(bad[0].tolist())
     text = (
@@ -59,13 +59,13 @@ def bad_given(index, array, inf):
 
 
 def _saved_there(node, shape, place):
-    """The values that went into the op, by name, as far as it has saved them."""
+    """Return the op's inputs at that position, by name, as far as they are saved."""
     found = {}
     for name in getattr(node, "__dir__", list)():
         if name.startswith("_saved_"):
             try:
                 value = getattr(node, name)
-            except Exception:  # a hook that gives it out only once, as that of a checkpoint
+            except Exception:  # a hook that returns a value only once, such as a checkpoint's
                 continue
             if isinstance(value, Tensor) and array_of(value).shape == shape:
                 found[name.removeprefix("_saved_")] = array_of(value)[place]
@@ -73,7 +73,7 @@ def _saved_there(node, shape, place):
 
 
 def _masked(node, nodes):
-    """Which op above left this element out."""
+    """Explain which op closer to the loss left this element out, if any did."""
     users: dict = {}
     for user in nodes:
         for child, _ in user.next_functions:
@@ -94,7 +94,7 @@ def _masked(node, nodes):
 
 
 def _singular(saved):
-    """What to do about a derivative that is infinite where nothing has left the element out."""
+    """Suggest a fix for an infinite derivative of an element that no op left out."""
     if not saved or any(np.isnan(value) for value in saved.values()):
         return ""
     return (
@@ -104,7 +104,7 @@ def _singular(saved):
 
 
 def bad_result(op_name, array, inputs, inf):
-    """`nan_check`: an op computed a nan, or with `inf` an infinite number."""
+    """Raise the `nan_check` error for an op that computed a NaN, or with `inf` an infinity."""
     bad = _bad_places(array, inf)
     place = current_place()
     word, first = _word(array, bad[0]), tuple(bad[0].tolist())
@@ -122,7 +122,7 @@ def bad_result(op_name, array, inputs, inf):
 
 
 def _extent(array, inf):
-    """Smallest and largest of the real elements, and whether there are bad ones."""
+    """Describe the range of the real elements, and how many are not finite."""
     if array.dtype.kind not in "fiu" or not array.size:
         return ""
     bad = len(_bad_places(array, inf)) if array.dtype.kind == "f" else 0

@@ -1,4 +1,4 @@
-"""Operators on a tensor and something that is no operand."""
+"""Errors for operators on a tensor and a value that is not a valid operand."""
 
 from cygrad._core.errors.messages import type_name
 from cygrad._core.graph.tensor import Tensor
@@ -29,7 +29,7 @@ _SEQUENCES = (str, bytes, bytearray, list, tuple)
 
 
 def unsupported_operand(symbol, a, b):
-    """NotImplemented if the other operand may know what to do; else TypeError in PyTorch's words."""
+    """Return NotImplemented if the other operand might support the operator; else raise PyTorch's TypeError."""
     other = b if isinstance(a, Tensor) else a
     if hasattr(type(other), "__torch_function__"):
         found = _taken_over(symbol, a, b)
@@ -38,12 +38,12 @@ def unsupported_operand(symbol, a, b):
     if type(other).__module__.partition(".")[0] not in ("builtins", "cygrad"):
         return NotImplemented
     if isinstance(other, _SEQUENCES) and (symbol == "*" or (symbol == "+" and other is a)):
-        return NotImplemented  # Python repeats or joins the sequence, or says why not
+        return NotImplemented  # Python repeats or joins the sequence, or raises
     raise TypeError(f"unsupported operand type(s) for {symbol}: '{type_name(a)}' and '{type_name(b)}'")
 
 
 def unordered(symbol, a, b):
-    """The same for `<` and its kind."""
+    """Same as `unsupported_operand`, for comparisons."""
     if hasattr(type(b), "__torch_function__"):
         return _taken_over(symbol, a, b)
     if type(b).__module__.partition(".")[0] not in ("builtins", "cygrad"):
@@ -52,7 +52,7 @@ def unordered(symbol, a, b):
 
 
 def _taken_over(symbol, a, b):
-    """What the class of an operand that is no tensor makes of it by `__torch_function__`."""
+    """Return what `__torch_function__` of a non-tensor operand's class makes of the operator."""
     from cygrad._core.registry.torch_function import ask  # which few programs need
 
     return ask(getattr(Tensor, _FUNCTIONS[symbol]), (a, b), (a, b), {}) if symbol in _FUNCTIONS else NotImplemented

@@ -1,4 +1,4 @@
-"""Calls that Python or Cython has refused: NumPy's names and numbers, and what is missing in PyTorch's words."""
+"""Second attempt at calls that Python or Cython refused: accepts NumPy's names and scalars, words errors as PyTorch."""
 
 import inspect
 import re
@@ -25,7 +25,7 @@ NO_TENSOR = re.compile(r"must be (Number|float), not Tensor$|invalid combination
 FIRST = ("input", "self", "x", "a", "x1")
 VARIADIC = 4 | 8  # inspect.CO_VARARGS, CO_VARKEYWORDS
 NOT_A_TENSOR = re.compile(r"Argument '(\w+)' has incorrect type \(expected .*Tensor, got (.*)\)")
-# Written in Python by PyTorch too, whose errors are Python's own there
+# Functions that are written in Python in PyTorch, too, and raise Python's own errors there
 IN_PYTHON = frozenset(
     """atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul
     einsum lobpcg lu meshgrid norm split stft tensordot unique unique_consecutive unravel_index bartlett
@@ -39,8 +39,8 @@ IN_PYTHON = frozenset(
 )
 
 
-# Of several signatures in PyTorch, which names none of them when a call fits none: unless just one of them has as many
-# arguments as were given, which is so for the numbers behind the name
+# Functions with several signatures in PyTorch, which names none of them when a call fits none. Exception: if exactly
+# one signature has as many arguments as were given, which holds for the argument counts after the name.
 OVERLOADED = {
     name: counts
     for name, _, counts in (
@@ -62,9 +62,9 @@ OVERLOADED = {
         view_copy vsplit xlog1py xlogy zeta""".split()
     )
 }
-# Of several signatures, where what they are other names of has one
+# Aliases that have several signatures although the function they stand for has one
 ALIASES_OF_SEVERAL = "multiply()", "divide()", "subtract()", "true_divide()"
-# What an argument of a name must be, in all functions that have one
+# The required kind of an argument, by name, valid for all functions that have such an argument
 KINDS = {
     **dict.fromkeys(
         """accumulate align_corners assume_unique ceil_mode center count_include_pad density descending equal_nan
@@ -76,9 +76,9 @@ KINDS = {
     **dict.fromkeys("eps margin momentum atol rtol base delta".split(), "float"),
     **dict.fromkeys("groups num_groups storage_offset diagonal decimals minlength ignore_index".split(), "int"),
 }
-# Where early PyTorch took factors (n) before what they multiply: what that is, in which orders with `input` (t) they
-# may stand before it, and what they are called. Methods of sums of products begin with `input`, functions with `beta`.
-# The `input` of a sum may be a number.
+# Functions for which early PyTorch took factors (n) before the tensors that they multiply: those tensors, the orders in
+# which factors and `input` (t) may precede them, and the names of the factors. Methods of sums of products begin with
+# `input`, functions with `beta`. The `input` of a sum may be a number.
 _PRODUCTS = "nt ntn tn tnn", "beta alpha"
 FORMER_ORDERS = {
     **dict.fromkeys(("add", "sub"), ("other", "tn nn", "alpha")),
@@ -88,13 +88,13 @@ FORMER_ORDERS = {
     "addmv": ("mat vec", *_PRODUCTS),
     "addr": ("vec1 vec2", *_PRODUCTS),
 }
-# Found in torch.special alone, beside the polynomials
+# Only in torch.special, in addition to the polynomials
 SPECIAL = frozenset(
     """airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 entr erfcx i0e i1 i1e log_ndtr modified_bessel_i0
     modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 ndtr ndtri scaled_modified_bessel_k0
     scaled_modified_bessel_k1 spherical_bessel_j0 xlog1py zeta""".split()
 )
-# Ints that a method takes one by one, too
+# Methods that also take several ints one by one
 ONE_BY_ONE = frozenset("count_nonzero dsplit hsplit squeeze squeeze_ vsplit".split())
 ABOUT_ARGUMENTS = re.compile(r"(\w+)\(\)(: argument '| got an unexpected | got multiple | takes )")
 BY_POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
@@ -102,9 +102,9 @@ OF_NO_TYPE = re.compile(r"dtype must be a torch.dtype, not ")
 
 
 def look_again(function, values, names, kind, error):
-    """What to do after the failure of a call with these values, of which the last are given by these keywords.
+    """Decide what to do after a call with these values failed; the last ones were passed by the keywords `names`.
 
-    A tuple of the result of another call, or the text of a TypeError, or None: the error is right as it is.
+    Return a 1-tuple with the result of a corrected call, the text of a TypeError, or None to keep the error as it is.
     """
     found = _answer(function, values, names, kind, error)
     if isinstance(found, tuple) or (found is None and not issubclass(kind, TypeError)):
@@ -146,7 +146,7 @@ def _answer(function, values, names, kind, error):
     if title in ONE_BY_ONE and given > 2 and all(_is_int(value) for value in values[1:given]):
         return (function(values[0], values[1:given], **call.named),)
     if title == "rsub" and len(values) == given == 3 and not isinstance(values[1], Tensor):
-        # beside numbers alone the factor needs no name
+        # with numbers only, the factor needs no keyword
         return (function(*values[:2], alpha=values[2]),)
     former = call.in_former_order()
     if former is not None:
@@ -159,7 +159,7 @@ def _answer(function, values, names, kind, error):
             return call.fits_none()
         plural = "s" * (len(missing) == 1)  # as in PyTorch
         return f"{title}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
-    # Numbers of NumPy first: then tensors among them may be right
+    # Convert NumPy scalars first; tensors among the values may then be accepted
     why = "" if any(isinstance(value, np.generic) for value in values) else text
     simple = [_simple(value, why) for value in values]
     if any(a is not b for a, b in zip(simple, values)):
@@ -169,12 +169,12 @@ def _answer(function, values, names, kind, error):
 
 
 def _may_override(value):
-    """Whether this is no tensor, but of a class that takes over calls."""
+    """Whether this is not a tensor, but an instance of a class that overrides calls."""
     return not isinstance(value, Tensor) and hasattr(type(value), "__torch_function__")
 
 
 def _title(function):
-    """What PyTorch's texts call a function, of which some have the names of their namespaces."""
+    """Return PyTorch's name for a function in error texts, which may include its namespace."""
     name, family = function.__name__, function.__module__.rpartition(".")[2]
     if family == "fourier":
         return f"fft_{name}"
@@ -182,7 +182,7 @@ def _title(function):
 
 
 class Call:
-    """A call that was refused: the function, PyTorch's name for it, the names of its arguments, and what was given."""
+    """A refused call: the function, PyTorch's name for it, its argument names, and the values passed."""
 
     def __init__(self, plain, title, arguments, placed, named):
         self.plain, self.title, self.arguments = plain, title, arguments
@@ -190,7 +190,7 @@ class Call:
 
     @staticmethod
     def of(function, values, names):
-        """A call with these values, of which the last are given by these names, if any."""
+        """Create a call from these values; the last ones were passed by keywords, if any."""
         plain = _plain(function)
         code = plain.__code__
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -198,8 +198,8 @@ class Call:
         return Call(plain, _title(plain), arguments, values[:given], dict(zip(names or (), values[given:])))
 
     def words(self, text):
-        """The text of a TypeError as PyTorch has it, or None if that is the same."""
-        if text.endswith(" received an invalid combination of arguments"):  # which is what `messages.fits_none` says
+        """Return the text of a TypeError as PyTorch words it, or None if it is the same."""
+        if text.endswith(" received an invalid combination of arguments"):  # the text of `messages.fits_none`
             return self.fits_none()
         if text.startswith("not a number: ") and "alpha" in self.named:
             return self.wrong("alpha", "Number")
@@ -218,19 +218,19 @@ class Call:
             return None
         found = self.title + text.removeprefix(about[1])
         found = re.sub(r"but (\d+) positional arguments \(and .*\) were", r"but \1 were", found)
-        found = found.replace("multiple values for keyword argument", "multiple values for argument")  # Cython's words
+        found = found.replace("multiple values for keyword argument", "multiple values for argument")  # Cython's text
         match = BY_POSITION.search(found)
         if match and match[1] in self.named:
             found = found.replace(match[0], f"argument '{match[1]}'")
         return found
 
     def in_former_order(self):
-        """(tensors, factors by name, other keywords) of a call with factors before what they multiply, or None.
+        """Return (tensors, factors by name, other keywords) of a call with factors before their operands, or None.
 
-        Early PyTorch had it so; the program is warned. What is multiplied may be given by name.
+        Early PyTorch allowed this order; a deprecation warning is issued. The operands may be passed by keyword.
         """
         multiplied, orders, names = map(str.split, FORMER_ORDERS.get(self.title, ("", "", "")))
-        last_ones = [*names[1:], *multiplied]  # which may be given by name
+        last_ones = [*names[1:], *multiplied]  # these may be passed by keyword
         by_name = [name for name in last_ones if name in self.named]
         if by_name != last_ones[len(last_ones) - len(by_name) :] or any(name in self.named for name in names[:1]):
             return None
@@ -254,7 +254,7 @@ class Call:
         return (before[order.index("t")], *last), dict(zip(names, factors)), rest
 
     def misfit(self):
-        """The text of the error of the first argument that is of another kind than all of its name, or None."""
+        """Return the error text for the first argument whose kind does not fit its name, or None."""
         if self.title in IN_PYTHON or self.title.startswith("linalg_"):  # where some numbers may be tensors
             return None
         for name, value in [*zip(self.arguments, self.placed), *self.named.items()]:
@@ -264,14 +264,14 @@ class Call:
         return None
 
     def default(self, name):
-        """The default of an argument; True if there is none."""
+        """Return the default of an argument; True if it has none."""
         defaults = self.plain.__defaults__ or ()
         places = self.arguments[: self.plain.__code__.co_argcount]
         by_place = dict(zip(places[len(places) - len(defaults) :], defaults))
         return (by_place | (self.plain.__kwdefaults__ or {})).get(name, True)
 
     def wrong(self, name, wanted):
-        """The text for an argument that must be something else."""
+        """Return the error text for an argument of the wrong type."""
         if self.is_of_several():
             return self.fits_none()
         if name in self.named:
@@ -280,14 +280,14 @@ class Call:
         return str(messages.wrong_type(self.title, name, place + 1, wanted, self.placed[place]))
 
     def is_of_several(self):
-        """Whether PyTorch tries several signatures for as many arguments."""
+        """Whether PyTorch tries several signatures for this number of arguments."""
         named = [name for name, value in self.named.items() if name != "out" or value is not self.placed[0]]
         return str(len(self.placed) + len(named)) not in OVERLOADED.get(
             self.title.removeprefix("special_"), "0123456789"
         )
 
     def fits_none(self):
-        """The text for arguments that fit none of several signatures."""
+        """Return the error text for arguments that fit none of several signatures."""
         parameters = inspect.signature(self.plain).parameters.values()
         shown = [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
         return str(messages.no_such_call(self.title, self.placed, self.named, [", ".join(shown)]))
@@ -307,10 +307,10 @@ _FITS = {"bool": lambda value: isinstance(value, bool), "int": _is_int, "float":
 
 
 def _simple(value, text):
-    """Python's number for one of NumPy, and for a tensor where the text says that it must be none; str for bytes."""
+    """Convert NumPy scalars, tensors where `text` requires a number, and bytes to plain Python values."""
     if isinstance(value, np.generic):
         number = value.item()
-        return value if isinstance(number, np.generic) else number  # Python has no such number as longdouble
+        return value if isinstance(number, np.generic) else number  # longdouble has no Python equivalent
     if isinstance(value, Tensor) and NO_TENSOR.search(text) and not value.ndim and not value.requires_grad:
         return value.item()
     if isinstance(value, complex) and not value.imag and text.endswith("not complex"):
@@ -319,7 +319,7 @@ def _simple(value, text):
 
 
 def _known(name, arguments, given, names):
-    """What an argument of this name is called here, if the function has none of the name."""
+    """Return this function's name for an argument passed under a name that it does not have."""
     other = OTHER_NAMES.get(name)
     if name in FIRST:
         other = "input" if "input" in arguments or not arguments or given else arguments[0]

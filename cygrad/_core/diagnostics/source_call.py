@@ -1,7 +1,7 @@
-"""What the user has written where a tensor is changed in place, for errors that tell what to write instead.
+"""Recovers the source text of the call that changed a tensor in place, so that errors can suggest a replacement.
 
-An op may run under another name than it was called by: `w.multiply_(2)` is `mul_`, and so is what dropout does when it
-is told `inplace=True`. The site of a change is the innermost line outside of this package, so what is called there is
+An op may run under a different name than it was called by: `w.multiply_(2)` runs `mul_`, and so does dropout with
+`inplace=True`. The site of a change is the innermost line outside this package, so the function called there is one of
 ours: a function, a method, or a module.
 """
 
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 
 from cygrad._core.errors.sites import expression
 
-_MODULES = {"F", "torch", "cygrad", "nn", "functional", "init", "special"}  # what functions are usually taken from
+_MODULES = {"F", "torch", "cygrad", "nn", "functional", "init", "special"}  # usual namespaces of functions
 
 
 @dataclass
 class Call:
-    """A call in the user's words."""
+    """A call as written in the user's source."""
 
     text: str
-    name: str  # of what is called, as 'dropout'
-    changed: ast.expr | None  # the tensor that it changes
-    is_told: bool  # `inplace=True`, by keyword
+    name: str  # name of the function, e.g. 'dropout'
+    changed: ast.expr | None  # the expression of the tensor that the call changes
+    is_told: bool  # `inplace=True` was passed by keyword
     has_out: bool
 
     def of(self, wrapped):
-        """The text of the call, with `wrapped` of what it changes; None where that cannot be told."""
+        """Return the text of the call with the changed expression replaced by `wrapped(it)`; None if it is unknown."""
         changed = self.changed
         own = None if changed is None else ast.get_source_segment(self.text, changed)
         if changed is None or own is None:
@@ -35,7 +35,7 @@ class Call:
 
 
 def call_at(place):
-    """The call that stands at a place, or None: an operator, or a text that can not be had."""
+    """Return the call at a site; None for an operator, or if the source is unavailable."""
     text = expression(*place).strip()
     try:
         call = ast.parse(text, mode="eval").body
@@ -54,13 +54,13 @@ def call_at(place):
 
 
 def _is_method(function):
-    """Does what is called belong to the tensor that it changes, rather than to a module of functions?"""
+    """Whether the function is a method of the tensor that it changes, rather than part of a module."""
     owner = function.value
     return function.attr.endswith("_") and getattr(owner, "attr", getattr(owner, "id", None)) not in _MODULES
 
 
 def name_of_change(op_name, place):
-    """The name by which the op that changes a tensor was called there, as 'dropout(inplace=True)' for 'mul_'."""
+    """Return the name under which the op was called at that site, e.g. 'dropout(inplace=True)' for 'mul_'."""
     call = call_at(place)
     if call is None or call.name == op_name:
         return op_name

@@ -1,4 +1,4 @@
-"""What a backward pass is given: tensors, gradients, inputs, all checked; and passes over a batch of gradients."""
+"""Checks the arguments of backward passes (tensors, gradients, inputs), and runs passes over a batch of gradients."""
 
 import warnings
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from cygrad._kernels.device import cupy_library
 
 
 def inputs_of(inputs, function):
-    """The tensors given as `inputs`: one, a sequence, or a dictionary of them."""
+    """Return the tensors passed as `inputs`: one, a sequence, or a dictionary of them."""
     if isinstance(inputs, Tensor) or is_edge(inputs):
         inputs = (inputs,)
     elif type(inputs) is dict:
@@ -37,7 +37,7 @@ def inputs_of(inputs, function):
 
 
 def roots_of(tensors):
-    """What a pass starts from: a tensor, a GradientEdge, or a sequence of them, as a tuple."""
+    """Return the starting points of a pass (a tensor, a GradientEdge, or a sequence of them) as a tuple."""
     return (tensors,) if isinstance(tensors, Tensor) or is_edge(tensors) else tuple(tensors)
 
 
@@ -45,9 +45,9 @@ def roots_of(tensors):
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient arrives in the graph: output `output_nr` of `node`.
+    """A place in the graph where a gradient arrives: output `output_nr` of `node`.
 
-    It stands for the tensor in `backward` and `grad`, and keeps the graph alive, but not the tensor.
+    It stands for a tensor in `backward` and `grad`, and keeps the graph alive, but not the tensor.
     """
 
     node: Node
@@ -59,7 +59,7 @@ GradientEdge.__module__ = "cygrad.autograd.graph"
 
 
 def is_edge(value):
-    """Is this a GradientEdge? Raises for one that stands for no output of a node."""
+    """Whether this is a GradientEdge. Raises if it does not refer to an existing output of a node."""
     if not isinstance(value, GradientEdge):
         return False
     if not isinstance(value.node, Node):
@@ -75,7 +75,7 @@ def is_edge(value):
 
 
 class InputMetadata(NamedTuple):
-    """What a gradient that comes into a node is like; the device is None where it is not known."""
+    """Properties of an incoming gradient of a node; the device is None if unknown."""
 
     shape: list
     dtype: Any
@@ -85,7 +85,7 @@ class InputMetadata(NamedTuple):
 
 
 def _input_metadata(node):
-    """What the gradients that come in are like: objects with `shape`, `dtype` and `device`; None for no tensor."""
+    """The properties of the incoming gradients: objects with `shape`, `dtype` and `device`; None for non-tensors."""
     place = device("cpu") if cupy_library._found is None else getattr(getattr(node, "variable", None), "device", None)
     metas = [meta and InputMetadata(list(meta[0]), dtype_by_num(meta[1]), place) for meta in node._metas]
     return tuple(metas)
@@ -95,7 +95,7 @@ set_attribute(Node, "_input_metadata", property(_input_metadata))
 
 
 def _meta_of_edge(edge):
-    """(shape, dtype) of what an edge stands for."""
+    """Return (shape, dtype) of the output that an edge refers to."""
     meta = edge.node._metas[edge.output_nr]
     if meta is None:
         raise RuntimeError(f"output {edge.output_nr} of {edge.node.name()} is no tensor")
@@ -103,7 +103,7 @@ def _meta_of_edge(edge):
 
 
 def root_of_edge(edge):
-    """The gradient to start with at an edge, if none was given: checked to be a scalar."""
+    """Return the initial gradient at an edge if none was passed; the edge has been checked to be a scalar."""
     import numpy as np
 
     from cygrad._core.graph.internals import tensor_of
@@ -113,13 +113,13 @@ def root_of_edge(edge):
 
 
 def check_no_edges(inputs):
-    """`materialize_grads` needs tensors, whose shapes the zeros take."""
+    """Check that all inputs are tensors, whose shapes `materialize_grads` needs for the zeros."""
     if any(not isinstance(value, Tensor) for value in inputs):
         raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
 
 
 def as_subclass(gradients, cls):
-    """The gradients that there are, as tensors of this class."""
+    """Convert the gradients that are not None to a class."""
     return tuple(None if gradient is None else gradient.as_subclass(cls) for gradient in gradients)
 
 
@@ -127,7 +127,7 @@ def as_subclass(gradients, cls):
 
 
 def gradients_for(tensors, gradients):
-    """One gradient or None for each tensor."""
+    """Return one gradient or None for each tensor."""
     if gradients is None:
         return (None,) * len(tensors)
     given = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
@@ -137,13 +137,13 @@ def gradients_for(tensors, gradients):
 
 
 def _number_beside(gradient, tensor):
-    """A gradient without dimensions where its tensor is, as PyTorch takes it from anywhere."""
+    """Move a 0-dim gradient to its tensor's device; PyTorch accepts it from any device."""
     is_number = isinstance(gradient, Tensor) and isinstance(tensor, Tensor) and gradient.ndim == 0
     return gradient.to(tensor.device) if is_number else gradient
 
 
 def check_roots(tensors, gradients, batched=False):
-    """Does each gradient fit its tensor, and is each that was left out one that can be? Else raises."""
+    """Raise unless each gradient fits its tensor and omitted gradients can be created implicitly."""
     for i, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=False)):
         if isinstance(tensor, Tensor):
             shape, dtype = tensor.shape, tensor.dtype
@@ -201,7 +201,7 @@ def _check_place(gradient, tensor):
 
 
 def batched(grad, outputs, inputs, gradients, keep_last, create_graph, allow_unused):
-    """`grad` for each row of the gradients, of all at once: each result has one dimension more, the first."""
+    """Run `grad` for all rows of the gradients at once; each result has an additional first dimension."""
     check_roots(outputs, gradients, batched=True)
     if any(gradient is None for gradient in gradients):
         raise ValueError(
@@ -241,7 +241,7 @@ def batched(grad, outputs, inputs, gradients, keep_last, create_graph, allow_unu
 
 
 def call_node(node, grads):
-    """What `node(*grads)` gives: a gradient or None for its only input, else a tuple of them."""
+    """Return the result of `node(*grads)`: a gradient or None for a single input, else a tuple of them."""
     expected = node._metas
     if len(grads) != len(expected):
         raise TypeError(f"expected {len(expected)} arguments, got {len(grads)} instead")
@@ -253,7 +253,7 @@ def call_node(node, grads):
 
 def _argument_of_node(node, index, pair):
     grad, meta = pair
-    if grad is None or meta is None:  # no gradient came; no gradient can come, this output is no tensor
+    if grad is None or meta is None:  # missing, or the output is not a tensor
         return None
     if not isinstance(grad, Tensor):
         raise TypeError(f"argument {index} is not a Variable")

@@ -1,4 +1,4 @@
-"""Running backward."""
+"""Declares the entry point of backward passes."""
 
 cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, object create_graph, object inputs,
                          str caller)

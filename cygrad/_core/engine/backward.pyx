@@ -1,4 +1,4 @@
-"""Running backward: what `Tensor.backward`, `autograd.backward` and `autograd.grad` share."""
+"""Runs backward passes: the shared core of `Tensor.backward`, `autograd.backward` and `autograd.grad`."""
 
 from cpython.number cimport PyNumber_Index
 from cpython.pythread cimport PyThread_get_thread_ident
@@ -23,23 +23,23 @@ import numpy as np
 import_array()
 
 
-cdef object transform_check = None  # raises inside of a function transform; None as long as there was none
+cdef object transform_check = None  # raises inside function transforms; None until one has been used
 
 
 def check_before_backward(check):
-    """Let this be called before each `backward`, which is not allowed inside of a function transform."""
+    """Set a function to call before each `backward`; it raises inside a function transform, where that is forbidden."""
     global transform_check
     transform_check = check
 
 
 cdef bint flag(object value) except -1:
-    """Whether a flag is set: any integer will do, as in PyTorch, but nothing that is true by chance."""
+    """Whether a flag is set. Accepts any integer, as PyTorch does, but not other truthy objects."""
     return value is True or (value is not False and PyNumber_Index(value) != 0)
 
 
 cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, object create_graph, object inputs,
                          str caller):
-    """Check, run, accumulate."""
+    """Check the arguments, run the pass and accumulate into leaves."""
     if transform_check is not None:
         transform_check()
     cdef Run run = Run.__new__(Run)
@@ -57,15 +57,15 @@ cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, ob
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None,
              inputs=None, *, retain_variables=None):
-    """Add to the leaves' `grad` the gradients of `tensors` with respect to them.
+    """Compute the gradients of `tensors` with respect to the leaves, and add them to the leaves' `grad`.
 
-    `tensors` is a tensor or a sequence of them; `grad_tensors` gives for each the gradient of the final result
-    with respect to it (None for tensors of one element: 1). `retain_graph` keeps the saved values for another
-    pass (default: `create_graph`). `create_graph` records the pass. `inputs` limits it to these tensors.
-    `grad_variables` and `retain_variables` are old names of `grad_tensors` and `retain_graph`.
+    `tensors` is a tensor or a sequence of tensors; `grad_tensors` contains for each the gradient of the final result
+    with respect to it (None means 1, for tensors with one element). `retain_graph` keeps the saved values for another
+    pass (default: `create_graph`). `create_graph` records the pass. `inputs` limits accumulation to the given tensors.
+    `grad_variables` and `retain_variables` are deprecated names of `grad_tensors` and `retain_graph`.
 
-    Raises RuntimeError for a tensor that does not require grad, a gradient of the wrong shape, a graph that was
-    freed, a saved tensor that was changed in place.
+    Raises RuntimeError for a tensor that does not require grad, a gradient with the wrong shape, a graph that has been
+    freed, or a saved tensor that was changed in place.
 
     >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -88,14 +88,14 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, bint only_inputs=True,
          allow_unused=None, bint is_grads_batched=False, bint materialize_grads=False):
-    """The gradients of the sum of `outputs` with respect to `inputs`, as a tuple; nothing is accumulated.
+    """Return the gradients of the sum of `outputs` with respect to `inputs` as a tuple; accumulate nothing.
 
-    `grad_outputs` gives for each output the gradient of the final result with respect to it. An input that the
-    outputs do not depend on gives None with `allow_unused=True`, zeros with `materialize_grads=True`, and is an
-    error otherwise. `retain_graph` and `create_graph` are as in `backward`.
-    The gradients are of the subclass of Tensor, if any, that is among outputs and inputs.
+    `grad_outputs` contains for each output the gradient of the final result with respect to it. For an input that the
+    outputs do not depend on, the result is None with `allow_unused=True` and zeros with `materialize_grads=True`;
+    otherwise it is an error. `retain_graph` and `create_graph` are as in `backward`.
+    If outputs or inputs include a subclass of Tensor, the gradients have that class.
 
-    Raises RuntimeError as `backward` does, and for an unused input.
+    Raises RuntimeError under the same conditions as `backward`, and for an unused input.
 
     >>> import cygrad
     >>> x = cygrad.tensor(3.0, requires_grad=True)
@@ -131,7 +131,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 
 cpdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, bint retain_graph, bint create_graph,
                      bint allow_unused):
-    """`grad` of what has been checked."""
+    """Same as `grad`, for arguments that have been checked."""
     cdef Run run = Run.__new__(Run)
     run.caller = "grad"
     run.keep_graph = retain_graph
@@ -142,7 +142,7 @@ cpdef tuple run_grad(tuple outputs, tuple gradients, tuple inputs, bint retain_g
 
 
 def gradients_since(unsigned long long oldest, tuple outputs, tuple inputs, tuple gradients, bint create_graph):
-    """`grad` through what was recorded since the node with the number `oldest`; None for what is not reached."""
+    """Same as `grad`, limited to nodes recorded since number `oldest`; None for inputs that are not reached."""
     cdef Run run = Run.__new__(Run)
     run.caller = "grad"
     run.keep_graph = create_graph
@@ -154,7 +154,7 @@ def gradients_since(unsigned long long oldest, tuple outputs, tuple inputs, tupl
 
 
 def queue_callback(callback):
-    """Call `callback()` at the end of the backward pass that is running in this thread."""
+    """Call `callback()` at the end of the backward pass running in this thread."""
     cdef ThreadState* state = thread_state()
     if state.run == NULL:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
@@ -164,7 +164,7 @@ def queue_callback(callback):
 # -- before ------------------------------------------------------------------------------------------------
 
 cdef list roots_of(tuple tensors, tuple gradients):
-    """The gradient to start with for each tensor, after all checks."""
+    """Check everything, then return the initial gradient of each tensor."""
     cdef list roots = []
     cdef Py_ssize_t i
     cdef Tensor t
@@ -189,7 +189,7 @@ cdef list roots_of(tuple tensors, tuple gradients):
 
 
 cdef object ones_like(object array):
-    """The gradient that a loss starts with; that of a number without NumPy's detours."""
+    """Return ones like a loss, as its initial gradient; for 0-d arrays without NumPy's overhead."""
     if type(array) is ndarray and not PyArray_NDIM(<ndarray>array):
         return array_of_number(1.0, PyArray_TYPE(<ndarray>array))
     return np.ones_like(array)
@@ -205,7 +205,7 @@ cdef bint is_real_scalar(object value) except -1:
 
 
 cdef int plant(Run run, tuple tensors, list roots) except -1:
-    """Find the graph below the tensors, and put their gradients into it."""
+    """Find the graph below the tensors and insert their initial gradients."""
     cdef Py_ssize_t i
     cdef int nr
     cdef list entries = []
@@ -224,7 +224,7 @@ cdef int plant(Run run, tuple tensors, list roots) except -1:
 
 
 cdef object target_of(object value, int* nr):
-    """Where the gradient of a tensor or of a GradientEdge arrives: (node or leaf, which of its outputs)."""
+    """Return the node or leaf at which the gradient of a tensor or GradientEdge arrives; set `nr` to its output."""
     if not isinstance(value, Tensor):
         nr[0] = value.output_nr
         return value.node
@@ -234,7 +234,7 @@ cdef object target_of(object value, int* nr):
 
 
 cdef int aim_at_leaves(Run run, tuple inputs) except -1:
-    """Accumulate into these tensors only."""
+    """Restrict accumulation to these tensors."""
     cdef int nr
     cdef Py_ssize_t entry
     for value in inputs:
@@ -251,7 +251,7 @@ cdef int aim_at_leaves(Run run, tuple inputs) except -1:
 
 
 cdef int aim_at_inputs(Run run, tuple inputs, bint allow_unused) except -1:
-    """Capture the gradients of these tensors."""
+    """Have the run capture the gradients of these tensors."""
     cdef int nr
     cdef Py_ssize_t entry
     run.captures = {}
@@ -273,7 +273,7 @@ cdef int aim_at_inputs(Run run, tuple inputs, bint allow_unused) except -1:
 # -- during and after --------------------------------------------------------------------------------------
 
 cdef int carry_out(Run run, bint create_graph) except -1:
-    """Execute, and then the final callbacks, under the right grad mode."""
+    """Execute the run, then the final callbacks, with the right grad mode."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef void* outer = state.run
@@ -284,8 +284,8 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     run.callbacks = []
     if modes & FORWARD:
         from cygrad._core.transforms.forward_mode import flush
-        flush()                         # which may raise: nothing has been changed yet
-        run.cuts = not create_graph     # tangents need the recorded form of the rules
+        flush()                         # may raise, which is safe here: nothing has been changed yet
+        run.cuts = not create_graph     # tangents need the recorded (differentiable) form of the rules
     state.run = <void*>run
     state.modes = (modes & ~NO_GRAD) if create_graph or run.cuts else (modes | NO_GRAD)
     state.unwanted = 0
@@ -294,7 +294,7 @@ cdef int carry_out(Run run, bint create_graph) except -1:
             execute_in_streams(run)
         else:
             run.execute()
-        for callback in run.callbacks:      # may grow meanwhile
+        for callback in run.callbacks:      # may grow during the loop
             callback()
     finally:
         state.modes = modes
@@ -315,7 +315,7 @@ cdef int execute_in_streams(Run run) except -1:
 
 
 cdef Tensor zeros_for(Tensor input, bint create_graph):
-    """The gradient of an input that was not used, if one is asked for."""
+    """Return zeros as the gradient of an unused input."""
     zeros = wrap_in_mode(np.zeros_like(input.array))
     if create_graph:
         set_leaf_requires_grad(zeros, True)
@@ -330,7 +330,7 @@ cdef tuple captured_gradients(Run run, tuple inputs, bint create_graph, bint all
     for i, result in enumerate(run.captured):
         if result is not None:
             if not create_graph and isinstance(inputs[i], Tensor):
-                if 0 in (<Tensor>result).array.strides:     # so that it may be changed in place
+                if 0 in (<Tensor>result).array.strides:     # make it writable in place
                     result = result.clone()
                 cut(<Tensor>result, <Tensor>inputs[i], CUT_BACKWARD, "grad")
         elif not allow_unused:
@@ -340,7 +340,7 @@ cdef tuple captured_gradients(Run run, tuple inputs, bint create_graph, bint all
 
 
 cdef int check_given(Py_ssize_t i, Tensor grad) except -1:
-    """`nan_check`: raise if there is a nan in a gradient that a backward pass begins with."""
+    """For `nan_check`: raise if an initial gradient contains a NaN."""
     cdef bint inf = thread_state().watch & WATCH_INF
     if has_bad(grad.array, inf):
         from cygrad._core.diagnostics import non_finite
@@ -348,22 +348,22 @@ cdef int check_given(Py_ssize_t i, Tensor grad) except -1:
     return 0
 
 
-# -- the pass that runs in this thread, for Python code of the package --------------------------------------
+# -- the pass running in this thread, for the package's Python code ------------------------------------------
 
 def current_run():
-    """(number of the backward pass that runs in this thread or 0, its nodes)."""
+    """Return (number of the backward pass running in this thread or 0, its nodes)."""
     cdef void* run = thread_state().run
     return (0, []) if run == NULL else ((<Run>run).id, (<Run>run).nodes())
 
 
 def history_is_cut():
-    """Does a backward pass run in this thread whose gradients are recorded for their tangents or samples only?"""
+    """Whether this thread runs a backward pass that records gradients only for their tangents or samples."""
     cdef void* run = thread_state().run
     return run != NULL and (<Run>run).cuts
 
 
 def notes_of_run():
-    """A dictionary that lives as long as the backward pass that runs in this thread; raises outside of one."""
+    """Return a dictionary that lives as long as this thread's running backward pass; raise outside of one."""
     cdef void* run = thread_state().run
     if run == NULL:
         raise RuntimeError("no backward pass is running")
@@ -373,13 +373,13 @@ def notes_of_run():
 
 
 def is_selective():
-    """Does the backward pass that runs in this thread compute only the gradients asked for? None: no pass runs."""
+    """Whether this thread's running backward pass computes only the requested gradients; None outside of a pass."""
     cdef void* run = thread_state().run
     return None if run == NULL else bool((<Run>run).selective)
 
 
 def will_run(Node node not None):
-    """Does the backward pass that runs in this thread want a gradient at this node?"""
+    """Whether this thread's running backward pass wants a gradient at this node."""
     cdef void* run = thread_state().run
     cdef Py_ssize_t entry = -1 if run == NULL else (<Run>run).find(node)
     return entry >= 0 and (<Run>run).wants(entry)

@@ -1,7 +1,8 @@
-"""The gradients of elementwise ops on large arrays, block by block, and of ops on stacks, part by part.
+"""Chunked gradients: elementwise rules on large arrays, and rules on stacks of matrices, run on one chunk at a time.
 
-A rule is made of ops, each of which makes an array as large as the gradient. In a backward pass that is not recorded,
-the rule is run on one block after the other instead, so that all but the gradients is as large as a block.
+A rule consists of ops, each of which allocates an array as large as the gradient. In a backward pass that is not
+recorded, the rule is run on one chunk after the other instead, so that all arrays except the gradients have the size of
+a chunk.
 """
 
 from functools import wraps
@@ -20,16 +21,16 @@ from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.reduce import sum_to
 from cygrad._kernels.cpu.base.stack_chunks import cut
 
-NO_GRAD = 1  # the bit of `state.pxd`
-LARGE = 1 << 15  # elements of what is worth being used again
-THIN = 64  # columns from which on products of matrices one by one are worth it
-SIZE = 1 << 20  # elements of a block: a rule takes some 20 microseconds beside its loops
+NO_GRAD = 1  # the bit in `state.pxd`
+LARGE = 1 << 15  # number of elements from which on reusing memory pays off
+THIN = 64  # number of columns from which on separate matrix products pay off
+SIZE = 1 << 20  # elements of a chunk: a rule takes some 20 microseconds besides its loops
 
 
 def gradients(array, node, g, is_spare):
-    """What the rule of `node` makes of the gradient `g`, or None if it has to be computed as a whole.
+    """Apply the rule of `node` to the gradient `g` chunk by chunk; None if it must be computed as a whole.
 
-    `array` is that of `g`; `is_spare` tells whether nobody else has it, so that a result may take its memory.
+    `array` is that of `g`; `is_spare`: nobody else refers to it, so a result may take over its memory.
     """
     saved = _saved_values(node) if array.size > 2 * SIZE else None
     if saved is None or not any(value is not None for value in saved):
@@ -47,11 +48,11 @@ def gradients(array, node, g, is_spare):
 
 
 class _OtherShape(Exception):
-    """A gradient is not of the shape of the result."""
+    """A gradient does not have the shape of the result."""
 
 
 class _Rule:
-    """The rule of a node as a function of arrays that gives those gradients that there are."""
+    """The rule of a node as a function of arrays that returns only the gradients that are not None."""
 
     def __init__(self, node, saved, is_spare):
         self.node, self.is_spare = node, is_spare
@@ -70,14 +71,14 @@ class _Rule:
         return arrays
 
     def delivered(self, grads):
-        """The gradients as the rule gives them."""
+        """Return the gradients in the form in which the rule returns them."""
         each = iter(grads)
         full = tuple(next(each) if there else None for there in self.there)
         return full if self.is_tuple else full[0]
 
 
 def _saved_values(node):
-    """Inputs 0 to 2 and the result, as far as they are saved; None if to read them may call hooks, or fail."""
+    """Return saved inputs 0 to 2 and the result, or None if reading them might run hooks or fail."""
     values = []
     for i in range(4):
         value, output, freed = node._place(i)
@@ -92,7 +93,7 @@ def _array_of(value):
 
 
 def _broadcasts(value, shape):
-    """Whether a saved value is none, a number, or a plain tensor that broadcasts to the shape."""
+    """Whether a saved value is None, a number, or a plain tensor that broadcasts to the shape."""
     if not isinstance(value, Tensor):
         return True
     array = memory_of(value)
@@ -105,46 +106,47 @@ def _broadcasts(value, shape):
     )
 
 
-# -- memory that is used again --
+# -- memory reuse --
 
 
 def reused(t):
-    """`out=` for an op on `t`, a large result of a rule's own: itself, in a backward pass that is not recorded."""
+    """Return `out=` for an op on `t`, a rule's own result: `t` itself if it is large and the pass is not recorded."""
     return t if memory_of(t).size > LARGE and get_modes() & NO_GRAD else None
 
 
 def owned(t):
-    """`out=` for an op on `t`, which nobody else will see and no node saves: itself, if it is large."""
+    """Return `out=` for an op on `t`, which nobody else sees and no node saves: `t` itself if it is large."""
     return t if memory_of(t).size > LARGE and (t.is_floating_point() or t.is_complex()) else None
 
 
 def is_own(t):
-    """Whether the memory of such a tensor may be taken, and steps that begin with it be one node.
+    """Whether the memory of such a tensor may be reused, and steps that start from it merged into one node.
 
-    It is large, and no level of differentiation looks at it.
+    This requires that it is large and that no level of differentiation is open.
     """
     array = memory_of(t)
     return type(array) is np.ndarray and array.size > LARGE and not (get_modes() & ~NO_GRAD or is_forward())
 
 
 def over(op, row, function, t, args=None):
-    """`op(t)` for a result that nobody else will see and no node saves: in its memory if that is large.
+    """Return `op(t)` for a result that nobody else sees and no node saves, computed in its memory if that is large.
 
-    `function(array, out=array)` computes there what an op of that row gives.
+    `function(array, out=array)` computes in place what an op of that row returns.
     """
     array = memory_of(t)
     return record_n(row, function(array, out=array), (t,), args) if is_own(t) else op(t)
 
 
-# -- stacks --
+# -- stacks of matrices --
 
 
 def in_parts(grads=2, saved=2, args=(), inputs=2, smaller=1):
-    """A decorator of rules: gradients, saved values and inputs have so many dimensions behind their stack.
+    """Decorator that runs a rule chunk by chunk along its batch ("stack") dimensions.
 
-    One number for all, or one for each: of `saved` for inputs 0 to 2 and the result; or a function of the node. Of the
-    other arguments `args` tells it for those that are cut as well, and has None for others. Losses of elements are
-    stacks of numbers: 0 for all. Rules that make many arrays on the way have so many times smaller parts.
+    `grads`, `saved`, `args` and `inputs` are the numbers of trailing core dimensions that follow the batch dimensions.
+    Each is one number for all values, a tuple with one per value, or a function of the node. `saved` covers inputs 0 to
+    2 and the result; `args` has a number for each argument that is chunked as well, and None for others. Elementwise
+    losses have 0 core dimensions throughout. Rules that allocate many temporaries divide the chunk size by `smaller`.
     """
 
     def decorated(rule):
@@ -160,10 +162,10 @@ def in_parts(grads=2, saved=2, args=(), inputs=2, smaller=1):
 
 
 def in_slices(axis_of):
-    """A decorator of rules with one gradient, in which what lies along an axis does not depend on each other.
+    """Decorator that runs a rule with one gradient chunk by chunk along an axis on which slices are independent.
 
-    The axis is `axis_of(node, shape)`, or None. The gradient and all that is saved have the length of the incoming one
-    there.
+    The axis is `axis_of(node, shape)`, or None. The gradient and all saved values have the same length along it as the
+    incoming gradient.
     """
 
     def decorated(rule):
@@ -178,7 +180,7 @@ def in_slices(axis_of):
 
 
 def beside(node, shape):
-    """The longest axis but the one in the first argument, along which the op works."""
+    """Return the longest axis other than the one in the first argument, along which the op works."""
     return max((d for d in range(len(shape)) if d != node.args[0]), key=shape.__getitem__, default=None)
 
 
@@ -197,7 +199,7 @@ def _in_slices(rule, node, g, axis_of):
         if out is None or out.dtype != found.dtype:
             out = np.empty(shape, found.dtype)
         out[part] = found
-        del here, found  # before the next are made
+        del here, found  # free them before the next are allocated
     return tensor_of(out)
 
 
@@ -233,9 +235,9 @@ def _in_parts(rule, node, g, dims, block):
 
 
 def of_common_factor(node, g, b):
-    """The gradient of one matrix that is multiplied with a whole stack `b`, block by block of that.
+    """Return the gradient of a single matrix multiplied by a stack of matrices `b`, chunk by chunk.
 
-    None if the matrix has a stack as well, or that can not be seen as one row of matrices.
+    Return None if the matrix has batch dimensions as well, or if the stack cannot be flattened without copying.
     """
     shape, _ = node.expected_gradients()[0]
     x, y = memory_of(g), memory_of(b)
@@ -259,7 +261,7 @@ def of_common_factor(node, g, b):
 
 
 def summed(node, i, g):
-    """A gradient that is to be scaled for input `i`: summed before, if that was broadcast and nobody records it."""
+    """Return a gradient to be scaled for input `i`, summed first if that was broadcast and nothing is recorded."""
     expected, array = node.expected_gradients()[i], memory_of(g)
     if expected is None or expected[0] == array.shape or not node.may_run_in_parts(g):
         return g
@@ -279,10 +281,10 @@ def _like(value, array):
 
 
 class Gradients:
-    """The gradients of a node, of which parts come one after the other."""
+    """The gradients of a node, assembled from chunks."""
 
     def __init__(self, node, axis, length, dims):
-        self.axis, self.length, self.is_tuple = axis, length, False  # the axis counts from the stack's end
+        self.axis, self.length, self.is_tuple = axis, length, False  # axis: from the end of the batch dimensions
         self.expected = node.expected_gradients()
         self.dims = _each(dims, len(self.expected))
         self.totals = [None] * len(self.expected)

@@ -1,4 +1,4 @@
-"""Calling hooks during a backward pass."""
+"""Calls hooks during a backward pass."""
 
 from cygrad._core.graph.node cimport Node
 

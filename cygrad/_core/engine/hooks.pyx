@@ -1,10 +1,10 @@
-"""Calling hooks during a backward pass.
+"""Calls hooks during a backward pass.
 
 Note [Order of hooks]
 ---------------------
-For each node, as in PyTorch: the hooks of the tensors it computed, in the order of registration; then
-`retain_grad`, wherever it was asked for; then the node's pre-hooks; the node itself; its post-hooks. On a leaf,
-the post-accumulate hooks come last.
+For each node, as in PyTorch: first the hooks of its output tensors, in the order of registration; then `retain_grad`,
+regardless of when it was called; then the node's pre-hooks; the node itself; its post-hooks. On a leaf, the
+post-accumulate hooks come last.
 """
 
 from cygrad._core.graph.inplace cimport set_grad
@@ -17,7 +17,7 @@ from cygrad._core.graph.hook_handles import check_hook_result, check_hook_result
 
 
 cdef object run_tensor_pre_hooks(Node node, object grad):
-    """The tensors' hooks, then retain_grad. `grad` is a gradient, or a tuple of them for several outputs."""
+    """Run the tensors' hooks, then retain_grad. `grad` is a gradient, or a tuple of them for several outputs."""
     cdef list grads
     if node.hooks.tensor_pre is None and node.hooks.retains is None:
         return grad
@@ -28,7 +28,7 @@ cdef object run_tensor_pre_hooks(Node node, object grad):
 
 
 cdef object none_if_empty(tuple grads):
-    """What a node of several outputs is given: the gradients, or None if there are none."""
+    """Return the gradients of a node with several outputs, or None if all of them are None."""
     for grad in grads:
         if grad is not None:
             return grads
@@ -69,7 +69,7 @@ cdef object run_pre_hooks(Node node, object grad):
 
 
 cdef tuple run_post_hooks(Node node, tuple grads, object grad):
-    """`grads` has one gradient or None for each input."""
+    """Run the node's post-hooks; `grads` contains one gradient or None for each input."""
     grad_outputs = (grad,) if node.n_outputs == 1 else (None,) * node.n_outputs if grad is None else grad
     for hook in tuple(node.hooks.post.values()):
         result = hook(grads, grad_outputs)

@@ -1,4 +1,4 @@
-"""One backward pass."""
+"""Declares Run, the state of one backward pass."""
 
 from cpython.object cimport PyObject
 
@@ -7,13 +7,13 @@ from cygrad._core.graph.node cimport Node
 from cygrad._core.runtime.thread_state cimport ThreadState
 from cygrad._core.graph.tensor cimport Tensor
 
-cdef struct Entry:              # a node in this run
+cdef struct Entry:              # a node as seen by this run
     PyObject* target            # owned: the node, or the leaf tensor that owns it
     PyObject* node              # not owned
-    PyObject* grad              # owned: the incoming gradient, or a list of them; NULL if none came yet
-    Py_ssize_t dependencies     # how many gradients are still to come
-    bint needed                 # on the way to an input that was asked for
-    bint captured               # its incoming gradient was asked for
+    PyObject* grad              # owned: the incoming gradient, or a list of them; NULL until one arrives
+    Py_ssize_t dependencies     # number of gradients still to come
+    bint needed                 # on the path to a requested input
+    bint captured               # its incoming gradient was requested
 
 cdef struct Ready:
     unsigned long long sequence_nr
@@ -25,21 +25,21 @@ cdef class Run:
     cdef Py_ssize_t n_entries, capacity
     cdef Ready* heap
     cdef Py_ssize_t n_ready, heap_capacity
-    cdef dict foreign           # {node: entry} for nodes that another run owns
+    cdef dict foreign           # {node: entry} for nodes owned by another run
     cdef bint keep_graph
     cdef bint selective         # only some entries are needed
-    cdef bint one_root          # hooks on a root that leads to nothing that is needed are called, as in PyTorch
-    cdef bint cuts              # recorded for the tangents alone: what leaves the pass has no history
-    cdef unsigned long long oldest  # what was recorded before this number is no part of the pass
+    cdef bint one_root          # run tensor hooks of a root that leads to no needed entry, as PyTorch does
+    cdef bint cuts              # recorded only for the tangents: results that leave the pass have no history
+    cdef unsigned long long oldest  # nodes recorded before this sequence number are not part of the pass
     cdef dict captures          # {(entry, output number): [positions in `captured`]}
     cdef list captured
-    cdef bint has_streams       # was a node made in a stream beside the default one?
+    cdef bint has_streams       # whether a node was recorded in a non-default stream
     cdef object streams         # None, or the `Pass` of streams.py
     cdef list callbacks
     cdef str caller             # 'backward' or 'grad'
-    cdef object freed_by        # (caller, code, lasti, next sequence number, thread): given to the nodes that this run frees
+    cdef object freed_by        # (caller, code, lasti, next sequence number, thread); stored in the nodes this run frees
     cdef object failure
-    cdef dict notes             # what Python code of the package keeps until this pass ends
+    cdef dict notes             # data that the package's Python code keeps until this pass ends
 
     cdef Py_ssize_t find(self, object target)
     cdef Py_ssize_t add(self, object target) except -1
@@ -50,7 +50,7 @@ cdef class Run:
     cdef int execute(self) except -1
     cdef int step(self, Py_ssize_t entry, ThreadState* state) except -1
     cdef int distribute(self, Node node, object grads) except -1
-    cdef bint wants(self, Py_ssize_t entry) noexcept            # is a gradient for this entry of use?
+    cdef bint wants(self, Py_ssize_t entry) noexcept            # whether a gradient for this entry is needed
     cdef unsigned long long unwanted_edges(self, Node node) except? 0xFFFFFFFFFFFFFFFF
     cdef tuple fitted(self, Node node, object grads)
     cdef list nodes(self)

@@ -1,14 +1,15 @@
-"""One backward pass: which nodes, in which order, with which gradients.
+"""One backward pass: which nodes run, in which order, with which gradients.
 
-The nodes reachable from the roots are numbered as they are found (`discover`); each gets an `Entry` with the
-count of gradients that must arrive before it can run, and a buffer in which they are added up. What is ready lies
-in a heap ordered by sequence number, so that what was recorded last runs first. Nothing recurses.
+Nodes reachable from the roots are numbered as they are found (`discover`). Each gets an `Entry` with the number of
+gradients that must arrive before it can run, and a buffer that accumulates them. Ready entries are kept in a heap ordered
+by sequence number, so that the latest recorded node runs first. Nothing recurses.
 
 Note [Claims]
 -------------
-To find a node's entry quickly the run writes its own number and the entry's into the node (`run`, `slot`), if no
-other run has done so. A node that another run owns (another thread, or an outer backward pass of this thread) is
-looked up in a dictionary of this run instead. So two runs over a shared subgraph never touch each other's state.
+For fast lookup of a node's entry, the run writes its own number and the entry's index into the node (`run`, `slot`),
+unless another run has already done so. A node that another run owns (in another thread, or an outer backward pass of this
+thread) is looked up in a dictionary of this run instead. Two runs over a shared subgraph thus never touch each other's
+state.
 """
 
 cimport cython
@@ -41,12 +42,12 @@ from cygrad._core.diagnostics import graph_errors
 
 cdef unsigned long long last_run = 0
 
-cdef bint anomaly_mode = False          # for all threads, as in PyTorch
-cdef bint anomaly_check = False         # look for nan
+cdef bint anomaly_mode = False          # shared by all threads, as in PyTorch
+cdef bint anomaly_check = False         # check for NaN
 
 cdef enum:
-    LEAST_WHOLE = 1 << 12       # elements of zeros that are worth being spared
-    TURN = 1024                 # nodes between two offers of the GIL: short ones never give it up on their own
+    LEAST_WHOLE = 1 << 12       # least number of elements for which avoiding a zero-filled array pays off
+    TURN = 1024                 # nodes between two releases of the GIL, since short nodes never release it on their own
 
 
 @cython.final
@@ -70,7 +71,7 @@ cdef class Run:
     # -- finding the graph ---------------------------------------------------------------------------------
 
     cdef Py_ssize_t find(self, object target):
-        """The entry of an edge's target, or -1."""
+        """Return the entry of an edge's target, or -1."""
         cdef Node node = node_of(target)
         if cygrad_owner(&node.run) == self.id:
             return node.slot
@@ -79,7 +80,7 @@ cdef class Run:
         return -1
 
     cdef Py_ssize_t add(self, object target) except -1:
-        """The entry of an edge's target, made if it is new."""
+        """Return the entry of an edge's target, creating it if necessary."""
         cdef Node node = node_of(target)
         cdef Py_ssize_t i = self.n_entries
         cdef Entry* grown
@@ -107,7 +108,7 @@ cdef class Run:
         return i
 
     cdef int discover(self) except -1:
-        """Find all that the entries so far lead to, and count the gradients each will get."""
+        """Find everything reachable from the current entries, and count the gradients each will receive."""
         cdef Py_ssize_t i = 0, j
         cdef int k
         cdef Node node
@@ -124,7 +125,7 @@ cdef class Run:
         return 0
 
     cdef int select(self) except -1:
-        """Mark as needed what leads to a needed entry or to a captured one."""
+        """Mark as needed all entries that lead to a needed or captured entry."""
         cdef Py_ssize_t i, j, n = 0
         cdef int k
         cdef Node node
@@ -166,7 +167,7 @@ cdef class Run:
     # -- gradients -----------------------------------------------------------------------------------------
 
     cdef int give(self, Py_ssize_t entry, int nr, Tensor grad) except -1:
-        """Add a gradient to what has arrived at an entry."""
+        """Add a gradient to those that have arrived at an entry."""
         cdef Entry* e = &self.entries[entry]
         cdef int n_outputs = (<Node>e.node).n_outputs
         cdef Tensor present, total
@@ -174,7 +175,7 @@ cdef class Run:
         if n_outputs == 1:
             if e.grad != NULL:
                 present = <Tensor>e.grad
-                Py_XDECREF(e.grad)              # now held by `present` alone, so that its memory can be reused
+                Py_XDECREF(e.grad)              # now `present` holds the only reference, so that its memory can be reused
                 e.grad = NULL
                 total = add_gradients(present, grad)
             else:
@@ -195,9 +196,9 @@ cdef class Run:
         return 0
 
     cdef bint add_part(self, OpNode node, Tensor grad, ThreadState* state) except -1:
-        """Add the gradient of a part to what has arrived for the whole, if nobody else has that, and say whether.
+        """Add the gradient of a part to the whole's accumulated gradient in place, if unshared. Return whether it did.
 
-        So the gradients of many parts make no array of zeros each.
+        This way the gradients of many parts do not each allocate a zero-filled array.
         """
         cdef Py_ssize_t j = self.find(node.target(0))
         cdef Entry* e = &self.entries[j]
@@ -213,7 +214,7 @@ cdef class Run:
                 or PyArray_TYPE(<ndarray>present.array) != PyArray_TYPE(<ndarray>grad.array)
                 or present.array.shape != node.arguments[0]):
             return False
-        Py_XDECREF(e.grad)                      # now held by `present` alone
+        Py_XDECREF(e.grad)                      # now `present` holds the only reference
         e.grad = NULL
         fits = is_unshared(present, 1)
         Py_INCREF(present)
@@ -224,7 +225,7 @@ cdef class Run:
         return fits
 
     cdef tuple fitted(self, Node node, object grads):
-        """A node's results as its post-hooks see them: for each input its gradient, or None if nobody wants it."""
+        """Return a node's results as post-hooks see them: each input's gradient, or None if it is not wanted."""
         cdef int k
         cdef list fitted = list(results_of(node, grads))
         for k in range(node.n_edges):
@@ -242,7 +243,7 @@ cdef class Run:
             not self.selective or self.entries[entry].needed or self.entries[entry].captured)
 
     cdef int distribute(self, Node node, object grads) except -1:
-        """Hand a node's results on to the nodes of its inputs."""
+        """Pass a node's results on to the nodes of its inputs."""
         cdef int k
         cdef Py_ssize_t j
         cdef Tensor grad
@@ -283,10 +284,10 @@ cdef class Run:
     # -- running -------------------------------------------------------------------------------------------
 
     cdef int execute(self) except -1:
-        """Run until nothing is ready."""
+        """Run until no entry is ready."""
         cdef ThreadState* state = thread_state()
         cdef unsigned int modes = state.modes
-        cdef unsigned long long unwanted = state.unwanted       # by the node in whose rule this pass runs
+        cdef unsigned long long unwanted = state.unwanted       # set by the node whose rule started this (nested) pass
         cdef Py_ssize_t i, count = 0, entry = 0
         for i in range(self.n_entries):
             if self.entries[i].dependencies == 0:
@@ -307,7 +308,7 @@ cdef class Run:
             raise
         finally:
             state.unwanted = unwanted
-            state.spare = NULL      # after an error: another tensor may soon lie where this one did
+            state.spare = NULL      # after an error, another tensor may be allocated at this address
         return 0
 
     cdef int step(self, Py_ssize_t entry, ThreadState* state) except -1:
@@ -338,7 +339,7 @@ cdef class Run:
         if grad is not None or node.takes_undefined():
             if self.selective and not node.takes_undefined():
                 state.unwanted = self.unwanted_edges(node)
-            with cython.critical_section(node):     # another run may free what this one reads
+            with cython.critical_section(node):     # another run may free values that this one reads
                 if self.cuts and type(node) is AccumulateGrad:
                     cut_and_accumulate(node, grad)
                 elif is_op_node(node) and (<OpNode>node).op.flags & IS_PART and (
@@ -363,7 +364,7 @@ cdef class Run:
         return [<object>self.entries[i].node for i in range(self.n_entries)]
 
     cdef unsigned long long unwanted_edges(self, Node node) except? 0xFFFFFFFFFFFFFFFF:
-        """Bit k is set if nothing that this run is to find lies behind edge k."""
+        """Set bit k if edge k leads to nothing that this run needs to compute."""
         cdef unsigned long long edges = 0
         cdef int k
         for k in range(min(node.n_edges, 64)):
@@ -372,7 +373,7 @@ cdef class Run:
                 edges |= (<unsigned long long>1) << k
         return edges
 
-    # -- the heap of ready entries, largest sequence number first ------------------------------------------
+# -- the heap of ready entries, ordered by descending sequence number ------------------------------------
 
     cdef int push(self, Py_ssize_t entry) except -1:
         cdef Ready* grown
@@ -418,12 +419,12 @@ cdef class Run:
 
 
 cdef inline bint selects(Node node) noexcept:
-    """Is the gradient free of what `nan_check` looks for if the incoming one is?"""
+    """Whether the node's gradients pass `nan_check` whenever the incoming gradient does."""
     return is_op_node(node) and (<OpNode>node).op.flags & SELECTS != 0
 
 
 cdef inline void* spare_gradient(Node node, object grad, ThreadState* state) noexcept:
-    """The gradient that `step` holds, if nobody else has it and nothing but the rule is going to read it."""
+    """Return the gradient that `step` holds if only the rule will read it and nobody else refers to it, else NULL."""
     if (state.modes & (NO_GRAD | FORWARD) == NO_GRAD and is_op_node(node) and node.hooks is None
             and state.events == NULL and not anomaly_check and (not state.watch or selects(node))
             and type(grad) is Tensor and type((<Tensor>grad).array) is ndarray
@@ -433,7 +434,7 @@ cdef inline void* spare_gradient(Node node, object grad, ThreadState* state) noe
 
 
 cdef object profiled_call(Node node, object grad):
-    """`node.call(grad)` as an event of the profiler."""
+    """Call `node.call(grad)` as an event of the profiler."""
     cdef Events events = <Events>thread_state().events
     cdef tuple grads = grad if type(grad) is tuple else (grad,)
     cdef Py_ssize_t event = begin_event(events, node.label(), NODE, grads)
@@ -447,7 +448,7 @@ cdef object profiled_call(Node node, object grad):
 
 
 cdef int cut_and_accumulate(Node node, Tensor grad) except -1:
-    """`.grad` gets neither history nor tangent."""
+    """Accumulate a gradient so that `.grad` gets neither history nor tangents."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     state.modes = (modes | NO_GRAD) & ~FORWARD
@@ -459,7 +460,7 @@ cdef int cut_and_accumulate(Node node, Tensor grad) except -1:
 
 
 cdef inline Node node_of(object target):
-    """The node of an edge's target (Note [Leaf edges] in node.pyx)."""
+    """Return the node of an edge's target (Note [Leaf edges] in node.pyx)."""
     if type(target) is OpNode:
         return <Node>target
     if isinstance(target, Tensor):
@@ -468,7 +469,7 @@ cdef inline Node node_of(object target):
 
 
 cdef tuple results_of(Node node, object grads):
-    """What a node returned, as one gradient or None for each input."""
+    """Return a node's results as a tuple with one gradient or None for each input."""
     if type(grads) is not tuple:
         return (grads,) if node.n_edges == 1 else (None,) * node.n_edges
     if len(grads) < node.n_edges:
@@ -477,7 +478,7 @@ cdef tuple results_of(Node node, object grads):
 
 
 cdef inline bint fits(Tensor grad, object target, int nr) except -1:
-    """Has the gradient just the shape and dtype of the tensor it is for?"""
+    """Whether a gradient has exactly the shape and dtype of the tensor it belongs to."""
     cdef object wanted
     if isinstance(target, Tensor):
         wanted = (<Tensor>target).array
@@ -489,7 +490,7 @@ cdef inline bint fits(Tensor grad, object target, int nr) except -1:
 
 
 cdef Tensor fit(Tensor grad, Node node, int k):
-    """A node's result for its input `k`, in the shape and dtype of that input."""
+    """Convert a node's result for its input `k` to the shape and dtype of that input."""
     target = node.target(k)
     if target is None or fits(grad, target, node.target_nr(k)):
         return grad
@@ -497,9 +498,9 @@ cdef Tensor fit(Tensor grad, Node node, int k):
 
 
 def run_alone(Node node, grad, unsigned long long unwanted=0):
-    """The gradients for the inputs of `node`; `grad` is one gradient, or a tuple for several outputs, or None.
+    """Return the gradients of `node`'s inputs; `grad` is one gradient, a tuple for several outputs, or None.
 
-    Bit i of `unwanted` stands for an input whose gradient may be left out.
+    Bit i of `unwanted` marks an input whose gradient may be omitted.
     """
     cdef int k
     if grad is None and not node.takes_undefined():
@@ -509,7 +510,7 @@ def run_alone(Node node, grad, unsigned long long unwanted=0):
 
 
 def unfitted(Node node, grad, unsigned long long unwanted=0):
-    """The same in the shapes and dtypes that the rule gave them."""
+    """Same as `run_alone`, but leave gradients in the shapes and dtypes that the rule gave them."""
     cdef ThreadState* state = thread_state()
     cdef unsigned long long former = state.unwanted
     state.unwanted = unwanted
@@ -521,7 +522,7 @@ def unfitted(Node node, grad, unsigned long long unwanted=0):
 
 
 cdef int check_gradients(Run run, Node node, object grads, object grad) except -1:
-    """Anomaly mode and `nan_check`: raise if a node made a nan out of its gradient."""
+    """For anomaly mode and `nan_check`: raise if a node produced a NaN from its gradient."""
     cdef bint inf = thread_state().watch & WATCH_INF
     for i, value in enumerate(grads if type(grads) is tuple else (grads,)):
         check_gradient(run, node, i, value, grad, inf)
@@ -529,7 +530,7 @@ cdef int check_gradients(Run run, Node node, object grads, object grad) except -
 
 
 cdef int check_gradient(Run run, Node node, Py_ssize_t i, object value, object grad, bint inf) except -1:
-    if value is grad and not anomaly_check:         # looked at before
+    if value is grad and not anomaly_check:         # already checked
         return 0
     if isinstance(value, Tensor) and not is_small_product(node, i, value, grad) and has_bad((<Tensor>value).array, inf):
         from cygrad._core.diagnostics import non_finite
@@ -538,7 +539,7 @@ cdef int check_gradient(Run run, Node node, Py_ssize_t i, object value, object g
 
 
 cdef bint is_small_product(Node node, Py_ssize_t i, Tensor product, object grad) except -1:
-    """Is a gradient a product of factors that show that it is finite?"""
+    """Whether a gradient is a product of factors so small that it must be finite."""
     cdef OpNode n
     if type(node) is not OpNode or not (<OpNode>node).op.flags & PRODUCT or type(grad) is not Tensor:
         return False
@@ -548,12 +549,12 @@ cdef bint is_small_product(Node node, Py_ssize_t i, Tensor product, object grad)
 
 
 def get_anomaly():
-    """(enabled, whether nan is looked for)."""
+    """Return (enabled, whether NaN is checked for)."""
     return anomaly_mode, anomaly_check
 
 
 def set_anomaly(tuple wanted not None):
-    """Switch anomaly mode; `wanted` is such a pair."""
+    """Set anomaly mode from a pair as returned by `get_anomaly`."""
     global anomaly_mode, anomaly_check
     anomaly_mode, anomaly_check = wanted
     anomaly_check = anomaly_check and anomaly_mode
@@ -561,8 +562,8 @@ def set_anomaly(tuple wanted not None):
 
 # -- undoing broadcasting and promotion, in one place for all rules ------------------------------------------
 #
-# A rule returns the gradient of an input in the shape and dtype that the *result* had. Where the input was smaller,
-# its gradient is the sum over what broadcasting repeated; where it was of another dtype, the cast.
+# A rule returns the gradient of an input in the shape and dtype of the *result*. If the input was smaller, its gradient is
+# the sum over the broadcast elements; if it had another dtype, the gradient is cast.
 
 cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int index):
     cdef int num
@@ -591,12 +592,12 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
 
 
 cdef bint changes_by_op(Node source) noexcept:
-    """Is this the history of a tensor of which a view was changed by a built-in op?"""
+    """Whether this is the history of a tensor that a built-in op changed in place through a view."""
     return type(source) is CopySlices and is_op_node((<CopySlices>source).fn)
 
 
 cdef bint expands_to(tuple small, tuple large):
-    """Could broadcasting have made `large` out of `small`?"""
+    """Whether broadcasting could expand shape `small` to shape `large`."""
     cdef Py_ssize_t i, before = len(large) - len(small)
     for i in range(len(small)):
         if before < 0 or small[i] != 1 and small[i] != large[before + i]:

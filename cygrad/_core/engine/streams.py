@@ -1,13 +1,14 @@
-"""The streams of a GPU in a backward pass.
+"""GPU streams in a backward pass.
 
 Note [Streams of backward]
 --------------------------
-A node remembers the stream that was current when it was made (None for the default one), and its rule runs there. What
-a node gets from one in another stream is waited for by an event. Leaves collect in the stream that called backward,
-which at the end waits for all others, so that what comes next may use the gradients. Memory goes back to the stream
-that took it: gradients that another stream reads are kept until the end, where these streams wait for each other.
+A node stores the stream that was current when it was recorded (None for the default stream), and its rule runs in that
+stream. If a gradient comes from another stream, the node waits for it by an event. Leaves accumulate in the stream that
+called backward. That stream finally waits for all others, so that subsequent code may use the gradients. Memory returns
+to the stream that allocated it: gradients that another stream reads are kept until the end, when the streams wait for
+each other.
 
-A place is (number of the GPU, CUDA's handle, CuPy's stream), or None.
+A stream token ("place") is (index of the GPU, CUDA's handle, CuPy's stream), or None for the default stream.
 """
 
 from cygrad._core.runtime.thread_state import set_stream
@@ -16,12 +17,12 @@ from cygrad._kernels.gpu.runtime.graph_capture import current
 
 
 def place_of(stream, index):
-    """The place that stands for CuPy's stream on a GPU."""
+    """Return the token for CuPy's stream on a GPU."""
     return (index, stream.ptr, stream) if stream.ptr else None
 
 
 class Pass:
-    """Which stream a backward pass is in; made only where a stream beside the default one takes part."""
+    """The streams of a backward pass; created only if a non-default stream takes part."""
 
     def __init__(self):
         index = current_device()
@@ -29,29 +30,29 @@ class Pass:
         self._event, self._null = cuda.Event, cuda.Stream.null
         self._own = self._now = place_of(cuda.get_current_stream(), index)
         self._former = set_stream(self._own)
-        self._before = {index: cuda.get_current_stream()}  # by GPU: the stream to go back to
-        self._made_in = {}  # by entry: (place, event or None) of its gradient
+        self._before = {index: cuda.get_current_stream()}  # by GPU: the stream to restore
+        self._made_in = {}  # by entry: (token, event or None) of its gradient
         self._used = []
         self._kept = []
 
     def enter(self, entry, place, is_leaf, grad):
-        """Go to the stream of a node, and let it wait for the gradient."""
+        """Switch to the stream of a node, and make it wait for the gradient."""
         place = self._own if is_leaf else place
         if place != self._now:
             self._go(place)
         self._take(entry, grad)
 
     def add(self, entry, present):
-        """Before a gradient is added to what has arrived, which may be of another stream."""
+        """Prepare for adding a gradient to what has arrived, which may be from another stream."""
         self._take(entry, tuple(present) if isinstance(present, list) else present)
 
     def gave(self, entry, place, is_leaf):
-        """After it is there; `place` is where it will be used."""
+        """Record a gradient that has just been added; `place` is where it will be used."""
         is_elsewhere = (self._own if is_leaf else place) != self._now
         self._made_in[entry] = self._now, self._mark(self._now) if is_elsewhere else None
 
     def leave(self):
-        """Go back, and wait for all streams."""
+        """Restore the former streams, and wait for all others."""
         self._go(self._own)
         for index, stream in self._before.items():
             with on_device(index):
@@ -85,7 +86,7 @@ class Pass:
         set_stream(place)
 
     def _each(self, place):
-        """The streams that a place stands for: the default one of each GPU, or its own."""
+        """Return the streams that a token stands for: its own, or the default one of each GPU."""
         if place is None:
             return [(index, self._null) for index in self._before]
         return [(place[0], place[2])]

@@ -1,7 +1,7 @@
-"""The classes of errors that know where things happened; public as `cygrad.errors`.
+"""Error classes that carry the sites involved; public as `cygrad.errors`.
 
-Each is a subclass of the exception that PyTorch raises in its place. `error.sites` tells a program what the text tells
-a person: a dictionary from what happened ("saved", "changed", "freed", "cut", "recorded", ...) to the `Site` of it.
+Each is a subclass of the exception that PyTorch raises in its place. `error.sites` provides programs with what the text
+tells humans: a dictionary from events ("saved", "changed", "freed", "cut", "recorded", ...) to the `Site` of each.
 """
 
 from typing import NamedTuple
@@ -21,12 +21,12 @@ class Site(NamedTuple):
 
 
 def site(code, offset):
-    """The site of an instruction, or None where Python code took no part."""
+    """Return the site of an instruction, or None if no Python code was running."""
     return None if code is None else Site(code.co_filename, line_of(code, offset), code.co_qualname)
 
 
 class AutogradError(RuntimeError):
-    """Base of the errors of the graph; `sites` maps what happened to the line where it did.
+    """Base class of graph errors; `sites` maps each event to the line where it happened.
 
     >>> import cygrad
     >>> w = cygrad.ones(2, requires_grad=True)
@@ -53,7 +53,7 @@ class ChangedInPlaceError(AutogradError):
 
 
 class FreedGraphError(AutogradError):
-    """The graph was freed by an earlier pass. Sites: freed, recorded, and joined if an old tensor joins both."""
+    """The graph was freed by an earlier pass. Sites: freed, recorded, and joined if an old tensor connects both."""
 
     __module__ = "cygrad.errors"
 
@@ -71,13 +71,13 @@ class LeafChangedError(AutogradError):
 
 
 class ViewChangedError(AutogradError):
-    """A view whose history can not be rewritten was changed in place. Sites: changed, made."""
+    """A view whose history cannot be rewritten was changed in place. Sites: changed, made."""
 
     __module__ = "cygrad.errors"
 
 
 class OverlapError(AutogradError):
-    """What is written shares memory with itself or with what is read. Sites: changed."""
+    """Written memory overlaps itself or an operand that is read. Sites: changed."""
 
     __module__ = "cygrad.errors"
 
@@ -89,7 +89,7 @@ class ReadOnlyError(AutogradError):
 
 
 class NonFiniteError(AutogradError):
-    """Anomaly mode or `nan_check` found a nan or an infinite number. Sites: recorded, or computed for a result."""
+    """Anomaly mode or `nan_check` found a NaN or an infinity. Sites: recorded, or computed for a result."""
 
     __module__ = "cygrad.errors"
 
@@ -107,13 +107,13 @@ class InvalidGradientError(AutogradError):
 
 
 class CaptureError(AutogradError):
-    """What a graph of a GPU's work can not hold was done in its capture. Sites: called."""
+    """An operation that cannot be part of a captured GPU graph was executed during capture. Sites: called."""
 
     __module__ = "cygrad.errors"
 
 
 class OutOfMemoryError(RuntimeError):
-    """A GPU has less memory left than was asked for, also after what could be given back was."""
+    """A GPU has too little free memory, even after releasing everything that can be released."""
 
     __module__ = "cygrad"
 

@@ -1,4 +1,4 @@
-"""The texts users read when something is wrong: PyTorch's first line, then what, where and how to mend it."""
+"""Error messages and warnings: PyTorch's first line, then what went wrong, where, and how to fix it."""
 
 import warnings
 
@@ -71,13 +71,13 @@ _TORCH_TYPE = {
 
 
 def type_word(array):
-    """'torch.FloatTensor' and the like."""
+    """Return 'torch.FloatTensor' and the like."""
     place = "" if type(array).__module__ == "numpy" else "cuda."
     return f"torch.{place}{_TORCH_TYPE.get(str(array.dtype), str(array.dtype))}Tensor"
 
 
 def as_tensor(number):
-    """A Python number that an op saved, as the 0-dim tensor PyTorch shows: of Python's own precision."""
+    """Return a saved Python number as the 0-dim tensor that PyTorch shows, with Python's own precision."""
     import numpy as np
 
     from cygrad._core.graph.internals import tensor_of
@@ -85,11 +85,11 @@ def as_tensor(number):
     return tensor_of(np.asarray(number))
 
 
-# -- asking for gradients --
+# -- requesting gradients --
 
 
 def non_scalar_hint(shape):
-    """What to write instead of `y.backward()` for a tensor of several elements."""
+    """Suggest a replacement for `y.backward()` on a tensor with several elements."""
     return (
         f"\n  this tensor has shape {tuple(shape)}: reduce it first, as in `y.sum().backward()`, "
         "or give the gradient of the final result: `y.backward(v)` with v of the same shape"
@@ -97,7 +97,7 @@ def non_scalar_hint(shape):
 
 
 def only_float_requires_grad(dtype):
-    """requires_grad on an integer tensor."""
+    """Return the error text for requires_grad on an integer tensor."""
     return (
         "only Tensors of floating point and complex dtype can require gradients\n"
         f"  this one is {dtype}: make it with dtype=torch.float32, or convert it with .float() first"
@@ -105,7 +105,7 @@ def only_float_requires_grad(dtype):
 
 
 def refuse_gradient(is_volatile, dtype):
-    """requires_grad on what can have none: a volatile tensor, an integer one, or one from inference mode."""
+    """Raise the error for requires_grad on a volatile or integer tensor, or on an inference tensor."""
     if is_volatile:
         raise RuntimeError(VOLATILE_REQUIRES_GRAD)
     is_inexact = dtype.is_floating_point or dtype.is_complex
@@ -116,7 +116,7 @@ def refuse_gradient(is_volatile, dtype):
 
 
 def check_grad_assignment(tensor, value):
-    """What may be assigned to `tensor.grad`, beside None."""
+    """Check a value other than None assigned to `tensor.grad`."""
     from cygrad._core.graph.tensor import Tensor
 
     if not isinstance(value, Tensor):
@@ -160,17 +160,17 @@ _C_WORDS = {
 
 
 def c_name(dtype):
-    """What C++ calls a type of elements; some of PyTorch's texts do."""
+    """Return the C++ name of a dtype, which some of PyTorch's texts use."""
     return _C_WORDS.get(dtype.type_name, dtype.type_name)
 
 
 def c_word(tensor):
-    """The same for the type of a tensor's elements."""
+    """Return the C++ name of a tensor's dtype."""
     return c_name(tensor.dtype)
 
 
 def check_data_assignment(tensor, value):
-    """What may be assigned to `tensor.data`."""
+    """Check a value assigned to `tensor.data`."""
     from cygrad._core.graph.tensor import Tensor
 
     if not isinstance(value, Tensor):
@@ -180,15 +180,15 @@ def check_data_assignment(tensor, value):
 
 
 def warn_imaginary_lost():
-    """A complex tensor was written into a real one."""
+    """Warn that a complex tensor was written into a real one."""
     warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
 
 
-said: set[str] = set()  # what is said once in a process
+said: set[str] = set()  # messages to be issued once per process that have been
 
 
 def warn_scalar_of_gradient():
-    """float() of a tensor that requires grad: once in a process, unless `set_warn_always` asks for more."""
+    """Warn about float() of a tensor that requires grad: once per process, unless `set_warn_always` is on."""
     from cygrad._core.runtime.settings import is_warn_always_enabled
 
     if "scalar of gradient" in said and not is_warn_always_enabled():
@@ -206,7 +206,7 @@ def warn_scalar_of_gradient():
 
 
 def contiguous_strides(shape):
-    """The strides of a tensor that lies in memory in the order of its indices; a length of 0 counts as 1."""
+    """Return the strides of a contiguous tensor of this shape; a size of 0 counts as 1."""
     strides, step = [], 1
     for length in reversed(shape):
         strides.append(step)
@@ -215,12 +215,12 @@ def contiguous_strides(shape):
 
 
 def no_dimensions(dim):
-    """A dimension of a 0-dim tensor."""
+    """Return the error for accessing a dimension of a 0-dim tensor."""
     return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
 
 
 def check_result_type(from_num, to_num, op=None, place=0):
-    """May a result of the first type be written into a tensor of the second, which is the `out=` of `op` if given?"""
+    """Raise unless a result of the first dtype may be written into a tensor of the second (`out=` of `op` if given)."""
     from cygrad._core.registry import out_dtypes
     from cygrad._core.types.dtypes import dtype_by_num
 
@@ -229,7 +229,7 @@ def check_result_type(from_num, to_num, op=None, place=0):
 
 
 def check_asked_type(name, dtype, out):
-    """Raise unless an `out` that is given with a `dtype` has that, which reductions demand."""
+    """Raise unless an `out` passed together with a `dtype` has that dtype, as reductions require."""
     from cygrad._core.registry import out_dtypes
     from cygrad._core.types.dtypes import as_dtype
 
@@ -238,17 +238,19 @@ def check_asked_type(name, dtype, out):
 
 
 def check_out_type(array, out):
-    """Raise unless `out` has just the type of the result `array`, which some ops demand."""
+    """Raise unless `out` has exactly the dtype of the result `array`, as some ops require."""
+    from cygrad._core.types.dtypes import dtype_by_num
     from cygrad._core.graph.tensor import Tensor
     from cygrad._core.types.dtypes import dtype_by_num
 
-    if isinstance(out, Tensor) and array.dtype.num != out.dtype.num:  # what is none is refused when it is written
+    if isinstance(out, Tensor) and array.dtype.num != out.dtype.num:  # non-tensors are rejected when written
         expected = c_name(dtype_by_num(array.dtype.num))
         raise RuntimeError(f"Expected out tensor to have dtype {expected}, but got {c_word(out)} instead")
 
 
 def check_clamp_type(result, out):
-    """The same for `clamp` with numbers, whose text gives the second type C++'s name."""
+    """Same for `clamp` with numbers, whose text uses the C++ name of the second dtype."""
+    from cygrad._core.types.dtypes import can_cast
     from cygrad._core.graph.tensor import Tensor
     from cygrad._core.types.dtypes import can_cast
 
@@ -257,13 +259,13 @@ def check_clamp_type(result, out):
 
 
 def check_abs_in_place(t):
-    """Raise if `abs_` would put real numbers into a complex tensor, which `out=` may."""
+    """Raise if `abs_` would write real numbers into a complex tensor, which `out=` may do."""
     if t.is_complex():
         raise RuntimeError("In-place abs is not supported for complex tensors.")
 
 
 def check_inplace_shape(result, out):
-    """The shape of a result to be written into an operand must broadcast to that of the operand."""
+    """Raise unless the shape of a result broadcasts to the shape of the operand that it will be written into."""
     import numpy as np
 
     try:
@@ -275,7 +277,7 @@ def check_inplace_shape(result, out):
 
 
 def output_resized(shape, required):
-    """An `out` with elements gets another shape."""
+    """Warn that an `out` with elements is resized."""
     from cygrad._core.errors.sites import warn
 
     warn(
@@ -292,23 +294,23 @@ NOT_RESIZABLE = (
 )
 
 
-# -- old names --
+# -- deprecated names --
 
 
 def warn_volatile():
-    """A tensor is made volatile."""
+    """Warn that a tensor is made volatile."""
     from cygrad._core.errors.sites import warn
 
     warn("volatile=True is deprecated: put the computation into `with no_grad():`", DeprecationWarning)
 
 
 def deprecated(old, new):
-    """An old name was used."""
+    """Warn that a deprecated name was used."""
     warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=2)
 
 
 def former_order(function, old, new):
-    """Arguments were given in the order of early PyTorch."""
+    """Warn that arguments were passed in the order of early PyTorch."""
     from cygrad._core.errors.sites import warn
 
     out = ", Tensor out = None"
@@ -319,12 +321,12 @@ def former_order(function, old, new):
 
 
 def grad_variables_deprecated():
-    """`grad_variables` was given to `backward`."""
+    """Warn that `grad_variables` was passed to `backward`."""
     warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
 
 
 def only_inputs_deprecated():
-    """`only_inputs=False` has no effect."""
+    """Warn that `only_inputs=False` has no effect."""
     warnings.warn(
         "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient "
         "for other parts of the graph, please use torch.autograd.backward.",
@@ -337,7 +339,7 @@ def only_inputs_deprecated():
 
 
 def type_name(value):
-    """The type of a value as PyTorch's texts spell it."""
+    """Return the type of a value as PyTorch's texts spell it."""
     kind = type(value)
     if kind.__module__ == "numpy":
         return f"numpy.{kind.__name__}"
@@ -352,14 +354,14 @@ def _is_ours(kind):
 
 
 def wrong_type(function, argument, position, wanted, value):
-    """An argument of a wrong type."""
+    """Return the error for an argument of the wrong type."""
     return TypeError(
         f"{function}(): argument '{argument}' (position {position}) must be {wanted}, not {type_name(value)}"
     )
 
 
 def wrong_keyword(function, argument, wanted, value):
-    """A keyword argument of a wrong type."""
+    """Return the error for a keyword argument of the wrong type."""
     return TypeError(f"{function}(): argument '{argument}' must be {wanted}, not {type_name(value)}")
 
 
@@ -370,12 +372,12 @@ def check_flag(function, argument, position, value):
 
 
 def fits_none(function):
-    """The error of a call that fits no signature; `calls.py` says of what it was, and how the function is called."""
+    """Return the error of a call that fits no signature; `calls.py` adds the arguments and the signatures."""
     return TypeError(f"{function}() received an invalid combination of arguments")
 
 
 def no_such_call(function, arguments, keywords, signatures):
-    """Arguments that fit none of a function's signatures."""
+    """Return the error for arguments that fit none of a function's signatures."""
     from cygrad._core.graph.tensor import Tensor
 
     def word(value):
@@ -392,5 +394,5 @@ def no_such_call(function, arguments, keywords, signatures):
 
 
 def not_implemented_for(kernel, dtype):
-    """An op that does not know this type of elements."""
+    """Return the error for an op that does not support a dtype."""
     return NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.type_name}'")

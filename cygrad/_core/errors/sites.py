@@ -1,4 +1,4 @@
-"""From a site (code object, instruction offset) to `file:line` (see Note [Sites] in state.pyx)."""
+"""Resolves sites (code object, instruction offset) to `file:line` (see Note [Sites] in state.pyx)."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ def is_ours(code):
 
 
 def line_of(code, offset):
-    """The line number of an instruction, or None."""
+    """Return the line number of an instruction, or None."""
     for start, end, line in code.co_lines():
         if start <= offset < end:
             return line
@@ -25,40 +25,40 @@ def line_of(code, offset):
 
 
 def place(code, offset):
-    """`file:line` of a site; 'an unknown line' where Python code took no part."""
+    """Return `file:line` of a site, or 'an unknown line' if no Python code was running."""
     if code is None:
         return "an unknown line"
     return f"{code.co_filename}:{line_of(code, offset)}"
 
 
 def source(code, offset):
-    """The source text of a site's line; empty if it can not be had."""
+    """Return the source line of a site, or an empty string if it is unavailable."""
     return "" if code is None else _line(code, line_of(code, offset) or 0).strip()
 
 
 def _line(code, number):
-    import linecache  # takes a millisecond, and only errors need it
+    import linecache  # takes a millisecond to import and is needed only for errors
 
     return linecache.getline(code.co_filename, number)
 
 
 def expression(code, offset):
-    """The source text of a site's own instruction: a call, a changed element, `x += y`; empty if it can not be had."""
+    """Return the source text of a site's instruction: a call, a changed element, `x += y`; empty if unavailable."""
     if code is None:
         return ""
     first, last, start, end = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
-    if first is None or last is None or start is None or end is None:  # as with `python -X no_debug_ranges`
+    if first is None or last is None or start is None or end is None:  # e.g. with `python -X no_debug_ranges`
         return ""
     lines = [_line(code, number).encode() for number in range(first, last + 1)]
     lines[-1] = lines[-1][:end]  # columns count bytes
     lines[0] = lines[0][start:]
-    if any(b"#" in line for line in lines[:-1]):  # on one line, it would make a comment of the rest
+    if any(b"#" in line for line in lines[:-1]):  # joined on one line, it would comment out the rest
         return ""
     return b" ".join(line.strip() for line in lines).decode(errors="replace")
 
 
 def at(code, offset):
-    """`file:line: the source text there`, as far as it can be had."""
+    """Return `file:line: source line`, as far as available."""
     if code is None:
         return "an unknown line"
     text = source(code, offset)
@@ -66,7 +66,7 @@ def at(code, offset):
 
 
 def warn(text, category=UserWarning):
-    """Warn, and name the innermost Python line outside cygrad."""
+    """Issue a warning attributed to the innermost Python line outside cygrad."""
     depth = 2
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_code):

@@ -1,10 +1,10 @@
-"""AccumulateGrad: where gradients end.
+"""AccumulateGrad: the node at which gradients end.
 
 Note [One thread at a leaf]
 ---------------------------
-Adding to `leaf.grad` is a read, a sum and a write, and NumPy's loops let other threads run meanwhile. So a thread
-claims the node before it adds (`claim.h`), and whoever comes second sleeps until the node is free. A thread that
-holds the claim already (a finalizer that runs backward in the middle of the sum) goes on without one.
+Adding to `leaf.grad` is a read, a sum and a write, and NumPy's loops release the GIL meanwhile. A thread therefore
+claims the node before it adds (`claim.h`); other threads sleep until the node is free. A thread that already holds the
+claim (because a finalizer runs backward in the middle of the sum) proceeds without claiming again.
 """
 
 cimport cython
@@ -46,15 +46,15 @@ cdef OpDef _add = None
 @cython.final
 @cython.trashcan(True)
 cdef class AccumulateGrad(Node):
-    """The end of the graph at a leaf: adds what arrives to `variable.grad`."""
+    """The end of the graph at a leaf: adds incoming gradients to `variable.grad`."""
 
     cpdef str name(self):
-        """PyTorch's name of this kind of node."""
+        """Return PyTorch's name for this kind of node."""
         return "torch::autograd::AccumulateGrad"
 
     @property
     def variable(self):
-        """The leaf."""
+        """The leaf tensor."""
         return <Tensor>self.leaf
 
     @property
@@ -89,7 +89,7 @@ forbid_making(AccumulateGrad)
 
 
 cdef bint claim(AccumulateGrad node, unsigned long long thread) except -1:
-    """Wait until no other thread adds to this leaf's gradient. False if this thread itself does."""
+    """Wait until no other thread adds to this leaf's gradient. Return False if this thread already holds the claim."""
     while not cygrad_claim(&node.busy, thread):
         if cygrad_owner(&node.busy) == thread:
             return False
@@ -106,16 +106,16 @@ cdef AccumulateGrad new_accumulator(Tensor leaf):
 
 
 cdef int keep_leaf(AccumulateGrad node) except -1:
-    """From here on Python holds the node, which must not outlive its leaf. The circle is left to the collector."""
+    """Make a node that Python holds keep its leaf alive. This creates a cycle, which the garbage collector frees."""
     node.kept = <Tensor>node.leaf
     return 0
 
 
 cdef bint is_unshared(Tensor t, Py_ssize_t held) except -1:
-    """Does nobody but the caller know this tensor and its memory, so that it may be taken over or written to?
+    """Whether only the caller refers to this tensor and its memory, so that it may be taken over or written to.
 
-    The caller holds so many references to `t`, and none to its array. What requires grad (a saved tensor that a hook gave
-    back, which nobody else holds) is not taken: with it would come its history.
+    The caller holds `held` references to `t`, and none to its array. A tensor that requires grad (such as a saved tensor
+    that an unpack hook returned and nobody else holds) does not qualify, because its history would come with it.
     """
     cdef ndarray array
     cdef PyObject* base
@@ -128,16 +128,16 @@ cdef bint is_unshared(Tensor t, Py_ssize_t held) except -1:
     base = <PyObject*>PyArray_BASE(array)
     if base == NULL:
         return owns_memory(array)
-    # the reshaped whole of an array that nobody else has
+    # a reshaped view of the whole of an array that nobody else refers to
     return (Py_REFCNT(base) == 1 and type(<object>base) is ndarray and PyArray_BASE(<ndarray>base) == NULL
             and PyArray_NBYTES(<ndarray>base) == PyArray_NBYTES(array) and owns_memory(<ndarray>base)
             and PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE))
 
 
 cdef bint owns_gpu_memory(object array) except -1:
-    """Has nobody else this memory? Views that `gpu.view` makes have no base: they hold the block itself.
+    """Whether nobody else refers to this GPU memory. Views made by `gpu.view` have no base: they hold the block itself.
 
-    Like the array, the reshaped whole of one that nobody else has owns it.
+    A reshaped view of the whole of an array that nobody else refers to counts as owning the memory, too.
     """
     cdef object base = array.base, pointer = array.data, block = pointer.mem
     cdef Py_ssize_t pointers = 2, blocks = 2
@@ -156,7 +156,7 @@ cdef inline bint owns_memory(ndarray array) noexcept:
 
 
 cdef enum:
-    HELD_BY_RUN = 3             # references to what a rule gave: among its gradients, as one of them, and fitted
+    HELD_BY_RUN = 3             # references to a rule's result: among its gradients, as one of them, and as the fitted one
 
 
 cdef Tensor add_gradients(Tensor a, Tensor b):
@@ -185,20 +185,20 @@ cdef ndarray add_arrays(ndarray a, ndarray b, ndarray out):
 
 
 cdef inline bint same_layout(Tensor leaf, object array) except -1:
-    """Does a C-contiguous gradient lie in memory as its leaf does?"""
+    """Whether a C-contiguous gradient has the memory layout of its leaf."""
     return is_contiguous(leaf.array) or leaf.array.strides == array.strides
 
 
 cdef Tensor copied_like(Tensor leaf, object array):
-    """A gradient of its own, in the memory order of its leaf."""
+    """Copy a gradient into new memory laid out like its leaf."""
     new = np.empty_like(leaf.array, array.dtype)
     new[...] = array
     return wrap(new)
 
 
 cdef int accumulate(Tensor leaf, Tensor grad) except -1:
-    """leaf.grad += grad, as PyTorch does it: the first gradient is taken over if nobody else holds it, later ones
-    are added in place, or out of place while the backward pass itself is recorded."""
+    """leaf.grad += grad, as in PyTorch: the first gradient is taken over if nobody else holds it; later ones are added
+    in place, or out of place while the backward pass itself is recorded."""
     cdef Tensor present = leaf.grad_, first
     cdef unsigned int modes = thread_state().modes
     cdef bint unshared
@@ -213,7 +213,7 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
         if modes & INFERENCE:
             first.flags |= IS_INFERENCE
         cut(first, leaf, CUT_BACKWARD, "backward")
-        return set_grad(leaf, first)        # now that others may see it
+        return set_grad(leaf, first)        # only now may others see it
     check_memory(present)
     if typenum_of(present.array) != typenum_of(grad.array):
         return set_grad(leaf, lookup("add").entry(present, grad))

@@ -1,7 +1,7 @@
-"""Attributes of nodes, as PyTorch names them, that are found where the node keeps something else.
+"""Attributes of nodes, under PyTorch's names, that are derived from what the node stores.
 
-They are worked out when asked for: from the arguments that the rule needs, from the shapes of the gradients that come
-in and go out, and from saved tensors. So no node keeps anything for them.
+They are computed on access: from the arguments that the rule needs, from the shapes of incoming and outgoing gradients,
+and from saved tensors. Nodes store nothing extra for them.
 """
 
 from math import prod
@@ -11,7 +11,7 @@ from cygrad._core.graph.tensor import Tensor
 
 
 def _argument(*path):
-    """A function of a node: its argument at a place, or what stands at a place in that."""
+    """Return a function of a node that returns its argument at an index, or an item nested in it."""
 
     def found(node):
         value = node.args
@@ -27,7 +27,7 @@ def _constant(value):
 
 
 def _array(place, by_channel=False):
-    """A function of a node: its argument at a place, an array, as a tensor."""
+    """Return a function of a node that returns one of its arguments, an array, as a tensor."""
 
     def found(node):
         array = node.args[place]
@@ -37,7 +37,7 @@ def _array(place, by_channel=False):
 
 
 def _numbered(place, *names):
-    """A function of a node: the number of a mode that it keeps by name."""
+    """Return a function of a node that returns the number of a mode that the node stores by name."""
     return lambda node: names.index(node.args[place])
 
 
@@ -47,7 +47,7 @@ def _strides_in_elements(node):
 
 
 def _shape_of(i):
-    """A function of a node: the shape of an input, which is that of its gradient."""
+    """Return a function of a node that returns the shape of an input, taken from its gradient."""
 
     def found(node):
         target, number = node.next_functions[i]
@@ -60,7 +60,7 @@ def _shape_of(i):
 
 
 def _strides_of(i):
-    """A function of a node: the strides of an input that it has kept, if that has elements: else they say nothing."""
+    """Return a function of a node that returns the strides of a saved input; they are meaningless if it is empty."""
 
     def found(node):
         value = _saved(node, i)
@@ -79,7 +79,7 @@ def _saved(node, i):
 
 
 def _length_of(i, dim):
-    """A function of a node: the length of an input in a dimension."""
+    """Return a function of a node that returns the size of an input in a dimension."""
     shape = _shape_of(i)
     return lambda node: shape(node)[dim]
 
@@ -162,5 +162,5 @@ DERIVED = {  # name of a node: {name of an attribute: a function of the node}
 
 
 def derived(node):
-    """{name: function} of what can be told of this node; nothing once its values were freed."""
+    """Return {name: function} of the attributes derivable for this node; empty once its values are freed."""
     return {} if node.args is None and node._freed_by is not None else DERIVED.get(node.name(), {})

@@ -1,22 +1,22 @@
-"""What the recording path does while a dual level is open."""
+"""Forward-mode hooks of the recording path, used while a dual level is open."""
 
 from cygrad._core.graph.opdef cimport OpDef, OpNode
 from cygrad._core.graph.tensor cimport Tensor
 
-cpdef bint is_forward() noexcept                # is a level open?
-cdef bint any_level() except -1                 # is one, though it may be left alone just now?
+cpdef bint is_forward() noexcept                # whether a level is open
+cdef bint any_level() except -1                 # whether a level is open, even if it is suspended just now
 cdef int check_read(Tensor t, bint in_condition) except -1      # before a value is read
-cdef int note_read(Tensor t) except -1                          # before the array is looked at
-cpdef bint is_recorded(Tensor t)                # does what is computed from it get a history, or a tangent?
-cpdef int keep(Tensor result, int slot, object value) except -1     # for the rule of what just made `result`
+cdef int note_read(Tensor t) except -1                          # before the array is accessed
+cpdef bint is_recorded(Tensor t)                # whether results computed from it get a history or a tangent
+cpdef int keep(Tensor result, int slot, object value) except -1     # for the rule of the op that just made `result`
 cdef tuple record_dual(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable)
 cdef int leave_to_base(Tensor out) except -1    # `out` has become a view
-cpdef int spread(Tensor t, Tensor blank) except -1      # `blank` was made like `t`
-cpdef Tensor record_same(OpDef op, Tensor a, tuple args)    # the same memory with one node more
+cpdef int spread(Tensor t, Tensor blank) except -1      # give `blank`, which was made like `t`, samples if `t` has them
+cpdef Tensor record_same(OpDef op, Tensor a, tuple args)    # the same memory with one more node
 
-# What begin_write and end_write do besides; `keep_written` comes between them.
+# Called by begin_write and end_write; `keep_written` comes between them.
 cdef bint concerns_tangents(OpDef op, tuple inputs, tuple args, Tensor out) except -1
-cdef int keep_samples(Tensor t, Tensor copy) except -1  # of a copy made before `t` is changed
+cdef int keep_samples(Tensor t, Tensor copy) except -1  # gives a copy made before `t` is changed its samples
 cdef int begin_carrying(OpDef op, Tensor out, Tensor original, tuple inputs, tuple args) except -1
 cdef int begin_looking(OpDef op, Tensor x, tuple args) except -1
 cdef int keep_written(OpNode node, object kept) except -1

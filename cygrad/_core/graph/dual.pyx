@@ -1,4 +1,4 @@
-"""What the recording path does while a dual level is open. Note [Forward mode] in tangents.py tells the rest."""
+"""Forward-mode hooks of the recording path, used while a dual level is open. See Note [Forward mode] in tangents.py."""
 
 from cygrad._core.types.dtypes cimport is_float_num
 from cygrad._core.graph.inplace cimport old_value
@@ -13,7 +13,7 @@ from cygrad._core.graph.tensor cimport IS_INFERENCE, Tensor, counter_of, held_ar
 cdef object found_tangents = None
 
 cdef object tangents():
-    """The module of that name, imported with the first dual level."""
+    """Return the module `tangents`, imported when the first dual level is opened."""
     global found_tangents
     if found_tangents is None:
         from cygrad._core.transforms import forward_mode as module
@@ -25,15 +25,15 @@ cdef tuple _levels = ()
 
 
 def take_levels(*parts):
-    """What of tangents.py `leave` needs: the state of the thread, `flush`, and whether a batch is open."""
+    """Receive what `leave` needs from tangents.py: the thread state, `flush`, and a test for open batches."""
     global _levels
     _levels = parts
 
 
 def leave(level):
-    """Close a level, and those that an interrupted program left open inside of it.
+    """Close a level, and any inner levels that an interrupted program left open.
 
-    It is compiled, so that Ctrl-C can come before it or after it, but not before the level is closed.
+    This is compiled so that a KeyboardInterrupt can arrive before or after it, but not before the level is closed.
     """
     thread, flush, has_batch = _levels
     cdef tuple inner = ()
@@ -54,12 +54,12 @@ def leave(level):
 
 
 cpdef bint is_forward() noexcept:
-    """Do results get tangents, or the samples of a batch?"""
+    """Whether results get tangents, or the samples of a batch."""
     return thread_state().modes & FORWARD
 
 
 cpdef object values_of(Tensor t):
-    """The array of `t`, or that of all its samples: what a rule looks at before it decides."""
+    """Return the array of `t`, or that of all its samples, for rules whose choice depends on values."""
     return tangents().values_of(t) if thread_state().modes & FORWARD else held_array(t)
 
 
@@ -68,13 +68,13 @@ cdef bint any_level() except -1:
 
 
 cdef int check_read(Tensor t, bint in_condition) except -1:
-    """A value is about to be read."""
+    """Check, before a value is read, that it is the same for all samples."""
     tangents().check_read(t, in_condition)
     return 0
 
 
 cdef int note_read(Tensor t) except -1:
-    """Somebody asks for the array of a tensor."""
+    """Record that the array of a tensor is accessed."""
     tangents().note_read(t)
     return 0
 
@@ -87,7 +87,7 @@ cdef bint any_dual(tuple inputs) noexcept:
 
 
 cpdef bint is_recorded(Tensor t):
-    """Does what is computed from `t` get a history, or a tangent?"""
+    """Whether results computed from `t` get a history or a tangent."""
     if thread_state().modes & FORWARD:
         tangents().flush()
         if is_dual(t) or tangents().has_samples(t):
@@ -96,7 +96,7 @@ cpdef bint is_recorded(Tensor t):
 
 
 cpdef int keep(Tensor result, int slot, object value) except -1:
-    """Save a value beside the inputs, for the rule of what just made `result`; it becomes no edge of the graph."""
+    """Save a value besides the inputs for the rule of the op that just made `result`; it adds no edge to the graph."""
     cdef OpNode node
     if result.grad_fn_ is not None:
         (<OpNode>result.grad_fn_).save_input(slot, value)
@@ -111,7 +111,7 @@ cpdef int keep(Tensor result, int slot, object value) except -1:
 # -- new results -------------------------------------------------------------------------------------------
 
 cdef tuple record_dual(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
-    """Record, and leave word how to find the tangents of the results."""
+    """Record results, and defer the computation of their tangents."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef unsigned int mask
@@ -134,15 +134,15 @@ cdef tuple record_dual(OpDef op, tuple arrays, tuple inputs, tuple args, int n_d
 
 
 cdef int leave_to_base(Tensor out) except -1:
-    """`out` has become a view."""
+    """Notify the forward mode that `out` has become a view."""
     tangents().leave_to_base(out)
     return 0
 
 
 cpdef Tensor record_same(OpDef op, Tensor a, tuple args):
-    """The same memory with one node more: no view of `a`, so that it may have another tangent.
+    """Return the same memory with one more node. The result is not a view of `a`, so it may have a different tangent.
 
-    Its array is another object, by which a batch knows samples: where nothing is recorded, those of `a` stay as they are.
+    Its array is a new object, because a batch looks samples up by array; while nothing is recorded, `a` keeps its samples.
     """
     cdef Tensor out = record1(op, a.array.view(), a, args)
     if not a.flags & IS_INFERENCE:
@@ -151,7 +151,7 @@ cpdef Tensor record_same(OpDef op, Tensor a, tuple args):
 
 
 def kept_results(node):
-    """The tensors that may be what a node saved of its results."""
+    """Return the tensors that a node may have saved as its results."""
     if not isinstance(node, OpNode):
         return ()
     kept = (<OpNode>node).result, (<OpNode>node).saved1, (<OpNode>node).saved2
@@ -161,7 +161,7 @@ def kept_results(node):
 # -- writing into a tensor ---------------------------------------------------------------------------------
 
 cdef bint concerns_tangents(OpDef op, tuple inputs, tuple args, Tensor out) except -1:
-    """Does a write into `out`? Raises if it can not."""
+    """Whether a write into `out` affects tangents. Raises if the write is not supported."""
     tangents().before_write(op, out, inputs, args)
     if not is_dual(out) and not any_dual(inputs):
         return False
@@ -172,21 +172,21 @@ cdef bint concerns_tangents(OpDef op, tuple inputs, tuple args, Tensor out) exce
 
 
 cdef int keep_samples(Tensor t, Tensor copy) except -1:
-    """Let a copy of `t`, which is about to be changed in place, have the samples of now."""
+    """Give a copy of `t`, which is about to be changed in place, the current samples of `t`."""
     if thread_state().modes & FORWARD:
         tangents().keep_samples(t, copy)
     return 0
 
 
 cpdef int spread(Tensor t, Tensor blank) except -1:
-    """Let a new tensor have samples if `t` has, like which it was made, so that it can be changed in place."""
+    """Give `blank`, which was made like `t`, samples if `t` has them, so that it can be changed in place."""
     if thread_state().modes & FORWARD:
         tangents().spread(t, blank)
     return 0
 
 
 cdef int begin_carrying(OpDef op, Tensor out, Tensor original, tuple inputs, tuple args) except -1:
-    """Before `out` is changed, of which `original` has the old value."""
+    """Prepare the tangents of a write, before `out` is changed; `original` holds its old value."""
     cdef unsigned int mask = 0
     original.tangents = tangents().all_of(out)
     inputs = tuple([original if value is out else unchanged(value, out) for value in inputs])
@@ -196,7 +196,7 @@ cdef int begin_carrying(OpDef op, Tensor out, Tensor original, tuple inputs, tup
 
 
 cdef object unchanged(object value, Tensor out):
-    """An input; a copy if it shares memory with `out`, which is about to be changed."""
+    """Return an input, or a copy if it shares memory with `out`, which is about to be changed."""
     cdef Tensor copy
     if not isinstance(value, Tensor) or (<Tensor>value).counter is None or (<Tensor>value).counter is not out.counter:
         return value
@@ -207,7 +207,7 @@ cdef object unchanged(object value, Tensor out):
 
 
 cdef int begin_looking(OpDef op, Tensor x, tuple args) except -1:
-    """The same for an op after which `x` shows the same memory otherwise."""
+    """Same as `begin_carrying`, for an op that only changes how `x` views its memory."""
     tangents().before_look(op, x, args)
     if is_dual(x) and x.view is None:
         begin_carrying(op, x, wrap(x.array), (x,), args)
@@ -215,7 +215,7 @@ cdef int begin_looking(OpDef op, Tensor x, tuple args) except -1:
 
 
 cdef int keep_written(OpNode node, object kept) except -1:
-    """`keep` in the third place, between the two halves of a write."""
+    """Save a value in the third slot, between the two halves of a write (see `keep`)."""
     cdef OpNode dual = None
     if thread_state().modes & FORWARD:
         tangents().note_kept_write(kept)
@@ -228,13 +228,13 @@ cdef int keep_written(OpNode node, object kept) except -1:
 
 
 cdef int end_carrying(Tensor out, OpNode node) except -1:
-    """After `out` was changed; `node` is that of its history, or None."""
+    """Update the tangents after `out` was changed; `node` is the one of its history, or None."""
     tangents().end_write(out, node)
     return 0
 
 
 def complete(OpNode node, Tensor out, unsigned int mask):
-    """Tell a node what was made, once it is there."""
+    """Set a node's metadata and saved result, once the result exists."""
     set_meta(node, out.array)
     if mask & OUT0:
         node.save_result(out)

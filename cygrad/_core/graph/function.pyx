@@ -1,7 +1,7 @@
-"""Custom functions: the node that is also the context `ctx`.
+"""Custom functions: the node in the graph, which is also the context `ctx`.
 
-As in PyTorch the `ctx` that `forward` and `backward` get *is* the node: of a class derived from `PyNode` for new
-style functions (static methods), the function object itself for old style ones (instance methods).
+As in PyTorch, the `ctx` passed to `forward` and `backward` *is* the node: an instance of a class derived from `PyNode`
+for new-style functions (static methods), the function object itself for old-style ones (instance methods).
 """
 
 cimport cython
@@ -20,20 +20,20 @@ from cygrad._core.diagnostics import graph_errors
 from cygrad._core.errors import messages
 
 cdef object wording():
-    """The module that words what is wrong, imported when it is needed."""
+    """Return the module with the error messages, imported on first use."""
     from cygrad._core.diagnostics import custom_functions as function_messages
     return function_messages
 
 
 @cython.trashcan(True)
 cdef class PyNode(Node):
-    """What a custom function's `forward` and `backward` get as `ctx`; also the node in the graph."""
+    """The `ctx` passed to a custom function's `forward` and `backward`; also the node in the graph."""
 
     def __cinit__(self):
         begin_node(self, thread_state())
         self.materialize_grads = True
 
-    def __init__(self, *args, **kwargs):        # these nodes are made by hand
+    def __init__(self, *args, **kwargs):        # unlike other nodes, these may be instantiated
         pass
 
     def __repr__(self):
@@ -42,27 +42,27 @@ cdef class PyNode(Node):
     # -- for forward ---------------------------------------------------------------------------------------
 
     def save_for_backward(self, *tensors):
-        """Keep these tensors (or None) for `backward`, which finds them in `saved_tensors`.
+        """Save these tensors (or None) for `backward`, which finds them in `saved_tensors`.
 
-        For anything that is not a tensor `apply` raises TypeError: that belongs into an attribute of ctx.
+        `apply` raises TypeError for anything that is not a tensor: store such values in attributes of ctx.
         """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors):
-        """Keep these tensors for `jvp`."""
+        """Save these tensors for `jvp`."""
         wording().check_for_forward(tensors)
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors):
-        """Say that forward changed these inputs in place; it must also return them."""
+        """Declare that forward changed these inputs in place; it must also return them."""
         self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors):
-        """Say that these outputs have no gradient."""
+        """Declare that these outputs have no gradient."""
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value):
-        """Whether a gradient that did not come is given to backward as zeros (default) or as None."""
+        """Set whether backward receives a missing gradient as zeros (the default) or as None."""
         if not isinstance(value, bool):
             raise TypeError("set_materialize_grads received an invalid combination of arguments - got "
                             f"({type(value).__name__}), but expected (bool)")
@@ -73,7 +73,7 @@ cdef class PyNode(Node):
     @property
     def needs_input_grad(self):
         """For each argument of forward, whether it needs a gradient."""
-        return self.needs  # not by Cython's own getter: see `args` in opdef.pyx
+        return self.needs  # avoids Cython's own getter: see `args` in opdef.pyx
 
     @needs_input_grad.setter
     def needs_input_grad(self, tuple value):
@@ -81,7 +81,7 @@ cdef class PyNode(Node):
 
     @property
     def saved_tensors(self):
-        """What forward saved, once it is done. Raises RuntimeError if it was changed in place since, or freed."""
+        """The tensors saved by forward. Raises RuntimeError if one has been changed in place or freed since."""
         cdef Py_ssize_t i
         cdef Tensor t
         if self.in_jvp:
@@ -112,15 +112,15 @@ cdef class PyNode(Node):
         return tuple(values)
 
     def _let_go(self):
-        """Keep nothing for backward any longer; False where that is not what was asked for."""
+        """Free what was saved for backward. Return False, and keep it, inside `jvp`."""
         if not self.in_jvp:
             self.forget()
         return not self.in_jvp
 
-    # The engine holds the node's own lock while backward runs (see `args` in opdef.pyx): what is saved has another one.
+    # The engine holds the node's own lock while backward runs (see `args` in opdef.pyx), so saved values use another one.
 
     cdef list kept(self):
-        """What is saved, held, as another thread may free it; or None."""
+        """Return the list of saved values, as a strong reference since another thread may free it; or None."""
         with cython.critical_section(self.is_tensor_input):
             return self.saved
 
@@ -131,14 +131,14 @@ cdef class PyNode(Node):
 
     @property
     def _raw_saved_tensors(self):
-        """The places of the saved tensors, each with `register_hooks(pack, unpack)`."""
+        """Handles of the saved tensors, each with `register_hooks(pack, unpack)`."""
         from cygrad._core.graph.saved_tensor_hooks import raw_saved
         if self.freed_by is not None:
             raise graph_errors.freed_error(self, self.freed_by)
         return tuple([raw_saved(self, i) for i in range(len(self.kept() or ()))])
 
     def _place(self, int i):
-        """(what is saved in place `i`, which output that is or -1, have the saved values been freed)."""
+        """Return (the value saved in slot `i`, which output it is or -1, whether the saved values were freed)."""
         if self.freed_by is not None:
             return None, -1, True
         cdef list saved = self.kept()
@@ -165,7 +165,7 @@ cdef class PyNode(Node):
 
     @property
     def saved_variables(self):
-        """Old name of `saved_tensors`."""
+        """Deprecated name of `saved_tensors`."""
         messages.deprecated("'saved_variables'", "'saved_tensors'")
         return self.saved_tensors
 
@@ -203,7 +203,7 @@ cdef class PyNode(Node):
             else grads[i] for i in range(len(grads))])
 
     cdef tuple checked(self, object results):
-        """The gradients of the tensor inputs, out of what backward returned."""
+        """Check what backward returned, and return the gradients of the tensor inputs."""
         cdef Py_ssize_t i, n = len(self.is_tensor_input)
         cdef list grads = []
         if not isinstance(results, tuple):
@@ -226,7 +226,7 @@ cdef class PyNode(Node):
 # -- applying ----------------------------------------------------------------------------------------------
 
 cdef unsigned int take_inputs(PyNode node, tuple args) except? 0xFFFF:
-    """Note which arguments are tensors and need gradients, and link their nodes. Returns all inputs' flags."""
+    """Record which arguments are tensors and need gradients, and add the edges. Return the combined flags of all inputs."""
     cdef Tensor t
     cdef list needs = [], tensors = []
     cdef unsigned int flags = 0
@@ -256,7 +256,7 @@ cdef unsigned int take_inputs(PyNode node, tuple args) except? 0xFFFF:
 def apply_function(PyNode node not None, forward, args, setup_context=None):
     """Run `forward` unrecorded and record it as one node.
 
-    `forward` is called with `args`; `setup_context(ctx, args, output)` after it, if given.
+    `forward` is called with `args`; afterwards `setup_context(ctx, args, output)` is called, if given.
     """
     cdef ThreadState* state = thread_state()
     cdef Events events
@@ -281,7 +281,7 @@ cdef long long saved_bytes(PyNode node) except -1:
 
 
 cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_context):
-    """`apply_function` without the profiler."""
+    """Same as `apply_function`, without the profiler."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef unsigned int flags
@@ -310,7 +310,7 @@ cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_
 
 
 def call_jvp(PyNode node not None, tangents):
-    """The tangents of the outputs, from those of the arguments, as the function's own `jvp` gives them."""
+    """Compute the tangents of the outputs from those of the arguments with the function's own `jvp`."""
     node.in_jvp = True
     try:
         return type(node)._forward_cls.jvp(node, *tangents)
@@ -319,7 +319,7 @@ def call_jvp(PyNode node not None, tangents):
 
 
 cdef list join_outputs(PyNode node, tuple results, tuple args, unsigned int flags, tuple not_as_is):
-    """The outputs with their new histories. `not_as_is`: inputs that may not be returned as they are."""
+    """Return the outputs with their new histories. `not_as_is`: inputs that may not be returned unchanged."""
     cdef Py_ssize_t i, joined = 0
     cdef list outputs = list(results), metas = []
     cdef Tensor t
@@ -354,7 +354,7 @@ cdef list join_outputs(PyNode node, tuple results, tuple args, unsigned int flag
 
 
 cdef bint contains(tuple values, object wanted) noexcept:
-    """By identity."""
+    """Whether `values` contains `wanted`, by identity."""
     if values is not None:
         for value in values:
             if value is wanted:
@@ -367,7 +367,7 @@ cdef bint gets_history(PyNode node, Tensor t) except -1:
 
 
 cdef int check_marks(PyNode node, tuple args, tuple results) except -1:
-    """What forward said of its inputs and outputs; counts the changes of dirty ones."""
+    """Check the tensors that forward marked as dirty or non-differentiable, and count the changes of dirty ones."""
     cdef Tensor t
     for value in node.dirty_tensors or ():
         wording().check_dirty(value, contains(results, value), contains(args, value))
@@ -388,17 +388,17 @@ cdef int check_marks(PyNode node, tuple args, tuple results) except -1:
 
 
 cdef inline bint is_changeable(Tensor t) noexcept:
-    """Of another view `grad_fn_of` would raise, now that its memory was changed."""
+    """Whether `grad_fn_of` is safe after the change: for other kinds of views it would raise."""
     return t.view is None or t.view.creation_meta == VIEW_DEFAULT
 
 
 cdef Tensor without_history(PyNode node, Tensor t, bint is_input):
-    """An output that has no gradient."""
-    if requires_grad(t):        # an input, or a tensor from elsewhere, keeps its history; a view that of its base
+    """Return an output that has no gradient."""
+    if requires_grad(t):        # an input, or a tensor from elsewhere, keeps its history; a view keeps that of its base
         return t.detach() if is_input or t.view is None else t
     if is_input and not contains(node.dirty_tensors, t):
         t = alias_view(t)
-    if node.recorded and (t.origin_kind == 0 or not is_input):      # whatever forward, which is not recorded, noted
+    if node.recorded and (t.origin_kind == 0 or not is_input):      # overrides what forward, which is not recorded, noted
         t.origin_code = node.code
         t.origin_lasti = node.lasti
         t.origin_kind = CUT_NON_DIFFERENTIABLE
@@ -409,7 +409,7 @@ cdef Tensor without_history(PyNode node, Tensor t, bint is_input):
 cdef Tensor with_history(PyNode node, Tensor t, int nr, bint is_input):
     if is_input:
         t = alias_view(t)
-    elif t.grad_fn_ is node and t.view is None:     # the same tensor twice: it is the later output
+    elif t.grad_fn_ is node and t.view is None:     # the same tensor returned twice counts as the later output
         pass
     elif t.grad_fn_ is not None or t.flags & REQUIRES_GRAD:
         t = alias(t)
@@ -424,7 +424,7 @@ cdef Tensor with_history(PyNode node, Tensor t, int nr, bint is_input):
 
 
 cdef Tensor alias_view(Tensor t):
-    """An input that is returned as it is becomes a view of itself."""
+    """Return a view of an input that is returned unchanged."""
     from cygrad._core.graph.opdef import registry
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
@@ -436,7 +436,7 @@ cdef Tensor alias_view(Tensor t):
 
 
 cdef int save(PyNode node, list outputs) except -1:
-    """Keep what save_for_backward was given. Outputs are kept without their history, which is this node."""
+    """Save the arguments of save_for_backward. Outputs are saved without their history, which is this node."""
     cdef Py_ssize_t nr
     cdef Tensor t
     if not node.to_save:

@@ -1,4 +1,4 @@
-"""Dictionaries of hooks, the handles that remove them, and what hooks may return."""
+"""Dictionaries of hooks, handles that remove hooks, and checks of hook results."""
 
 import itertools
 import weakref
@@ -9,13 +9,13 @@ _ids = itertools.count()
 
 
 class HookDict(dict):
-    """Hooks by number, in the order of registration; weakly referable, so that a handle keeps nothing alive."""
+    """Hooks by number, in the order of registration. Supports weak references, so that handles keep nothing alive."""
 
     __slots__ = ("__weakref__",)
 
 
 class RemovableHandle:
-    """Removes a hook: by `remove()`, or when used as a context manager, at the end of the block."""
+    """Removes a hook: by `remove()`, or at the end of the block when used as a context manager."""
 
     __slots__ = {"_hooks": "Weak reference to the dictionary.", "id": "The number of the hook in its dictionary."}
     __module__ = "cygrad.utils.hooks"
@@ -26,13 +26,13 @@ class RemovableHandle:
 
     @classmethod
     def add(cls, hooks_dict, hook):
-        """Put `hook` into `hooks_dict` and return its handle."""
+        """Add `hook` to `hooks_dict` and return its handle."""
         handle = cls(hooks_dict)
         hooks_dict[handle.id] = hook
         return handle
 
     def remove(self):
-        """Remove the hook; doing so twice is harmless."""
+        """Remove the hook; calling this twice is harmless."""
         hooks = self._hooks()
         if hooks is not None:
             hooks.pop(self.id, None)
@@ -44,7 +44,7 @@ class RemovableHandle:
         self.remove()
 
 
-# -- what hooks return --
+# -- checks of hook results --
 
 
 def _hook_name(hook):
@@ -52,7 +52,7 @@ def _hook_name(hook):
 
 
 def check_hook_result(hook, result, grad):
-    """What a hook returned in place of `grad`."""
+    """Check the replacement for `grad` that a hook returned."""
     from cygrad._core.graph.tensor import Tensor
 
     if not isinstance(result, Tensor):
@@ -71,14 +71,14 @@ def check_hook_result(hook, result, grad):
 
 
 def check_post_accumulate_result(hook, result, leaf):
-    """What a hook that runs after accumulation returned: nothing is made of it, so it must be None, or the leaf."""
+    """Check the result of a post-accumulate hook: it is not used, so it must be None or the leaf itself."""
     check_hook_result(hook, result, leaf)
     if result is not leaf:
         raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def check_hook_results(hook, results, grads):
-    """What a node's hook returned in place of the tuple `grads`."""
+    """Check the replacement for the tuple `grads` that a node's hook returned."""
     if not isinstance(results, tuple):
         raise TypeError(f"expected tuple, but hook returned '{messages.type_name(results)}'")
     if len(results) != len(grads):

@@ -2,18 +2,18 @@
 
 Note [Views and in-place]
 -------------------------
-A view shares memory with its base, so a change of one is a change of both, and their histories must say so.
+A view shares memory with its base, so changing one changes both, and both histories must reflect that.
 
     base  = ...                    base.grad_fn = B
     view  = base[1:3]              view.grad_fn = Slice(B)
     view.mul_(w)                   base.grad_fn = CopySlices(fn=Mul)  -> B, w
                                    view.grad_fn = AsStrided           -> CopySlices
 
-The op is recorded as if applied to the view alone (`fn`); CopySlices, the base's new history, takes the base's
-gradient, hands the view's part of it to `fn`, and puts back what `fn` makes of it. The view itself, and every
-other view of that base, has an outdated `grad_fn` now: it remembers the version at which it was right
-(`attr_version`), and when next asked makes a new one that picks its elements from the base by strides
-(`regenerate`). Chains of views need no more than that, because every view knows its place in its base.
+The op is recorded as if applied to the view alone (`fn`). CopySlices, the base's new history, takes the base's
+gradient, passes the view's part of it to `fn`, and puts the result of `fn` back. The `grad_fn` of the view itself, and of
+every other view of that base, is now stale: a view stores the version at which its `grad_fn` was up to date
+(`attr_version`), and on the next access makes a new one that picks its elements from the base by strides
+(`regenerate`). Chains of views need nothing more, because every view's geometry is relative to the base.
 """
 
 cimport cython
@@ -46,20 +46,20 @@ cdef extern from "deferred_decref.h":
     bint CYGRAD_LETS_WAIT
 
 cdef enum:
-    MANY_BYTES = 1 << 21            # by which memory of unknown size is counted
-    LARGE = 1 << 19                 # bytes of an array to compute which takes longer than to stop all threads
+    MANY_BYTES = 1 << 21            # estimate for memory of unknown size
+    LARGE = 1 << 19                 # bytes of an array that takes longer to compute than stopping all threads
 
 
-# -- replacing what other threads may read: Note [Former values] in let_go.h ---------------------------------
+# -- replacing values that other threads may be reading: Note [Former values] in let_go.h ----------------------
 
 cdef int let_go(object former, size_t bytes) except -1:
-    """The caller has replaced `former`, which holds so much memory."""
+    """Release `former`, which the caller has replaced and which holds `bytes` of memory."""
     cygrad_let_go(<PyObject*>former, bytes)
     return 0
 
 
 cdef int let_memory_go(object former, object array) except -1:
-    """The same for what holds an array; a large one does not wait, as there may be no memory for another."""
+    """Release a holder of an array. A large one is freed at once, since memory may not suffice for another."""
     cdef bint is_known = type(array) is ndarray
     cdef size_t size = PyArray_NBYTES(<ndarray>array) if is_known else MANY_BYTES
     cygrad_let_go(<PyObject*>former, size)
@@ -90,11 +90,11 @@ cdef int set_history(Tensor t, Node node, int output_nr) except -1:
 
 
 cdef int replace_history(Tensor t, Node node, int output_nr) except -1:
-    """The same under the lock of `t`, which the caller holds."""
+    """Same as `set_history`; the caller holds the lock of `t`."""
     cdef Node former = t.grad_fn_
     t.grad_fn_ = node
     t.output_nr_ = output_nr
-    if node is None or former is not node.edge0:       # which holds it
+    if node is None or former is not node.edge0:       # otherwise the edge still holds it
         let_go(former, MANY_BYTES)
     return 0
 
@@ -119,7 +119,7 @@ if CYGRAD_LETS_WAIT:
 # -- checks, and the history of views ----------------------------------------------------------------------
 
 cdef int check_inplace(Tensor t, str op_name, bint recording) except -1:
-    """Raise as PyTorch does if changing `t` would make a history that can not be right."""
+    """Raise as PyTorch does if changing `t` in place would make its history incorrect."""
     if recording and t.view is not None:
         if t.view.creation_meta != VIEW_DEFAULT:
             raise view_error(t, op_name)
@@ -143,7 +143,7 @@ cdef Tensor out_argument(OpDef op, object out):
 
 
 cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
-    """What is written into `out` is not recorded. `flags` tell whether an input requires grad, or is volatile."""
+    """Raise if writing into `out` would have to be recorded. `flags`: whether an input requires grad or is volatile."""
     cdef bint recorded = flags == REQUIRES_GRAD and op.rule != NULL
     if (recorded or requires_grad(out)) and is_recording():
         raise RuntimeError(
@@ -153,7 +153,7 @@ cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
 
 
 cdef Tensor old_value(Tensor t):
-    """A copy with the same history."""
+    """Return a copy with the same history."""
     cdef Tensor original = wrap(t.array.copy())
     original.grad_fn_ = grad_fn_of(t)
     original.output_nr_ = t.output_nr_
@@ -162,7 +162,7 @@ cdef Tensor old_value(Tensor t):
 
 
 cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
-    """Raise if `t` is read-only, or if two of its elements are the same memory."""
+    """Raise if `t` is read-only, or if two of its elements share memory."""
     cdef ndarray a
     if type(t.array) is ndarray:
         a = <ndarray>t.array
@@ -176,7 +176,7 @@ cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
 
 
 cdef int check_operand_memory(Tensor out, object operand) except -1:
-    """Raise if an operand shares memory with `out` without being just the same elements."""
+    """Raise if an operand overlaps `out` without being exactly the same elements."""
     if operand is out or not isinstance(operand, Tensor):
         return 0
     a, b = out.array, (<Tensor>operand).array
@@ -188,7 +188,7 @@ cdef int check_operand_memory(Tensor out, object operand) except -1:
 
 
 cpdef int check_apart(Tensor out, object operand) except -1:
-    """Raise if an operand that is read while `out` is written, in another order, shares memory with it."""
+    """Raise if an operand that is read in a different order while `out` is written shares memory with it."""
     if isinstance(operand, Tensor):
         a, b = out.array, (<Tensor>operand).array
         if may_overlap(a, b) and is_dense(a) and is_dense(b):
@@ -197,16 +197,16 @@ cpdef int check_apart(Tensor out, object operand) except -1:
 
 
 cdef bint keeps_shape(OpDef op, Tensor out, tuple inputs):
-    """Is `out` changed in place, so that it can not take the shape of the result?"""
+    """Whether `out` is changed in place and therefore cannot take the shape of the result."""
     if out is inputs[0]:
         return hasattr(Tensor, f"{op.name}_")
     return op.flags & ELEMENTWISE and any([out is value for value in inputs])
 
 
 cdef int check_result(OpDef op, int place, object array, Tensor out, bint keeps) except -1:
-    """Raise if a result is not of a type that `out` can hold, or, if that keeps its shape, does not broadcast to it.
+    """Raise if `out` cannot hold the dtype of a result or, with `keeps`, if the result does not broadcast to it.
 
-    `place` counts the results of `op`, which is None if `out` is changed in place.
+    `place` is the index of the result among those of `op`; `op` is None if `out` is changed in place.
     """
     cdef int typenum = typenum_of(array), wanted = typenum_of(out.array)
     if typenum != wanted:
@@ -217,7 +217,7 @@ cdef int check_result(OpDef op, int place, object array, Tensor out, bint keeps)
 
 
 def check_outputs(OpDef op, tuple outs, tuple arrays, tuple inputs):
-    """Raise if one of several results can not be written, before any of them is."""
+    """Raise if any of several results cannot be written, before the first write."""
     cdef Tensor out
     cdef int place
     for place in range(len(outs)):
@@ -234,14 +234,14 @@ def check_outputs(OpDef op, tuple outs, tuple arrays, tuple inputs):
 
 
 cpdef int check_resizable(Tensor t) except -1:
-    """Raise if the memory of a tensor, which is too short, belongs to somebody else."""
+    """Raise if the memory of a tensor that must grow belongs to somebody else."""
     if t.flags & WAS_WRAPPED:
         raise RuntimeError(messages.NOT_RESIZABLE)
     return 0
 
 
 cdef int take_shape(Tensor out, object array, bint warns) except -1:
-    """Give `out` the shape of a result that will be written into it, on its own memory if that is long enough."""
+    """Resize `out` to the shape of a result that will be written into it, reusing its memory if large enough."""
     blank = empty_like(array, out.array.dtype)
     found = on_memory_of(out.array, blank)
     if warns and out.array.size:
@@ -262,12 +262,12 @@ cdef inline bint is_complex(Tensor t):
 
 
 cdef bint splits_base(Tensor t):
-    """Does the view show real numbers, its base complex ones?"""
+    """Whether the view is real and its base complex."""
     return is_complex(t.view.base) and not is_complex(t)
 
 
 cdef bint splits_view(Tensor t):
-    """Does the view show complex numbers, its base real ones?"""
+    """Whether the view is complex and its base real."""
     return is_complex(t) and not is_complex(t.view.base)
 
 
@@ -282,19 +282,19 @@ cdef tuple geometry_in_base(Tensor t):
 
 
 def place_in_base(Tensor t not None):
-    """(base, its geometry, that of `t`, `splits_base`, `splits_view`) of a view, otherwise None."""
+    """Return (base, its geometry, that of `t`, `splits_base`, `splits_view`) for a view, otherwise None."""
     if t.view is None or not lies_in_base(t):
         return None
     return t.view.base, geometry_of_base(t), geometry_in_base(t), splits_base(t), splits_view(t)
 
 
 cdef bint lies_in_base(Tensor t) except -1:
-    """False after `base.data = ...` has given the base other memory: the view then has a history of its own."""
+    """Return False after `base.data = ...` has replaced the base's memory: the view then keeps its own history."""
     return lies_within(t.array, t.view.base.array)
 
 
 cdef int rebase_history(Tensor t, Node node) except -1:
-    """`node` is what just happened to `t` in place: make it the history of `t` and of what shares its memory."""
+    """Make `node`, the op that just changed `t` in place, the history of `t` and of tensors that share its memory."""
     cdef CopySlices copy
     cdef Tensor base
     if t.view is None or not lies_in_base(t):
@@ -318,7 +318,7 @@ cdef int rebase_history(Tensor t, Node node) except -1:
 
 
 cdef int take_edges(CopySlices copy, Tensor base, Node node) except -1:
-    """The edges of `node`, the first (to the view's history) replaced by one to the base's."""
+    """Copy the edges of `node`, except that the first (to the view's history) goes to the base's."""
     cdef int i
     add_edge_to(copy, base)
     for i in range(1, node.n_edges):
@@ -327,7 +327,7 @@ cdef int take_edges(CopySlices copy, Tensor base, Node node) except -1:
 
 
 cdef int add_edge_to(Node node, Tensor base) except -1:
-    """`base` is not a view."""
+    """Add an edge to `base`, which is not a view."""
     if not base.flags & REQUIRES_GRAD:
         return node.add_edge(None, 0)
     if base.grad_fn_ is None:
@@ -343,7 +343,7 @@ cdef int give_history(Tensor t, Node node) except -1:
 
 
 cdef int keep_retained(Tensor t, Node node) except -1:
-    """What `retain_grad` asked for goes on to the new history."""
+    """Transfer what `retain_grad` requested to the new history."""
     cdef Node former = t.grad_fn_
     if t.flags & RETAINS_GRAD and former is not None and former.hooks is not None and former.hooks.retains:
         hooks = node.ensure_hooks()
@@ -352,7 +352,7 @@ cdef int keep_retained(Tensor t, Node node) except -1:
 
 
 cdef int regenerate(Tensor t) except -1:
-    """Make the `grad_fn` of a view, whose lock the caller holds, right again after its memory was changed."""
+    """Update the stale `grad_fn` of a view after a change of its memory. The caller holds the view's lock."""
     cdef Tensor base = t.view.base
     cdef OpNode node, parts
     if (t.grad_fn_ is None and not base.flags & REQUIRES_GRAD) or not lies_in_base(t):
@@ -380,7 +380,7 @@ cdef int regenerate(Tensor t) except -1:
 
 
 cdef OpNode view_node(str name, Tensor t, tuple args):
-    """A node of the op `name`, still without edges, made where the view `t` was made."""
+    """Return a node of the op `name`, without edges, at the site where the view `t` was made."""
     cdef OpNode node = OpNode.__new__(OpNode)
     begin_node(node, thread_state())
     node.op = lookup(name)
@@ -393,10 +393,10 @@ cdef OpNode view_node(str name, Tensor t, tuple args):
 @cython.final
 @cython.trashcan(True)
 cdef class CopySlices(Node):
-    """The history of a tensor of which a view was changed in place; see Note [Views and in-place]."""
+    """The history of a tensor that was changed in place through a view; see Note [Views and in-place]."""
 
     cpdef str name(self):
-        """PyTorch's name of this kind of node."""
+        """Return PyTorch's name for this kind of node."""
         return "torch::autograd::CopySlices"
 
     cdef int release_variables(self, object freed_by) except -1:

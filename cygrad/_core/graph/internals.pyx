@@ -1,4 +1,4 @@
-"""What Python code of the package may do to the inside of a tensor."""
+"""Low-level access to tensors for the package's Python code."""
 
 cimport cython
 
@@ -19,12 +19,12 @@ from cygrad._kernels.cpu.base.arrays cimport is_read_only
 
 
 def live_tensors():
-    """Number of tensors alive in this process (walks all objects of the collector: for tests)."""
+    """Return the number of live tensors in this process. For tests: walks all objects the collector tracks."""
     return sum([1 for value in gc.get_objects() if isinstance(value, Tensor)])
 
 
 def arrays_for_update(list tensors):
-    """The arrays of `tensors`, whose values the caller will change: checks that they are writable, and counts."""
+    """Return the arrays of `tensors` for in-place updates: check that all are writable and count the changes."""
     cdef Tensor t
     cdef list arrays = []
     for t in tensors:
@@ -39,7 +39,7 @@ def arrays_for_update(list tensors):
 
 
 def array_of(Tensor t not None):
-    """The array of a tensor, whatever its grad mode: for the layers that compute on arrays."""
+    """Return the array of a tensor, regardless of its grad mode, for layers that compute on arrays."""
     mark_start()
     if is_forward():
         note_read(t)
@@ -47,11 +47,11 @@ def array_of(Tensor t not None):
 
 
 def with_gradients(list tensors):
-    """Those of these tensors that have a gradient, and the arrays of the gradients."""
+    """Return the tensors that have a gradient, and the arrays of those gradients."""
     cdef Tensor t
     cdef list having = [], grads = []
     for t in tensors:
-        grad = t.grad_          # once: another thread may take it away
+        grad = t.grad_          # read once: another thread may clear it
         if grad is not None:
             having.append(t)
             grads.append(array_of(<Tensor>grad))
@@ -59,32 +59,32 @@ def with_gradients(list tensors):
 
 
 def versions_of(tensors):
-    """How often each tensor has changed; None for no tensor, and for those of inference mode, which do not count."""
+    """Return each tensor's version; None for None and for inference tensors, which have no counter."""
     return [None if t is None or (<Tensor?>t).flags & IS_INFERENCE else version_of(<Tensor>t) for t in tensors]
 
 
 def memory_of(Tensor t not None):
-    """The array of a tensor, for what asks for no values."""
+    """Return the array of a tensor for callers that do not read its values."""
     return held_array(t)
 
 
 def is_spare(Tensor g not None):
-    """May a rule overwrite the gradient it got, as nobody else has it?"""
+    """Whether a rule may overwrite its incoming gradient because nobody else refers to it."""
     return thread_state().spare == <void*>g
 
 
 def same_array(Tensor t not None):
-    """The same array, and so the same samples in a batch, without history."""
+    """Return a tensor without history on the same array, and so with the same samples in a batch."""
     return alias(t, True)
 
 
 def identity_of(Tensor t not None):
-    """A number that tensors have in common which show the same array."""
+    """Return an integer that is equal for tensors that share the same array object."""
     return <size_t><void*>t.array
 
 
 def tensor_of(array, bint requires_grad=False):
-    """A tensor around `array`, not copied, or around the number that NumPy gives in place of a 0-dim array."""
+    """Wrap `array` in a tensor without copying; also accepts the scalar that NumPy returns for a 0-dim array."""
     cdef Tensor t = wrap(np.asarray(array) if isinstance(array, np.generic) else array)
     if requires_grad:
         set_leaf_requires_grad(t, True)
@@ -92,7 +92,7 @@ def tensor_of(array, bint requires_grad=False):
 
 
 def of_class(cls, Tensor t not None, bint with_history):
-    """A tensor of the Python class `cls` on the memory of `t`; with_history: that of the view `t`."""
+    """Return a tensor of class `cls` on the memory of `t`; with_history: take over the history of the view `t`."""
     cdef Tensor new = Tensor.__new__(cls)
     if with_history:
         become(new, t)
@@ -103,41 +103,41 @@ def of_class(cls, Tensor t not None, bint with_history):
 
 
 def get_tangents(Tensor t not None):
-    """{dual level: tangent} of a tensor that is no view, or None."""
+    """Return {dual level: tangent} of a tensor that is not a view, or None."""
     tangents = t.tangents       # read once
     return tangents
 
 
 def set_tangents(Tensor t not None, dict tangents):
-    """Give a tensor its tangents."""
+    """Set the tangents of a tensor."""
     give_tangents(t, tangents)
 
 
 def bind(dict methods):
-    """Make Python functions and properties attributes of Tensor."""
+    """Add Python functions and properties to Tensor as attributes."""
     bind_methods(methods)
 
 
 def attributes_of(Tensor t not None):
-    """What the user hung onto a tensor, by name."""
+    """Return a new dictionary of the attributes that users set on a tensor."""
     own = dict(getattr(t, "__dict__", ()))
     own.update(t.attributes or {})
     return own
 
 
 def dictionary_of(Tensor t not None):
-    """The dictionary of what the user hung onto a tensor."""
+    """Return the dictionary that stores the attributes that users set on a tensor."""
     return own_attributes(t)
 
 
 def origin_of(Tensor t not None):
-    """(kind, op name, code, offset): where the gradient of this tensor was cut."""
+    """Return (kind, op name, code, offset) of the place where the gradient of this tensor was cut."""
     with cython.critical_section(t):
         return t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti
 
 
 def last_change(Tensor t not None):
-    """(op name, code, offset) of the last in-place change of this tensor's memory, or None."""
+    """Return (op name, code, offset) of the latest in-place change of this tensor's memory, or None."""
     if t.counter is None or t.counter.version == 0:
         return None
     with cython.critical_section(t.counter):
@@ -150,20 +150,20 @@ def was_made_in_inference_mode(Tensor t not None):
 
 
 def make_volatile(Tensor t not None):
-    """What is computed from this tensor is not recorded; behind `Variable(volatile=True)`."""
+    """Stop recording of anything computed from this tensor; implements `Variable(volatile=True)`."""
     t.flags |= IS_VOLATILE
 
 
 def replace_array(Tensor t not None, array, str op_name):
-    """Give a tensor other memory, of the same type, and count that as a change."""
+    """Replace a tensor's memory by an array of the same dtype, and count that as a change."""
     set_array(t, array)
     bump(t, op_name)
 
 
 def keep_apart(tuple views, tuple arrays, OpDef row):
-    """Let views that were just made be the copies `arrays` of what they show, recorded under `row`.
+    """Turn views that were just made into the copies `arrays` of their elements, recorded under `row`.
 
-    False, and nothing is changed, if more than their node knows of them.
+    Return False, without changing anything, if the views may already be referred to from outside their node.
     """
     cdef ThreadState* state = thread_state()
     cdef Tensor t = views[0]
@@ -179,5 +179,5 @@ def keep_apart(tuple views, tuple arrays, OpDef row):
 
 
 def count_change(Tensor t not None, str op_name):
-    """Count a change of a tensor's memory that no op has made."""
+    """Count a change of a tensor's memory that was not made by an op."""
     bump(t, op_name)

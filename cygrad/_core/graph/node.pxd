@@ -1,4 +1,4 @@
-"""Graph nodes: edges, input metadata, hooks, site. Knows no Tensor."""
+"""Graph nodes: edges, input metadata, hooks, site. Does not depend on Tensor."""
 
 from cpython.object cimport PyObject
 cimport numpy as cnp
@@ -34,8 +34,8 @@ cdef extern from *:
 cdef enum:
     MAX_INLINE_DIMS = 4
 
-ctypedef struct Meta:                   # shape and dtype of an output, i.e. of the gradient that comes in
-    int ndim                            # -1: not inline, see Node.metas
+ctypedef struct Meta:                   # shape and dtype of an output, and so of the incoming gradient
+    int ndim                            # -1: stored in Node.metas instead
     int num                             # NumPy type number
     cnp.npy_intp[MAX_INLINE_DIMS] dims
 
@@ -43,7 +43,7 @@ cdef class NodeHooks:
     cdef object pre                     # {id: f(grad_outputs)}
     cdef object post                    # {id: f(grad_inputs, grad_outputs)}
     cdef dict tensor_pre                # {output number: {id: f(grad)}}
-    cdef dict retains                   # {output number: weak reference to the tensor whose .grad is kept}
+    cdef dict retains                   # {output number: weak reference to the tensor that retains its gradient}
     cdef object post_accumulate         # {id: f(tensor)}, AccumulateGrad only
 
 cdef enum:                              # for `hooks_of`
@@ -54,49 +54,49 @@ cdef enum:                              # for `hooks_of`
     POST_ACCUMULATE
 
 cdef class Node:
-    # edges to the nodes of the inputs: target (node, leaf tensor or None; Note [Leaf edges] in node.pyx) and
-    # which of its outputs the input was
+    # Edges to the nodes of the inputs: the target (a node, a leaf tensor or None; Note [Leaf edges] in node.pyx) and
+    # which output of the target the input was.
     cdef object edge0, edge1, edge2
     cdef int nr0, nr1, nr2
     cdef int n_edges
     cdef list more_edges                # [(target, nr), ...] from the fourth edge on
-    # what comes in
+    # the incoming gradients
     cdef int n_outputs
     cdef Meta meta                      # of output 0
-    cdef tuple metas                    # ((shape, num), ...) of all outputs; None if `meta` says it all
-    # who and where
+    cdef tuple metas                    # ((shape, num), ...) of all outputs; None if `meta` suffices
+    # order of recording, and site
     cdef unsigned long long sequence_nr
     cdef object code
     cdef int lasti
-    # rarely there
-    cdef object stream                  # the place of the stream it was made in (streams.py)
+    # rarely present
+    cdef object stream                  # token of the stream the node was recorded in (streams.py)
     cdef NodeHooks hooks
     cdef dict metadata_
     cdef object __weakref__
-    # scratch of the run that owns this node (Note [Claims] in run.pyx)
+    # scratch space of the run that owns this node (Note [Claims] in run.pyx)
     cdef unsigned long long run
     cdef Py_ssize_t slot
 
-    cdef object call(self, object grad)  # one gradient, or a tuple of them if n_outputs > 1; gives a tuple or one
+    cdef object call(self, object grad)  # takes one gradient, or a tuple if n_outputs > 1; returns one or a tuple
     cdef int release_variables(self, object freed_by) except -1
-    cdef bint takes_undefined(self) noexcept    # is it run even if no gradient came?
-    # places where tensors may be saved: their number, what is there, which output that is or -1
+    cdef bint takes_undefined(self) noexcept    # whether the node runs even if no gradient arrives
+    # Slots for saved tensors: how many, the value in slot i, and which output it is (-1: none).
     cdef Py_ssize_t n_places(self)
     cdef object value_in(self, Py_ssize_t i)
     cdef int output_in(self, Py_ssize_t i) except -2
     cdef int put_packed(self, Py_ssize_t i, object packed) except -1
     cpdef str name(self)
-    cdef object label(self)             # the name, or at less cost what has the name, for the profiler
-    cdef Node shown(self)               # as users see it: Note [Types of nodes] in opdef.pyx
+    cdef object label(self)             # for the profiler: the name, or an object that has it and is cheaper to get
+    cdef Node shown(self)               # as users see it; see Note [Types of nodes] in opdef.pyx
     cdef NodeHooks ensure_hooks(self)
     cdef int add_edge(self, object target, int nr) except -1
     cdef object target(self, int i)
     cdef int target_nr(self, int i) noexcept
 
 cdef int forbid_making(type cls) except -1
-cdef object hooks_of(Node node, int kind)               # the dictionary, made if missing
-cdef int begin_node(Node node, ThreadState* state) except -1     # sequence number and site of a new node
+cdef object hooks_of(Node node, int kind)               # the dictionary, created if missing
+cdef int begin_node(Node node, ThreadState* state) except -1     # assign sequence number and site to a new node
 cdef int set_meta(Node node, object array) except -1
-cdef int set_metas(Node node, tuple arrays) except -1            # of several outputs
+cdef int set_metas(Node node, tuple arrays) except -1            # the same for several outputs
 cdef tuple meta_of(Node node, int output_nr)            # (shape, num)
 cdef int meta_matches(Node node, int output_nr, object array) except -1

@@ -2,10 +2,10 @@
 
 Note [Leaf edges]
 -----------------
-In PyTorch an edge to a leaf points at the leaf's AccumulateGrad node, which owns the leaf, which knows the node
-by a weak reference. Here the edge points at the leaf tensor itself: the tensor owns its AccumulateGrad (made when
-a backward pass or a user first asks), so that there is no circle and recording an op on a leaf makes no node.
-Python sees nodes only.
+In PyTorch an edge to a leaf points to the leaf's AccumulateGrad node; the node owns the leaf, and the leaf refers back
+to it weakly. Here the edge points to the leaf tensor itself, and the tensor owns its AccumulateGrad, which is created
+when a backward pass or a user first requests it. This avoids a reference cycle, and recording an op on a leaf creates
+no node. Python code only ever sees nodes.
 """
 
 cimport cython
@@ -32,9 +32,9 @@ cdef class NodeHooks:
 
 @cython.trashcan(True)
 cdef class Node:
-    """One step of the recorded computation: how the gradients of its outputs become those of its inputs.
+    """One step of the recorded computation: maps the gradients of its outputs to those of its inputs.
 
-    Not made by users: a tensor's `grad_fn` gives the node that computed it.
+    Users do not create nodes: a tensor's `grad_fn` is the node that computed it.
 
     >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -72,7 +72,7 @@ cdef class Node:
         return 0
 
     cpdef str name(self):
-        """PyTorch's name of this kind of node, such as 'MulBackward0'."""
+        """Return PyTorch's name for this kind of node, such as 'MulBackward0'."""
         return type(self).__name__
 
     cdef object label(self):
@@ -120,7 +120,7 @@ cdef class Node:
 
     @property
     def next_functions(self):
-        """The nodes of the inputs: a tuple of (node or None, which of its outputs the input was)."""
+        """The nodes of the inputs, as a tuple of pairs (node or None, which of its outputs the input was)."""
         cdef int i
         edges = []
         for i in range(self.n_edges):
@@ -133,10 +133,10 @@ cdef class Node:
     # -- description ---------------------------------------------------------------------------------------
 
     def __call__(self, *grads):
-        """What the node makes of the gradients of its outputs, tensors or None: a gradient, or a tuple of them.
+        """Apply the node to the gradients of its outputs (tensors or None): a gradient, or a tuple of them.
 
-        Hooks are not called. Raises TypeError if there are not as many gradients as outputs, RuntimeError for one of
-        the wrong shape and if the saved values have been freed.
+        Does not call hooks. Raises TypeError if the number of gradients differs from the number of outputs, and
+        RuntimeError if a gradient has the wrong shape or the saved values have been freed.
         """
         from cygrad._core.engine.arguments import call_node
         return call_node(self, grads)
@@ -146,7 +146,7 @@ cdef class Node:
 
     @property
     def metadata(self):
-        """A dictionary for the user's own notes on this node."""
+        """A dictionary for users' annotations of this node."""
         if self.metadata_ is None:
             with cython.critical_section(self):
                 if self.metadata_ is None:
@@ -155,26 +155,26 @@ cdef class Node:
 
     @property
     def requires_grad(self):
-        """Always True: what needs no gradient has no node."""
+        """Always True: tensors that need no gradient have no node."""
         return True
 
     @property
     def _site(self):
-        """(code object, instruction offset) of the line that made this node."""
+        """(code object, instruction offset) of the site that recorded this node."""
         return self.code, self.lasti
 
     @property
     def _metas(self):
-        """((shape, NumPy type number), ...) of the gradients that come in; `_input_metadata` is for users."""
+        """((shape, NumPy type number), ...) of the incoming gradients; the public form is `_input_metadata`."""
         cdef int i
         return tuple([meta_of(self, i) for i in range(self.n_outputs)])
 
     def _sequence_nr(self):
-        """The node's place in the order of recording."""
+        """Return the node's position in the order of recording."""
         return self.sequence_nr
 
     def _set_sequence_nr(self, unsigned long long sequence_nr):
-        """Change the node's place in the order of execution (later numbers run first)."""
+        """Change the node's position in the order of execution (larger numbers run first)."""
         self.sequence_nr = sequence_nr
 
     # -- hooks ---------------------------------------------------------------------------------------------
@@ -187,14 +187,14 @@ cdef class Node:
         return self.hooks
 
     def register_hook(self, fn):
-        """Call `fn(grad_inputs, grad_outputs)` each time after this node ran; it may return other grad_inputs.
+        """Call `fn(grad_inputs, grad_outputs)` after each run of this node; it may return replacement grad_inputs.
 
         Returns a handle with `remove()`.
         """
         return RemovableHandle.add(hooks_of(self, POST), fn)
 
     def register_prehook(self, fn):
-        """Call `fn(grad_outputs)` each time before this node runs; it may return other grad_outputs.
+        """Call `fn(grad_outputs)` before each run of this node; it may return replacement grad_outputs.
 
         Returns a handle with `remove()`.
         """
@@ -202,7 +202,7 @@ cdef class Node:
 
     @property
     def _hooks(self):
-        """Of the tensors, of `retain_grad`, before the node, after it, after accumulation: dictionaries or None."""
+        """Dictionaries or None: tensor hooks, `retain_grad` references, pre-hooks, post-hooks, post-accumulate hooks."""
         cdef NodeHooks hooks = self.hooks
         return (None,) * 5 if hooks is None else (
             hooks.tensor_pre, hooks.retains, hooks.pre, hooks.post, hooks.post_accumulate)
@@ -214,7 +214,7 @@ cdef class Node:
 
 cdef object hooks_of(Node node, int kind):
     cdef NodeHooks hooks = node.ensure_hooks()
-    with cython.critical_section(hooks):        # two threads may want the first one
+    with cython.critical_section(hooks):        # two threads may create the first one at once
         if kind == PRE:
             if hooks.pre is None:
                 hooks.pre = HookDict()
@@ -241,13 +241,13 @@ def _refuse_to_make(cls, *args, **kwargs):
 
 
 cdef int forbid_making(type cls) except -1:
-    """No `cls.__new__(cls)`, `copy` or `pickle` for users: what no op has filled in would crash when asked."""
+    """Block `cls.__new__(cls)`, `copy` and `pickle` for users: an instance that no op has filled in would crash."""
     set_attribute(cls, "__new__", staticmethod(_refuse_to_make))
     return 0
 
 
 def set_attribute(type cls, str name, value):
-    """Give a compiled class an attribute that is written in Python."""
+    """Set an attribute that is written in Python on a compiled class."""
     (<dict>(<PyTypeObject*>cls).tp_dict)[name] = value
     PyType_Modified(<PyTypeObject*>cls)
 
@@ -265,12 +265,12 @@ cdef int begin_node(Node node, ThreadState* state) except -1:
 
 
 def nodes_alive():
-    """The graph nodes alive in this process: what the collector knows is walked."""
+    """Return the live graph nodes of this process, by walking the objects the garbage collector tracks."""
     return [value for value in gc.get_objects() if isinstance(value, Node)]
 
 
 cdef int set_meta(Node node, object array) except -1:
-    """Note shape and dtype of the node's only output."""
+    """Record shape and dtype of the node's only output."""
     cdef ndarray a
     cdef int i
     if type(array) is ndarray:
@@ -303,7 +303,7 @@ cdef tuple meta_of(Node node, int output_nr):
 
 
 cdef int meta_matches(Node node, int output_nr, object array) except -1:
-    """1 if `array` has just the shape and dtype that the node expects there."""
+    """Return 1 if `array` has exactly the shape and dtype that the node expects for that output."""
     cdef ndarray a
     cdef int i
     if node.metas is None and type(array) is ndarray:

@@ -1,4 +1,4 @@
-"""One row per op, and the node of all built-in ops. The manual of the row format is in opdef.pyx."""
+"""The row of an op (OpDef), and the node of all built-in ops (OpNode). opdef.pyx documents the row format."""
 
 from cpython.object cimport Py_TYPE, PyTypeObject
 from numpy cimport ndarray
@@ -8,8 +8,8 @@ from cygrad._core.runtime.thread_state cimport ThreadState
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._kernels.cpu.base.ufunc cimport Ufunc
 
-# Node and incoming gradient (a tuple of them if the op has several outputs); gives a gradient or None for each
-# input as a tuple, or the bare gradient if there is one input.
+# Takes a node and the incoming gradient (a tuple of them if the op has several outputs). Returns a tuple with a gradient or
+# None for each input, or the bare gradient if there is one input.
 ctypedef object (*rule_t)(OpNode n, object g)
 
 cpdef enum:             # what is saved
@@ -17,34 +17,34 @@ cpdef enum:             # what is saved
     IN1 = 2
     IN2 = 4
     OUT0 = 8
-    OUT1 = 16               # in the places of IN1 and IN2
+    OUT1 = 16               # stored in the slots of IN1 and IN2
     OUT2 = 32
 
 cpdef enum:             # OpDef.flags
     LINEAR = 1              # linear in its tensor inputs
-    ELEMENTWISE = 2         # each output element depends on the input elements at its place only
+    ELEMENTWISE = 2         # each output element depends only on the input elements at the same position
     VIEW = 4                # the output shares the input's memory
-    NONDIFF = 8             # has no derivative: nothing is recorded
+    NONDIFF = 8             # has no derivative; never recorded
     FLOAT_RESULT = 16       # integer input is first converted to the default float type
     INPLACE = 32            # has an in-place form, named with a trailing underscore
     METHOD_ONLY = 64        # a Tensor method, but no function of the package
     FUNCTION_ONLY = 128     # a function of the package, but no Tensor method
-    PRIVATE = 256           # neither: used by rules and other entry points
-    MAY_OVERLAP = 512       # in place, elements of the tensor may share memory: what it writes there is the same
-    ONE_PASS = 1024         # the rule of an elementwise op makes no large array but the gradients
-    SELECTS = 2048          # elements of a gradient are those of the incoming one, or 0: no rule makes a nan so
-    PRODUCT = 8192          # gradients are matrix products of the incoming one and of what is saved of another input
-    IS_PART = 4096          # the result is elements in places that `part_of` gives; the gradient is zeros elsewhere
+    PRIVATE = 256           # neither; used by rules and other entry points
+    MAY_OVERLAP = 512       # in place, elements of the tensor may alias: all writes to an address are equal
+    ONE_PASS = 1024         # the elementwise rule allocates no large array besides the gradients
+    SELECTS = 2048          # gradient elements are those of the incoming gradient, or 0, so a rule cannot produce a NaN
+    PRODUCT = 8192          # gradients are matrix products of the incoming gradient and a saved other input
+    IS_PART = 4096          # the result is the elements selected by `part_of`; the gradient is zero elsewhere
 
 cdef class OpDef:
     cdef readonly str name              # 'mul'
     cdef readonly str node_name         # 'MulBackward0'
     cdef str in_place                   # 'mul_'
     cdef rule_t rule                    # NULL: not differentiable
-    cdef object python_rule             # what `rule` calls if the family is written in Python
+    cdef object python_rule             # called by `rule` if the family is written in Python
     cdef readonly Ufunc ufunc           # NumPy's loop, if the op is one
-    cdef readonly object kernel         # arrays, then the other arguments; gives an array or a tuple of them
-    cdef unsigned int[3] saves          # what the gradients of inputs 0, 1, 2 (and later) need
+    cdef readonly object kernel         # takes arrays, then the other arguments; returns an array or a tuple of them
+    cdef unsigned int[3] saves          # saved values that the gradients of inputs 0, 1, 2 (and later) need
     cdef readonly unsigned int flags
     cdef readonly tuple inputs          # names of the tensor inputs, for `_saved_<name>`
     cdef readonly tuple outputs         # names of the results, likewise
@@ -55,16 +55,16 @@ cdef class OpDef:
 cdef class OpNode(Node):
     cdef OpDef op
     cdef object saved0, saved1, saved2      # inputs: Tensor or Python number
-    cdef object result                      # output, without history; further outputs lie in saved1 and saved2
+    cdef object result                      # output, without history; further outputs are in saved1 and saved2
     cdef long version0, version1, version2, version_result
-    cdef tuple arguments                    # the other ones, `args` in Python
+    cdef tuple arguments                    # the other arguments, `args` in Python
     cdef object freed_by                    # site of the backward call that freed the saved values
 
-    cpdef bint needs(self, int i) noexcept          # does input i want its gradient?
+    cpdef bint needs(self, int i) noexcept          # whether the gradient of input i is wanted
     cpdef object saved(self, int i)                 # saved input i, checked
     cpdef Tensor saved_result(self)                 # saved output, checked
     cpdef Tensor saved_output(self, int i)          # saved output i of several, checked
-    cdef object part_of(self, ndarray whole)        # the elements that a part looks at
+    cdef object part_of(self, ndarray whole)        # the elements of an array of the whole that the part selects
     cpdef int save_input(self, int i, object value) except -1
     cdef int save_result(self, Tensor out) except -1
     cdef int save_outputs(self, list outs, unsigned int mask) except -1
@@ -74,15 +74,15 @@ cdef inline bint is_op_node(object node) noexcept:
     return Py_TYPE(node).tp_dealloc == (<PyTypeObject*>OpNode).tp_dealloc
 
 cdef class Packed:
-    cdef readonly object packed, unpack_hook    # what the hook made of the tensor, and what makes it one again
-    cdef object shape, dtype            # that it had
-    cdef object history                 # the node or the leaf that it had; None if it had none, or is the node's result
+    cdef readonly object packed, unpack_hook    # the result of the pack hook, and the hook that turns it back into a tensor
+    cdef object shape, dtype            # of the tensor that was packed
+    cdef object history                 # its node or leaf; None if it had neither, or is the node's own result
     cdef object tangents                # {level: tangent}, or None
     cdef int output_nr                  # which output of `history`, or of the node; -1 for a tensor without history
 
     cdef Tensor unpacked(self, Node node)       # the tensor that was packed, with its history
 
-cdef OpDef op(str name, rule_t rule=*)      # then .row(...), which tells the rest
+cdef OpDef op(str name, rule_t rule=*)      # to be followed by .row(...), which fills in the rest
 cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative
 cdef OpDef lookup(str name)
 cdef OpDef flat(OpDef op)

@@ -1,8 +1,8 @@
-"""One row per op, and the node of all built-in ops.
+"""Declares ops: one row per op (OpDef), and the node type of all built-in ops (OpNode).
 
 How to declare an op
 --------------------
-In its family file under `_ops/`, three things stand together:
+In its family file under `_ops/`, three things are defined together:
 
     cdef object sin_rule(OpNode n, object g):               # the rule
         return mul(g, cos(n.saved(0)))
@@ -14,34 +14,34 @@ In its family file under `_ops/`, three things stand together:
         (docstring: formula, shapes, dtypes, errors, what is saved)
         return apply1(SIN, input, out)
 
-*rule*: takes the node and the incoming gradient, which is never None for an op with one output; for several
-outputs a tuple in which missing gradients are None, but not all. It returns a tuple with a gradient or None for
-each input; with one input just the gradient. It is written with recorded ops on tensors, so that the gradient of
-the gradient follows. `n.needs(i)` tells whether input i wants its gradient, `n.saved(i)` and `n.saved_result()`
-give what the row says is saved, `n.arguments` holds the other arguments. A gradient may have the shape and dtype that
-broadcasting or promotion gave the output: the engine sums and casts it back to the input's.
+*rule*: takes the node and the incoming gradient. For an op with one output the gradient is never None; for several
+outputs it is a tuple in which missing gradients are None, but never all of them. The rule returns a tuple with a gradient
+or None for each input, or just the gradient if there is one input. It is written with recorded ops on tensors, so that
+second derivatives follow automatically. `n.needs(i)` is whether the gradient of input i is wanted, `n.saved(i)` and
+`n.saved_result()` return what the row saves, and `n.arguments` holds the other arguments. A gradient may have the shape
+and dtype that broadcasting or promotion gave the output: the engine sums and casts it back to those of the input.
 
-*row*: `op(name, rule)` (no rule: the op has no derivative, and NONDIFF among its flags). A second row of the same
-op, for other arguments and with another node, is named 'max.dim' and needs no entry point of its own. Then
-    saves       what the gradients need: one mask of IN0, IN1, IN2, OUT0 for all, or a tuple with one per input.
-                Only what a needed gradient needs is saved. OUT1 and OUT2, of an op of several results, take the
-                places of inputs 1 and 2; `n.saved_output(i)` gives them.
+*row*: `op(name, rule)` (without a rule the op has no derivative, and its flags include NONDIFF). A second row for the
+same op, for other arguments and with another node, is named like 'max.dim' and needs no entry point of its own. Fields:
+    saves       what the gradients need: one mask of IN0, IN1, IN2, OUT0 for all inputs, or a tuple with one mask each.
+                Only what a wanted gradient needs is saved. For an op with several results, OUT1 and OUT2 take the
+                slots of inputs 1 and 2; `n.saved_output(i)` returns them.
     flags       see opdef.pxd
-    ufunc       name of NumPy's ufunc, called by its inner loop; else
-    kernel      a function of arrays, then `args`; gives an array or a tuple of arrays
-    numpy       names of NumPy's ufuncs that mean this op, besides `ufunc`: they record it when called on tensors
-    node        PyTorch's name of the node; from the name if left out ('sin': 'SinBackward0')
-    inputs      names of the tensor inputs, as PyTorch spells them in `_saved_self`, `_saved_other`
+    ufunc       name of the NumPy ufunc whose inner loop is called; otherwise
+    kernel      a function of arrays, then `args`; returns an array or a tuple of arrays
+    numpy       names of further NumPy ufuncs that map to this op, besides `ufunc`: calling them on tensors records it
+    node        PyTorch's name of the node; derived from the name if omitted ('sin': 'SinBackward0')
+    inputs      names of the tensor inputs as PyTorch spells them in `_saved_self`, `_saved_other`
     outputs     names of the results, likewise
     attributes  names of `args`, for `_saved_dim` and the like
     aliases     other public names of the op
 
-*entry point*: a cpdef function of the row's name, with the public docstring. `publish` puts it into the package
-and, as a method, into Tensor; with INPLACE it makes `sin_` too, a method and a function, by calling the entry point
+*entry point*: a cpdef function with the row's name and the public docstring. `publish` puts it into the package and
+into Tensor as a method. With INPLACE it also creates `sin_`, as a method and a function, which calls the entry point
 with `out=` the tensor itself (Note [Writing into a tensor] in record.pyx).
 
-A family is compiled (`.pyx`) where calls are short and frequent. Where arrays are large or calls rare, it is written
-in Python (`.py`), at a tenth of the size: there `declare` makes the row, from a rule that is a Python function of the
+A family is compiled (`.pyx`) if its calls are short and frequent. If arrays are large or calls are rare, it is written
+in Python (`.py`), at a tenth of the binary size: `declare` makes the row from a rule that is a Python function with the
 same arguments, and `apply_n`, `record_n`, `record_outputs` and `record_view` of record.pyx do the rest:
 
     def trace_rule(n, g):
@@ -77,7 +77,7 @@ from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
 
 
 class Registry(dict):
-    """Every row by name. A row that is missing may be in a family that is not imported yet: `finder` imports it."""
+    """All rows by name. A missing row may belong to a family that is not imported yet; `finder` imports it."""
 
     finder = None           # set by _ops/on_first_use.py
 
@@ -97,18 +97,18 @@ cdef extern from "checked_call.h":
 
 
 registry = Registry()
-entries_by_ufunc = {}   # the entry points of the families that are imported, by the ufuncs of NumPy that mean them
-unpublished = {}        # those whose entry point has not been bound
-ufuncs_by_name = {}     # names of NumPy's ufuncs, by name of the row
+entries_by_ufunc = {}   # entry points of the imported families, keyed by the NumPy ufuncs that map to them
+unpublished = {}        # rows whose entry point has not been bound yet
+ufuncs_by_name = {}     # names of NumPy ufuncs, keyed by row name
 
 
 @cython.final
 cdef class OpDef:
-    """The row of an op; see the head of this file."""
+    """The row of an op; see the module docstring."""
 
     def row(self, *, saves=0, unsigned int flags=0, kernel=None, ufunc=None, node=None, inputs="self other",
             outputs="result", attributes="", aliases="", str numpy=""):
-        """Fill in the row and register it; see the head of this file."""
+        """Fill in the row and register it; see the module docstring."""
         cdef int i
         self.flags = flags
         self.kernel = in_memory(kernel)
@@ -137,7 +137,7 @@ cdef class OpDef:
 
     @property
     def saved_masks(self):
-        """What is saved for the gradients of inputs 0, 1, 2."""
+        """The masks of what is saved for the gradients of inputs 0, 1, 2."""
         return self.saves[0], self.saves[1], self.saves[2]
 
 
@@ -150,13 +150,13 @@ cdef OpDef op(str name, rule_t rule=NULL):
 
 
 cdef inline bint is_large(object grad) noexcept:
-    """Is there one gradient, of so many elements that it may pay to compute it in blocks?"""
+    """Whether this is a single gradient large enough that computing it in chunks may pay off."""
     return type(grad) is Tensor and type((<Tensor>grad).array) is ndarray and (
         PyArray_SIZE(<ndarray>(<Tensor>grad).array) > 1 << 15)
 
 
 cdef inline bint of_other_size(object saved, Tensor grad) noexcept:
-    """Is this a tensor that has been broadcast, so that its gradient will be summed?"""
+    """Whether this is a tensor that was broadcast, so that its gradient will be summed."""
     return type(saved) is Tensor and type((<Tensor>saved).array) is ndarray and (
         PyArray_SIZE(<ndarray>(<Tensor>saved).array) != PyArray_SIZE(<ndarray>grad.array))
 
@@ -166,7 +166,7 @@ cdef object call_python_rule(OpNode n, object g):
 
 
 def declare(str name, rule=None, **row):
-    """A row whose rule is a Python function, or None: `op(name, rule).row(**row)` for families written in Python."""
+    """Declare a row whose rule is a Python function or None: `op(name, rule).row(**row)` for Python families."""
     cdef OpDef made = op(name)
     if rule is not None:
         made.rule = call_python_rule
@@ -175,9 +175,9 @@ def declare(str name, rule=None, **row):
 
 
 cpdef OpDef variant(OpDef row, str node=None, unsigned int flags=0, str name=None):
-    """A row for the same op under another node, or without a derivative; it has no place in the registry.
+    """Return a row for the same op with another node, or without a derivative. It is not registered.
 
-    `flags` are added to the row's; `name` is for another function that the row's rule fits.
+    `flags` are added to the row's; `name` is for a different function that shares the row's rule.
     """
     cdef OpDef other = op(name or row.name, row.rule if node else NULL)
     other.node_name = node or row.node_name
@@ -189,11 +189,11 @@ cpdef OpDef variant(OpDef row, str node=None, unsigned int flags=0, str name=Non
     return other
 
 
-ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY     # in neither place: found in nn.functional
+ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY     # public in neither place, only in nn.functional
 
 
 def named(str name):
-    """A decorator: what the package calls a function that has another name in its family."""
+    """Decorator that sets the public name of a function whose name in its family differs."""
     def rename(function):
         function.__name__ = function.__qualname__ = name
         return function
@@ -209,7 +209,7 @@ cdef OpDef lookup(str name):
 cdef class OpNode(Node):
     """The node of a built-in op.
 
-    Attributes named `_saved_<input>` give what the op saved, under PyTorch's names.
+    `_saved_<input>` attributes expose the saved values under PyTorch's names.
 
     >>> import cygrad
     >>> x = cygrad.tensor([3.0], requires_grad=True)
@@ -218,7 +218,7 @@ cdef class OpNode(Node):
     """
 
     cpdef str name(self):
-        """PyTorch's name of this kind of node, such as 'MulBackward0'."""
+        """Return PyTorch's name for this kind of node, such as 'MulBackward0'."""
         return self.op.node_name
 
     cdef object label(self):
@@ -250,7 +250,7 @@ cdef class OpNode(Node):
             state.modes = modes
 
     def part(self, saved, tuple args):
-        """A node like this one, whose inputs 0 to 2 and result, as far as they are saved, are `saved`."""
+        """Return a copy of this node that saves `saved`: inputs 0 to 2 and the result, None where not saved."""
         cdef OpNode node = OpNode.__new__(OpNode)
         node.op, node.arguments, node.n_edges, node.n_outputs = self.op, args, self.n_edges, self.n_outputs
         node.edge0, node.edge1, node.edge2 = [None if self.target(i) is None else self.op for i in range(3)]
@@ -259,7 +259,7 @@ cdef class OpNode(Node):
         return node
 
     def opened(self, saved0, saved1=None):
-        """This node with what it saved as inputs 0 and 1, so that rules within its rule ask no hook again."""
+        """Return a copy of this node with unpacked inputs 0 and 1, so that nested rules do not run unpack hooks again."""
         cdef OpNode node = self.part((None, None, None, None), self.arguments)
         node.edge0, node.edge1, node.edge2 = self.edge0, self.edge1, self.edge2
         node.save_input(0, saved0)
@@ -267,11 +267,11 @@ cdef class OpNode(Node):
         return node
 
     def run_rule(self, OpNode part, grads):
-        """What the rule of this node makes of another's gradients."""
+        """Apply this node's rule to the gradients and saved values of another node."""
         return self.op.rule(part, grads)
 
     def on_block(self, bint is_spare, Tensor grad, *saved):
-        """What the rule makes of a block of the gradient, and of blocks of inputs 0 to 2 and of the result."""
+        """Apply the rule to one chunk of the gradient, of inputs 0 to 2 and of the result."""
         cdef ThreadState* state = thread_state()
         node = self.part(saved, self.arguments)
         state.spare = <void*>grad if is_spare else NULL
@@ -281,7 +281,7 @@ cdef class OpNode(Node):
             state.spare = NULL
 
     def may_run_in_parts(self, grads):
-        """May the rule be run on one part of large arrays after the other, as nobody records or watches what it does?"""
+        """Whether the rule may process large arrays chunk by chunk, since nothing records or watches its ops."""
         cdef ThreadState* state = thread_state()
         if not state.modes & IN_RULE or state.modes & FORWARD or state.events != NULL:
             return False
@@ -291,7 +291,7 @@ cdef class OpNode(Node):
         return False
 
     def expected_gradients(self):
-        """(shape, whether it is complex) of each gradient; None for an input that has none."""
+        """Return (shape, whether complex) of each input's gradient, or None for inputs without one."""
         cdef list expected = []
         for i in range(self.n_edges):
             target = self.target(i)
@@ -306,7 +306,7 @@ cdef class OpNode(Node):
         return expected
 
     cpdef bint needs(self, int i) noexcept:
-        """Whether the gradient of input `i` is wanted: by the graph, and by the pass that is running."""
+        """Whether the gradient of input `i` is wanted, by the graph and by the running pass."""
         if 0 <= i < 64 and thread_state().unwanted >> i & 1:
             return False
         if i == 0:
@@ -318,7 +318,7 @@ cdef class OpNode(Node):
         return 0 < i < self.n_edges and self.more_edges[i - 3][0] is not None
 
     cdef object part_of(self, ndarray whole):
-        """The elements that this node, of a slice or of what is selected, looks at, in an array of the whole."""
+        """Return the elements of `whole` that this node (a slice or select) picked from its input."""
         dim = self.arguments[1]
         where = slice(*self.arguments[2:]) if len(self.arguments) == 5 else self.arguments[2]
         return whole[(slice(None),) * dim + (where, ...)]
@@ -326,7 +326,7 @@ cdef class OpNode(Node):
     # -- saved values --------------------------------------------------------------------------------------
 
     cpdef int save_input(self, int i, object value) except -1:
-        """Save `value`, a tensor or a number, as input `i`: for rules that need what is no input."""
+        """Save `value`, a tensor or a number, as input `i`. Rules also use this for values that are not inputs."""
         cdef long version = 0
         if isinstance(value, Tensor):
             if (<Tensor>value).flags & IS_INFERENCE:
@@ -346,7 +346,7 @@ cdef class OpNode(Node):
         return 0
 
     cdef int save_outputs(self, list outs, unsigned int mask) except -1:
-        """Save those of the results that the mask names."""
+        """Save the results selected by the mask."""
         if mask & OUT0:
             self.save_result(outs[0])
         if mask & OUT1:
@@ -356,13 +356,13 @@ cdef class OpNode(Node):
         return 0
 
     cdef int save_result(self, Tensor out) except -1:
-        # not `out` itself: its grad_fn is this node, and the circle would keep memory until the collector comes
+        # Not `out` itself: its grad_fn is this node, and the cycle would keep memory alive until the collector runs.
         self.result = alias(out)
         self.version_result = version_of(out)
         return 0
 
     cpdef object saved(self, int i):
-        """Saved input `i`; raises RuntimeError if it was changed or freed since."""
+        """Return saved input `i`. Raises RuntimeError if it has been changed or freed since."""
         cdef object value
         cdef long version
         cdef Tensor t
@@ -391,11 +391,11 @@ cdef class OpNode(Node):
         return value
 
     cpdef Tensor saved_result(self):
-        """The saved result; raises RuntimeError if it was changed or freed since."""
+        """Return the saved result. Raises RuntimeError if it has been changed or freed since."""
         return self.saved_output(0)
 
     cpdef Tensor saved_output(self, int i):
-        """Saved result `i`, of several; raises RuntimeError if it was changed or freed since."""
+        """Return saved result `i` of several. Raises RuntimeError if it has been changed or freed since."""
         cdef Tensor t, kept
         cdef object value = self.result if i == 0 else self.saved1 if i == 1 else self.saved2
         cdef long version = self.version_result if i == 0 else self.version1 if i == 1 else self.version2
@@ -408,7 +408,7 @@ cdef class OpNode(Node):
         kept = <Tensor?>value
         if version_of(kept) != version:
             raise graph_errors.modified_error(kept, self, version, version_of(kept), True)
-        if i >= self.n_outputs or thread_state().modes & NO_GRAD:     # the last results may have no derivative
+        if i >= self.n_outputs or thread_state().modes & NO_GRAD:     # trailing results may have no derivative
             return kept
         t = alias(kept)
         t.tangents = kept.tangents
@@ -433,7 +433,7 @@ cdef class OpNode(Node):
         return self.op.saves[0] | self.op.saves[1] | self.op.saves[2]
 
     def _place(self, int i):
-        """(what is saved as input 0, 1, 2 or, for 3, as result; which output that is or -1; have they been freed)."""
+        """(the value saved as input 0, 1, 2 or, for 3, as result; which output it is or -1; whether it was freed)."""
         if not 0 <= i < self.n_places():
             raise IndexError(f"a node has the places 0 to 3, not {i}")
         with cython.critical_section(self):
@@ -457,8 +457,8 @@ cdef class OpNode(Node):
 
     @property
     def args(self):
-        # Cython's own getter would lock the node, which the engine has locked while a rule runs: CPython 3.13 without
-        # the GIL then waits for itself, some 35 us.
+        # Cython's own getter would lock the node, which the engine already holds locked while a rule runs. On
+        # free-threaded CPython 3.13 the thread then waits for itself, for about 35 us.
         return self.arguments
 
     @property
@@ -479,10 +479,10 @@ forbid_making(OpNode)
 
 # Note [Types of nodes]
 # ---------------------
-# `type(node).__name__` is PyTorch's name of the node, 'MulBackward0', which many programs that draw graphs read. Making
-# a node of a type of its own would take time, and few nodes are looked at: so a node gets its type when Python first
-# sees it, from `grad_fn` or `next_functions`. These types are as OpNode in all but the name, are made when first needed
-# and live for ever, so that nodes need not count references to them. Compiled code asks `is_op_node`.
+# `type(node).__name__` is PyTorch's name of the node, 'MulBackward0'; many programs that draw graphs read it. Creating
+# each node with its own type would take time, and few nodes are ever inspected, so a node receives its type when Python
+# first sees it, through `grad_fn` or `next_functions`. These types are identical to OpNode except for the name. They are
+# created on first use and are immortal, so nodes need not count references to them. Compiled code uses `is_op_node`.
 cdef dict types_of_nodes = {}
 (<PyTypeObject*>OpNode).tp_flags |= 1 << 10     # Py_TPFLAGS_BASETYPE
 
@@ -500,16 +500,16 @@ cdef object type_named(str name):
     return found
 
 
-# -- what hooks pack ---------------------------------------------------------------------------------------
+# -- values packed by hooks --------------------------------------------------------------------------------
 
 @cython.final
 cdef class Packed:
-    """Lies in a node in place of a tensor it saved: what a hook made of that, until another one makes it a tensor."""
+    """Takes the place of a saved tensor in a node: holds the pack hook's result until the unpack hook restores it."""
 
     cdef Tensor unpacked(self, Node node):
         cdef object value = self.unpack_hook(self.packed)
         if not isinstance(value, Tensor) or (<Tensor>value).array.shape != self.shape or (
-                (<Tensor>value).array.dtype != self.dtype):     # kernels trust what they have saved
+                (<Tensor>value).array.dtype != self.dtype):     # kernels trust the shape and dtype of saved tensors
             from cygrad._core.graph.saved_tensor_hooks import unlike
             raise unlike(value, self.shape, self.dtype)
         if self.history is None and self.output_nr < 0:
@@ -525,14 +525,14 @@ forbid_making(Packed)
 
 
 cdef Packed pack(Node node, Tensor t, int output_nr, object pack_hook, object unpack_hook):
-    """What lies in `node` in place of `t`, which is its result `output_nr` or, if that is -1, one of its inputs."""
+    """Pack `t` for `node`; `output_nr` is which of the node's results it is, or -1 for an input."""
     cdef Packed new = Packed.__new__(Packed)
     cdef long version = version_of(t)
     if any_level():
         from cygrad._core.transforms import forward_mode
         new.tangents = forward_mode.of_packed(t) if output_nr < 0 else forward_mode.of_packed_result(node, output_nr)
     if output_nr >= 0:
-        t = joined(t, node, output_nr)          # and no history: `node` would hold itself
+        t = joined(t, node, output_nr)          # store no history: `node` would own itself
     elif requires_grad(t):
         new.history = grad_fn_of(t)
         output_nr = t.output_nr_
@@ -548,7 +548,7 @@ cdef Packed pack(Node node, Tensor t, int output_nr, object pack_hook, object un
 
 
 def pack_saved(object pack_hook, object unpack_hook, Node node not None, int place=-1):
-    """Pack, without recording, all tensors that `node` has saved, or that in one place."""
+    """Pack all tensors that `node` has saved, or only the one in slot `place`, without recording."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef Py_ssize_t i
@@ -563,10 +563,10 @@ def pack_saved(object pack_hook, object unpack_hook, Node node not None, int pla
 
 
 cdef Tensor joined(Tensor t, object history, int output_nr):
-    """The memory of `t` in a tensor whose history is output `output_nr` of the node `history`, or is that of a leaf."""
+    """Return a tensor with the memory of `t` and the history of a leaf, or of output `output_nr` of a node."""
     cdef Tensor new = alias(t)
     new.flags |= REQUIRES_GRAD
-    if isinstance(history, Tensor):         # what is accumulated at the new tensor goes to the leaf
+    if isinstance(history, Tensor):         # accumulating into the new tensor accumulates into the leaf
         new.accumulator = accumulator_of(<Tensor>history)
         keep_leaf(<AccumulateGrad>new.accumulator)
     else:
@@ -576,7 +576,7 @@ cdef Tensor joined(Tensor t, object history, int output_nr):
 
 
 cdef bint is_bad_result(OpDef op, object array, ThreadState* state) except -1:
-    """`nan_check`: is there a nan among the elements of a result, unless it shows those of an operand?"""
+    """For `nan_check`: whether a result contains a NaN. Views, which only show their operand's NaNs, are exempt."""
     return (state.watch & WATCH_RESULTS and state.run == NULL and not op.flags & VIEW
             and has_bad(array, state.watch & WATCH_INF != 0))
 
@@ -591,7 +591,7 @@ cdef dict flat_rows = {}
 
 
 cdef OpDef flat(OpDef op):
-    """The row of an op without a derivative, such as `==`, for where it overwrites a tensor that has a gradient: zero."""
+    """Return the row of an op without a derivative, such as `==`, with a zero gradient, for in-place use."""
     cdef OpDef row = flat_rows.get(op.name)
     if row is None:
         row = variant(op, op.node_name)
@@ -610,7 +610,7 @@ cdef object zero_gradient(OpNode n, object grad):
 # -- from rows to the public namespace ---------------------------------------------------------------------
 
 def publish(module, others=None):
-    """Bind the entry points of a family's rows: see `published` in `publishing.py`."""
+    """Bind the entry points of a family's rows; see `published` in `publishing.py`."""
     from cygrad._core.registry.publish import published
     functions, methods = published(module, others or {})
     bind_methods(methods)
@@ -618,18 +618,18 @@ def publish(module, others=None):
 
 
 def look_again(function, values, names, kind, error):
-    """See `calls.py`, which few programs need."""
+    """Deferred import of `calls.look_again`, which few programs need."""
     from cygrad._core.diagnostics import refused_calls
     return refused_calls.look_again(function, values, names, kind, error)
 
 
 def check_function(function, int least, int most):
-    """Calls of a compiled function, which takes so many arguments by position, are looked at again if they fail."""
+    """Have failing calls of a compiled function re-examined; it takes `least` to `most` positional arguments."""
     check_calls(function, least, most, look_again)
 
 
 def standing_before(behind, bint in_place=False):
-    """A new compiled function before one of Python, or a tuple of several: see `by_keyword.h`."""
+    """Return a compiled function in front of a Python function, or of a tuple of several; see `by_keyword.h`."""
     @cython.binding(True)       # a method
     def standing(input, *args, **kwargs):
         pass
@@ -638,13 +638,13 @@ def standing_before(behind, bint in_place=False):
 
 
 def is_taken(becomes=None):
-    """Whether calls are handed over to no class in this thread; changed to `becomes` if given."""
+    """Whether overriding by subclasses is disabled in this thread; set it to `becomes` if given."""
     global taken
     before, taken = taken, bool(taken if becomes is None else becomes)
     return before
 
 
 def ask_first(bint somebody):
-    """Whether functions that may have to ask first do so from now on."""
+    """Enable or disable the autocast check that runs before guarded functions."""
     global asking
     asking = somebody

@@ -1,10 +1,10 @@
-"""Events of the profiler: what ran when in a thread, in an array of structs.
+"""Events of the profiler: what ran when in a thread, as an array of structs.
 
-`ThreadState.events` is NULL as long as nobody asks; then recording an op tests just that. Nothing is made for an
-event but its struct; names, lines and the tree of calls are worked out when the user asks.
+`ThreadState.events` is NULL unless profiling is on, and recording an op tests only that. An event allocates nothing
+beyond its struct; names, lines and the call tree are computed when the user requests them.
 
-An op is noted when it ends, by the one path of all ops (record.pyx). When it began is known by a mark, which entry
-points set when they look at their arguments (`mark_start`: of several at one line, the first counts).
+An op is noted when it ends, by the common path of all ops (record.pyx). Its start is taken from a mark that entry points
+set when they check their arguments (`mark_start`; of several marks at one line, the first counts).
 """
 
 cimport cython
@@ -31,7 +31,7 @@ cdef unsigned long long NO_NODE = <unsigned long long>-1
 
 @cython.final
 cdef class Events:
-    """What happens in this thread between `start` and `stop`; for `cygrad.autograd.profiler`."""
+    """The events of this thread between `start` and `stop`, for `cygrad.autograd.profiler`."""
 
     def __cinit__(self, bint with_shapes=False, bint with_stack=False):
         self.with_shapes = with_shapes
@@ -48,7 +48,7 @@ cdef class Events:
         free(self.events)
 
     def start(self):
-        """Collect the events of this thread."""
+        """Start collecting the events of this thread."""
         cdef ThreadState* state = thread_state()
         self.outer = None if state.events == NULL else <object>state.events
         Py_INCREF(self)
@@ -58,7 +58,7 @@ cdef class Events:
         return self.started
 
     def stop(self):
-        """Collect no more, and go on with those that were collected before."""
+        """Stop collecting, and resume the collection that was active before."""
         cdef ThreadState* state = thread_state()
         if state.events != <void*>self:
             raise RuntimeError("the profiler was not started in this thread, or another that was started later still runs")
@@ -70,9 +70,9 @@ cdef class Events:
         return self.stopped
 
     def rows(self):
-        """(start, end, owner, kind, node, sequence, saved, allocated, code, lasti, shapes, stack) of each event.
+        """Return (start, end, owner, kind, node, sequence, saved, allocated, code, lasti, shapes, stack) of each event.
 
-        Times are microseconds since the start.
+        Times are in microseconds since the start.
         """
         cdef Py_ssize_t i
         cdef Event* e
@@ -106,7 +106,7 @@ cdef class Events:
         return self.n - 1
 
     cdef int describe(self, Py_ssize_t event, tuple inputs) except -1:
-        """Note the shapes of the inputs and the Python functions that run."""
+        """Record the shapes of the inputs and the stack of Python functions."""
         if self.with_shapes:
             self.shapes[event] = [list(getattr(value, "shape", ())) for value in inputs]
         if self.with_stack:
@@ -137,7 +137,7 @@ cdef int end_event(Events events, Py_ssize_t event) except -1:
 
 
 cdef int set_node(Events events, Py_ssize_t event, Node node, bint recorded, long long saved) except -1:
-    """Note which node an event is about, or was recorded as."""
+    """Record which node an event ran, or was recorded as."""
     cdef Event* e = &events.events[event]
     e.node = <void*>node
     e.saved = saved
@@ -174,7 +174,7 @@ cdef int note_op(ThreadState* state, object owner, int kind, Node node, object o
 
 
 cdef inline long long new_bytes(object result) except -1:
-    """The size of a result that has memory of its own."""
+    """Return the size in bytes of a result that owns its memory, 0 for views."""
     array = (<Tensor>result).array
     if type(array) is ndarray:
         return PyArray_NBYTES(<ndarray>array) if PyArray_BASE(<ndarray>array) == NULL else 0
@@ -206,7 +206,7 @@ cdef int mark_line(ThreadState* state) except -1:
 
 
 def begin_range(str name):
-    """Begin a range of the user's: gives what `end_range` wants."""
+    """Begin a user-named range; return the argument for `end_range`."""
     cdef ThreadState* state = thread_state()
     if state.events == NULL:
         return None
@@ -214,6 +214,6 @@ def begin_range(str name):
 
 
 def end_range(range):
-    """End a range."""
+    """End a user-named range."""
     if range is not None:
         end_event(<Events?>range[0], range[1])

@@ -1,15 +1,15 @@
-"""The one path of all ops: run the kernel, then note what made the result.
+"""The common path of all ops: run the kernel, then record the result.
 
-Recording asks one question first: does an input require grad? Only then does it look at the thread's modes, make
-the node, link its edges, save what the row says, and note the site.
+The fast path tests one thing: whether an input requires grad. Only then does recording check the thread's modes, create
+the node, link its edges, save what the row requires and note the site.
 
 Note [Writing into a tensor]
 ----------------------------
-Entry points take `out`. `mul(x, y, out=z)` writes into z and records nothing (PyTorch refuses to differentiate
-it); z takes the shape of the result, with a warning if it had elements. When `out` is the first input itself, the
-call *is* the in-place op `x.mul_(y)`: the old value of x is what the gradient needs, so it is copied if the row saves
-it; the counter moves; x gets the new node as its history (`rebase_history` in inplace.pyx). Every check comes before
-the first byte is written.
+Entry points take `out`. `mul(x, y, out=z)` writes into z and records nothing (PyTorch refuses to differentiate it); z
+is resized to the shape of the result, with a warning if it had elements. If `out` is the first input itself, the call
+*is* the in-place op `x.mul_(y)`: the gradient may need the old value of x, so it is copied if the row saves it; the
+version counter is incremented; x gets the new node as its history (`rebase_history` in inplace.pyx). All checks precede
+the first write.
 """
 
 cimport numpy as cnp
@@ -47,26 +47,26 @@ cdef unsigned int WATCHED = REQUIRES_GRAD | IS_VOLATILE
 
 
 cdef inline unsigned int watched(Tensor t) noexcept:
-    """REQUIRES_GRAD and IS_VOLATILE of an input; nonzero sends its op down the recording path."""
+    """Return REQUIRES_GRAD and IS_VOLATILE of an input; nonzero sends its op down the recording path."""
     return (t.flags | (t.view.base.flags if t.view is not None else 0)) & WATCHED
 
 
 # -- recording ---------------------------------------------------------------------------------------------
 
 cdef inline object edge_target(Tensor t):
-    """Where the edge of an input that requires grad points: its node, or the leaf itself."""
+    """Return the target for the edge of an input that requires grad: its node, or the leaf itself."""
     cdef object node
     if t.view is not None:
         node = grad_fn_of(t)
     else:
         node = t.grad_fn_       # read once, as in `held_array`
-    if node is None:            # a view of a leaf, made in no_grad mode, collects nothing
+    if node is None:            # a view of a leaf made in no_grad mode accumulates nothing
         return t if t.flags & REQUIRES_GRAD else None
     return node
 
 
 cdef int link(OpNode node, Tensor t, bint dual) except -1:
-    """Add the edge for an input. What has a tangent gets one that leads nowhere, in the node that carries tangents."""
+    """Add the edge for an input. In nodes that carry tangents, an input with a tangent gets a detached alias as target."""
     cdef object target = edge_target(t) if watched(t) & REQUIRES_GRAD else None
     if target is None:
         return node.add_edge(alias(t) if dual and is_dual(t) else None, 0)
@@ -82,7 +82,7 @@ cdef inline OpNode new_node(OpDef op, tuple args, ThreadState* state):
 
 
 cdef int finish(OpNode node, Tensor out, unsigned int mask, ThreadState* state) except -1:
-    """Join a result and its node."""
+    """Attach a result to its node."""
     set_meta(node, out.array)
     out.grad_fn_ = node
     out.flags |= REQUIRES_GRAD
@@ -99,14 +99,14 @@ cdef inline bint records(OpDef op, unsigned int flags, unsigned int modes) noexc
 
 
 cdef int leave_unrecorded(OpDef op, Tensor out, Tensor source, unsigned int flags, unsigned int modes) except -1:
-    """A new result gets no history."""
+    """Mark a new result that gets no history."""
     if modes & INFERENCE:
         out.flags |= IS_INFERENCE
     return note_cut(op, out, source, flags, modes)
 
 
 cdef int note_cut(OpDef op, Tensor out, Tensor source, unsigned int flags, unsigned int modes) except -1:
-    """Pass on what is remembered about a missing history, for `cuts.why_no_grad`."""
+    """Propagate the record of why a history is missing, for `cuts.why_no_grad`."""
     if flags & IS_VOLATILE:
         out.flags |= IS_VOLATILE
     elif not modes & IN_RULE and source is not None and (flags or source.origin_kind != CUT_NONE):
@@ -190,7 +190,7 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
 
 
 cdef tuple flags_and_source(tuple inputs):
-    """(flags of all inputs, the tensor that requires grad or else remembers where its gradient was cut)."""
+    """Return (flags of all inputs, the tensor that requires grad or else records where its gradient was cut)."""
     cdef Tensor t, source = None, remembers = None
     cdef unsigned int flags = 0, own
     for value in inputs:
@@ -206,7 +206,7 @@ cdef tuple flags_and_source(tuple inputs):
 
 
 cdef Tensor model_of(tuple inputs):
-    """The input whose class the results get: the first of a subclass, unless a later one's class derives from that."""
+    """Return the input whose class results get: the first of a subclass, unless a later one's class derives from it."""
     cdef Tensor model = None
     for value in inputs:
         if isinstance(value, Tensor) and (<Tensor>value).flags & KEEPS_CLASS:
@@ -220,7 +220,7 @@ cdef inline Tensor wrap_result(Tensor model, object array):
 
 
 cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint dual=False):
-    """The node for any number of inputs, with edges and saved inputs; not yet joined to a result."""
+    """Return a node for any number of inputs, with edges and saved inputs, not yet attached to a result."""
     cdef OpNode node = new_node(op, args, thread_state())
     cdef Py_ssize_t i
     mask[0] = 0
@@ -260,7 +260,7 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
 
 
 cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
-    """Several results, of which the first `n_differentiable` have gradients."""
+    """Record several results, of which the first `n_differentiable` have gradients."""
     cdef Tensor out
     cdef Tensor model
     cdef list outs
@@ -303,7 +303,7 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
 # -- views -------------------------------------------------------------------------------------------------
 
 cdef int make_view(Tensor out, Tensor a, unsigned int modes, int creation_meta) except -1:
-    """Let `out` be a view of `a`: same counter, same base."""
+    """Make `out` a view of `a`, with the same counter and base."""
     cdef ViewMeta view
     if a.flags & IS_INFERENCE:
         out.flags |= IS_INFERENCE
@@ -346,7 +346,7 @@ cpdef tuple record_views(OpDef op, tuple arrays, Tensor a, tuple args):
 # -- kernels -----------------------------------------------------------------------------------------------
 
 cpdef object promoted(object a, object b, unsigned int flags):
-    """Two operands, tensors or numbers, as arrays of the type of the result."""
+    """Convert two operands, tensors or numbers, to arrays of the result dtype."""
     cdef dtype result = result_type((a, b))
     if flags & FLOAT_RESULT and result.category < FLOATING:
         result = default_dtype()
@@ -354,7 +354,7 @@ cpdef object promoted(object a, object b, unsigned int flags):
 
 
 cpdef dtype result_type(tuple operands):
-    """The type of an op's result on tensors and numbers (Note [Promotion] in dtypes.pyx); None is passed over."""
+    """Return the result dtype of an op on tensors and numbers (Note [Promotion] in dtypes.pyx); None is ignored."""
     cdef dtype with_dims = None, zero_dim = None, number = None
     mark_start()
     for value in operands:
@@ -393,12 +393,12 @@ cdef inline object run1(OpDef op, object array, object out, Tensor target=None):
 
 
 cdef inline bint is_in_memory(object operand) noexcept:
-    """Is this no tensor on a GPU?"""
+    """Whether this is anything but a tensor on a GPU."""
     return not is_tensor(operand) or is_on_cpu((<Tensor>operand).array)
 
 
 cdef object run2(OpDef op, object a, object b, object out, Tensor target=None):
-    """The result array of a binary op on tensors and numbers. `out` is used only if no conversion is needed."""
+    """Return the result array of a binary op on tensors and numbers. `out` is used only if nothing is converted."""
     cdef object xa, xb
     cdef int needed
     if op.ufunc is not None and is_in_memory(a) and is_in_memory(b):
@@ -434,17 +434,17 @@ cpdef Tensor tensor_argument(OpDef op, object value, str name, int position):
     return <Tensor>value
 
 
-cdef object prepare = None      # `autocast.on_gpu` while autocast is on in some thread
+cdef object prepare = None      # `autocast.on_gpu` while autocast is enabled in any thread
 
 
 def call_prepare(function):
-    """Let ops on GPUs ask this function for their operands, or None."""
+    """Set the function (or None) that casts the operands of ops on GPUs."""
     global prepare
     prepare = function
 
 
 cdef Tensor prepared(str name, Tensor t):
-    """An operand of an op whose result is new: cast, if autocast wants that on GPUs."""
+    """Return an operand of an out-of-place op, cast if autocast requires that on GPUs."""
     return t if prepare is None or is_on_cpu(t.array) else prepare(name, t)
 
 
@@ -484,14 +484,14 @@ cpdef Tensor apply2(OpDef op, object a, object b, object out):
 
 
 cdef inline object operand(OpDef op, object value, str name, int position):
-    """A tensor or a number, which may be one of NumPy's."""
+    """Return a tensor or a Python number; NumPy scalars are converted."""
     if is_tensor(value) or isinstance(value, (int, float, complex)):
         return value
     return value.item() if isinstance(value, np.generic) else tensor_argument(op, value, name, position)
 
 
 cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, object out=None):
-    """`inputs` are tensors, None or numbers; the kernel gets arrays in their place."""
+    """Run the kernel and record. `inputs` are tensors, None or numbers; the kernel gets arrays in place of tensors."""
     mark_start()
     arrays = tuple([held_array(<Tensor>value) if isinstance(value, Tensor) else value for value in inputs])
     array = run_kernel(op, arrays, args or (), out_argument(op, out))
@@ -503,7 +503,7 @@ cpdef Tensor apply_n(OpDef op, tuple inputs, tuple args=None, object out=None):
 # -- writing into a tensor ---------------------------------------------------------------------------------
 
 cdef bint may_write_directly(OpDef op, Tensor out, object a, object b) noexcept:
-    """Can the loop write into `out` itself: same types and shapes, nothing to convert?"""
+    """Whether the loop can write into `out` directly: same dtypes and compatible shapes, so nothing is converted."""
     cdef object xb
     cdef object target = out.array
     if op.flags & NONDIFF or type(a) is not ndarray or type(target) is not ndarray:
@@ -534,7 +534,7 @@ cdef Tensor write_direct(OpDef op, Tensor out, Tensor a, object b):
 
 
 cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tuple args):
-    """Write a computed result into `target`; in place if that is the first input."""
+    """Write a computed result into `target`; this is an in-place op if that is the first input."""
     cdef Tensor out = out_argument(op, target)
     cdef OpNode node
     cdef unsigned int mask = 0
@@ -552,19 +552,19 @@ cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tup
             copy_array(<ndarray>out.array, <ndarray>array)
         else:
             chunks.write(array, out.array)
-    except BaseException:       # Ctrl-C, or no memory, between two blocks
+    except BaseException:       # KeyboardInterrupt or out of memory between two chunks
         bump(out, op.in_place)
         raise
     return end_write(op, out, inputs, node, mask)
 
 
 cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, object out):
-    """A computed result, as a new tensor or written into `out`."""
+    """Return a computed result as a new tensor, or written into `out`."""
     return record_n(op, array, inputs, args) if out is None else write_into(op, out, array, inputs, args)
 
 
 cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=None):
-    """All checks, and the node with the history from before the write. None if nothing is recorded."""
+    """Run all checks and return the node, with the history from before the write; None if nothing is recorded."""
     cdef unsigned int modes = thread_state().modes & ~FORWARD
     cdef bint in_place = out is inputs[0]
     cdef bint dual = thread_state().modes & FORWARD and concerns_tangents(op, inputs, args, out)
@@ -579,7 +579,7 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     for value in inputs:
         check_operand_memory(out, value)
     if thread_state().on_write != NULL:
-        inputs = (<object>thread_state().on_write)(out, inputs)     # copies of those that lie there, too
+        inputs = (<object>thread_state().on_write)(out, inputs)     # copies inputs that share this memory, too
     if op.rule == NULL and in_place and (recording and requires_grad(out) or dual and is_dual(out)):
         op = flat(op)
     dual = dual and op.rule != NULL
@@ -627,7 +627,7 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
 
 
 cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, object kept, object write, tuple given=()):
-    """`t`, its first input, changed by `write(*given)` after all checks; `kept` is saved in the third place."""
+    """Let `write(*given)` change `t`, the first input, after all checks; `kept` is saved in the third slot."""
     cdef unsigned int mask = 0
     cdef OpNode node = begin_write(op, t, inputs, args, &mask)
     keep_written(node, kept)

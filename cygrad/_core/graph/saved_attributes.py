@@ -1,4 +1,4 @@
-"""What a node tells of what it saved, under PyTorch's names: `_saved_self`, `_raw_saved_self`, `_saved_dim`, ..."""
+"""Attributes of nodes for saved values, under PyTorch's names: `_saved_self`, `_raw_saved_self`, `_saved_dim`, ..."""
 
 from functools import reduce
 from operator import or_
@@ -16,7 +16,7 @@ def _mask(row):
 
 
 def _saved_inputs(node, row):
-    """Those that the row saves, and what its entry point has put into the place of an input: an index, a target."""
+    """Return inputs that the row saves, and values its entry point put into an input's slot (an index, a target)."""
     mask = _mask(row)
     kept = [mask & 1 << i or node._place(i)[0] is not None and not (i and mask & OUT0 << i) for i in range(3)]
     return [name for name, is_kept in zip(row.inputs, kept) if is_kept and name != "_"]
@@ -27,7 +27,7 @@ def _saved_outputs(row):
 
 
 def names(node, row):
-    """The attributes that this node has."""
+    """Return the names of this node's saved attributes."""
     tensors = _saved_inputs(node, row) + _saved_outputs(row)
     others = [name for name in (*row.attributes, *_found(node)) if name not in tensors]
     return [
@@ -37,19 +37,19 @@ def names(node, row):
 
 
 def _found(node):
-    """Those of the derived attributes that this node can tell."""
+    """Return the derived attributes that are available for this node."""
     found = []
     for name, function in derived(node).items():
         try:
             function(node)
-        except (AttributeError, IndexError, TypeError, ValueError):  # it has not kept what they are derived from
+        except (AttributeError, IndexError, TypeError, ValueError):  # the node has not kept what they are derived from
             continue
         found.append(name)
     return found
 
 
 def read(node, row, name):
-    """The attribute of that name. Raises AttributeError if there is none, RuntimeError if its value was freed."""
+    """Return the attribute of that name. Raises AttributeError if there is none, RuntimeError if it was freed."""
     if name.startswith("_raw_saved_"):
         wanted = name.removeprefix("_raw_saved_")
         if wanted in _saved_outputs(row):
@@ -71,7 +71,7 @@ def read(node, row, name):
         if wanted != "_" and wanted in row.attributes and node.args is not None:
             return node.args[row.attributes.index(wanted)]
         if wanted == "alpha" and wanted in row.attributes:
-            return 1  # for which sums and differences keep no arguments
+            return 1  # the default, for which sums and differences keep no arguments
         if wanted in _found(node):
             return derived(node)[wanted](node)
     raise AttributeError(f"'{row.node_name}' object has no attribute '{name}'")

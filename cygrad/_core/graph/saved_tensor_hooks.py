@@ -1,4 +1,4 @@
-"""Hooks on what nodes save: the pack hook's result lies in the node in place of the tensor, until it is unpacked."""
+"""Saved-tensor hooks: the pack hook's result takes the place of the tensor in the node until it is unpacked."""
 
 import threading
 from functools import partial
@@ -36,7 +36,7 @@ def _check_hooks(function, first, pack_hook, unpack_hook):
 
 
 def unlike(value, shape, dtype):
-    """The error for what an unpack hook returned in place of a tensor of this shape and dtype."""
+    """Return the error for an unpack hook's result that is not a tensor of this shape and dtype."""
     if not isinstance(value, Tensor):
         return TypeError(
             f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type_name(value)}"
@@ -49,7 +49,7 @@ def unlike(value, shape, dtype):
 
 
 class SavedTensor:
-    """What a node saved in one of its places; made by `node._raw_saved_self` and the like."""
+    """Handle of a value saved by a node in one of its slots; created by `node._raw_saved_self` and the like."""
 
     __slots__ = ("_node", "_place")
     _node: Any
@@ -60,9 +60,9 @@ class SavedTensor:
         raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
 
     def register_hooks(self, pack_hook, unpack_hook):
-        """Keep `pack_hook(tensor)` in place of the tensor, and use `unpack_hook` of that when the tensor is needed.
+        """Store `pack_hook(tensor)` in place of the tensor, and apply `unpack_hook` to it when the tensor is needed.
 
-        Raises RuntimeError if there are hooks already, if the tensor is None or has been freed.
+        Raises RuntimeError if hooks are already registered, or if the tensor is None or has been freed.
         """
         _check_hooks("register_hooks", "self: SavedTensor, ", pack_hook, unpack_hook)
         value, _, freed = self._node._place(self._place)
@@ -72,11 +72,11 @@ class SavedTensor:
             raise RuntimeError(_SET_BEFORE)
         if value is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        pack_saved(pack_hook, unpack_hook, self._node, self._place)  # a number is kept as it is
+        pack_saved(pack_hook, unpack_hook, self._node, self._place)  # numbers are kept unchanged
 
     @property
     def data(self):
-        """The tensor as it is saved, or what the pack hook returned if there is one."""
+        """The saved tensor, or the result of the pack hook if there is one."""
         value = self._node._place(self._place)[0]
         if isinstance(value, Packed):
             return value.packed
@@ -90,18 +90,18 @@ class SavedTensor:
 
 
 def raw_saved(node: Node, place):
-    """The handle of one place of a node."""
+    """Return a handle of one slot of a node."""
     handle = SavedTensor.__new__(SavedTensor)
     handle._node, handle._place = node, place
     return handle
 
 
-# -- all tensors that this thread saves --
+# -- all tensors saved by this thread --
 
 
 class _Thread(threading.local):
-    hooks: tuple = ()  # (pack hook, unpack hook, `on_save`, `on_write`), of which the last is used
-    disabled = None  # why there may be none
+    hooks: tuple = ()  # (pack hook, unpack hook, `on_save`, `on_write`), ...; the last is used
+    disabled = None  # the error text while hooks are disabled
 
 
 _thread = _Thread()
@@ -109,12 +109,12 @@ take_saving(_thread)
 
 
 def write_hook():
-    """What this thread calls before memory is changed, or None."""
+    """Return the function that this thread calls before memory is changed, or None."""
     return _thread.hooks[-1][3] if _thread.hooks else None
 
 
 def plan_of_hooks(pack_hook, unpack_hook, on_write=None):
-    """The plan of a block with these hooks. Raises RuntimeError while hooks are disabled."""
+    """Return the plan of a block with these hooks. Raises RuntimeError while hooks are disabled."""
     _check_hooks("_push_saved_tensors_default_hooks", "", pack_hook, unpack_hook)
     if _thread.disabled is not None:
         raise RuntimeError(_thread.disabled)
@@ -125,25 +125,25 @@ def plan_of_hooks(pack_hook, unpack_hook, on_write=None):
 
 
 def hooks_in_use():
-    """The pair of hooks that this thread gives what it saves to, or None."""
+    """Return this thread's current pair of hooks, or None."""
     return _thread.hooks[-1][:2] if _thread.hooks else None
 
 
 def stand_in(tensor):
-    """The same memory as the result of an op, for what an op has given once and need not compute again."""
+    """Return a result recorded on the same memory, in place of an op's stored result that need not be recomputed."""
     return record_same(registry["alias"], tensor.detach().requires_grad_(), None)
 
 
 def plan_of_disabling(message):
-    """The plan of a block in which hooks raise RuntimeError(message), as this does where there are some."""
+    """Return the plan of a block in which hooks raise RuntimeError(message); raise it now if there are hooks."""
     if _thread.hooks:
         raise RuntimeError(message)
-    _thread.disabled = _thread.disabled  # is then in the dictionary of this thread
+    _thread.disabled = _thread.disabled  # creates the entry in this thread's dictionary
     return putting(_thread.__dict__, "disabled", message)
 
 
 def memory_of(tensor):
-    """A key that tensors on the same memory share as long as one of them is alive."""
+    """Return a key that tensors on the same memory share as long as one of them is alive."""
     array = internals.memory_of(tensor)
     while array.base is not None and type(array.base) is type(array):
         array = array.base

@@ -1,4 +1,4 @@
-"""Tensor, VersionCounter, ViewMeta: the data."""
+"""Declares Tensor, VersionCounter and ViewMeta, their flags, and the accessors the core uses."""
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
@@ -12,7 +12,7 @@ cdef enum:                      # Tensor.flags
     IS_INFERENCE = 4            # made in inference mode
     IS_VOLATILE = 8             # Variable(volatile=True), or computed from one
     WAS_WRAPPED = 16            # shares memory that somebody else owns (from_numpy)
-    KEEPS_CLASS = 32            # of a subclass of Tensor; what is computed from this is, too
+    KEEPS_CLASS = 32            # instance of a subclass of Tensor; its results keep that class
 
 cdef enum:                      # ViewMeta.creation_meta: may this view be changed in place?
     VIEW_DEFAULT = 0
@@ -28,19 +28,19 @@ cdef enum:                      # Tensor.origin_kind: how the gradient was cut
     CUT_DATA = 3
     CUT_INFERENCE = 4
     CUT_NON_DIFFERENTIABLE = 5  # an integer, boolean or otherwise non-differentiable op
-    CUT_BACKWARD = 6            # a gradient, of a backward pass that was not recorded
+    CUT_BACKWARD = 6            # a gradient computed by a backward pass that was not recorded
 
 cdef class VersionCounter:
-    """Counts the in-place changes of one piece of memory, and remembers the last one."""
+    """Counts the in-place changes to one piece of memory and records the latest one."""
     cdef long version
-    cdef object op_name         # of the last change
+    cdef object op_name         # of the latest change
     cdef object code            # its site
     cdef int lasti
 
 cdef class ViewMeta:
     cdef Tensor base            # never itself a view
     cdef int creation_meta
-    cdef long attr_version      # version at which `grad_fn` was last right
+    cdef long attr_version      # version at which `grad_fn` was last up to date
     cdef object code            # site of the op that made the view
     cdef int lasti
 
@@ -48,21 +48,21 @@ cdef class Tensor:
     cdef object array           # numpy.ndarray or cupy.ndarray
     cdef object grad_           # Tensor or None
     cdef Node grad_fn_          # node that computed this, or None
-    cdef int output_nr_         # which of its outputs
+    cdef int output_nr_         # index of this tensor among the outputs of that node
     cdef unsigned int flags
-    cdef VersionCounter counter  # None as long as nobody shares or counts
+    cdef VersionCounter counter  # None until the memory is shared or changed in place
     cdef ViewMeta view          # None unless a differentiable view
-    cdef Node accumulator       # AccumulateGrad of a leaf, once asked for
-    cdef dict tangents          # {dual level: tangent}; a view's are parts of its base's
+    cdef Node accumulator       # AccumulateGrad of a leaf; None until first requested
+    cdef dict tangents          # {dual level: tangent}; a view's tangents are parts of its base's
     cdef object origin_code     # site where the gradient was cut
-    cdef object origin_name     # and by which op
+    cdef object origin_name     # and the op that cut it
     cdef int origin_lasti
     cdef int origin_kind
     cdef object __weakref__
-    cdef dict attributes        # what users hang onto a tensor; see __setattr__
+    cdef dict attributes        # attributes set by users; see __setattr__
 
 cdef inline bint is_tensor(object value) noexcept:
-    """isinstance(value, Tensor), without walking the base classes of the usual numbers."""
+    """isinstance(value, Tensor), with a fast path that avoids the base-class walk for common numbers."""
     return type(value) is Tensor or (
         type(value) is not float and type(value) is not int and isinstance(value, Tensor))
 
@@ -70,12 +70,12 @@ cdef inline bint requires_grad(Tensor t) noexcept:
     return t.flags & REQUIRES_GRAD or (t.view is not None and t.view.base.flags & REQUIRES_GRAD)
 
 cdef inline bint is_dual(Tensor t) noexcept:
-    """Has it a tangent, or had it one?"""
+    """Whether the tensor or its base has, or once had, a tangent."""
     return t.tangents is not None or (t.view is not None and t.view.base.tangents is not None)
 
 cdef inline object held_array(Tensor t):
-    """The array. Where Cython would read the field twice (after `return`, in a tuple, before `if`), to count a reference
-    and to use it, another thread might replace it between: this reads it once."""
+    """Return the array, reading the field exactly once. In some contexts (after `return`, in a tuple, before `if`) Cython
+    reads a field twice, once to count the reference and once to use it, and another thread could replace it in between."""
     cdef PyObject* array = <PyObject*>t.array
     return <object>array
 
@@ -83,11 +83,11 @@ cdef inline long version_of(Tensor t) noexcept:
     return 0 if t.counter is None else t.counter.version
 
 cdef Tensor wrap(object array)                          # a fresh tensor around an array
-cdef Tensor wrap_as(Tensor like, object array)          # the same, of the class of `like`; plain inside a backward pass
-cdef Tensor wrap_in_mode(object array)                  # the same; in inference mode an inference tensor
+cdef Tensor wrap_as(Tensor like, object array)          # the same, in the class of `like`; plain inside a backward pass
+cdef Tensor wrap_in_mode(object array)                  # the same; an inference tensor in inference mode
 cdef dict own_attributes(Tensor t)                      # made if missing
 cdef VersionCounter counter_of(Tensor t)                # made if missing
-cdef int bump(Tensor t, object op_name) except -1       # count an in-place change, with its site
+cdef int bump(Tensor t, object op_name) except -1       # count an in-place change and record its site
 cdef Node grad_fn_of(Tensor t)                          # up to date for views; None for leaves
 cdef Node accumulator_of(Tensor t)                      # the AccumulateGrad of a leaf, made if missing
 cdef dtype dtype_of(Tensor t)
@@ -99,5 +99,5 @@ cdef int set_leaf_requires_grad(Tensor t, bint value) except -1
 cdef int become_volatile(Tensor out) except -1
 
 cdef inline Tensor wrap_like(Tensor like, object array):
-    """A fresh tensor of the class that results computed from `like` have."""
+    """Wrap an array in a fresh tensor of the class that results computed from `like` have."""
     return wrap(array) if not like.flags & KEEPS_CLASS else wrap_as(like, array)

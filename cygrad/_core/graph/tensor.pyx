@@ -1,11 +1,11 @@
-"""Tensor: an array, its place in the graph, and PyTorch's attributes. Ops are bound as methods from the registry.
+"""Tensor: an array, its place in the graph, and PyTorch's attributes. The registry binds ops as methods.
 
 Note [Version counters]
 -----------------------
-An in-place op counts. A saved tensor remembers the count at which it was saved, and refuses to be used after it
-has moved. Views and `detach()` share the counter of the memory they share; `.data` does not, which is why it
-hides changes. Most tensors are never shared nor changed, so the counter is made when first needed; until then
-the version is 0. The counter also keeps the last change's op and site, for the error text.
+Every in-place op increments a counter. The count is stored when a tensor is saved, and using the saved tensor raises an
+error if the count has changed since. Views and `detach()` share the counter of the memory they share; `.data` does not,
+which is why it hides changes. Most tensors are never shared or changed, so the counter is created on first use; until
+then the version is 0. The counter also records the op and the site of the latest change, for error messages.
 """
 
 cimport cython
@@ -42,7 +42,7 @@ from cygrad._core.types.size import Size
 
 cnp.import_array()
 
-cdef object nothing = np.empty(0, np.float32)   # the array of a tensor that got none
+cdef object nothing = np.empty(0, np.float32)   # placeholder array of a tensor that has none yet
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
@@ -68,9 +68,9 @@ cdef class ViewMeta:
 @cython.freelist(64)
 @cython.trashcan(True)
 cdef class Tensor:
-    """An n-dimensional array that remembers how it was computed.
+    """An n-dimensional array that records how it was computed.
 
-    `Tensor(2, 3)` is uninitialised and of the default dtype; `Tensor([1, 2])` copies data into the default dtype.
+    `Tensor(2, 3)` is uninitialized and has the default dtype; `Tensor([1, 2])` copies data into the default dtype.
     Prefer `cygrad.tensor(data, dtype=..., requires_grad=...)`.
 
     >>> import cygrad
@@ -80,7 +80,7 @@ cdef class Tensor:
     tensor([2., 4.])
     """
     def __cinit__(self):
-        self.array = nothing            # Tensor.__new__(Tensor) is a tensor, too
+        self.array = nothing            # Tensor.__new__(Tensor) must yield a usable tensor, too
         if type(self) is not Tensor and getattr(type(self), "_results_keep_class", True):
             self.flags = KEEPS_CLASS
 
@@ -88,7 +88,7 @@ cdef class Tensor:
         keep_spare(<PyObject*>self.array)
 
     def __init__(self, *args, **kwargs):
-        if self.array is nothing:       # else made by _make_subclass
+        if self.array is nothing:       # otherwise created by _make_subclass
             if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
                 become(self, views.alias(args[0]))
             else:
@@ -98,7 +98,7 @@ cdef class Tensor:
 
     @property
     def requires_grad(self):
-        """Whether gradients flow to this tensor. May be set on leaves."""
+        """Whether gradients flow to this tensor. Settable on leaves."""
         return requires_grad(self)
 
     @requires_grad.setter
@@ -122,12 +122,12 @@ cdef class Tensor:
 
     @property
     def is_leaf(self):
-        """Whether this tensor was made by the user rather than by a recorded op."""
+        """Whether this tensor was created by the user rather than by a recorded op."""
         return grad_fn_of(self) is None
 
     @property
     def output_nr(self):
-        """Which output of `grad_fn` this tensor is."""
+        """The index of this tensor among the outputs of `grad_fn`."""
         grad_fn_of(self)
         return self.output_nr_
 
@@ -151,7 +151,7 @@ cdef class Tensor:
 
     @property
     def data(self):
-        """The same memory as a tensor without history, whose changes are not counted. May be set."""
+        """A tensor that shares this memory but has no history and does not count changes. Settable."""
         cdef Tensor out = wrap_like(self, self.array)
         out.flags |= self.flags & (IS_INFERENCE | WAS_WRAPPED)
         cut(out, self, CUT_DATA, ".data")
@@ -168,7 +168,7 @@ cdef class Tensor:
 
     @property
     def _version(self):
-        """How often this tensor's memory was changed in place."""
+        """The number of in-place changes made to this tensor's memory."""
         if self.flags & IS_INFERENCE:
             raise RuntimeError("Inference tensors do not track version counter.")
         return version_of(self)
@@ -179,13 +179,13 @@ cdef class Tensor:
         return None if self.view is None else self.view.base
 
     def detach(self):
-        """The same memory, without history; in-place changes are still counted."""
+        """Return a tensor that shares this memory but has no history; in-place changes are still counted."""
         cdef Tensor out = alias(self, True)
         out.flags |= self.flags & IS_VOLATILE
         cut(out, self, CUT_DETACH, "detach")
         if thread_state().modes & FORWARD:
             from cygrad._core.transforms.forward_mode import detach_samples
-            out.array = self.array[...]     # by which its samples are found
+            out.array = self.array[...]     # a new array object: samples are looked up by it
             detach_samples(self, out)
         return out
 
@@ -195,11 +195,11 @@ cdef class Tensor:
                  retain_variables=None):
         """Compute the gradients of this tensor with respect to the leaves, and add them to their `grad`.
 
-        `gradient` (same shape) is the gradient of the final result with respect to this tensor; it may be left
-        out for a tensor of one element. `retain_graph` keeps the saved values for another pass; `create_graph`
-        records the pass itself; `inputs` limits it to these tensors.
+        `gradient` (same shape) is the gradient of the final result with respect to this tensor; it may be omitted
+        for a tensor with one element. `retain_graph` keeps the saved values for another pass; `create_graph`
+        records the pass itself; `inputs` limits accumulation to the given tensors.
 
-        Raises RuntimeError if nothing requires grad, if the graph has been freed, if a saved tensor was changed.
+        Raises RuntimeError if nothing requires grad, if the graph has been freed, or if a saved tensor was changed.
         """
         if retain_variables is not None:
             messages.deprecated("retain_variables", "retain_graph")
@@ -211,11 +211,11 @@ cdef class Tensor:
 
     @property
     def shape(self):
-        """The lengths of the dimensions, a `Size`."""
+        """The size of each dimension, as a `Size`."""
         return tuple.__new__(Size, self.array.shape)
 
     def size(self, dim=None):
-        """The shape, or the length of dimension `dim`."""
+        """Return the shape, or the size of dimension `dim`."""
         if dim is None:
             return tuple.__new__(Size, self.array.shape)
         return entry_of(self.array.shape, dim, "size")
@@ -226,11 +226,11 @@ cdef class Tensor:
         return self.array.ndim
 
     def dim(self):
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return self.array.ndim
 
     def numel(self):
-        """The number of elements."""
+        """Return the number of elements."""
         return self.array.size
 
     @property
@@ -240,14 +240,14 @@ cdef class Tensor:
 
     @property
     def device(self):
-        """Where the elements are."""
+        """The device that holds the elements."""
         return cpu_device if is_on_cpu(self.array) else device_of(self.array)
 
     def stride(self, dim=None):
-        """Steps between neighbours along each dimension (or along `dim`), in elements."""
+        """Return the stride of each dimension (or of `dim`), in elements."""
         cdef Py_ssize_t itemsize = self.array.itemsize
         strides = tuple([s // itemsize for s in self.array.strides])
-        if self.array.size == 0 and not any(strides):   # NumPy leaves them at 0
+        if self.array.size == 0 and not any(strides):   # NumPy leaves the strides at 0
             strides = messages.contiguous_strides(self.array.shape)
         return strides if dim is None else entry_of(strides, dim, "stride")
 
@@ -259,9 +259,9 @@ cdef class Tensor:
         return self.array.shape[0]
 
     def item(self):
-        """The value of this tensor's only element, as a Python number.
+        """Return the value of this tensor's only element as a Python number.
 
-        Raises RuntimeError if there are more elements, or none.
+        Raises RuntimeError unless the tensor has exactly one element.
 
         >>> import cygrad
         >>> cygrad.tensor([2.5]).item()
@@ -306,7 +306,8 @@ cdef class Tensor:
         from cygrad._core.tensor.show import repr_of
         return repr_of(self, class_name=None if type(self) is Tensor else type(self).__name__)
 
-    # A __dict__ would be made for every tensor, also for the millions of temporaries that never get an attribute.
+    # A __dict__ would be allocated for every tensor, including the many temporaries that never get an attribute. These
+    # methods create the dictionary on the first assignment instead.
 
     def __setattr__(self, str name, value):
         try:
@@ -470,12 +471,12 @@ cdef class Tensor:
         return comparisons.compare(self, other, op)
 
 
-(<PyTypeObject*>Tensor).tp_name = b"cygrad.Tensor"       # where users find it
-(<PyTypeObject*>Tensor).tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE    # they may give it methods, as they do PyTorch's
+(<PyTypeObject*>Tensor).tp_name = b"cygrad.Tensor"       # its public name
+(<PyTypeObject*>Tensor).tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE    # users may add methods to it, as to PyTorch's
 
 
 cdef object entry_of(tuple lengths, object dim, str name):
-    """What `size(dim)` and `stride(dim)` give."""
+    """Return entry `dim` of the shape or of the strides, for `size(dim)` and `stride(dim)`."""
     i = arguments.dim_argument(dim, len(lengths), name, "dim", 1)
     if not lengths:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
@@ -483,14 +484,14 @@ cdef object entry_of(tuple lengths, object dim, str name):
 
 
 cdef int become(Tensor new, Tensor view) except -1:
-    """Give `new` the memory and the history of a view that nobody else knows."""
+    """Move the memory and the history of a view into `new`; nobody else may hold the view."""
     new.array, new.grad_fn_, new.output_nr_ = view.array, view.grad_fn_, view.output_nr_
     new.flags |= view.flags & ~KEEPS_CLASS
     new.counter, new.view = view.counter, view.view
     return 0
 
 
-# -- what the rest of the core uses ------------------------------------------------------------------------
+# -- helpers for the rest of the core ----------------------------------------------------------------------
 
 cdef Tensor wrap(object array):
     cdef Tensor t = Tensor.__new__(Tensor)
@@ -545,7 +546,7 @@ cdef int bump(Tensor t, object op_name) except -1:
 cdef Node accumulator_of(Tensor t):
     cdef Node node
     if t.accumulator is None:
-        node = new_accumulator(t)           # may start the collector, and that other threads
+        node = new_accumulator(t)           # may run the garbage collector, and so other threads
         with cython.critical_section(t):
             if t.accumulator is None:
                 t.accumulator = node
@@ -576,7 +577,7 @@ cdef Tensor alias(Tensor t, bint keep_class=False):
 
 
 cdef int cut(Tensor out, Tensor source, int kind, object name) except -1:
-    """Note on `out` that the gradient of `source` stops here; if it had none, where it stopped before."""
+    """Record on `out` where the gradient was cut: here if `source` requires grad, else where that of `source` was."""
     if source.flags & REQUIRES_GRAD:
         set_origin(out, current_site(&out.origin_lasti), name)
         out.origin_kind = kind
@@ -599,7 +600,7 @@ cdef inline int set_origin(Tensor out, object code, object name) except -1:
 
 
 cdef int become_volatile(Tensor out) except -1:
-    """What a volatile tensor was written into is volatile from now on, and so is what it is a view of."""
+    """Make `out`, which a volatile tensor was written into, volatile, and its base if it is a view."""
     cdef Tensor t
     for t in (out,) if out.view is None else (out, out.view.base):
         set_history(t, None, 0)
@@ -623,7 +624,7 @@ cdef int set_leaf_requires_grad(Tensor t, bint value) except -1:
 
 
 cdef int bind_methods(dict methods) except -1:
-    """Put compiled functions into Tensor's dictionary: this is how ops become methods."""
+    """Put compiled functions into Tensor's type dictionary; this is how ops become methods."""
     (<dict>(<PyTypeObject*>Tensor).tp_dict).update(methods)
     PyType_Modified(<PyTypeObject*>Tensor)
     return 0

@@ -1,4 +1,4 @@
-/* Atomic claims: of a node by a run of the engine (Note [Claims] in run.pyx), of a leaf's gradient by a thread. */
+/* Atomic claims: of a node by an engine run (Note [Claims] in run.pyx), of a leaf's gradient by a thread. */
 #ifndef CYGRAD_CLAIM_H
 #define CYGRAD_CLAIM_H
 #if defined(Py_GIL_DISABLED) && (defined(__GNUC__) || defined(__clang__))

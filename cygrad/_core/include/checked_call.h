@@ -1,9 +1,9 @@
-/* Functions whose calls from Python are checked: see `publishing.py`.
+/* Checked calls of functions from Python: see `publishing.py`.
  *
- * C code gives `out` in its place, Python code by keyword alone, and Cython has no keyword-only arguments for such
- * functions. So each call of a compiled function from Python first comes here, which costs a nanosecond. How many
- * arguments may be given by position stands in the third byte of the function's flags, how many must be given in the
- * fourth. What a call that fails has to be told, or called again, is asked of `look_again` in `calls.py`.
+ * C code passes `out` by position, Python code by keyword only, and Cython does not support keyword-only arguments for
+ * such functions. Therefore each call of a compiled function from Python first passes through here, at a cost of about
+ * a nanosecond. The third byte of the function's flags is the maximal number of positional arguments, the fourth byte
+ * the minimal one. `look_again` in `calls.py` decides what a failing call raises, or whether it is repeated.
  */
 #ifndef CYGRAD_BY_KEYWORD_H
 #define CYGRAD_BY_KEYWORD_H
@@ -14,8 +14,9 @@ typedef PyObject *(*cygrad_with_keywords)(PyObject *, PyObject *const *, Py_ssiz
 
 static PyObject *cygrad_look_again;
 
-/* The set of subclasses of Tensor that take over calls with tensors of theirs, and the function of `overriding.py` that
-   hands calls over; NULL until there is such a class. `cygrad_taken` says that this thread is inside of such a call. */
+/* The set of Tensor subclasses that override calls with their tensors, and the function of `overriding.py` that
+   dispatches such calls; NULL until there is such a class. `cygrad_taken` is set while this thread is inside such a
+   call. */
 static PyObject *cygrad_overriding, *cygrad_hand_over;
 #ifdef _MSC_VER
 static __declspec(thread) int cygrad_taken;
@@ -33,7 +34,7 @@ static int cygrad_any_overrides(PyObject *const *args, Py_ssize_t n, int deep) {
     return 0;
 }
 
-/* Whether a class takes a call over: 1 with its result, which may be NULL for an error; else 0. */
+/* Return 1 if a class overrides the call, and set `result`, which is NULL after an error; else return 0. */
 static int cygrad_take_over(PyObject *function, PyObject *const *args, Py_ssize_t given, PyObject *names,
                             PyObject **result) {
     Py_ssize_t n = given + (names ? PyTuple_GET_SIZE(names) : 0);
@@ -51,7 +52,7 @@ static void cygrad_let_override(PyObject *classes, PyObject *hand_over) {
     cygrad_overriding = Py_NewRef(classes);
 }
 
-/* After a failure: a TypeError in PyTorch's words, or the result of the call with other arguments; or what it was. */
+/* After a failure: raise PyTorch's TypeError, return the result of the call with other arguments, or re-raise. */
 static PyObject *cygrad_again(PyObject *function, PyObject *const *args, Py_ssize_t given, PyObject *names) {
     PyObject *kind, *value, *trace, *found = NULL, *result = NULL, *values;
     Py_ssize_t n = given + (names ? PyTuple_GET_SIZE(names) : 0);
@@ -96,10 +97,10 @@ static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, 
     return result ? result : cygrad_again(function, args, given, names);
 }
 
-static int cygrad_asking;       /* whether it matters if a function asks first: see `autocast.guard` */
+static int cygrad_asking;       /* whether autocast checks must run first: see `autocast.guard` */
 
-/* The calls of a function of Python, by the compiled function that stands before it and has it as its `m_self`, or the
-   pair of it and of what asks first; or, if all that it does is to call `apply1` with a row, it, `apply1` and the row. */
+/* Calls of a Python function through the compiled function in front of it. The latter's `m_self` is the Python
+   function, or the pair (it, its guarded form); or, if it only calls `apply1` with a row, (it, `apply1`, the row). */
 static PyObject *cygrad_call_python(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *python = ((PyCFunctionObject *)function)->m_self, *result;
     Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = PyTuple_CheckExact(python) ? PyTuple_GET_SIZE(python) : 0;
@@ -114,8 +115,8 @@ static PyObject *cygrad_call_python(PyObject *function, PyObject *const *args, s
     return result ? result : cygrad_again(function, args, given, names);
 }
 
-/* The calls of an in-place form: those of another function with the first argument as `out`, too. Its `m_self` is the
-   tuple of that function, of ("out",), of Tensor and of a function of Python for calls that are unusual, or wrong, and for errors. */
+/* Calls of an in-place form, which forwards to another function and passes the first argument as `out`, too. Its
+   `m_self` is (that function, ("out",), Tensor, a Python function for unusual or wrong calls and for errors). */
 static PyObject *cygrad_call_in_place(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyObject *all[12], **parts = ((PyTupleObject *)((PyCFunctionObject *)function)->m_self)->ob_item, *result;
     PyObject *kind, *error, *trace;
@@ -133,7 +134,7 @@ static PyObject *cygrad_call_in_place(PyObject *function, PyObject *const *args,
     if (result == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Fetch(&kind, &error, &trace);
         PyErr_NormalizeException(&kind, &error, &trace);
-        result = PyObject_CallOneArg(parts[3], error);      /* which raises it in the words of this form */
+        result = PyObject_CallOneArg(parts[3], error);      /* re-raises it in terms of this form */
         Py_XDECREF(kind);
         Py_XDECREF(error);
         Py_XDECREF(trace);
@@ -147,7 +148,8 @@ static void cygrad_stand_before(PyObject *function, PyObject *behind, int in_pla
     ((PyCFunctionObject *)function)->vectorcall = in_place ? cygrad_call_in_place : cygrad_call_python;
 }
 
-/* Have the calls of a compiled function checked, which takes so many arguments by position; whether it could be done. */
+/* Enable checks for the calls of a compiled function; it takes `least` to `most` positional arguments. Returns whether
+   this is possible. */
 static int cygrad_check_calls(PyObject *function, int least, int most, PyObject *look_again) {
     PyCFunctionObject *f = (PyCFunctionObject *)function;
     const char *name = strrchr(Py_TYPE(function)->tp_name, '.');

@@ -1,5 +1,5 @@
-/* Time for the profiler: ticks of the processor's counter, which take a third of the time that asking the system takes,
- * and nanoseconds of the system's clock, to tell how long a tick is. */
+/* Time for the profiler: ticks of the CPU's time stamp counter, which take a third of the time of a system call, and
+ * nanoseconds of the system clock, to calibrate the ticks. */
 #ifndef CYGRAD_CLOCK_H
 #define CYGRAD_CLOCK_H
 

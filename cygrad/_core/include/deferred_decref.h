@@ -1,12 +1,12 @@
 /* Note [Former values]
 
-   Without the GIL a thread may read a field of a tensor that all threads know while another one replaces its value: it
-   has the pointer, but no reference yet. To lock what every op reads would cost more than the ops of few elements can
-   afford. So readers take no lock, and whoever replaces an array, a gradient or a history holds the tensor's lock and
-   then lets the former value go through here: where there are other threads it is kept until they all have stopped for
-   a moment, which they do between instructions of Python only, never between a pointer and its reference. They are
-   stopped when so many values, or so much memory, are waiting, for each large array, and before each collection of
-   garbage. */
+   Without the GIL, a thread may read a field of a shared tensor while another thread replaces the value: the reader has
+   the pointer, but no reference yet. Locking every read would be too expensive for ops on few elements, so readers take
+   no lock. Instead, whoever replaces an array, a gradient or a history holds the tensor's lock and then releases the
+   former value through this file. If there are other threads, the value is kept until all of them have been stopped
+   once: threads stop only between Python instructions, never between loading a pointer and taking its reference. They
+   are stopped when CYGRAD_WAITING values or CYGRAD_WAITING_BYTES of memory are pending, for each large array, and
+   before each garbage collection. */
 
 #ifndef CYGRAD_LET_GO_H
 #define CYGRAD_LET_GO_H
@@ -35,7 +35,7 @@ static int cygrad_stop_at_once(PyObject* object, void* nothing) {
     return 0;
 }
 
-/* The thread's own state is looked at, no other's, which may be freed meanwhile. New ones are put before it. */
+/* Inspects only the thread's own state, since others may be freed meanwhile. New states are inserted before it. */
 static int cygrad_is_alone(void) {
     PyThreadState* own = PyThreadState_Get();
     return PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own)) == own && !PyThreadState_Next(own);
@@ -43,7 +43,7 @@ static int cygrad_is_alone(void) {
 
 static void cygrad_let_all_go(void) {
     PyObject* values[CYGRAD_WAITING];
-    int alone = cygrad_is_alone();          /* as in a forked process, whose lock a lost thread may hold */
+    int alone = cygrad_is_alone();          /* e.g. in a forked process, where a lost thread may hold the lock */
     if (!alone) PyMutex_Lock(&cygrad_former.lock);
     Py_ssize_t n = cygrad_former.count;
     memcpy(values, cygrad_former.values, n * sizeof(PyObject*));
@@ -54,7 +54,7 @@ static void cygrad_let_all_go(void) {
     while (n) Py_DECREF(values[--n]);
 }
 
-/* Keep `value`, which the caller holds and other threads may be about to read, for as long as they may. */
+/* Keep `value`, which the caller holds, alive for as long as other threads may be about to read it. */
 static void cygrad_let_go(PyObject* value, size_t bytes) {
     int full;
     if (value == Py_None) return;

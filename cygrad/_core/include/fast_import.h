@@ -1,9 +1,10 @@
-/* How a compiled module finds the modules it takes functions and types from, some 600 times during `import cygrad`.
+/* Faster lookup of the modules from which compiled modules import functions and types, some 600 times during
+ * `import cygrad`.
  *
- * Included before the C code that Cython writes (setup.py). PyImport_ImportModule("cygrad._core.tensor") looks for
- * `cygrad` as well, and takes and gives back its import lock each time for as long as `import cygrad` is under way:
- * a third of the import. Whoever imports a submodule holds that lock already; looking up the module itself, which
- * waits until it is complete, is all that is left to do.
+ * Included before the C code that Cython generates (setup.py). PyImport_ImportModule("cygrad._core.tensor") also looks
+ * up `cygrad`, and acquires and releases its import lock each time while `import cygrad` is in progress: a third of the
+ * import time. Whoever imports a submodule already holds that lock, so it suffices to look up the module itself and to
+ * wait until it is initialized.
  */
 #ifndef CYGRAD_FOUND_MODULE_H
 #define CYGRAD_FOUND_MODULE_H

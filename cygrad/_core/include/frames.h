@@ -1,8 +1,8 @@
-/* The Python frames of this thread, from the innermost outwards; everything is borrowed, and lives while it runs.
+/* The Python frames of this thread, innermost first; all references are borrowed and valid while the frame runs.
  *
- * Python's own functions make a frame object for each frame that is looked at, which takes longer than adding two
- * numbers. Up to CPython 3.13 the interpreter's frames are read directly, through its internal headers; elsewhere
- * those functions are used (and so they are with CYGRAD_PUBLIC_FRAMES, for tests).
+ * Python's own functions create a frame object for each frame they visit, which takes longer than adding two numbers.
+ * Up to CPython 3.13 we read the interpreter's frames directly, through its internal headers; other versions use those
+ * functions (as do builds with CYGRAD_PUBLIC_FRAMES, for tests).
  */
 #ifndef CYGRAD_FRAMES_H
 #define CYGRAD_FRAMES_H
@@ -18,7 +18,7 @@
 
 typedef struct _PyInterpreterFrame cygrad_frame;
 
-/* Frames that have not begun, and those that stand for C code, are no lines of anyone's. */
+/* Skips frames that have not started and those that represent C code: they belong to no Python line. */
 static inline cygrad_frame *cygrad_begun(cygrad_frame *frame)
 {
     while (frame != NULL && _PyFrame_IsIncomplete(frame))
@@ -63,7 +63,7 @@ static inline cygrad_frame *cygrad_current_frame(void) { return PyEval_GetFrame(
 static inline cygrad_frame *cygrad_outer_frame(cygrad_frame *frame)
 {
     PyFrameObject *outer = PyFrame_GetBack(frame);
-    Py_XDECREF(outer); /* the running frame keeps its object */
+    Py_XDECREF(outer); /* kept alive by the running frame */
     return outer;
 }
 

@@ -1,9 +1,9 @@
-"""Automatic mixed precision: which ops get their operands in another type, and where that is switched on.
+"""Automatic mixed precision: decides which ops have their operands cast, and to which dtype.
 
-`publish` puts `guarded` around the entry points of the ops that the policies name; those that are called more often ask
-for themselves: products of matrices (`products.pyx`), and what only GPUs have in their lists, where it looks for these
-anyway (`prepared` in `record.pyx`). Nothing is asked while autocast is off in all threads, and no selective checkpoint
-runs, which stands before the ops of the CPU's lists (`keeping`).
+`publish` wraps the entry points of ops named in the policies with `guarded`. Entry points that are called more often
+run the check themselves: matrix products (`products.pyx`), and ops that are only in the GPU lists, at the point where
+they test for GPU operands anyway (`prepared` in `record.pyx`). The check is skipped while no thread has autocast
+enabled or runs a selective checkpoint, which intercepts the ops of the CPU lists (`keeping`).
 """
 
 import functools
@@ -19,8 +19,8 @@ from cygrad._core.types import dtypes
 from cygrad._core.types.device import device
 from cygrad._kernels.device import cupy_library
 
-# What happens to the operands of an op that are floating-point, but not float64. The names are those of the ops in
-# cygrad; PyTorch has the same for its CPU autocast.
+# The policy for operands that are floating-point but not float64. The names are those of cygrad's ops; the policies
+# match PyTorch's CPU autocast.
 POLICIES = {
     "lower": """
         addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linalg_vecdot
@@ -42,10 +42,10 @@ POLICIES = {
         triplet_margin_loss view_as_complex
     """,
     "widest": "cat stack index_copy",
-    "state": "gru",  # whose state is added up: as precise as it and the input come
+    "state": "gru",  # accumulates into its state: uses the widest dtype of the state and the input
 }
 
-# The same for tensors on GPUs, as PyTorch has it there.
+# The same for tensors on GPUs, matching PyTorch's CUDA autocast.
 GPU_POLICIES = {
     "lower": """
         addbmm addmm addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d conv_transpose1d conv_transpose2d
@@ -79,32 +79,32 @@ PREPARED = frozenset("acos asin cosh erfinv exp expm1 log log10 log1p log2 pow r
 
 
 class State(_local):
-    """What autocast is for a thread."""
+    """The autocast settings of a thread."""
 
     def __init__(self):
-        # for a kind of device: is it on, and the lower precision, which is asked for when first needed on the CPU
+        # per device type: (enabled, lower precision); None stands for bfloat16, which is imported on first use
         self.cpu, self.cuda = (False, None), (False, dtypes.by_name()["float16"])
         self.nesting = 0
-        self.is_casting = False  # within one op nothing is cast again
+        self.is_casting = False  # set inside an op, whose inner ops are not cast again
         self.keeper = None  # of a selective checkpoint
         self.cache_enabled = True
-        self.cache = {}  # id of a parameter: it, its version, what it was cast to
+        self.cache = {}  # id of a parameter: (the parameter, its version, the cast copy)
 
 
 state = State()
 
 _lock = allocate_lock()
-_askers: set = set()  # threads in which autocast is on, or a selective checkpoint runs
+_askers: set = set()  # threads that have autocast enabled or run a selective checkpoint
 _followers: list = []
 
 
 def follow(function):
-    """Call `function(instead)` as soon as there is somebody to ask, `function(None)` when there is nobody any more."""
+    """Have `function(instead)` called when the first thread needs checks, and `function(None)` when none does."""
     _followers.append(function)
 
 
 def note_user(begins=False):
-    """Somebody begins to stand before the ops of this thread, or has ended. One thread too many does no harm."""
+    """Update whether this thread needs checks. A superfluous entry does no harm."""
     with _lock:
         if begins or state.cpu[0] or state.cuda[0] or state.keeper is not None:
             _askers.add(get_ident())
@@ -123,38 +123,38 @@ cupy_library.followers.append(_ask)
 
 
 def known_device(name):
-    """The type of a device that is written `name`; the error is that of `device`."""
+    """Return the type of the device named `name`; raises the errors of `device`."""
     return device(name).type
 
 
 def is_enabled(device_type):
-    """Whether this thread casts operands on that device."""
+    """Whether this thread casts operands on that device type."""
     return getattr(state, known_device(device_type))[0]
 
 
 def set_enabled(device_type, enabled):
-    """Switch it on or off."""
+    """Enable or disable autocast for a device type."""
     kind = known_device(device_type)
     if enabled:
-        note_user(True)  # first: Ctrl-C may come in between
+        note_user(True)  # first, since a KeyboardInterrupt may come in between
     setattr(state, kind, (bool(enabled), getattr(state, kind)[1]))
     if not enabled:
         note_user()
 
 
 def get_dtype(device_type):
-    """The lower precision of a device."""
+    """Return the lower precision of a device type."""
     return getattr(state, known_device(device_type))[1] or dtypes.bfloat16_dtype()
 
 
 def set_dtype(device_type, dtype):
-    """Choose the lower precision of a device."""
+    """Set the lower precision of a device type."""
     kind = known_device(device_type)
     setattr(state, kind, (getattr(state, kind)[0], dtype))
 
 
 def clear_cache():
-    """Forget the casts of parameters."""
+    """Clear the cache of cast parameters."""
     state.cache.clear()
 
 
@@ -162,12 +162,12 @@ def clear_cache():
 
 
 def is_eligible(value):
-    """Whether autocast changes the type of this operand."""
+    """Whether autocast may change the dtype of this operand."""
     return isinstance(value, Tensor) and value.dtype.is_floating_point and value.dtype.itemsize < 8
 
 
 def cast(value, dtype):
-    """A tensor in this type, if it is eligible; the tensors of a list or tuple so."""
+    """Cast a tensor to a dtype if it is eligible; a list or tuple element by element."""
     if type(value) in (list, tuple):
         return type(value)(cast(item, dtype) for item in value)
     if not is_eligible(value) or value.dtype is dtype:
@@ -177,13 +177,13 @@ def cast(value, dtype):
     known = state.cache.get(id(value))
     if known is None or known[1] != value._version or known[2].dtype is not dtype:
         known = value, value._version, value.to(dtype)
-        if known[2].requires_grad:  # or it was made without recording, for which the next use may not be the same
+        if known[2].requires_grad:  # otherwise it was made unrecorded, which may not suit the next use
             state.cache[id(value)] = known
     return known[2]
 
 
 def widest(operands):
-    """The type that holds all of the tensors in nested lists, among those that autocast changes."""
+    """Return the dtype that holds all eligible tensors in nested lists, or None."""
     found = None
     for value in operands:
         if type(value) in (list, tuple):
@@ -195,26 +195,26 @@ def widest(operands):
     return found
 
 
-# -- standing before an op --
+# -- intercepting ops --
 
 
 def guard(module, others):
-    """Let the entry points of a family that have a policy ask first, there and among `others` that it publishes."""
+    """Wrap the entry points of a family that have a policy, in the module and among its other published names."""
     for space in (module, module.get("methods", {}), others):
         for key, entry in list(space.items()):
             name = getattr(entry, "__name__", None)
             is_own = getattr(entry, "__module__", None) == module["__name__"]
             if is_own and name in _GUARDED and not hasattr(entry, "asks"):
                 asking = guarded(entry)
-                if isinstance(entry, FunctionType):  # which asks if that matters, see `by_keyword.h`
+                if isinstance(entry, FunctionType):  # checked only if necessary, see `by_keyword.h`
                     asking = functools.update_wrapper(standing_before((entry, asking)), asking)
                 else:
-                    entry.published = asking  # what `overriding.py` tells a class that was called
+                    entry.published = asking  # the function that `overriding.py` passes to an overriding class
                 space[key] = asking
 
 
 def guarded(entry):
-    """An entry point that asks first, and looks where its operands are once an array may be on a GPU."""
+    """Wrap an entry point with the autocast check and, once arrays may be on a GPU, the check for a common device."""
     name = entry.__name__
     is_cast, is_placed = name in POLICY_OF or name in GPU_POLICY_OF, name in TOGETHER or name in WITH_NUMBERS
 
@@ -230,7 +230,7 @@ def guarded(entry):
 
 
 def instead(entry, out, /, *args, **kwargs):
-    """What `entry(*args, **kwargs)` gives, if somebody stands before it in this thread; otherwise None."""
+    """Return `entry(*args, **kwargs)` as intercepted in this thread, or None if it is not intercepted."""
     if out is not None:
         kwargs["out"] = out
     name = entry.__name__
@@ -272,14 +272,14 @@ safe to autocast."""
 
 
 def _is_left(name, values):
-    """Whether the user names the type of an op's result, or an op for which there is no policy."""
+    """Whether to leave an op alone because the user chose the dtype of its result, or this variant has no policy."""
     if name in _TYPED:
         return any(isinstance(value, dtypes.dtype) for value in values)
     return name in ("interpolate", "upsample") and "area" in [value for value in values if isinstance(value, str)]
 
 
 def on_gpu(name, tensor):
-    """An operand, on a GPU, of an op that asks for itself: in float32 where that is its policy."""
+    """Cast a GPU operand of an op that runs the check itself: to float32 if that is the op's policy."""
     if state.is_casting or not state.cuda[0] or GPU_POLICY_OF.get(name) != "float32":
         return tensor
     return cast(tensor, dtypes.by_name()["float32"])
@@ -289,7 +289,7 @@ follow(lambda asked: record.call_prepare(None if asked is None else on_gpu))
 
 
 def _kind_of(operands):
-    """The kind of device that an op's tensors are on."""
+    """Return the type of device that an op's tensors are on."""
     for value in operands:
         if isinstance(value, Tensor):
             return value.device.type
@@ -301,7 +301,7 @@ def _kind_of(operands):
 def _wanted(kind, policy, operands):
     if policy == "lower":
         return get_dtype(kind)
-    if policy == "state":  # that of the parameters, which are in a list, does not count
+    if policy == "state":  # the dtype of the parameters, which are in a list, does not count
         return widest([value for value in operands if isinstance(value, Tensor)])
     return dtypes.by_name()["float32"] if policy == "float32" else widest(operands)
 
@@ -310,7 +310,7 @@ def _wanted(kind, policy, operands):
 
 
 class keeping(Block):
-    """A block in which `keeper(entry, args, kwargs)` stands before the heavy ops of this thread."""
+    """A block in which `keeper(entry, args, kwargs)` intercepts the expensive ops of this thread."""
 
     _ended = staticmethod(note_user)
 
@@ -323,7 +323,7 @@ class keeping(Block):
 
 
 def plan_of_mode(kind, enabled, dtype, cache_enabled):
-    """The plan of a block in which autocast is on, or off. `note_user` is to be called after it."""
+    """Return the plan of a block that enables or disables autocast. Callers must call `note_user` after the block."""
     if enabled:
         note_user(True)
     place, nesting = state.__dict__, state.nesting

@@ -1,13 +1,13 @@
-"""Operands that are to be on one device, checked before ops whose kernels would not say it in PyTorch's words.
+"""Checks that operands share a device, for ops whose kernels would otherwise fail with a less helpful message.
 
-Most ops ask where their kernel is run (`gpu.run`). Those that prepare arrays before, or look at indices, are named
-here; `autocast.guarded`, which stands before them, asks once CuPy is loaded.
+Most ops check devices when their kernel runs (`gpu.run`). The ops listed here prepare arrays before that, or read
+indices; their wrapper `autocast.guarded` checks the devices once CuPy is loaded.
 """
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device import gpu_forms
 
-# All tensors among the arguments have to be on one device.
+# All tensors among the arguments must be on one device.
 TOGETHER = frozenset(
     """
     addbmm addmm addmv addr as_strided_scatter attention_by_blocks baddbmm batch_norm binary_cross_entropy
@@ -24,7 +24,7 @@ TOGETHER = frozenset(
     """.split()
 )
 
-# These arguments, by place and by name, may be tensors without dimensions on the CPU, and count as numbers.
+# These arguments, by position and by name, may be 0-dim tensors on the CPU, which count as numbers.
 WITH_NUMBERS = {
     "clamp": (1, 2, "min", "max"),
     "clamp_max": (1, "max"),
@@ -36,15 +36,15 @@ WITH_NUMBERS = {
     "where": (1, 2, "input", "other"),
 }
 
-# Arguments of these that are on the CPU as they should be: by place, and by name.
+# Arguments that belong on the CPU, by position and by name.
 _ON_CPU = {"ctc_loss": (2, 3, "input_lengths", "target_lengths")}
-_RECURRENT = ("gru", "lstm", "rnn_relu", "rnn_tanh")  # whose sizes of batches are integers of the CPU
+_RECURRENT = ("gru", "lstm", "rnn_relu", "rnn_tanh")  # their batch sizes are integers on the CPU
 
 
 def check(name, args, kwargs):
-    """The arguments of an op, with numbers of the CPU where the others are.
+    """Return the arguments of an op, with numbers moved from the CPU to the device of the others.
 
-    Raises RuntimeError if tensors among them are on different devices.
+    Raises RuntimeError if the tensors are on different devices.
     """
     values = [value for i, value in enumerate(args) if i not in _ON_CPU.get(name, ())]
     values += [value for key, value in kwargs.items() if key != "out" and key not in _ON_CPU.get(name, ())]

@@ -1,8 +1,8 @@
-"""The types of elements that ops want of `out=`, where PyTorch asks for more than that a result can be converted.
+"""Checks the dtype of `out=` for ops where PyTorch requires more than that the result can be converted.
 
-Rows are found by their names; of several results, later ones may stand apart ("frexp:1").
-In the texts, a field like {out} is PyTorch's word for the type of `out`, {out_c} C++'s, {out_tensor} that of a tensor
-of the type; {result}, ... are the same for the type of the result, {title} the name of the row.
+Rows are looked up by name; of several results, later ones may be listed separately ("frexp:1").
+In the texts, a field like {out} is PyTorch's name for the dtype of `out`, {out_c} the C++ name, {out_tensor} that of a
+tensor with the dtype; {result}, ... are the same for the dtype of the result, {title} is the name of the row.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from cygrad._core.errors.messages import c_name
 from cygrad._core.graph.opdef import registry
 from cygrad._core.types.dtypes import can_cast
 
-# `out` has just the type of the result, or a RuntimeError of this text is raised
+# `out` must have exactly the dtype of the result; otherwise a RuntimeError with this text is raised
 SAME = {
     "Expected out tensor to have dtype {result_c}, but got {out_c} instead": """
         addmm addmv alias_copy aminmax argmax argmin as_strided_copy baddbmm bmm detach_copy diag diag.vector
@@ -62,8 +62,8 @@ SAME = {
     "torch.frexp() expects mantissa to have dtype {result_c} but got {out_c}": "frexp",
     "torch.frexp() expects exponent to have int dtype but got {out_c}": "frexp:1",
 }
-# The result can be converted to the type of `out`, or a RuntimeError of this text, not the usual one, is raised; rows
-# that stand above, too, then want the same type
+# The result must be convertible to the dtype of `out`; otherwise a RuntimeError with this text instead of the usual one
+# is raised. Rows that are also listed above additionally require the same dtype.
 CASTABLE = {
     "{title}: Expected result to be safely castable from {result} dtype, but got result with dtype {out}": """cholesky
         cholesky_inverse cholesky_solve matrix_power""",
@@ -107,18 +107,18 @@ CAST = "result type {result} can't be cast to the desired output type {out}"
 
 @cache
 def _texts():
-    """({row: text}, {row: text}) of the two tables."""
+    """Return the two tables as ({row: text}, {row: text})."""
     return tuple({row: text for text, rows in table.items() for row in rows.split()} for table in (SAME, CASTABLE))
 
 
 @cache
 def name_of(op):
-    """The name of a row in the registry ("max.dim"), or of a variant of one."""
+    """Return the registered name of a row ("max.dim"), or that of a variant of one."""
     return next((name for name, row in registry.items() if row is op), op.name)
 
 
 def _wording(name, place, result, out):
-    """The text for an `out` of another type than the result, or None if it can be written."""
+    """Return the error text for an `out` with a dtype different from the result's, or None if that is allowed."""
     same, castable = _texts()
     if name in ("all", "any"):
         return None if out.name == "uint8" else TRUTH
@@ -130,7 +130,7 @@ def _wording(name, place, result, out):
 
 
 def check(name, place, result, out):
-    """Raise RuntimeError unless the result `place` of a row is written to an `out` of this other type."""
+    """Raise RuntimeError unless result `place` of a row may be written to an `out` of this different dtype."""
     text = _wording(name, place, result, out)
     if text is not None:
         words = {"title": name}
@@ -140,6 +140,6 @@ def check(name, place, result, out):
 
 
 def _tensor_word(dtype):
-    """PyTorch's word for a tensor of a type, of which some go by the name of their C++ class."""
+    """Return PyTorch's name for a tensor with a dtype; some are named after their C++ class."""
     name = dtype.type_name
     return f"CPU{name}Type" if name == "Bool" or dtype.is_complex else f"torch.{name}Tensor"

@@ -1,4 +1,4 @@
-"""From rows to the public namespace."""
+"""Publishes rows: binds entry points to the package namespace and to Tensor."""
 
 import re
 from functools import update_wrapper
@@ -24,15 +24,14 @@ VAR_POSITIONAL = 4  # inspect.CO_VARARGS
 
 
 def published(module, others):
-    """The entry points of a family: {name: function} for the package, and the same for the methods of Tensor.
+    """Return the entry points of a family: {name: function} for the package, and the same for the methods of Tensor.
 
-    The methods' names are left in the module as `published_methods`.
+    The methods' names are stored in the module as `published_methods`.
 
-    `module` is a family's namespace (`globals()`): every row whose entry point it holds is bound. Functions
-    without a row (those made of other ops) are named in the module's `composite` dictionary
-    {name: flags}; methods that differ from the function of their name, in its `methods` {name: function}; what in-place
-    forms alone ask of their tensor, in its `in_place_checks` {name: function}; `others` are functions that the package
-    has under these names.
+    `module` is a family's namespace (`globals()`): every row whose entry point it contains is bound. Functions without
+    a row (those composed of other ops) are listed in the module's `composite` dictionary {name: flags}; methods that
+    differ from the function of the same name in its `methods` {name: function}; extra checks of in-place forms in its
+    `in_place_checks` {name: function}. `others` are functions that the package publishes under these names.
     """
     from cygrad._core.registry.autocast import guard
 
@@ -74,9 +73,9 @@ def published(module, others):
 
 
 def _checked(entry):
-    """An entry point whose calls are looked at again if they fail: see `by_keyword.h`.
+    """Return an entry point whose failing calls are re-examined: see `by_keyword.h`.
 
-    Those of Python that call `apply1` with their row, and no more, are not even called for a tensor alone.
+    Python entry points that only call `apply1` with their row are bypassed for calls with a single tensor.
     """
     plain = entry
     while hasattr(plain, "__wrapped__"):
@@ -99,15 +98,15 @@ def _checked(entry):
 
 
 def _by_position(names):
-    """How many arguments may be given by position: not `out`, nor the factor before it."""
+    """Return how many arguments may be passed by position: not `out`, nor the factor before it."""
     return next((place for place, name in enumerate(names) if name in ("alpha", "out")), len(names))
 
 
 def _of_method(error, name):
-    """An error of the function in the words of its in-place form, which does not count the tensor itself."""
+    """Rephrase an error of the function for its in-place form, which does not count the tensor itself."""
     if type(error) is not TypeError:
         return error
-    from cygrad._core.diagnostics.call_spelling import takes_one_less  # which imports what publishes
+    from cygrad._core.diagnostics.call_spelling import takes_one_less  # deferred: it imports opdef, which publishes
 
     text = takes_one_less(re.sub(r"^\w+\(\)", f"{name}()", str(error)))
     text = re.sub(r"\(position (\d+)\)", lambda match: f"(position {int(match[1]) - 1})", text, count=1)

@@ -1,13 +1,13 @@
-"""Classes that take over the calls of public functions: PyTorch's `__torch_function__`.
+"""Classes that override calls of public functions: PyTorch's `__torch_function__`.
 
 Note [Overriding]
 -----------------
-An object that is no tensor makes a function fail, so that only a call that has failed is looked at for such objects
-(`calls.py`), and an operator that finds no operand (`operands.py`). Tensors of a subclass would not fail: when the
-first class that defines `__torch_function__` is made, the functions of the package and their methods begin to look at
+An object that is not a tensor makes a function fail. Therefore only failing calls are checked for such objects
+(`calls.py`), and operators with an invalid operand (`operands.py`). Tensors of a subclass would not fail: when the
+first class that defines `__torch_function__` is created, the functions of the package and the methods start to check
 the types of their arguments (`by_keyword.h`); until then they test one pointer. Operators, and methods that take sizes
-one by one or are no ops, do not pass there: a class gets its own, which ask it. Inside of a call that was handed on to
-`Tensor.__torch_function__`, nobody is asked.
+one by one or are not ops, bypass this check, so the class gets its own versions that dispatch to it. Inside a call that
+was passed on to `Tensor.__torch_function__`, dispatch is disabled.
 """
 
 import sys
@@ -16,9 +16,9 @@ from functools import wraps
 from cygrad._core.graph.opdef import is_taken, let_override
 from cygrad._core.graph.tensor import Tensor
 
-classes: set[type] = set()  # the subclasses of Tensor that take over calls, which are kept
+classes: set[type] = set()  # the subclasses of Tensor that override calls; kept alive
 
-# Operators, and the methods that they are calls of
+# Operators, and the methods that they call
 _OPERATORS = {
     **{name: name for name in "add mul sub matmul pow ne lt le gt ge neg abs".split()},
     "truediv": "div",
@@ -39,7 +39,7 @@ _OPERATORS = {
     "ipow": "pow_",
 }
 _THEMSELVES = "rsub rtruediv floordiv rfloordiv rmod rpow rmatmul lshift rshift eq getitem setitem repr".split()
-# What a class gets of its own, and what it is asked about
+# Methods that the class gets its own versions of, and the function that `__torch_function__` receives
 _METHODS = {
     **{f"__{name}__": method for name, method in _OPERATORS.items()},
     **{f"__{name}__": f"__{name}__" for name in _THEMSELVES},
@@ -48,7 +48,7 @@ _METHODS = {
 
 
 class DisableTorchFunctionSubclass:
-    """A context in which functions of tensors of subclasses are called without asking `__torch_function__`."""
+    """Context manager in which functions of subclass tensors run without dispatching to `__torch_function__`."""
 
     def __enter__(self):
         self._before = is_taken(True)
@@ -58,20 +58,20 @@ class DisableTorchFunctionSubclass:
 
 
 def _is_foreign(value):
-    """A tensor of PyTorch itself knows nothing of the functions here."""
+    """Whether a value is a tensor of PyTorch itself, which does not support the functions here."""
     torch = sys.modules.get("torch")
     return isinstance(value, getattr(torch, "Tensor", ()))
 
 
 def overrides(value):
-    """Whether the class of a value takes over calls."""
+    """Whether the class of a value overrides calls."""
     if isinstance(value, Tensor):
         return type(value) in classes and not is_taken()
     return getattr(type(value), "__torch_function__", None) is not None and not _is_foreign(value)
 
 
 def overriders(values):
-    """The values whose classes are asked, one for each class: from left to right, subclasses before their bases."""
+    """Return one value per overriding class, in dispatch order: left to right, subclasses before their bases."""
     found: list = []
     for value in values:
         if overrides(value) and all(type(value) is not type(other) for other in found):
@@ -86,7 +86,7 @@ def _flat(values):
 
 
 def ask(function, values, args, kwargs):
-    """What a class of these values makes of a call, the first that does not leave it to the next; or NotImplemented."""
+    """Return the result of the first class of these values that handles a call, or NotImplemented."""
     asked = overriders(values)
     types = tuple(map(type, asked))
     for value in asked:
@@ -97,7 +97,7 @@ def ask(function, values, args, kwargs):
 
 
 def call(function, args, kwargs, relevant=None):
-    """The same for all arguments and what lies in lists of them, or `relevant` ones; TypeError for NotImplemented."""
+    """Same for all arguments and items of lists, or for `relevant` values; TypeError instead of NotImplemented."""
     values = list(_flat((*args, *kwargs.values())) if relevant is None else relevant)
     result = ask(function, values, args, kwargs)
     if result is NotImplemented:
@@ -111,13 +111,13 @@ def call(function, args, kwargs, relevant=None):
 
 
 def hand_over(function, values, names):
-    """The call of a function with values, the last of which are given by these keywords, by a class of theirs."""
+    """Dispatch a call to the class of one of its values; the last values were passed by the keywords `names`."""
     given = len(values) - len(names or ())
     return call(function, values[:given], dict(zip(names or (), values[given:])))
 
 
 def call_of_objects(function, values, names):
-    """The result, in a tuple, of a failed call with objects that are no tensors but take it over; else None."""
+    """Return the result, in a tuple, of a failed call whose non-tensor objects override it; else None."""
     return (hand_over(function, values, names),) if any(map(overrides, _flat(values))) else None
 
 
@@ -125,7 +125,7 @@ def call_of_objects(function, values, names):
 
 
 def _of_class(result, cls):
-    """The results of a function as tensors of a class."""
+    """Convert the tensors among the results of a function to a class."""
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, (tuple, list)):
@@ -134,7 +134,7 @@ def _of_class(result, cls):
 
 
 def call_plainly(cls, func, types, args, kwargs):
-    """`Tensor.__torch_function__`."""
+    """Implements `Tensor.__torch_function__`."""
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
@@ -142,7 +142,7 @@ def call_plainly(cls, func, types, args, kwargs):
 
 
 def begin_overriding(cls):
-    """Let a subclass of Tensor take over calls."""
+    """Let a subclass of Tensor override calls."""
     classes.add(cls)
     let_override(classes, hand_over)
     for name, method in _METHODS.items():
@@ -152,7 +152,7 @@ def begin_overriding(cls):
 
 
 def _asking(plain, method):
-    is_operator = plain.__name__.startswith("__")  # Python asks the other operand after NotImplemented
+    is_operator = plain.__name__.startswith("__")  # Python tries the other operand after NotImplemented
 
     @wraps(plain)
     def asking(*args, **kwargs):

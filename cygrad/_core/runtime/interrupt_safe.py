@@ -1,4 +1,4 @@
-"""Context managers that Ctrl-C leaves as it finds them: before they begin, or ended."""
+"""Interrupt-safe context managers: a KeyboardInterrupt can never leave one half entered or half exited."""
 
 from functools import partial
 from typing import Any
@@ -7,14 +7,14 @@ from cygrad._core.runtime.thread_state import begin_block, end_block
 
 
 class Block:
-    """A context manager whose beginning and end are each one call of a compiled function: `_plan` tells which."""
+    """A context manager whose entry and exit are single calls of compiled functions, chosen by `_plan`."""
 
-    _plans: Any = None  # of the blocks that were begun, the last first
-    _context: Any = None  # what `with` gives
-    _ended: Any = None  # called after the end
+    _plans: Any = None  # of the blocks entered so far, innermost first
+    _context: Any = None  # the value of `with ... as`
+    _ended: Any = None  # called after the exit
 
     def _plan(self):
-        """(compiled function, its argument now, its argument in the end[, another function for the end])."""
+        """Return (compiled function, argument on entry, argument on exit[, different function for the exit])."""
         raise NotImplementedError
 
     __enter__ = begin_block
@@ -22,5 +22,5 @@ class Block:
 
 
 def putting(place, key, value):
-    """The plan to put a value into a dictionary."""
+    """Return the plan that sets a dictionary item and restores it on exit."""
     return partial(dict.__setitem__, place, key), value, place[key]

@@ -1,4 +1,4 @@
-"""What the pool that the memory of large arrays comes from tells and is told (Note [The pool] in pool.pyx)."""
+"""Statistics and limits of the memory pool for large arrays (Note [The pool] in pool.pyx)."""
 
 import cygrad._kernels.cpu.base.arrays as arrays
 import cygrad._kernels.platform.memory_pool as memory_pool
@@ -8,7 +8,7 @@ from cygrad._kernels.device import cupy_library
 from cygrad._kernels.gpu.runtime import allocator
 from cygrad._kernels.platform.machine import size_text as _size
 
-_LISTED = 5  # lines that an error or a summary names
+_LISTED = 5  # lines listed by an error or a summary
 _ROWS = {
     "Allocated memory": "allocated_bytes",
     "Requested memory": "requested_bytes",
@@ -19,13 +19,13 @@ _ROWS = {
 
 
 def memory_stats():
-    """Counts of the pool as a flat dictionary, with the names of PyTorch's for its GPU memory.
+    """Return the counters of the pool as a flat dictionary, with the names that PyTorch uses for GPU memory.
 
-    Arrays of 32 KB or more have their memory from the pool; others are not counted. For each of
+    Arrays of 32 KB or more get their memory from the pool; others are not counted. For each of
     ``allocated_bytes`` (in use, rounded up to the pool's sizes), ``requested_bytes`` (not rounded), ``allocation``
-    (how many), ``reserved_bytes`` (in use or kept) and ``segment`` (how many of these) there are
-    ``.all.current``, ``.all.peak``, ``.all.allocated`` and ``.all.freed``. ``num_alloc_retries`` counts how often what
-    is kept had to be given back because the system had no more, ``num_ooms`` the errors for lack of memory.
+    (number of allocations), ``reserved_bytes`` (in use or cached) and ``segment`` (number of reserved blocks) there are
+    ``.all.current``, ``.all.peak``, ``.all.allocated`` and ``.all.freed``. ``num_alloc_retries`` counts how often
+    cached memory had to be released because the system had no more, ``num_ooms`` the out-of-memory errors.
 
     >>> import cygrad
     >>> before = cygrad.memory_stats()["requested_bytes.all.current"]
@@ -41,7 +41,7 @@ def memory_stats():
 
 
 def memory_summary():
-    """The counts of `memory_stats` as a table, and the lines of the program that hold the most.
+    """Return the counters of `memory_stats` as a table, with the lines of the program that hold the most memory.
 
     >>> import cygrad
     >>> print(cygrad.memory_summary().splitlines()[0])
@@ -61,7 +61,7 @@ def memory_summary():
 
 
 def reset_peak_memory_stats():
-    """Let the peaks in `memory_stats` begin anew, at what is current.
+    """Reset the peaks in `memory_stats` to the current values.
 
     >>> import cygrad
     >>> cygrad.reset_peak_memory_stats()
@@ -73,7 +73,7 @@ def reset_peak_memory_stats():
 
 
 def empty_cache():
-    """Give the memory that the pool and dead tensors leave for later arrays back to the system.
+    """Return to the system the memory that the pool and the freelist keep for later arrays.
 
     >>> import cygrad
     >>> cygrad.empty_cache()
@@ -86,10 +86,10 @@ def empty_cache():
 
 
 def get_memory_limit():
-    """The most bytes that arrays of 32 KB and more may take together; 0 if there is no limit.
+    """Return the maximal number of bytes for all arrays of 32 KB and more together; 0 if there is no limit.
 
-    At first that is what the environment variable ``CYGRAD_MEMORY_LIMIT`` says (such as ``512M`` or ``3.5G``), or else
-    0.9 of the memory of the machine or of the container.
+    The initial value is the environment variable ``CYGRAD_MEMORY_LIMIT`` (such as ``512M`` or ``3.5G``), or else 0.9 of
+    the memory of the machine or container.
 
     >>> import cygrad
     >>> cygrad.get_memory_limit() >= 0
@@ -99,10 +99,10 @@ def get_memory_limit():
 
 
 def set_memory_limit(limit):
-    """Set the most bytes that arrays of 32 KB and more may take together; 0 or None is no limit.
+    """Set the maximal number of bytes for all arrays of 32 KB and more together; 0 or None means no limit.
 
-    An operation that needs more raises MemoryError, which names the lines of the program that hold the most.
-    Returns the former limit. Raises TypeError for what is no int, ValueError for a negative one.
+    An operation that needs more raises a MemoryError that names the lines of the program that hold the most memory.
+    Returns the former limit. Raises TypeError for non-ints, and ValueError for negative values.
 
     >>> import cygrad
     >>> former = cygrad.set_memory_limit(2**30)
@@ -119,14 +119,14 @@ def set_memory_limit(limit):
 
 
 def explained(text):
-    """The text of a MemoryError, with what is in use, and where."""
+    """Return the text of a MemoryError, with the memory in use and the lines that hold it."""
     used = memory_pool.counters()[0]["allocated_bytes"][0]
     head = f"{text}\nLarge arrays have {_size(used)}; the limit is {_limit_text()} (cygrad.set_memory_limit)."
     return "\n".join([head, *_largest_holders()])
 
 
 def gpu_is_full(size, device, text):
-    """The error for `size` bytes that a GPU does not have; `text` is CuPy's."""
+    """Return the error for `size` bytes that a GPU cannot provide; `text` is CuPy's."""
     with cupy_library.on_device(device):
         free, total = cupy_library.cupy().cuda.runtime.memGetInfo()
     used, reserved = allocator.measured(device)
@@ -143,18 +143,18 @@ def gpu_is_full(size, device, text):
 
 
 def gpu_limit(device):
-    """The most bytes that CuPy's pool may take on a GPU; 0 if there is no limit."""
+    """Return the maximal number of bytes of CuPy's pool on a GPU; 0 if there is no limit."""
     with cupy_library.on_device(device):
         return cupy_library.cupy().get_default_memory_pool().get_limit()
 
 
 def holders_on_gpu(device):
-    """Lines of text: which lines of the program made the arrays of 1 MB and more that hold the most on a GPU."""
+    """Return text lines about the program lines whose arrays of 1 MB and more hold the most memory on a GPU."""
     return _largest_holders(allocator.holders(device))
 
 
 def _binary(size):
-    """A number of bytes as PyTorch writes it."""
+    """Format a number of bytes as PyTorch does."""
     if size < 1024:
         return f"{size} bytes"
     powers = {"GiB": 30, "MiB": 20, "KiB": 10}
@@ -167,7 +167,7 @@ def _limit_text():
 
 
 def _largest_holders(held=None):
-    """Lines of text: which lines of the program made the arrays that hold the most."""
+    """Return text lines about the program lines whose arrays hold the most memory."""
     if held is None:
         held = [((code, offset), 1, size) for code, offset, size in memory_pool.holders()]
     by_place = _totals(held)
@@ -181,7 +181,7 @@ def _largest_holders(held=None):
 
 
 def _totals(items):
-    """{key: (sum of counts, sum of sizes)} of (key, count, size)."""
+    """Aggregate (key, count, size) items to {key: (sum of counts, sum of sizes)}."""
     totals: dict[object, tuple[int, int]] = {}
     for key, count, size in items:
         counted, total = totals.get(key, (0, 0))

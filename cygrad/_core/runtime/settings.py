@@ -1,7 +1,7 @@
-"""Switches of PyTorch's: what GPUs need not do alike each time, or to the full precision; and such as change nothing
-here, so that programs can set them and read them back.
+"""PyTorch's global switches: determinism and matmul precision on GPUs, plus settings accepted for compatibility that
+have no effect here.
 
-On the CPU results are always the same for the same input. Warnings are Python's own.
+On the CPU, results are always deterministic. Warnings are issued through Python's `warnings`.
 """
 
 import warnings
@@ -14,16 +14,16 @@ _MODES = ("default", "warn", "error")
 
 
 class _Switches:
-    """What was set."""
+    """The current settings."""
 
     debug_mode = 0  # 0, 1 or 2
     warn_always = False
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Ask for algorithms that give the same result each time. On the CPU all of cygrad's do.
+    """Request algorithms that give the same result each time. On the CPU all algorithms of cygrad do.
 
-    On GPUs, sums of what goes to one place (gradients of indices and embeddings, `scatter_add`, ...) then have a fixed
+    On GPUs, sums into a common location (gradients of indices and embeddings, `scatter_add`, ...) then have a fixed
     order, which takes longer.
 
     >>> import cygrad
@@ -48,12 +48,12 @@ def are_deterministic_algorithms_enabled():
 
 
 def is_deterministic_algorithms_warn_only_enabled():
-    """Whether it was called with `warn_only=True`."""
+    """Whether `use_deterministic_algorithms` was called with `warn_only=True`."""
     return _Switches.debug_mode == 1
 
 
 def number_of_mode(debug_mode):
-    """0, 1 or 2 for 'default', 'warn' or 'error', or one of these numbers. Raises RuntimeError for another value."""
+    """Convert 'default', 'warn' or 'error', or 0, 1 or 2, to a number. Raises RuntimeError for other values."""
     if isinstance(debug_mode, str):
         if debug_mode not in _MODES:
             raise RuntimeError(
@@ -66,9 +66,9 @@ def number_of_mode(debug_mode):
 
 
 def set_deterministic_debug_mode(debug_mode):
-    """The same switch as a number or a word: 0 'default', 1 'warn', 2 'error'.
+    """Set the same switch as a number or a word: 0 'default', 1 'warn', 2 'error'.
 
-    Raises TypeError for another type, RuntimeError for another value.
+    Raises TypeError for other types, RuntimeError for other values.
     """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
@@ -76,31 +76,31 @@ def set_deterministic_debug_mode(debug_mode):
 
 
 def get_deterministic_debug_mode():
-    """What `set_deterministic_debug_mode` set, as a number."""
+    """Return the value of `set_deterministic_debug_mode` as a number."""
     return _Switches.debug_mode
 
 
 def set_warn_always(b):
-    """Ask for warnings each time and not only once; of most, Python's warning filters decide that here."""
+    """Request warnings each time instead of only once; most of them are controlled by Python's warning filters."""
     if type(b) is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _Switches.warn_always = b
 
 
 def is_warn_always_enabled():
-    """What `set_warn_always` set."""
+    """Whether `set_warn_always` is on."""
     return _Switches.warn_always
 
 
 def set_flush_denormal(mode):
-    """Ask for the smallest numbers to be taken for zero. Gives False: nothing changes."""
+    """Request that subnormal numbers be flushed to zero. Has no effect and returns False."""
     return False
 
 
 def set_float32_matmul_precision(precision):
-    """Allow products of float32 on GPUs to be computed in TF32: 'high' or 'medium', and not 'highest', as at first.
+    """Allow float32 matrix products on GPUs to use TF32: 'high' or 'medium'; 'highest', the default, forbids it.
 
-    Those on the CPU always have the precision of float32.
+    Products on the CPU always have float32 precision.
     """
     if precision not in ("highest", "high", "medium"):
         warnings.warn(
@@ -114,7 +114,7 @@ def set_float32_matmul_precision(precision):
 
 
 def get_float32_matmul_precision():
-    """What `set_float32_matmul_precision` set."""
+    """Return the value of `set_float32_matmul_precision`."""
     return Precision.matmul
 
 
@@ -125,7 +125,7 @@ class _Matmul:
 
     @property
     def allow_tf32(self):
-        """Whether products of float32 may be computed in TF32."""
+        """Whether float32 matrix products may use TF32."""
         return Precision.matmul != "highest"
 
     @allow_tf32.setter
@@ -135,7 +135,7 @@ class _Matmul:
 
     @property
     def allow_fp16_accumulation(self):
-        """Whether products of float16 may be added up in float16."""
+        """Whether float16 matrix products may accumulate in float16."""
         return Precision.fp16_accumulation
 
     @allow_fp16_accumulation.setter
@@ -145,7 +145,7 @@ class _Matmul:
 
     @property
     def allow_fp16_reduced_precision_reduction(self):
-        """Whether parts of a sum may be added up in float16."""
+        """Whether partial sums may be reduced in float16."""
         return Precision.reduced["float16"]
 
     @allow_fp16_reduced_precision_reduction.setter
@@ -154,7 +154,7 @@ class _Matmul:
 
     @property
     def allow_bf16_reduced_precision_reduction(self):
-        """Whether parts of a sum may be added up in bfloat16."""
+        """Whether partial sums may be reduced in bfloat16."""
         return Precision.reduced["bfloat16"]
 
     @allow_bf16_reduced_precision_reduction.setter
@@ -172,7 +172,7 @@ matmul_settings = _Matmul()
 
 
 def compile(model=None, **options):
-    """A module or function as it is; a decorator where only options are given. Nothing is compiled.
+    """Return a module or function unchanged, or a decorator if only options are given. Nothing is compiled.
 
     >>> import cygrad
     >>> @cygrad.compile(mode="max-autotune")

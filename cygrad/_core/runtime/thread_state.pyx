@@ -1,16 +1,16 @@
-"""Per-thread state.
+"""Per-thread state, and sites in the user's program.
 
 Note [Sites]
 ------------
-Every node, and every act that may later be blamed in an error (an in-place change, a `detach`, ...), keeps a
-*site*: the code object of the Python line that made it and the offset of the instruction there. Taking one costs
-a few nanoseconds because nothing is looked up: no line number, no file name, no traceback. `sites.py` turns a
-site into `file:line` when an error needs it.
+Every node, and every action that an error may later refer to (an in-place change, a `detach`, ...), keeps a *site*: the
+code object of the Python line that caused it and the instruction offset within it. Recording a site costs a few
+nanoseconds because nothing is resolved: no line number, no file name, no traceback. `sites.py` turns a site into
+`file:line` when an error needs it.
 
-Lines inside cygrad's own Python files (an `nn.Module`, an optimizer) are of no use to a user, so the search goes
-outwards to the first frame that is not ours. Whether a code object is ours is remembered in a small table keyed
-by its address. The table holds no reference: our own code objects live as long as the package, so an address can
-only ever go stale from "user's" to "ours", which is harmless.
+Lines inside cygrad's own Python files (an `nn.Module`, an optimizer) are of no use to a user, so the search walks
+outwards to the first frame that is not ours. A small table keyed by the address of a code object caches whether it is
+ours. The table holds no references: our own code objects live as long as the package, so an entry can only go stale
+from "user's" to "ours", which is harmless.
 """
 
 cimport cython
@@ -71,7 +71,7 @@ cdef extern from *:
     PyObject* cygrad_frame_code(cygrad_frame*) noexcept
     int cygrad_frame_lasti(cygrad_frame*) noexcept
 
-cdef str _our_files = os.path.dirname(os.path.abspath(__file__)) + os.sep     # the library lies in `cygrad` itself
+cdef str _our_files = os.path.dirname(os.path.abspath(__file__)) + os.sep     # the compiled library is in `cygrad/` itself
 
 
 cdef ThreadState* thread_state() noexcept:
@@ -99,7 +99,7 @@ cdef object current_site(int* lasti):
     code = cygrad_frame_code(frame)
     while _is_ours(code):
         outer = cygrad_outer_frame(frame)
-        if outer == NULL:               # all frames are ours: keep the outermost
+        if outer == NULL:               # all frames are ours; keep the outermost
             break
         frame = outer
         code = cygrad_frame_code(frame)
@@ -115,33 +115,33 @@ connect(&current_site, _explain_shortage)
 
 
 def current_place():
-    """(code, offset) of the innermost Python line outside cygrad."""
+    """Return (code, offset) of the innermost Python line outside cygrad."""
     cdef int lasti
     code = current_site(&lasti)
     return code, lasti
 
 
 def take_sites(int n):
-    """Take the current site `n` times, as recording `n` ops does: for the benchmark of what one costs."""
+    """Take the current site `n` times, as recording `n` ops does, to benchmark the cost of one."""
     cdef int _, lasti
     for _ in range(n):
         current_site(&lasti)
 
 
 def get_modes():
-    """This thread's mode bits but FORWARD, which is set apart; see `state.pxd`."""
+    """Return this thread's mode bits except FORWARD, which is set separately; see `state.pxd`."""
     return cygrad_state.modes & ~FORWARD
 
 
 def set_modes(unsigned int modes):
-    """Set this thread's mode bits but FORWARD, and return the former ones."""
+    """Set this thread's mode bits except FORWARD, and return the former ones."""
     former = get_modes()
     cygrad_state.modes = (modes & ~FORWARD) | (cygrad_state.modes & FORWARD)
     return former
 
 
 def get_watch():
-    """What this thread's results are checked for."""
+    """Return the bits for what this thread's results are checked for."""
     return cygrad_state.watch
 
 
@@ -153,7 +153,7 @@ def set_watch(unsigned int watch):
 
 
 cdef object exchange(void** place, object function):
-    """Put a function, or None, into a place of this thread; gives what was there."""
+    """Replace the object in a slot of this thread by a function or None, and return the former one."""
     former = None if place[0] == NULL else <object>place[0]
     Py_XDECREF(<PyObject*>place[0])
     if function is not None:
@@ -163,7 +163,7 @@ cdef object exchange(void** place, object function):
 
 
 def set_stream(place):
-    """The place of the stream that nodes made in this thread run in, or None; gives the former."""
+    """Set the token of the stream for nodes recorded in this thread, or None; return the former one."""
     return exchange(&cygrad_state.stream, place)
 
 
@@ -173,12 +173,12 @@ def events_are_collected():
 
 
 def saving_is_watched():
-    """Whether there are hooks on saved tensors in this thread."""
+    """Whether hooks on saved tensors are active in this thread."""
     return cygrad_state.on_save != NULL
 
 
 def set_forward(bint on):
-    """Whether results get tangents; gives whether they did."""
+    """Set whether results get tangents, and return the former setting."""
     former = bool(cygrad_state.modes & FORWARD)
     cygrad_state.modes = cygrad_state.modes | FORWARD if on else cygrad_state.modes & ~FORWARD
     return former
@@ -190,25 +190,25 @@ def is_forward():
 
 
 def next_sequence_nr():
-    """The number that the next node of this thread gets."""
+    """Return the sequence number that the next node of this thread will get."""
     return cygrad_state.sequence
 
 
-# -- blocks ------------------------------------------------------------------------------------------------
-# `__enter__` and `__exit__` of context managers written in Python. They are compiled, so that Ctrl-C can come before
-# or after them, but in no place that leaves a block without its end.
+# -- interrupt-safe context managers -----------------------------------------------------------------------
+# `__enter__` and `__exit__` of context managers written in Python. Since they are compiled, a KeyboardInterrupt can
+# arrive before or after them, but never at a point that leaves a block entered without its exit.
 
 cdef object _saving = None
 
 
 def take_saving(thread):
-    """Where the hooks on saved tensors of this thread stand: `thread.hooks`."""
+    """Set the thread-local object whose `hooks` attribute holds the saved-tensor hooks."""
     global _saving
     _saving = thread
 
 
 def save_by(tuple hooks):
-    """Use the last of these hooks: each has those for packing and unpacking, `on_save` and `on_write`."""
+    """Activate the last of these hooks; each is a tuple of (pack, unpack, `on_save`, `on_write`)."""
     cdef tuple last = hooks[len(hooks) - 1] if hooks else (None,) * 4
     _saving.hooks = hooks
     exchange(&cygrad_state.on_save, last[2])
@@ -217,12 +217,12 @@ def save_by(tuple hooks):
 
 @cython.binding(True)
 def begin_block(self):
-    """Begin what `self._plan()` tells: (a compiled function, its argument now, its argument in the end).
+    """Enter the block that `self._plan()` describes: (compiled function, argument on entry, argument on exit).
 
-    Gives `self._context`.
+    Returns `self._context`.
     """
     cdef tuple plan = self._plan()
-    context = self._context             # now: it may be a property, in Python
+    context = self._context             # read before entering: it may be a property written in Python
     self._plans = plan, self._plans
     try:
         plan[0](plan[1])
@@ -234,7 +234,7 @@ def begin_block(self):
 
 @cython.binding(True)
 def end_block(self, *exc_info):
-    """End what was begun last, by that function or by another one that the plan names; then call `self._ended`."""
+    """Undo the latest `begin_block` with the same function, or with the plan's fourth item; then call `self._ended`."""
     cdef tuple plans = self._plans, plan = plans[0]
     self._plans = plans[1]
     plan[0 if len(plan) == 3 else 3](plan[2])

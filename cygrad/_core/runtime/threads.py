@@ -1,4 +1,4 @@
-"""How many threads work on a large array (Note [Pieces] in parallel.pyx)."""
+"""The number of threads that work on a large array (Note [Pieces] in parallel.pyx)."""
 
 import cygrad._kernels.platform.thread_pool as thread_pool
 from cygrad._kernels.platform import machine
@@ -7,17 +7,17 @@ _MOST = 2**31 - 1
 
 
 class _Interop:
-    """What was set; nothing here runs several operations at once."""
+    """The value set by the user; cygrad never runs several operations at once."""
 
     threads = 0
 
 
 def get_num_threads():
-    """How many threads work on a large array.
+    """Return the number of threads that work on a large array.
 
-    At first that is what the environment variable ``CYGRAD_NUM_THREADS`` says, or else the number of processors that
-    this process may use (its mask, and what its container pays for). Matrix products are left to BLAS, whose threads
-    are its own.
+    The initial value is the environment variable ``CYGRAD_NUM_THREADS``, or else the number of processors available to
+    this process (its CPU affinity mask and its container's quota). Matrix products are left to BLAS, which has threads
+    of its own.
 
     >>> import cygrad
     >>> cygrad.get_num_threads() >= 1
@@ -27,9 +27,9 @@ def get_num_threads():
 
 
 def set_num_threads(num):
-    """Set how many threads work on a large array. Results do not depend on it.
+    """Set the number of threads that work on a large array. Results do not depend on it.
 
-    Raises RuntimeError for what is no positive int.
+    Raises RuntimeError unless `num` is a positive int.
 
     >>> import cygrad
     >>> former = cygrad.get_num_threads()
@@ -42,7 +42,7 @@ def set_num_threads(num):
 
 
 def get_num_interop_threads():
-    """What `set_num_interop_threads` set; at first the number of processors. Operations run one after the other here.
+    """Return the value of `set_num_interop_threads`; initially the number of processors. It has no effect here.
 
     >>> import cygrad
     >>> cygrad.get_num_interop_threads() >= 1
@@ -52,9 +52,9 @@ def get_num_interop_threads():
 
 
 def set_num_interop_threads(num):
-    """Set a number that changes nothing here, so that programs can set it.
+    """Accepted for compatibility; has no effect here, since operations run one after the other.
 
-    Raises RuntimeError for what is no positive int, and when it is set twice, as PyTorch does.
+    Raises RuntimeError unless `num` is a positive int and, like PyTorch, when called twice.
 
     >>> import cygrad
     >>> cygrad.set_num_interop_threads(0)

@@ -1,4 +1,4 @@
-"""Tensors as lists, NumPy arrays, copies, pickles. Bound as methods of Tensor."""
+"""Conversions of tensors: to lists, NumPy arrays, copies and pickles. Bound as methods of Tensor."""
 
 import warnings
 
@@ -14,11 +14,11 @@ from cygrad._core.tensor.shared_memory import to_send
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.gpu.base import arrays
 
-NO_GRAD = 1  # the bit of `state.pxd`
+NO_GRAD = 1  # the bit in `state.pxd`
 
 
 def tolist(self):
-    """The values as nested lists of Python numbers; of a 0-dim tensor the number itself.
+    """Return the values as nested lists of Python numbers; for a 0-dim tensor the number itself.
 
     >>> import cygrad
     >>> cygrad.tensor([[1, 2], [3, 4]]).tolist()
@@ -29,7 +29,7 @@ def tolist(self):
 
 
 def _check_memory(t):
-    """Raise in `vmap` for a tensor that is another one for each sample."""
+    """Raise inside `vmap` for a tensor that differs between samples."""
     if is_forward():
         from cygrad._core.transforms.forward_mode import has_samples
 
@@ -44,9 +44,9 @@ def _check_memory(t):
 
 
 def numpy(self, *, force=False):
-    """The elements as a NumPy array on the same memory: a change of one is a change of the other.
+    """Return the elements as a NumPy array on the same memory: changes are visible in both.
 
-    Raises RuntimeError if the tensor requires grad, unless `force` says to look past that or grad mode is off.
+    Raises RuntimeError if the tensor requires grad, unless `force` is set or grad mode is off.
 
     >>> import cygrad
     >>> t = cygrad.zeros(2)
@@ -62,11 +62,11 @@ def numpy(self, *, force=False):
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    return array_of(self).view()  # another array object, whose shape the caller may set
+    return array_of(self).view()  # a new array object, whose shape the caller may set
 
 
 def __array__(self, dtype=None, copy=None):
-    """What `np.asarray(tensor)` calls. Raises RuntimeError if the tensor requires grad."""
+    """Implements `np.asarray(tensor)`. Raises RuntimeError if the tensor requires grad."""
     return np.array(numpy(self), dtype=dtype, copy=copy)
 
 
@@ -74,7 +74,7 @@ def __array__(self, dtype=None, copy=None):
 
 
 def _make_subclass(cls, data, require_grad=False):
-    """A tensor of the Python class `cls` that shares the memory of the tensor `data` and has no history."""
+    """Return a tensor of class `cls` that shares the memory of the tensor `data` and has no history."""
     if require_grad and not (data.is_floating_point() or data.is_complex()):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     new = of_class(cls, data, False)
@@ -82,10 +82,10 @@ def _make_subclass(cls, data, require_grad=False):
 
 
 def as_subclass(self, cls):
-    """This tensor as one of the class `cls`: a view of the same memory, with the history of this tensor.
+    """Return this tensor as an instance of class `cls`: a view of the same memory, with the history of this tensor.
 
-    What is computed from the result, and its views, are of that class as well; its gradients are not.
-    Raises TypeError if `cls` is no subclass of Tensor.
+    Results computed from it, and its views, have that class as well; its gradients do not.
+    Raises TypeError if `cls` is not a subclass of Tensor.
 
     >>> import cygrad
     >>> class Length(cygrad.Tensor):
@@ -104,7 +104,7 @@ def as_subclass(self, cls):
 
 
 def __init_subclass__(cls, **kwargs):
-    """Lets a class with `__torch_function__` take over calls, and tells one that expects calls which never come."""
+    """Let a class with `__torch_function__` override calls; warn if it expects calls that never come."""
     super(Tensor, cls).__init_subclass__(**kwargs)
     own = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
     if own is not None and own is not __torch_function__:
@@ -121,10 +121,10 @@ def __init_subclass__(cls, **kwargs):
 
 
 def __torch_function__(cls, func, types, args=(), kwargs=None):
-    """Calls `func` without asking a class again; tensors among the results are of the class.
+    """Call `func` without dispatching to a class again; tensors among the results get the class.
 
-    What a subclass calls from its own `__torch_function__` by `super()`. NotImplemented if `types` has one that the
-    class does not derive from.
+    Subclasses call this from their own `__torch_function__` through `super()`. Returns NotImplemented if `types`
+    contains a class that `cls` does not derive from.
     """
     from cygrad._core.registry.torch_function import call_plainly
 
@@ -146,9 +146,9 @@ def _rebuild(cls, array, requires_grad, attributes):
 
 
 def __reduce_ex__(self, protocol):
-    """For pickle: the elements, `requires_grad` and the user's attributes.
+    """Support pickling of the elements, `requires_grad` and user attributes.
 
-    History, `grad` and hooks are left out.
+    History, `grad` and hooks are not included.
     """
     for hook in (self._backward_hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
@@ -172,17 +172,17 @@ def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
 
 
 def __copy__(self):
-    """A leaf on the same memory, with the user's attributes."""
+    """Return a leaf on the same memory, with the user attributes."""
     return _rebuild(type(self), array_of(self), self.requires_grad, attributes_of(self))
 
 
 def __deepcopy__(self, memo):
-    """A copy of a leaf with memory of its own, its `grad` and the user's attributes.
+    """Return a copy of a leaf with its own memory, its `grad` and the user attributes.
 
-    Tensors that share memory do so as copies, too, if they are copied in one go. Raises
+    Tensors that share memory also do so as copies, if they are copied in one operation. Raises
     RuntimeError for a tensor with a history.
     """
-    import copy  # not before: only its functions call this one
+    import copy  # deferred: only functions of this module call us
 
     if id(self) in memo:
         return memo[id(self)]
@@ -197,7 +197,7 @@ def __deepcopy__(self, memo):
 
 
 def _copied_memory(array, memo):
-    """`array` on a copy of the memory that it is a part of."""
+    """Return `array` on a copy of the memory that it is a part of."""
     if is_array(array):
         return _copied_on_gpu(array, memo)
     owner = array
@@ -208,7 +208,7 @@ def _copied_memory(array, memo):
     key = "memory", id(owner)
     if key not in memo:
         memo[key] = owner.ravel("K").copy()
-        memo[id(memo[key])] = owner  # which keeps its id from being given to another array
+        memo[id(memo[key])] = owner  # keeps the id from being reused for another array
     offset = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
     return np.ndarray(array.shape, array.dtype, memo[key], offset, array.strides)
 
@@ -218,12 +218,12 @@ def _copied_on_gpu(array, memo):
     key = "memory", id(memory)
     if key not in memo:
         memo[key] = arrays.copy_of_memory(array)
-        memo[id(memo[key])] = memory  # which keeps its id from being given to another
+        memo[id(memo[key])] = memory  # keeps the id from being reused
     return arrays.on_copied_memory(array, memo[key])
 
 
 def __repr__(self, *, tensor_contents=None):
-    """`repr(self)`, with `tensor_contents` in place of the elements."""
+    """Return `repr(self)`, with `tensor_contents` in place of the elements."""
     from cygrad._core.tensor.show import repr_of
 
     class_name = None if type(self) is Tensor else type(self).__name__
@@ -231,7 +231,7 @@ def __repr__(self, *, tensor_contents=None):
 
 
 def __format__(self, spec):
-    """`format(tensor, spec)`: of a 0-dim tensor the number's, else (or of a subclass without `spec`) `str(tensor)`."""
+    """Format the number of a 0-dim tensor; otherwise (or for a subclass without `spec`) return `str(tensor)`."""
     if self.ndim == 0 and (spec or type(self) is Tensor):
         return self.item().__format__(spec)
     if spec and isinstance(spec, str):
@@ -240,7 +240,7 @@ def __format__(self, spec):
 
 
 def __dir__(self):
-    """The names of all attributes."""
+    """Return the names of all attributes."""
     return sorted({*object.__dir__(self), *attributes_of(self)})
 
 
@@ -249,7 +249,7 @@ bind(
         "tolist": tolist,
         "numpy": numpy,
         "__array__": __array__,
-        "__array_priority__": 1000,  # as PyTorch's tensors have
+        "__array_priority__": 1000,  # the value of PyTorch's tensors
         "_make_subclass": staticmethod(_make_subclass),
         "as_subclass": as_subclass,
         "__init_subclass__": classmethod(__init_subclass__),

@@ -1,7 +1,8 @@
-"""Arrays from what users hand in: numbers, nested sequences, arrays, tensors.
+"""Builds arrays from user input: numbers, nested sequences, arrays, tensors.
 
-Nested sequences are walked three times, in C: for the shape (along the first elements, as PyTorch does), for the type
-(over all elements), and to store the values. Values are stored as int64, float or double, and narrowed at the end.
+Nested sequences are traversed three times, in C: for the shape (along the first elements, as in PyTorch), for the dtype
+(over all elements), and to store the values. Values are stored as int64, uint64, bool, float, double or complex double, and
+are narrowed at the end.
 """
 
 cimport numpy as cnp
@@ -37,9 +38,9 @@ cdef object GENERIC = np.generic
 # -- NumPy's arrays ----------------------------------------------------------------------------------------
 
 cdef ndarray canonical(ndarray array):
-    """`array` with the type number we use for its type of elements; a plain ndarray in native byte order.
+    """Return `array` as a plain ndarray in native byte order, with the type number that we use for its element type.
 
-    NumPy has several integer types of one size (long and long long); we use the one that has a name of that size.
+    NumPy has several integer types of the same size (long and long long); we use the one that the sized name refers to.
     """
     cdef object descr = array.dtype
     if type(array) is not ndarray:
@@ -57,20 +58,20 @@ cdef ndarray canonical(ndarray array):
 
 
 cdef ndarray copied(object data, dtype wanted):
-    """A copy of an array, in the memory order of the original and if need be of another type."""
+    """Copy an array in the memory order of the original, converting its dtype if necessary."""
     cdef ndarray array = canonical(np.asarray(data)), out
     if wanted is not None and PyArray_TYPE(array) != wanted.num:
         out = cast(array, wanted.num)
         if out is not array:
             return out
-    order = "K" if all((<object>array).strides) else "C"        # elements that share memory get their own
+    order = "K" if all((<object>array).strides) else "C"        # elements that share memory are separated
     return np.array(array, order=order)
 
 
 # -- sequences ---------------------------------------------------------------------------------------------
 
 cdef inline bint is_sequence(object data) except -1:
-    """Is this walked into?"""
+    """Whether to descend into `data`."""
     if type(data) is list or type(data) is tuple:
         return True
     if type(data) is float or type(data) is int:
@@ -83,7 +84,7 @@ cdef inline bint is_sequence(object data) except -1:
 
 
 cdef int shape_of(object data, npy_intp* dims) except -1:
-    """The number of dimensions, their lengths in `dims`."""
+    """Return the number of dimensions, and store their sizes in `dims`."""
     cdef int ndim = 0
     while is_sequence(data):
         if ndim == MAXDIMS:
@@ -99,9 +100,9 @@ cdef int shape_of(object data, npy_intp* dims) except -1:
 
 
 cdef dtype inferred(object data, int depth):
-    """The type that holds all values: Python's floats count as the default type, ints as int64.
+    """Return the dtype that holds all values: Python floats count as the default dtype, ints as int64.
 
-    None for a sequence deeper than `depth`, which `fill` will complain about.
+    Return None for a sequence deeper than `depth`, which makes `fill` raise.
     """
     cdef dtype found = None, other
     cdef object last = None
@@ -134,12 +135,12 @@ cdef dtype inferred(object data, int depth):
 cdef struct Target:
     int ndim
     npy_intp* dims
-    int num                     # of the array the values are stored in
-    char* next                  # where the next one goes
+    int num                     # type number of the array that the values are stored in
+    char* next                  # address of the next value
 
 
 cdef int store(Target* target, object value, dtype wanted) except -1:
-    """One value."""
+    """Store one value."""
     cdef Py_complex pair
     if isinstance(value, Tensor):
         if (<Tensor>value).array.size != 1:
@@ -202,7 +203,7 @@ cdef object overflow(dtype wanted):
 
 
 cdef int fill(Target* target, object data, int dim, dtype wanted) except -1:
-    """All values below `data`, which lies `dim` levels deep."""
+    """Store all values below `data`, which is nested `dim` levels deep."""
     cdef npy_intp count = 0
     if dim == target.ndim:
         return store(target, data, wanted)
@@ -212,7 +213,7 @@ cdef int fill(Target* target, object data, int dim, dtype wanted) except -1:
     if len(data) != target.dims[dim]:
         raise length_error(target, dim, len(data))
     for value in data:
-        if count == target.dims[dim]:       # it grew while we looked
+        if count == target.dims[dim]:       # it grew during iteration
             raise length_error(target, dim, count + 1)
         fill(target, value, dim + 1, wanted)
         count += 1
@@ -236,7 +237,7 @@ cdef int storage_num(dtype wanted) noexcept:
 
 
 cdef ndarray narrowed(ndarray array, dtype wanted):
-    """The stored values as the type that was asked for."""
+    """Cast the stored values to the requested dtype."""
     if PyArray_TYPE(array) == wanted.num:
         return array
     if wanted.category == INTEGRAL and PyArray_SIZE(array):
@@ -247,7 +248,7 @@ cdef ndarray narrowed(ndarray array, dtype wanted):
     return cast(array, wanted.num)
 
 
-# -- the whole ---------------------------------------------------------------------------------------------
+# -- putting it together -----------------------------------------------------------------------------------
 
 cdef ndarray data_array(object data, dtype wanted):
     cdef npy_intp[MAXDIMS] dims
@@ -279,7 +280,7 @@ cdef ndarray data_array(object data, dtype wanted):
 
 
 def legacy_array(tuple args, dict named, dtype wanted):
-    """The array of `Tensor(...)` and `t.new(...)`: sizes give uninitialised memory, a sequence or array is copied."""
+    """Return the array of `Tensor(...)` and `t.new(...)`: sizes allocate uninitialized memory; sequences are copied."""
     if "data" in named:
         args = (named["data"],)
     for name in named:
@@ -317,8 +318,8 @@ cdef object sized(tuple shape, dtype wanted):
 
 
 cpdef tuple checked_lengths(tuple shape):
-    """The lengths of an array that can be: what is beyond 64 bits NumPy refuses, and CuPy takes for something less."""
-    cdef double bytes_needed = 16           # of the widest type
+    """Return `shape`, or raise if its size overflows 64 bits, which NumPy refuses but CuPy silently truncates."""
+    cdef double bytes_needed = 16           # for the widest dtype
     for length in shape:
         if length < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {list(shape)}")

@@ -1,4 +1,4 @@
-"""What a tensor is: questions that are answered without looking at its elements."""
+"""Queries about tensors that do not read their elements."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from cygrad._kernels.device.cupy_library import is_array
 
 
 class layout:
-    """How the elements of a tensor are arranged; `cygrad.strided` is the only way here."""
+    """The arrangement of a tensor's elements; cygrad only supports `cygrad.strided`."""
 
     __module__ = "cygrad"
     __slots__ = ("_name",)
@@ -61,12 +61,12 @@ def is_signed(input):
 
 
 def is_same_size(input, other):
-    """Whether both have the same shape."""
+    """Whether both tensors have the same shape."""
     return _require(input, "is_same_size").shape == _require(other, "is_same_size", "other", 2).shape
 
 
 def is_nonzero(input):
-    """Whether the only element is not zero. Raises RuntimeError if there are more, or none.
+    """Whether the only element is nonzero. Raises RuntimeError unless there is exactly one element.
 
     >>> import cygrad
     >>> cygrad.is_nonzero(cygrad.tensor([0.5]))
@@ -81,13 +81,13 @@ def is_inference(input):
 
 
 def get_device(input):
-    """The number of the GPU the tensor is on; -1 on the CPU."""
+    """Return the index of the tensor's GPU; -1 on the CPU."""
     device = _require(input, "get_device").device
     return -1 if device.index is None else device.index
 
 
 def is_distributed(input):
-    """Whether the tensor is spread over several machines: False."""
+    """Whether the tensor is distributed over several machines: always False."""
     _require(input, "is_distributed")
     return False
 
@@ -96,7 +96,7 @@ def is_distributed(input):
 
 
 def is_tensor(obj):
-    """Whether this is a tensor.
+    """Whether `obj` is a tensor.
 
     >>> import cygrad
     >>> cygrad.is_tensor(cygrad.zeros(1)), cygrad.is_tensor([0.0])
@@ -106,12 +106,12 @@ def is_tensor(obj):
 
 
 def is_storage(obj):
-    """Whether this is the memory of a tensor, as `untyped_storage()` gives it."""
+    """Whether `obj` is the memory of a tensor, as returned by `untyped_storage()`."""
     return getattr(type(obj), "_is_storage", False)
 
 
 def numel(input):
-    """The number of elements.
+    """Return the number of elements.
 
     >>> import cygrad
     >>> cygrad.numel(cygrad.zeros(2, 3))
@@ -121,7 +121,7 @@ def numel(input):
 
 
 def result_type(tensor, other):
-    """The dtype that an operation on these two, tensors or numbers, would give.
+    """Return the dtype of the result of an operation on these two tensors or numbers.
 
     >>> import cygrad
     >>> cygrad.result_type(cygrad.tensor([1, 2]), 1.5)
@@ -147,9 +147,9 @@ def result_type(tensor, other):
 
 
 def is_contiguous(self, *, memory_format=contiguous_format):
-    """Whether the elements lie in memory in the order of their indices, without gaps.
+    """Whether the elements are stored in the order of their indices, without gaps.
 
-    With `memory_format=cygrad.channels_last` and the like: in that order.
+    With `memory_format=cygrad.channels_last` and the like, whether they are stored in that order.
     """
     if not isinstance(memory_format, layout_in_memory):
         raise messages.wrong_keyword("is_contiguous", "memory_format", "torch.memory_format", memory_format)
@@ -157,7 +157,7 @@ def is_contiguous(self, *, memory_format=contiguous_format):
 
 
 def memory_of(tensor):
-    """The array of what `tensor` is a view of; its own if it is no view, or not since `.data` was set."""
+    """Return the array of the tensor's base; its own if it is not a view, or no longer since `.data` was set."""
     own = own_memory(tensor)
     if tensor._base is None:
         return own
@@ -166,7 +166,7 @@ def memory_of(tensor):
 
 
 def _owner(array):
-    """What holds the memory which `array` shows."""
+    """Return the object that owns the memory of `array`."""
     if is_array(array):
         return array.data.mem
     while isinstance(array.base, np.ndarray):
@@ -175,44 +175,44 @@ def _owner(array):
 
 
 def address(array):
-    """Where in memory the first element of an array is."""
+    """Return the address of the first element of an array."""
     return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
 
 
 def storage_offset(self):
-    """Where the first element lies in the base's memory, in elements; 0 for what is no view."""
+    """Return the offset of the first element in the base's memory, in elements; 0 for tensors that are not views."""
     memory = memory_of(self)
     own = own_memory(self)
     return 0 if memory is own else (address(own) - address(memory)) // self.itemsize
 
 
 def data_ptr(self):
-    """Address of the first element."""
+    """Return the address of the first element."""
     return address(array_of(self))
 
 
 def element_size(self):
-    """Bytes of one element."""
+    """Return the number of bytes per element."""
     return self.itemsize
 
 
 def nelement(self):
-    """The number of elements."""
+    """Return the number of elements."""
     return self.numel()
 
 
 def ndimension(self):
-    """The number of dimensions."""
+    """Return the number of dimensions."""
     return self.ndim
 
 
 def _itemsize(self):
-    """Bytes of one element."""
+    """The number of bytes per element."""
     return own_memory(self).itemsize
 
 
 def _nbytes(self):
-    """Bytes of all elements."""
+    """The number of bytes of all elements."""
     return self.numel() * self.itemsize
 
 
@@ -227,7 +227,7 @@ def _is_cpu(self):
 
 
 def _layout(self):
-    """How the elements are arranged: `strided`."""
+    """The arrangement of the elements: `strided`."""
     return strided
 
 

@@ -1,4 +1,4 @@
-"""A tensor of one element as a Python number."""
+"""Converts one-element tensors to Python numbers."""
 
 from cygrad._core.graph.tensor cimport Tensor
 

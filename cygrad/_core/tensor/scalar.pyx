@@ -1,4 +1,4 @@
-"""A tensor of one element as a Python number: `item()`, `float(t)`, `if t`, `range(t)`."""
+"""Converts one-element tensors to Python numbers: `item()`, `float(t)`, `if t`, `range(t)`."""
 
 from numpy cimport PyArray_SIZE, ndarray
 
@@ -22,11 +22,11 @@ cdef str shape_hint(Tensor t):
             "element, as in t[0], or take them all by t.tolist()")
 
 
-_last_item = [None]         # (value, code, offset); a list, whose elements threads may set at once
+_last_item = [None]         # (value, code, offset); a list, since replacing its item is atomic
 
 
 cdef object noted(Tensor t):
-    """The only element; if a gradient ends with it, the place is remembered for `cuts.why_no_grad`."""
+    """Return the only element. If that ends a gradient, remember the site for `cuts.why_no_grad`."""
     cdef int lasti
     value = value_of(t.array)
     if requires_grad(t):
@@ -42,7 +42,7 @@ cdef object item(Tensor t):
 
 
 def last_item():
-    """(value, code, offset) of the last element that `item()` or `float()` read of a tensor that requires grad, or None."""
+    """Return (value, code, offset) of the last read by `item()` or `float()` of a tensor that requires grad, or None."""
     return _last_item[0]
 
 

@@ -1,4 +1,4 @@
-"""Where a tensor's memory lies: in memory that processes share, or locked for transfers to a GPU."""
+"""Shared and pinned memory: `share_memory_`, `pin_memory`, and transfer of tensors to other processes."""
 
 import functools
 import os
@@ -15,13 +15,13 @@ from cygrad._kernels.gpu.runtime import allocator, pinned_memory
 
 @functools.cache
 def shared_class():
-    """The class of memory that stays the same memory in another process."""
+    """Return the class of memory maps that stay shared with other processes."""
     import mmap
 
     class Shared(mmap.mmap):
-        """By its class `is_shared` tells it from a mapped file."""
+        """A memory map that `is_shared` can tell from a mapped file by its class."""
 
-        file = None  # the descriptor by which a process that is no fork finds it
+        file = None  # the descriptor through which a process that is not a fork maps the memory
 
         def __del__(self, close=os.close):
             if self.file is not None:
@@ -31,12 +31,12 @@ def shared_class():
 
 
 def _shared(size):
-    """New memory; without a file where the system has none for it, or half of the files a process may open are open."""
+    """Allocate shared memory; anonymous if memfd is unavailable or half of the process's descriptors are in use."""
     try:
         file = os.memfd_create("cygrad")
     except (AttributeError, OSError):
         return shared_class()(-1, size)
-    if file > os.sysconf("SC_OPEN_MAX") // 2:  # the lowest number that was free
+    if file > os.sysconf("SC_OPEN_MAX") // 2:  # the lowest free number
         os.close(file)
         return shared_class()(-1, size)
     try:
@@ -54,7 +54,7 @@ def _mapped(file, size):
 
 
 class Handed:
-    """Stands for an array in what is sent to a process that is about to start."""
+    """Stands for an array in the pickle sent to a process that is being spawned."""
 
     def __init__(self, array, owner):
         place = array.ctypes.data - np.frombuffer(owner, np.uint8).ctypes.data
@@ -69,7 +69,7 @@ def _arrived(file, size, shape, dtype, place, strides):
 
 
 def to_send(array):
-    """What to pickle for an array: itself, but for shared memory that goes to a process which is being spawned."""
+    """Return what to pickle for an array: itself, or a handle for shared memory sent to a process being spawned."""
     contexts = sys.modules.get("multiprocessing.context")
     starting = None if contexts is None else contexts.get_spawning_popen()
     if starting is None:
@@ -91,23 +91,23 @@ def to_send(array):
 
 
 def _owner(array):
-    """What holds the memory of an array; None where the array itself does."""
+    """Return the object that owns the memory of an array; None if it is the array itself."""
     while isinstance(array, np.ndarray):
         array = array.base
     return array.obj if isinstance(array, memoryview) else array
 
 
 def is_shared(self):
-    """Whether processes see each other's changes of this tensor: after `share_memory_()`."""
+    """Whether changes of this tensor are visible in other processes, as after `share_memory_()`."""
     return not self.is_cpu or isinstance(_owner(array_of(self)), shared_class())
 
 
 def share_memory_(self):
-    """Move the elements to memory that is shared with processes forked from now on; returns the tensor.
+    """Move the elements to memory shared with processes that are forked from now on; return the tensor.
 
-    A view takes the tensor it was taken from along. Other views, and what `detach()` and `.data` gave, keep the former
-    memory if they were made before. On Linux a spawned process shares what is in its arguments; what goes through a
-    queue, or to a process of a fork server, is a copy.
+    A view moves its base along with it. Other views, and the results of `detach()` and `.data`, keep the former memory
+    if they were made before. On Linux a spawned process shares the tensors among its arguments; tensors that pass
+    through a queue, or to a process of a fork server, are copied.
 
     >>> import cygrad
     >>> cygrad.ones(2).share_memory_().is_shared()
@@ -131,13 +131,13 @@ def share_memory_(self):
 
 
 def is_pinned(self, device=None):
-    """Whether the memory is locked for transfers to a GPU, which then need not wait."""
+    """Whether the memory is pinned (page-locked), so that transfers to a GPU can be asynchronous."""
     return self.is_cpu and pinned_memory.is_pinned(memory_of(self))
 
 
 def pin_memory(self, device=None):
-    """A copy in memory that is locked for transfers to a GPU: `x.pin_memory().to("cuda", non_blocking=True)` lets the
-    CPU go on. Itself if it is there. Gradient: g.
+    """Return a copy in pinned (page-locked) memory: `x.pin_memory().to("cuda", non_blocking=True)` returns while the
+    transfer is in progress. Returns the tensor itself if it is already pinned. Gradient: g.
 
     Raises RuntimeError without a GPU, and for a tensor on one.
     """
@@ -158,8 +158,8 @@ def pin_memory(self, device=None):
 
 
 def record_stream(self, s):
-    """Say that another stream uses this tensor of a GPU: once it is gone, its memory goes to others only after what
-    that stream has got by then is done. Raises NotImplementedError for a tensor on the CPU.
+    """Declare that another stream uses this GPU tensor: after the tensor is freed, its memory is reused only once the
+    work queued in that stream at that time has finished. Raises NotImplementedError for a tensor on the CPU.
     """
     if self.is_cpu:
         raise NotImplementedError(

@@ -1,4 +1,4 @@
-"""A tensor's repr; imported when the first one is asked for."""
+"""The repr of tensors; imported on first use."""
 
 import sys
 import textwrap
@@ -9,14 +9,14 @@ from cygrad._core.types.dtypes import get_default_dtype
 
 
 def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_contents=None):
-    """The text that PyTorch gives for the same tensor; `tensor_contents` stands in for the elements."""
+    """Return the text that PyTorch shows for the same tensor; `tensor_contents` replaces the elements."""
     batched = _batch_text(tensor)
     if batched is not None:
         return batched
     try:
         node = tensor.grad_fn
         name = None if node is None else node.name().rpartition("::")[2]
-    except RuntimeError:  # a view whose base was changed in a way that its history can not follow
+    except RuntimeError:  # a view whose base was changed so that its history cannot be updated
         name = "Invalid"
     array = array_of(tensor)
     return tensor_str(
@@ -34,7 +34,7 @@ def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_conten
 
 
 def _batch_text(tensor):
-    """The samples of all in the innermost `vmap` as text, or None."""
+    """Return the text of all samples in the innermost `vmap`, or None."""
     tangents = sys.modules.get("cygrad._core.transforms.forward_mode")
     if tangents is None or not tangents.has_samples(tensor):
         return None
@@ -44,7 +44,7 @@ def _batch_text(tensor):
 
 
 def _tangent_text(tensor):
-    """The tangent at the open dual level as text, or None."""
+    """Return the text of the tangent at the innermost dual level, or None."""
     tangents = sys.modules.get("cygrad._core.transforms.forward_mode")
     if tangents is None or not tangents.dual_levels():
         return None

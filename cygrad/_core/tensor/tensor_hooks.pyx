@@ -1,5 +1,5 @@
 # cython: binding=True
-"""Methods of Tensor that register hooks, ask for gradients, keep or end them; bound when this module is imported."""
+"""Methods of Tensor that register hooks and request, retain or cut gradients; importing this module binds them."""
 
 from weakref import ref
 
@@ -16,7 +16,7 @@ from cygrad._core.graph.hook_handles import HookDict, RemovableHandle
 
 
 def register_hook(Tensor self not None, hook):
-    """Call `hook(grad)` when the gradient of this tensor is known; it may return another one.
+    """Call `hook(grad)` when the gradient of this tensor is computed; it may return a replacement.
 
     Returns a handle with `remove()`. Raises RuntimeError if the tensor does not require grad.
     """
@@ -30,7 +30,7 @@ def register_hook(Tensor self not None, hook):
 
 
 def register_post_accumulate_grad_hook(Tensor self not None, hook):
-    """Call `hook(self)` each time after a gradient has been added to this leaf's `grad`."""
+    """Call `hook(self)` each time a gradient has been accumulated into this leaf's `grad`."""
     if not requires_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if grad_fn_of(self) is not None:
@@ -52,12 +52,12 @@ def _post_accumulate_grad_hooks(Tensor self not None):
 
 
 def retains_grad(Tensor self not None):
-    """Whether this non-leaf keeps its `grad`."""
+    """Whether this non-leaf retains its `grad`."""
     return bool(self.flags & RETAINS_GRAD)
 
 
 def retain_grad(Tensor self not None):
-    """Keep the gradient of this non-leaf in its `grad`. Raises RuntimeError without requires_grad."""
+    """Store the gradient of this non-leaf in its `grad`. Raises RuntimeError without requires_grad."""
     if not requires_grad(self):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if grad_fn_of(self) is None or self.flags & RETAINS_GRAD:
@@ -71,19 +71,19 @@ cdef int note_retains_grad(Tensor t, Node node) except -1:
     return 0
 
 
-# -- asking for a gradient, or for none ---------------------------------------------------------------------------------
+# -- requesting or cutting gradients -------------------------------------------------------------------------------------
 
-cdef object transform_check = None  # raises inside of a function transform; None as long as there was none
+cdef object transform_check = None  # raises inside function transforms; None until one has been used
 
 
 def check_before_requires_grad(check):
-    """Let this be called before each `requires_grad_`, which a function that is transformed may not call."""
+    """Set a function to call before each `requires_grad_`; it raises inside a transformed function."""
     global transform_check
     transform_check = check
 
 
 def requires_grad_(Tensor self not None, requires_grad=True):
-    """Set `requires_grad` of this leaf, and return it.
+    """Set `requires_grad` of this leaf, and return the leaf.
 
     Raises RuntimeError for a non-leaf and for dtypes without gradients.
     """
@@ -109,20 +109,20 @@ def detach_(Tensor self not None):
     set_history(self, None, 0)
     set_tangents(self, None)
     self.flags &= ~REQUIRES_GRAD
-    if hooks is not None:           # which stay the tensor's
+    if hooks is not None:           # the hooks stay with the tensor
         accumulator_of(self).ensure_hooks().tensor_pre = {0: hooks}
     return self
 
 
 def _accumulate_grad(Tensor self not None):
-    """The node that an edge to this leaf stands for (Note [Leaf edges] in node.pyx)."""
+    """The node that an edge to this leaf represents (Note [Leaf edges] in node.pyx)."""
     node = accumulator_of(self)
     keep_leaf(<AccumulateGrad>node)
     return node
 
 
 def _get_grad(Tensor self not None):
-    """`grad`, without the warning that a non-leaf has none."""
+    """`grad`, without the warning for non-leaves."""
     grad = self.grad_           # read once
     return grad
 
@@ -136,7 +136,7 @@ def _delete_grad(Tensor self not None):
 
 
 def volatile(Tensor self not None):
-    """Deprecated: whether this came from `Variable(..., volatile=True)`. May be set on leaves."""
+    """Deprecated: whether this came from `Variable(..., volatile=True)`. Settable on leaves."""
     return bool(self.flags & IS_VOLATILE)
 
 

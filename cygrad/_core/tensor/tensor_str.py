@@ -1,13 +1,13 @@
-"""The text of a tensor: what ``repr(tensor)`` and ``print(tensor)`` show.
+"""Formats tensors as text for ``repr(tensor)`` and ``print(tensor)``.
 
-The text equals PyTorch's, character by character. It is made in four steps, one function each:
+The text equals PyTorch's, character by character. It is produced in four steps, with one function each:
 
-1. ``_summarised`` cuts a large array down to its edges, so that its size does not matter;
-2. ``_element_texts`` writes every remaining element, all in one notation and padded to one width;
-3. ``_bracketed`` lays the elements out in nested brackets and breaks long lines;
-4. ``_with_suffixes`` appends ``dtype=...``, ``grad_fn=<...>`` and their like.
+1. ``_summarised`` reduces a large array to its edges, so that its size does not matter;
+2. ``_element_texts`` formats the remaining elements in one notation, padded to one width;
+3. ``_bracketed`` arranges the elements in nested brackets and breaks long lines;
+4. ``_with_suffixes`` appends ``dtype=...``, ``grad_fn=<...>`` and the like.
 
-This module knows arrays and names only, no tensor. It is imported when the first text is asked for.
+This module deals with arrays and names only, not with tensors. It is imported on first use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_str"]
 
 
 class PrintOptions(NamedTuple):
-    """How tensors are printed; immutable, so that a text is made under one set of options."""
+    """Print options; immutable, so that each text is formatted with one consistent set."""
 
     precision: int = 4
     threshold: float = 1000
@@ -55,20 +55,20 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set how tensors are printed, for all threads. What is not given keeps its value.
+    """Set how tensors are printed, for all threads. Omitted options keep their values.
 
     Args:
-        precision: digits after the decimal point (at first 4).
-        threshold: a tensor of more elements than this is summarised (at first 1000).
-        edgeitems: elements shown at each end of a summarised dimension (at first 3).
-        linewidth: characters to a line (at first 80).
+        precision: digits after the decimal point (initially 4).
+        threshold: a tensor with more elements than this is summarized (initially 1000).
+        edgeitems: elements shown at each end of a summarized dimension (initially 3).
+        linewidth: characters per line (initially 80).
         profile: ``"default"``, ``"short"`` (2 digits, 2 edge items) or ``"full"`` (no summaries);
-            sets all options, and those given beside it win. Another name changes nothing.
+            sets all options; explicit options take precedence. Unknown names are ignored.
         sci_mode: True for scientific notation always, False for never, None to choose for each
-            tensor. Unlike the others it goes back to None when it is not given.
+            tensor. Unlike the other options it is reset to None when omitted.
 
     Raises:
-        TypeError: precision or edgeitems is no integer, threshold or linewidth no number.
+        TypeError: precision or edgeitems is not an integer, or threshold or linewidth not a number.
         ValueError: precision or edgeitems is negative, threshold or linewidth is NaN.
 
     Example:
@@ -93,7 +93,7 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The print options now in force, as a dict that ``set_printoptions(**options)`` takes.
+    """Return the current print options as a dict that ``set_printoptions(**options)`` accepts.
 
     Example:
         >>> import cygrad
@@ -105,7 +105,7 @@ def get_printoptions() -> dict[str, Any]:
 
 @contextmanager
 def printoptions(**kwargs: Any) -> Iterator[None]:
-    """Set print options for a ``with`` block; takes what ``set_printoptions`` takes.
+    """Set print options for a ``with`` block; takes the arguments of ``set_printoptions``.
 
     Example:
         >>> import cygrad
@@ -161,23 +161,22 @@ def tensor_str(
     tensor_contents: str | None = None,
     indent: int = 0,
 ) -> str:
-    """The text of a tensor, under the print options now in force.
+    """Return the text of a tensor under the current print options.
 
     Args:
-        array: the elements, a NumPy array, or a CuPy array (of which only the part shown is
-            copied to the host). Of a complex, boolean or integer dtype, or one that casts to
-            float64.
-        dtype_name: the dtype as it is shown, ``"torch.float32"``.
-        default_dtype_name: the default dtype; a tensor of it shows no dtype.
+        array: the elements, a NumPy or CuPy array (only the part shown is copied to the host), of
+            a complex, boolean or integer dtype, or one that casts to float64.
+        dtype_name: the dtype as shown, ``"torch.float32"``.
+        default_dtype_name: the default dtype, which is not shown.
         requires_grad: shown for a tensor without ``grad_fn``.
-        grad_fn_name: the name of the node that made the tensor, ``"MulBackward0"``.
-        device: the device as it is shown, ``"cuda:0"``; None where it need not be shown.
-        tangent: the tangent of a dual tensor, as ``format(tangent)`` gives it.
-        class_name: the name of a subclass, which stands in the place of ``tensor``.
-        is_parameter_prefix: open with ``Parameter containing:`` on a line of its own.
-        tensor_contents: a text to show in the place of the elements.
-        indent: the column at which the text will stand: its further lines are indented by so much,
-            and lines are broken so much earlier.
+        grad_fn_name: the name of the node that computed the tensor, ``"MulBackward0"``.
+        device: the device as shown, ``"cuda:0"``; None to omit it.
+        tangent: the tangent of a dual tensor, as returned by ``format(tangent)``.
+        class_name: the name of a subclass, shown in place of ``tensor``.
+        is_parameter_prefix: start with a line ``Parameter containing:``.
+        tensor_contents: a text to show in place of the elements.
+        indent: the column at which the text will be placed: later lines are indented by as much,
+            and lines are broken correspondingly earlier.
 
     Returns:
         str: lines without a final newline.
@@ -212,14 +211,14 @@ def tensor_str(
 
 
 def _hides_size(array: Any, options: PrintOptions) -> bool:
-    """Whether the brackets do not tell the shape, so that a ``size`` must."""
+    """Whether the brackets do not reveal the shape, so that ``size`` must be shown."""
     if not array.size:
         return array.ndim != 1
     return not options.edgeitems
 
 
 def _is_implied(dtype_name: str, default_dtype_name: str, *, empty: bool) -> bool:
-    """Whether a reader who sees no dtype will think of this one."""
+    """Whether a reader would assume this dtype if none is shown."""
     if dtype_name == default_dtype_name:
         return True
     if empty:
@@ -246,7 +245,7 @@ def _contents(array: Any, column: int, options: PrintOptions) -> str:
 
 
 def _summarised(array: Any, options: PrintOptions) -> tuple[np.ndarray, tuple[bool, ...]]:
-    """The elements to show, on the host, and for each dimension whether its middle was left out."""
+    """Return the elements to show, on the host, and for each dimension whether its middle was omitted."""
     edge = options.edgeitems
     too_many = array.size > options.threshold
     elided = tuple(too_many and length > 2 * edge for length in array.shape)
@@ -263,7 +262,7 @@ def _summarised(array: Any, options: PrintOptions) -> tuple[np.ndarray, tuple[bo
 
 
 def _element_texts(values: np.ndarray, options: PrintOptions) -> tuple[list[str], int]:
-    """The text of each of the values (1-D), and the width that lines are broken by."""
+    """Return the text of each value (1-D), and the width used for breaking lines."""
     kind = values.dtype.kind
     if kind == "c":
         return _complex_texts(values, options)
@@ -274,10 +273,10 @@ def _element_texts(values: np.ndarray, options: PrintOptions) -> tuple[list[str]
 
 
 def _float_texts(values: np.ndarray, options: PrintOptions) -> tuple[list[str], int]:
-    with np.errstate(invalid="ignore"):  # a signalling NaN
+    with np.errstate(invalid="ignore"):  # a signaling NaN
         numbers = values.astype(np.float64)
-    # Zeros, infinities and NaNs have no say in notation and width: where they are wider than the
-    # rest, they stick out.
+    # Zeros, infinities and NaNs do not affect notation and width; if they are wider than the rest, they
+    # stick out.
     counts = np.isfinite(numbers) & (numbers != 0)
     counted = numbers[counts]
     whole = bool((counted == np.rint(counted)).all())
@@ -304,7 +303,7 @@ def _is_scientific(magnitudes: np.ndarray, whole: bool, options: PrintOptions) -
 
 
 def _complex_texts(values: np.ndarray, options: PrintOptions) -> tuple[list[str], int]:
-    """Real and imaginary parts choose their notations apart; only the real parts are aligned."""
+    """Real and imaginary parts choose their notations independently; only the real parts are aligned."""
     reals, real_width = _float_texts(values.real, options)
     imags, imag_width = _float_texts(values.imag, options)
     imags = [imag.lstrip() for imag in imags]
@@ -321,7 +320,7 @@ def _padded(texts: list[str], width: int) -> tuple[list[str], int]:
 
 
 def _bracketed(items: list, elided: tuple[bool, ...], column: int, width: int, options: PrintOptions) -> str:
-    """Nested lists of element texts in brackets, the opening one of which stands at ``column``."""
+    """Format nested lists of element texts in brackets, with the opening bracket at ``column``."""
     cut, deeper = elided[0], elided[1:]
     edge = options.edgeitems
     margin = "\n" + " " * (column + 1)
@@ -329,7 +328,7 @@ def _bracketed(items: list, elided: tuple[bool, ...], column: int, width: int, o
         rows = [_bracketed(item, deeper, column + 1, width, options) for item in items]
         if cut:
             rows.insert(edge, "...")
-        # A blank line sets matrices apart, two of them stacks of matrices, and so on.
+        # A blank line separates matrices, two blank lines separate 3-D arrays, and so on.
         return "[" + ("," + "\n" * (len(deeper) - 1) + margin).join(rows) + "]"
     if cut:
         items = [*items[:edge], " ...", *items[edge:]]
@@ -339,11 +338,11 @@ def _bracketed(items: list, elided: tuple[bool, ...], column: int, width: int, o
     return "[" + ("," + margin).join(lines) + "]"
 
 
-# ---- step 4: what follows the elements
+# ---- step 4: the suffixes
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int, column: int, options: PrintOptions) -> str:
-    """Append each suffix to the last line where it fits, else put it on a line of its own."""
+    """Append each suffix to the last line if it fits, otherwise on a new line."""
     first_line = "\n" not in text
     end = len(text) - text.rfind("\n") + (indent if first_line else 0) + 1
     for suffix in suffixes:

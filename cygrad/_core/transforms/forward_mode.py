@@ -1,24 +1,24 @@
-"""Tangents: derivatives that are carried along while the values are computed.
+"""Forward-mode differentiation: tangents that are propagated while the values are computed.
 
 Note [Forward mode]
 -------------------
 While a dual level is open (the mode FORWARD), a tensor may have a tangent at it: the derivative of the tensor along the
-direction that the level is about. What is computed from it gets the tangent J v, where J is the op's Jacobian and v the
-tangents of its inputs. No op has a rule for that: it is derived from the rule that gives J^T u for a gradient u.
+level's direction. Results computed from it get the tangent J v, where J is the op's Jacobian and v the tangents of its
+inputs. Ops have no forward rules: J v is derived from the backward rule, which computes J^T u for a gradient u.
 
-* Where each element of the result depends on the elements at its place only, J is diagonal. Then J v is what the rule
-  makes of v in place of u, for each input alone.
-* Otherwise J^T u is computed for u = 0, recorded. It is linear in u, so that its gradient with respect to u, for the
-  gradient v, is J v: the transpose of the transpose. Rules are made of recorded ops, so this works for every op, is
-  exact, and can itself be differentiated, backward and forward.
+* If each element of the result depends only on the input elements at the same position, J is diagonal. Then J v is the
+  rule applied to v in place of u, for each input separately.
+* Otherwise J^T u is computed for u = 0 and recorded. It is linear in u, so its gradient with respect to u, for the
+  incoming gradient v, is J v: the transpose of the transpose. Rules consist of recorded ops, so this works for every
+  op, is exact, and can itself be differentiated, backward and forward.
 
-The node whose rule is used (`node_of(..., dual=True)` in record.pyx) is not that of the result's history: it has edges
-and saved values for all inputs that have tangents, whether they require grad or not, and is dropped afterwards. It is
-evaluated when the next op comes (`flush`), since an op may save more after it was recorded (`keep`).
+The node whose rule is used (`node_of(..., dual=True)` in record.pyx) is not the one of the result's history: it has
+edges and saved values for all inputs that have tangents, whether or not they require grad, and is dropped afterwards.
+It is evaluated when the next op is recorded (`flush`), since an op may save more after it was recorded (`keep`).
 
-Levels nest (`jvp` of `jvp`). A tangent at a level may itself have tangents at the levels outside of it, so that at each
-level J v is computed with only the outer ones open. A view has no tangents of its own: they are parts of its base's,
-taken and put back by strides, as the gradients of views are (Note [Views and in-place]).
+Levels nest (`jvp` of `jvp`). A tangent at a level may itself have tangents at the levels outside it, so J v at each
+level is computed with only the outer levels open. A view has no tangents of its own: they are parts of its base's
+tangents, extracted and inserted by strides like the gradients of views (Note [Views and in-place]).
 """
 
 import os
@@ -33,7 +33,8 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import is_ours
 from cygrad._core.graph import internals
 from cygrad._core.graph.dual import complete, kept_results, record_same, take_levels
-from cygrad._core.graph.dual import leave as leave  # which is part of this module but compiled
+from cygrad._core.graph.dual import leave as leave  # compiled, but part of this module's interface
+from cygrad._core.engine.backward import check_before_backward, history_is_cut
 from cygrad._core.graph.inplace import place_in_base
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
@@ -42,19 +43,19 @@ from cygrad._core.tensor.tensor_hooks import check_before_requires_grad
 from cygrad._core.transforms.jvp_rules import apply, derivative, zeros_like
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule, Step
 
-NO_GRAD = 1  # the bit of `state.pxd`
+NO_GRAD = 1  # the bit in `state.pxd`
 _NOTHING: dict = {}
 
 
 class Level:
-    """A direction in which derivatives are carried along. It is the key of the tangents."""
+    """A direction along which derivatives are propagated. It is the key of the tangents."""
 
     def __init__(self):
-        self.holders = []  # weak references to the tensors that have a tangent here
-        self.has_history = False  # does a direction that was given require grad?
+        self.holders = []  # weak references to the tensors with a tangent at this level
+        self.has_history = False  # whether a given direction requires grad
 
     def close(self):
-        """Take the tangents from all tensors that are still alive."""
+        """Remove this level's tangents from all tensors that are still alive."""
         for holder in self.holders:
             tensor = holder()
             if tensor is not None:
@@ -63,18 +64,18 @@ class Level:
 
 
 class _Thread(threading.local):
-    levels: tuple = ()  # those that are open, the outermost first
+    levels: tuple = ()  # the open levels, outermost first
     deferred: tuple | None = None  # (node, flags, inputs, results) of the last op
     step: Step | None = None  # the last op, if a batch is open
-    modes = 0  # under which it was recorded
-    reads: dict = {}  # in a batch: tensors whose arrays were asked for, and by whom, that were no operands since
-    writing: Step | None = None  # the write that is going on, if a batch is open
-    looking: Step | None = None  # a change of what a tensor shows of its memory that is going on, if it has samples
+    modes = 0  # the modes under which it was recorded
+    reads: dict = {}  # in a batch: {id: (tensor, reader)} of arrays read by an op that was not recorded since
+    writing: Step | None = None  # the write in progress, if a batch is open
+    looking: Step | None = None  # the in-place change of a tensor's geometry in progress, if it has samples
     packed: dict = (
-        _NOTHING  # id of a node: (number of a result, where its tangents are to be noted), of what hooks packed
+        _NOTHING  # {id of a node: [(result number, dictionary to fill with its tangents)]}, for values packed by hooks
     )
-    written: tuple | None = None  # (node, mask, flags, inputs, tensor) of the write that is going on
-    transforms = 0  # how many are running, inside of one another
+    written: tuple | None = None  # (node, mask, flags, inputs, tensor) of the write in progress
+    transforms = 0  # number of nested transforms that are running
 
 
 _thread = _Thread()
@@ -84,17 +85,17 @@ _thread = _Thread()
 
 
 def levels():
-    """The open levels, the outermost first."""
+    """Return the open levels, outermost first."""
     return _thread.levels
 
 
 def dual_levels():
-    """Those of them along which tangents are carried."""
+    """Return the open levels that propagate tangents."""
     return tuple(level for level in _thread.levels if isinstance(level, Level))
 
 
 def enter(level=None):
-    """Open a level inside of the others. To `leave` it even if Ctrl-C comes at once, make it before."""
+    """Open a level inside the others. Create it beforehand, to be able to `leave` it even after a KeyboardInterrupt."""
     flush()
     level = level or Level()
     _thread.levels += (level,)
@@ -103,7 +104,7 @@ def enter(level=None):
 
 
 def open_only(levels):
-    """Let only these levels be open. Those who call it `flush` before, and open the others again."""
+    """Make these the only open levels. Callers must `flush` before, and restore the others afterwards."""
     _thread.levels = levels
     set_forward(bool(levels))
 
@@ -112,7 +113,7 @@ def open_only(levels):
 
 
 def tangent_of(t, level):
-    """The tangent of a tensor at a level, or None."""
+    """Return the tangent of a tensor at a level, or None."""
     flush()
     return _tangent(t, level)
 
@@ -125,23 +126,23 @@ def _tangent(t, level):
     if whole is None:
         return None
     part = _part(whole, *place[1:])
-    flush()  # it gets samples now, while their batch is open
+    flush()  # gives the part its samples now, while their batch is open
     return part
 
 
 def directions_have_history():
-    """Whether a tangent may have a history although its tensor has none: where a direction that was given has one."""
+    """Whether a tangent may have a history although its tensor has none: if a given direction has one."""
     return any(level.has_history for level in dual_levels())
 
 
 def all_of(t):
-    """{level: tangent} of the open levels, or None."""
+    """Return {level: tangent} for the open levels, or None."""
     found = {level: _tangent(t, level) for level in dual_levels()}
     return {level: tangent for level, tangent in found.items() if tangent is not None} or None
 
 
 def set_tangent(t, level, tangent):
-    """Give a tensor a tangent at a level; that of a view becomes part of its base's."""
+    """Set a tensor's tangent at a level; that of a view is written into its base's."""
     place = place_in_base(t)
     if place is not None:
         base = place[0]
@@ -162,18 +163,18 @@ def check_size(t, tangent):
 
 
 def _strided(name, *args):
-    registry["as_strided"]  # brings the family of which `name` is a private op
+    registry["as_strided"]  # imports the family that has the private op `name`
     return apply(name, *args)
 
 
 def _part(whole, base, view, splits_base, splits_view):
-    """What a view shows of something like its base."""
+    """Return the part of a tensor shaped like the base that the view covers."""
     part = _strided("strided_gather", apply("view_as_real", whole) if splits_base else whole, view, base)
     return apply("view_as_complex", part) if splits_view else part
 
 
 def _with_part(whole, part, base, view, splits_base, splits_view):
-    """Something like the base, of which the view shows `part`."""
+    """Return a tensor shaped like the base in which the view's part is replaced by `part`."""
     if splits_base:
         whole = apply("view_as_real", whole)
     whole = _strided("strided_scatter", whole, apply("view_as_real", part) if splits_view else part, view, base)
@@ -181,7 +182,7 @@ def _with_part(whole, part, base, view, splits_base, splits_view):
 
 
 def dual(t, tangent, level):
-    """The same memory with a tangent at a level, besides those that `t` has at others."""
+    """Return a tensor on the same memory with a tangent at a level, in addition to those of `t` at other levels."""
     out = _other(t, level)
     level.has_history |= tangent.requires_grad
     set_tangent(out, level, tangent)
@@ -189,7 +190,7 @@ def dual(t, tangent, level):
 
 
 def unpacked(t, level):
-    """(the same memory without its tangent at a level, that tangent or None)."""
+    """Return (a tensor on the same memory without its tangent at a level, that tangent or None)."""
     return _other(t, level), tangent_of(t, level)
 
 
@@ -204,7 +205,7 @@ def _other(t, level):
 
 
 def without_history(t, keeps=None):
-    """The same values and tangents, without history, but for the tangents for which `keeps(tangent)` is true."""
+    """Return the same values and tangents without history, except tangents for which `keeps(tangent)` is true."""
     flush()
     bare = internals.same_array(t)
     for level, tangent in (all_of(t) or {}).items():
@@ -213,7 +214,7 @@ def without_history(t, keeps=None):
 
 
 def _without_own_history(t):
-    """Without history, but with that which its tangents have of directions that were given."""
+    """Return the tensor without history, but keep the history that its tangents have from given directions."""
     return without_history(t, lambda _: directions_have_history())
 
 
@@ -221,7 +222,7 @@ Batch.without_history = staticmethod(_without_own_history)
 
 
 def detach_samples(t, out):
-    """In a batch: `out`, which is `t.detach()`, has the samples of `t` without the tangents that these have outside."""
+    """In a batch, give `out`, which is `t.detach()`, the samples of `t` without their tangents at outer levels."""
     flush()
     levels = _thread.levels
     for i, level in enumerate(levels):
@@ -233,14 +234,14 @@ def detach_samples(t, out):
                 open_only(levels)
 
 
-# -- what hooks keep in place of a saved tensor --
+# -- tangents of values that hooks have packed --
 
 
 def of_packed(t):
-    """{level: tangent} of a tensor; None is that of a batch of which it has samples."""
+    """Return {level: tangent} of a tensor; None marks a batch in which it has samples."""
     batches = [level for level in _thread.levels if isinstance(level, Batch) and level.has(t)]
     packed = _taken()
-    former = set_forward(True)  # it is off while the op of which this is a part is recorded
+    former = set_forward(True)  # it is off while the enclosing op is recorded
     try:
         tangents = all_of(t) or {}
         flush()
@@ -251,14 +252,14 @@ def of_packed(t):
 
 
 def of_packed_result(node, number):
-    """The same of a result of the op that is just being recorded, when it will have any."""
+    """Return the same for a result of the op being recorded, as a dictionary filled in later."""
     found: dict = {}
     _thread.packed = {**_thread.packed, id(node): [*_thread.packed.get(id(node), ()), (number, found)]}
     return found
 
 
 def _taken():
-    """What has been noted of the op that has ended, which is forgotten."""
+    """Return and clear the notes about packed results of the op that has ended."""
     packed = _thread.packed
     if packed:
         _thread.packed = _NOTHING
@@ -266,7 +267,7 @@ def _taken():
 
 
 def join_tangents(t, found):
-    """Give an unpacked tensor those of these tangents whose levels are open. Raises NoBatchingRule for lost samples."""
+    """Set an unpacked tensor's tangents at open levels. Raises NoBatchingRule if its samples were lost."""
     flush()
     for level, tangent in found.items():
         if isinstance(level, Batch):
@@ -280,32 +281,32 @@ def join_tangents(t, found):
 
 
 def defer(node, flags, inputs, results):
-    """Note an op whose results will get tangents when the next op comes. What was deferred before has been done."""
+    """Defer the tangents of an op's results until the next op. Earlier deferrals have been flushed."""
     _thread.deferred = node, flags, inputs, results
 
 
 def deferred_node(result):
-    """The node by which this result will get its tangent, or None."""
+    """Return the node that will compute the tangent of this result, or None."""
     if _thread.deferred is not None and any(result is each for each in _thread.deferred[3]):
         return _thread.deferred[0]
     return None
 
 
 def leave_to_base(result):
-    """The result has become a view."""
+    """Cancel the deferred tangent of a result that has become a view."""
     if deferred_node(result) is not None:
         _thread.deferred = None
 
 
 def flush():
-    """Give the results of the last op their samples and tangents."""
+    """Compute the samples and tangents of the last op's results."""
     step, deferred, packed = _thread.step, _thread.deferred, _taken()
     if step is None and deferred is None:
         return
     _thread.step = _thread.deferred = None
     modes = get_modes()
     try:
-        if _thread.modes != modes:  # `no_grad` began or ended since
+        if _thread.modes != modes:  # `no_grad` was entered or left since
             set_modes(_thread.modes)
         if step is not None:
             _follow(step, packed)
@@ -317,7 +318,7 @@ def flush():
 
 
 def before_write(op, out, inputs, args):
-    """Give the last results their tangents before `out` is changed; forget a write that failed."""
+    """Flush before `out` is changed, and forget a write that failed."""
     flush()
     _thread.written = _thread.writing = None
     if _has_batch():
@@ -326,17 +327,17 @@ def before_write(op, out, inputs, args):
 
 
 def begin_write(node, mask, flags, inputs, t):
-    """Note an op that is about to change `t`; `inputs` have its old value."""
+    """Note an op that is about to change `t`; `inputs` contain its old value."""
     _thread.written = node, mask, flags, inputs, t
 
 
 def written_node():
-    """The node of the write that is going on, or None."""
+    """Return the node of the write in progress, or None."""
     return None if _thread.written is None else _thread.written[0]
 
 
 def end_write(t, recorded):
-    """Give `t` its new samples and tangents, now that it was changed. `recorded` is its node in the history."""
+    """Update the samples and tangents of `t` after a change. `recorded` is its node in the history."""
     writing, _thread.writing = _thread.writing, None
     looking, _thread.looking = _thread.looking, None
     written, _thread.written = _thread.written, None  # before the same write into samples
@@ -352,7 +353,7 @@ def end_write(t, recorded):
 
 
 def _carry(node, flags, inputs, results, recorded=None, packed=_NOTHING):
-    """Give the results of an op their tangents at each open level."""
+    """Compute the tangents of an op's results at each open level."""
     levels = _thread.levels
     nodes = node, results[0].grad_fn if recorded is None else recorded
     for depth, level in enumerate(levels):
@@ -378,7 +379,7 @@ def _carry(node, flags, inputs, results, recorded=None, packed=_NOTHING):
 
 
 def _kept(nodes, results):
-    """The tensors by which these nodes keep the results, and the results. They have no tangents of their own."""
+    """Yield the tensors in which these nodes save results, with the results. They have no tangents of their own."""
     for node in nodes:
         for kept in () if node is None else kept_results(node):
             for result in results:
@@ -390,7 +391,7 @@ def _kept(nodes, results):
 
 
 def _has_batch():
-    for level in _thread.levels:  # quicker than `any`; this is asked at each op
+    for level in _thread.levels:  # quicker than `any`; this runs for each op
         if isinstance(level, Batch):
             return True
     return False
@@ -400,14 +401,14 @@ take_levels(_thread, flush, _has_batch)
 
 
 def note_step(op, outs, inputs, args):
-    """Note an op whose results get samples, or tangents, when the next op comes."""
+    """Note an op whose results get samples or tangents when the next op is recorded."""
     _thread.modes = get_modes()
     if _has_batch():
         _thread.step = Step(op, outs, inputs, args)
 
 
 def before_look(op, t, args):
-    """What `t` shows of its memory is about to change, and so is what it shows of that of its samples."""
+    """Prepare an in-place change of the geometry of `t`, which its samples must follow."""
     flush()
     _thread.looking = None
     if batch_of((t,))[0] is not None:
@@ -415,20 +416,20 @@ def before_look(op, t, args):
 
 
 def note_kept(result, slot, value):
-    """Note what an op has saved beside its inputs."""
+    """Note a value that an op saves in addition to its inputs."""
     if _thread.step is not None and any(result is out for out in _thread.step.outs):
         _thread.step.kept[slot] = value
 
 
 def note_kept_write(value):
-    """Note what the write that is going on will save in the third place."""
+    """Note a value that the write in progress will save in the third slot."""
     if _thread.writing is not None:
         _thread.writing.kept[2] = value
         _check_write(_thread.writing)
 
 
 def batch_of(tensors):
-    """(the innermost batch of which one of `tensors` has samples, the levels outside of it), or (None, ())."""
+    """Return (the innermost batch in which one of `tensors` has samples, the levels outside it), or (None, ())."""
     levels = _thread.levels
     depth = len(levels)
     for level in reversed(levels):
@@ -445,7 +446,7 @@ def _check_write(step):
 
 
 def on_levels(outside, run):
-    """What `run()` gives, which only the levels outside of a batch are to follow."""
+    """Return `run()`, evaluated with only the levels outside a batch open."""
     levels, modes = _thread.levels, get_modes()
     try:
         open_only(outside)
@@ -459,7 +460,7 @@ def on_levels(outside, run):
 
 
 def _follow(step, packed=_NOTHING):
-    """Do with the samples what an op has done."""
+    """Apply to the samples what an op has done."""
     operands, reads = step.operands(), _thread.reads
     for t in operands if reads else ():
         reads.pop(internals.identity_of(t), None)
@@ -474,7 +475,7 @@ def _follow(step, packed=_NOTHING):
 
 
 def _give_samples(t, new, made_of):
-    """Let `new` have what `made_of` makes of the samples of `t`, if there are any."""
+    """Give `new` samples made by `made_of` from the samples of `t`, if there are any."""
     flush()
     batch, outside = batch_of((t,))
     if batch is None:
@@ -483,12 +484,12 @@ def _give_samples(t, new, made_of):
 
 
 def keep_samples(t, copy):
-    """Let a copy of `t`, which is about to be changed in place, have the samples of now."""
+    """Give a copy of `t`, which is about to be changed in place, the current samples of `t`."""
     _give_samples(t, copy, partial(apply, "clone"))
 
 
 def values_of(t):
-    """The array that holds the samples of `t` in all open batches, or its own."""
+    """Return the array that holds the samples of `t` in all open batches, or its own array."""
     flush()
     batch, _ = batch_of((t,))
     while batch is not None:
@@ -498,7 +499,7 @@ def values_of(t):
 
 
 def spread(t, blank):
-    """Let a new tensor have samples if `t` has, like which it was made, so that it can be changed in place."""
+    """Give `blank`, which was made like `t`, samples if `t` has them, so that it can be changed in place."""
 
     def copies(samples):
         return samples.new_empty((samples.shape[0], *blank.shape), dtype=blank.dtype).copy_(blank.detach())
@@ -507,16 +508,16 @@ def spread(t, blank):
 
 
 def open_batch(batch):
-    """Open a batch inside of the other levels."""
+    """Open a batch inside the other levels."""
     if not _has_batch():
         _thread.reads = {}
     enter(batch)
 
 
 def close_batch(batch, results):
-    """Close the innermost level, a batch, and give the samples of the results: for each a tensor, or None.
+    """Close the innermost level, a batch, and return the samples of each result: a tensor, or None.
 
-    Raises NoBatchingRule if the values of a tensor were read by an op that was not recorded.
+    Raises NoBatchingRule if an unrecorded op has read the values of a tensor with samples.
     """
     flush()
     found = [batch.samples(t) if isinstance(t, Tensor) else None for t in results]
@@ -528,50 +529,50 @@ def close_batch(batch, results):
 
 
 def note_read(t):
-    """Note that somebody asks for the array of a tensor."""
+    """Note that the array of a tensor is being accessed."""
     if _has_batch():
         _thread.reads[internals.identity_of(t)] = t, _running_op()
 
 
 def _running_op():
-    """The name of the function of ours that the user's program, or a module, has called; '?' if it is compiled."""
+    """Return the name of our function that the user's program or a module called; '?' if it is compiled."""
     name = outermost = "?"
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_ours(frame.f_code):
         code = frame.f_code
         outermost = code.co_name
-        if f"{os.sep}_ops{os.sep}" in code.co_filename and "<locals>" not in code.co_qualname:  # no decorator's
+        if f"{os.sep}_ops{os.sep}" in code.co_filename and "<locals>" not in code.co_qualname:  # not a decorator's
             name = code.co_name.removesuffix("_of_package")
         frame = frame.f_back
     return outermost if name == "?" else name
 
 
 def has_samples(t):
-    """Whether a tensor is another one for each sample of an open batch."""
+    """Whether a tensor differs between the samples of an open batch."""
     flush()
     return batch_of((t,))[0] is not None
 
 
 def refuse_samples(name, tensors):
-    """Raise NoBatchingRule if one of these is another tensor for each sample."""
+    """Raise NoBatchingRule if one of these tensors differs between samples."""
     flush()
     if batch_of(tensors)[0] is not None:
         raise NoBatchingRule(name)
 
 
 def check_read(t, in_condition):
-    """Raise if a value is read that is another one for each sample."""
+    """Raise if the value to be read differs between samples."""
     flush()
     batch, _ = batch_of((t,))
     if batch is not None:
         raise batch.read_error(in_condition)
 
 
-# -- what a function that is transformed may not do --
+# -- restrictions on transformed functions --
 
 
 def call_inside(func, *args, **kwargs):
-    """What a function gives inside of a transform, where gradients are the transform's own affair."""
+    """Call a function inside a transform, which manages gradients itself."""
     check_before_backward(_check_backward)
     check_before_requires_grad(_check_requires_grad)
     depth = _thread.transforms
@@ -593,6 +594,6 @@ def _check_requires_grad():
 
 
 def check_no_transform():
-    """Raise where tensors are about to require grad inside of a transform, to which these gradients are nothing."""
+    """Raise if tensors are about to require grad inside a transform, which ignores such gradients."""
     if _thread.transforms:
         raise RuntimeError(messages.REQUIRES_GRAD_IN_TRANSFORM)

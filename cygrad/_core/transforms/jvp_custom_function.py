@@ -1,4 +1,4 @@
-"""Custom functions while a dual level is open: their `jvp` gives the tangents. Note [Forward mode] in tangents.py."""
+"""Forward mode through custom functions: their `jvp` computes the tangents. Note [Forward mode] in tangents.py."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph import internals
@@ -10,7 +10,7 @@ from cygrad._core.transforms.vmap_levels import NoBatchingRule
 
 
 def carry_through_function(node, args, outputs):
-    """Give the outputs of a custom function the tangents that its `jvp` makes of those of its arguments."""
+    """Compute the tangents of a custom function's outputs from those of its arguments with its `jvp`."""
     forward_mode.flush()
     batch, _ = forward_mode.batch_of([x for x in args if isinstance(x, Tensor)])
     if batch is not None and not getattr(node, "_is_batched", False):

@@ -1,4 +1,4 @@
-"""The tangents of an op's results, J v, out of its rule for J^T u: Note [Forward mode] in tangents.py."""
+"""Computes the tangents of an op's results, J v, from its rule for J^T u: Note [Forward mode] in tangents.py."""
 
 from cygrad._core.engine.backward import gradients_since
 from cygrad._core.engine.run import run_alone, unfitted
@@ -7,24 +7,24 @@ from cygrad._core.graph.opdef import ELEMENTWISE, registry
 from cygrad._core.runtime.thread_state import get_modes, next_sequence_nr, set_modes
 from cygrad._kernels.device.cupy_library import filled_like
 
-NO_GRAD = 1  # the bit of `state.pxd`
+NO_GRAD = 1  # the bit in `state.pxd`
 
 
 def zeros_like(t, requires_grad=False):
-    """Zeros of the shape and type of `t`, which are no op."""
+    """Return zeros with the shape and dtype of `t`, without recording an op."""
     array = internals.memory_of(t)
     return internals.tensor_of(filled_like(array, array.shape, 0, array.dtype), requires_grad)
 
 
 def apply(name, *args):
-    """The op whose row has this name."""
+    """Call the op whose row has this name."""
     return registry[name].entry(*args)
 
 
 def derivative(node, flags, inputs, tangents, results, recorded, is_inner):
-    """(the tangents of the results of an op, whether they have a history that is not wanted).
+    """Return (the tangents of an op's results, whether they have an unwanted history).
 
-    `recorded` says that a history is wanted, `is_inner` that they may have tangents themselves.
+    `recorded`: a history is wanted; `is_inner`: the tangents may have tangents themselves.
     """
     if flags & ELEMENTWISE and len(results) == 1:
         found = _diagonal(node, inputs, tangents, results[0], recorded or is_inner)
@@ -34,12 +34,12 @@ def derivative(node, flags, inputs, tangents, results, recorded, is_inner):
 
 
 def _unwanted(tangents):
-    """Bit i is set if input i has no tangent."""
+    """Return a mask in which bit i is set if input i has no tangent."""
     return sum(1 << i for i, tangent in enumerate(tangents[:64]) if tangent is None)
 
 
 def _diagonal(node, inputs, tangents, result, recorded):
-    """J v of a real elementwise op: for each input the rule on its tangent. None if that is not how the op is."""
+    """Compute J v of a real elementwise op by applying the rule to each input's tangent. None if J is not diagonal."""
     pairs = [(i, tangent) for i, tangent in enumerate(tangents) if tangent is not None]
     if result.is_complex() or any(inputs[i].is_complex() or v.is_complex() for i, v in pairs):
         return None
@@ -61,7 +61,7 @@ def _diagonal(node, inputs, tangents, result, recorded):
 
 
 def _transposed(node, tangents, results, recorded):
-    """J v as the gradient of J^T u with respect to u."""
+    """Compute J v as the gradient of J^T u with respect to u."""
     oldest = next_sequence_nr()
     u = tuple(zeros_like(result, True) for result in results)
     former = get_modes()

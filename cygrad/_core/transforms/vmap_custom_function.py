@@ -1,4 +1,4 @@
-"""Custom functions of the samples of a batch (Note [Batches] in batches.py)."""
+"""Custom functions inside `vmap`: applies them to the samples of a batch (Note [Batches] in batches.py)."""
 
 from collections import namedtuple
 
@@ -12,7 +12,7 @@ VmapInfo = namedtuple("VmapInfo", "batch_size randomness")
 
 
 def apply_to_samples(cls, ctx, args):
-    """`cls.apply(*args)` while levels are open, for a class with a `vmap` of its own or `generate_vmap_rule`."""
+    """Run `cls.apply(*args)` while levels are open, for a class with `vmap` or `generate_vmap_rule`."""
     forward_mode.flush()
     batch, outside = forward_mode.batch_of([x for x in args if isinstance(x, Tensor)])
     if batch is None:
@@ -32,7 +32,7 @@ def apply_to_samples(cls, ctx, args):
 
 
 def _check_inside(cls, args):
-    """Raise NoBatchingRule where what is outside of a batch differentiates the function too."""
+    """Raise NoBatchingRule if levels outside a batch differentiate the function, too."""
     levels = forward_mode.levels()
     batches = [level for level in levels if isinstance(level, Batch)]
     samples = [batch.samples(x) for batch in batches for x in args if isinstance(x, Tensor)]
@@ -41,7 +41,7 @@ def _check_inside(cls, args):
 
 
 def _in_batches(function):
-    """A function whose ops are followed by the open batches alone."""
+    """Wrap a function so that only the open batches follow its ops."""
 
     def run(*args):
         levels = forward_mode.levels()
@@ -52,13 +52,13 @@ def _in_batches(function):
             return found
         finally:
             forward_mode.open_only(levels)
-            set_forward(False)  # as it is while a function runs
+            set_forward(False)  # as always while a function runs
 
     return run
 
 
 def _of_samples(cls, batch, args):
-    """(whether there is one output, the outputs for the first sample); `batch` has their samples."""
+    """Return (whether there is a single output, the outputs for the first sample), and give them their samples."""
     samples = [batch.samples(x) if isinstance(x, Tensor) else None for x in args]
     in_dims = tuple([None if x is None else 0 for x in samples])
     whole = [x if found is None else found for x, found in zip(args, samples, strict=True)]
@@ -85,7 +85,7 @@ def _of_samples(cls, batch, args):
 
 
 def _first(batch, output, dim):
-    """An output for the first sample."""
+    """Return an output for the first sample, and register the samples of all."""
     if dim is None or not isinstance(output, Tensor):
         return output.detach() if isinstance(output, Tensor) else output
     samples = output.movedim(dim, 0)

@@ -1,20 +1,20 @@
-"""The samples of a batch: what `vmap` lets run along with its function.
+"""The samples of a batch: what `vmap` computes alongside its function.
 
 Note [Batches]
 --------------
-Inside of `vmap` each batched tensor is that of the first sample: an ordinary tensor, on memory of its own. Whatever the
-function asks for is its own to answer: shape, strides, type, whether it requires grad. The samples of all, this one
-included, lie along dimension 0 of another tensor, which is found by the array that the former has (`Batch.samples`), so
-that whatever shows the same array has the same samples.
+Inside `vmap` each batched tensor is that of the first sample: an ordinary tensor with its own memory. It answers all
+queries of the function itself: shape, strides, dtype, whether it requires grad. The samples of all, including the
+first, are stored along dimension 0 of another tensor, which is looked up by the array of the former (`Batch.samples`),
+so that tensors that share an array share their samples.
 
-While a batch is open (the mode FORWARD, and a `Batch` among the levels in tangents.py), each op that is recorded leaves
-a `Step`. When the next op comes, the batching rule of the op (`_ops/batching.py`) does to the samples of its operands,
-by ops on the tensors that hold them, what the op has done. That happens with only those levels open that are outside of
-the batch. So what `grad` and `jvp` do inside of the function they do for each sample alone; what is outside of it sees
-ordinary ops on whole batches, among them those whose gradients reach tensors that have no samples.
+While a batch is open (the mode FORWARD, and a `Batch` among the levels in tangents.py), each recorded op leaves a
+`Step`. When the next op is recorded, the op's batching rule (`_ops/batching.py`) applies the op to the samples of its
+operands, by ops on the tensors that hold them. Only the levels outside the batch are open meanwhile. Therefore `grad`
+and `jvp` inside the function act on each sample separately, and code outside sees ordinary ops on whole batches,
+including those whose gradients reach tensors without samples.
 
-A tensor that requires grad outside requires grad inside too, so that transforms inside of the function know that
-their results need a history. What has none inside, by `detach` or `no_grad`, has none outside.
+A tensor that requires grad outside requires grad inside too, so that transforms inside the function know that their
+results need a history. A tensor without history inside, because of `detach` or `no_grad`, has none outside.
 """
 
 from functools import partial
@@ -27,12 +27,12 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device.cupy_library import filled_like
 from cygrad._kernels.gpu.base.arrays import copy_into, may_overlap
 
-# How PyTorch names ops in the error for writing into a tensor without samples: these in one word, those by their name
+# PyTorch's names in the error for writing into a tensor without samples: one common word for these, own names for those
 _ARITHMETIC = ("add", "copy", "div", "masked_fill", "mul", "sub")
 _NAMED = ("fill", "index_add", "index_fill", "index_put", "scatter_add", "scatter_reduce")
 
 
-_SHOWN = {  # names of rows that are not those of functions
+_SHOWN = {  # rows whose name in PyTorch's message is different
     "embedding_bag": "embedding_bag.padding_idx",
     "fractional_max_pool2d_with_indices": "fractional_max_pool2d",
     "fractional_max_pool3d_with_indices": "fractional_max_pool3d",
@@ -44,7 +44,7 @@ _SHOWN = {  # names of rows that are not those of functions
 
 
 class NoBatchingRule(RuntimeError):
-    """An op came for which there is no batching rule; `vmap` then takes one sample after the other."""
+    """Raised when an op has no batching rule; `vmap` then processes one sample after the other."""
 
     def __init__(self, name):
         super().__init__(
@@ -62,7 +62,7 @@ def _add_tensors(values, found):
 
 
 class Step:
-    """One op that has run: its row, results, inputs and other arguments, and what it saved beside them."""
+    """An op that has run: its row, results, inputs, other arguments, and values it saved in addition."""
 
     __slots__ = ("args", "inputs", "kept", "op", "outs", "writes")
 
@@ -71,7 +71,7 @@ class Step:
         self.kept, self.writes = {}, writes
 
     def operands(self):
-        """All tensors that it has read."""
+        """Return all tensors that the op has read."""
         found: list = []
         _add_tensors(self.inputs, found)
         if self.args:
@@ -84,13 +84,13 @@ class Step:
 class Batch:
     """A level (see tangents.py) at which tensors have samples."""
 
-    without_history: Any = None  # the function of tangents.py, set there
+    without_history: Any = None  # set by tangents.py to its function
 
     def __init__(self, size, randomness="error"):
         self.size, self.randomness = size, randomness
-        self.given: list = []  # the arrays with the samples of the arguments
+        self.given: list = []  # the arrays that hold the samples of the arguments
         self.has_changed_given = False
-        self.draws_for_one = 0  # how often random numbers were drawn for one sample alone (drawing.py)
+        self.draws_for_one = 0  # how often random numbers were drawn for one sample only (drawing.py)
         self._samples: dict = {}  # id of an array: (weak reference to the array, the tensor of all samples)
 
     def close(self):
@@ -98,11 +98,11 @@ class Batch:
         self._samples = {}
 
     def has(self, t):
-        """Whether a tensor is another one for each sample."""
+        """Whether a tensor differs between samples."""
         return identity_of(t) in self._samples
 
     def has_any(self, tensors):
-        """Whether one of these tensors is."""
+        """Whether any of these tensors differs between samples."""
         known = self._samples
         for t in tensors:
             if identity_of(t) in known:
@@ -110,24 +110,24 @@ class Batch:
         return False
 
     def samples(self, t):
-        """The samples of a tensor, along dimension 0 of a tensor, or None."""
+        """Return the samples of a tensor, stacked along dimension 0, or None."""
         found = self._samples.get(identity_of(t))
         if found is None:
             return None
         return self.without_history(found[1]) if found[1].requires_grad and not t.requires_grad else found[1]
 
     def held(self, t):
-        """The tensor that holds the samples of one that has some."""
+        """Return the tensor that holds the samples of `t`, which must have some."""
         return self._samples[identity_of(t)][1]
 
     def set_samples(self, t, samples):
-        """Let a tensor have these samples, along dimension 0."""
+        """Set the samples of a tensor, stacked along dimension 0."""
         key, known = identity_of(t), self._samples
-        # `pop(key, the dead reference)`: no function in Python, which Ctrl-C might keep from removing anything
+        # The callback `pop(key, dead reference)` is compiled, so a KeyboardInterrupt cannot prevent the removal.
         known[key] = ref(memory_of(t), partial(known.pop, key)), samples
 
     def first(self, samples):
-        """A tensor for the first of an argument's samples, or for zeros if there is none, which stands for all."""
+        """Return a tensor for the first of an argument's samples, which stands for all; zeros for an empty batch."""
         array = memory_of(samples)
         self.given.append(array)
         one = filled_like(array, array.shape[1:], 0, array.dtype)
@@ -135,16 +135,16 @@ class Batch:
             copy_into(one, array[0])
         t = tensor_of(one)
         if samples.requires_grad:
-            t = t.requires_grad_().clone()  # no leaf: it may be changed in place
+            t = t.requires_grad_().clone()  # a non-leaf, which may be changed in place
         self.set_samples(t, samples)
         return t
 
     def results(self, step):
-        """The samples of the results of an op; raises NoBatchingRule."""
+        """Return the samples of an op's results, or raise NoBatchingRule."""
         return registry.batching_rules()(self, step)  # set by _ops/on_first_use.py
 
     def give(self, step, found):
-        """Let the results of an op have their samples."""
+        """Set the samples of an op's results."""
         for out, samples in zip(step.outs, found, strict=True):
             if samples.shape != (self.size, *out.shape) or samples.dtype is not out.dtype:
                 raise NoBatchingRule(step.op.name)
@@ -158,7 +158,7 @@ class Batch:
         self.has_changed_given |= any(may_overlap(array, given) for given in self.given)
 
     def check_write(self, step, level):
-        """Raise if a tensor can not be changed in place, because it has no samples; `level` counts from 1."""
+        """Raise if a tensor cannot be changed in place because it has no samples; `level` counts from 1."""
         out = step.outs[0]
         if not step.inputs or out is not step.inputs[0]:
             raise RuntimeError(
@@ -183,7 +183,7 @@ class Batch:
             )
 
     def read_error(self, in_condition):
-        """The error for reading a value that differs from sample to sample."""
+        """Return the error for reading a value that differs between samples."""
         if in_condition:
             return RuntimeError(
                 "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "

@@ -1,8 +1,9 @@
-"""Random numbers inside of `vmap`.
+"""Random numbers inside `vmap`.
 
-An op that draws numbers does so for the first sample, as all ops do (Note [Batches] in batches.py). With
-`randomness="different"` it tells then how to draw for all (`draw_for_samples`), or its batching rule does it. Batches
-count what was drawn and not drawn for all: if anything was, `vmap` takes one sample after the other.
+An op that draws random numbers does so for the first sample, like all ops (Note [Batches] in batches.py). With
+`randomness="different"` it then passes a function that draws for all samples (`draw_for_samples`), or its batching rule
+does so. Batches count the draws that were made for one sample only: if there are any, `vmap` falls back to processing
+one sample after the other.
 """
 
 from cygrad._core.graph.internals import memory_of, tensor_of
@@ -11,7 +12,7 @@ from cygrad._core.transforms.vmap_levels import Batch
 
 
 def note_draw():
-    """Note that numbers are about to be drawn, for one sample so far."""
+    """Note that numbers are about to be drawn, so far for one sample only."""
     for batch in _batches():
         batch.draws_for_one += 1
 
@@ -21,9 +22,9 @@ def _batches():
 
 
 def draw_for_samples(t, draw):
-    """Give each sample of the open batches numbers of its own in `t`, whose own were drawn just now.
+    """Give each sample of the open batches its own random numbers in `t`, whose own were just drawn.
 
-    `draw(shape)` draws an array for them, which has the dimensions of the batches in front. Returns `t`.
+    `draw(shape)` draws an array with the leading dimensions of the batches. Returns `t`.
     """
     flush()
     batches = _batches()

@@ -1,4 +1,4 @@
-"""The dtype of half of float32's bits, for which NumPy needs the package ml_dtypes; imported when first used."""
+"""The bfloat16 dtype, for which NumPy needs the package ml_dtypes; imported on first use."""
 
 from cygrad._core.types.dtypes import bfloat16_dtype
 

@@ -1,4 +1,4 @@
-"""Where a tensor's elements are."""
+"""Devices of tensors, and the default device of new ones."""
 
 import re
 from _thread import _local
@@ -11,7 +11,7 @@ from cygrad._kernels.device.cupy_library import cupy, current_device
 from cygrad._kernels.gpu.runtime import allocator
 
 _HERE = "cpu, cuda"
-_OTHERS = (  # that PyTorch knows
+_OTHERS = (  # known to PyTorch only
     "ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
     "privateuseone"
 )
@@ -23,7 +23,7 @@ _REMEDIES = {
 
 
 class device:
-    """The kind of a device and its number: `device('cpu')`, `device('cuda:0')`, `device('cuda', 0)`.
+    """A device type and index: `device('cpu')`, `device('cuda:0')`, `device('cuda', 0)`.
 
     >>> import cygrad
     >>> cygrad.device("cpu")
@@ -89,7 +89,7 @@ class device:
         return device, (str(self),)
 
     def __enter__(self):
-        """In the block, new tensors that are asked to be nowhere else are on this device."""
+        """Make this device the default for new tensors in the block."""
         defaults.in_use = True
         _of_thread.__dict__.setdefault("outer", []).append(default_device())
         _of_thread.device = self
@@ -100,7 +100,7 @@ class device:
 
 
 class defaults:
-    """Whether some thread may have changed where new tensors are."""
+    """Whether any thread may have changed the default device."""
 
     in_use = False
 
@@ -108,17 +108,17 @@ class defaults:
 _of_thread = _local()
 cpu_device = device("cpu")
 _device = device
-_gpus: dict[int, device] = {}  # by number
+_gpus: dict[int, device] = {}  # by index
 
 
 def default_device():
-    """Where this thread's new tensors are that are asked to be nowhere else."""
+    """Return the default device of this thread's new tensors."""
     return getattr(_of_thread, "device", cpu_device)
 
 
 def get_default_device():
-    """Where new tensors are that are asked to be nowhere else: the CPU, unless `set_default_device` or a block `with
-    torch.device(...)` says otherwise.
+    """Return the default device of new tensors: the CPU unless changed by `set_default_device` or by a block `with
+    torch.device(...)`.
 
     >>> import cygrad
     >>> cygrad.get_default_device()
@@ -129,9 +129,9 @@ def get_default_device():
 
 
 def set_default_device(device):
-    """Where this thread's new tensors are to be that are asked to be nowhere else; None is the CPU.
+    """Set the default device of this thread's new tensors; None stands for the CPU.
 
-    What is made of other tensors is where these are. Raises RuntimeError for a GPU that is not there.
+    Tensors made from other tensors stay on the device of those. Raises RuntimeError if the GPU does not exist.
     """
     check_device(device)
     _of_thread.device = cpu_device if device is None else _device(device)
@@ -139,27 +139,27 @@ def set_default_device(device):
 
 
 def device_of(array):
-    """The device of an array that is on a GPU."""
+    """Return the device of an array on a GPU."""
     return device_at(array.device.id)
 
 
 def device_at(index):
-    """The GPU with this number."""
+    """Return the GPU with this index."""
     if index not in _gpus:
         _gpus[index] = device("cuda", index)
     return _gpus[index]
 
 
 def check_device(wanted):
-    """The device a new tensor is asked to be on; of a GPU with its number.
+    """Return the device requested for a new tensor, with an explicit index for a GPU.
 
-    Raises RuntimeError if there is no such GPU, or what is needed to use it is missing.
+    Raises RuntimeError if the GPU does not exist, or if the requirements for using it are missing.
     """
     if wanted is None:
         return cpu_device
     wanted = device(wanted)
     if wanted.type == "cpu":
-        return cpu_device  # of which there is one, whatever its number
+        return cpu_device  # there is only one, whatever the index
     count = cupy().cuda.runtime.getDeviceCount()
     index = current_device() if wanted.index is None else wanted.index
     if not 0 <= index < count:
@@ -170,7 +170,7 @@ def check_device(wanted):
 
 
 def _explain_shortage(size, device, text):
-    from cygrad._core.runtime.memory_stats import gpu_is_full  # which imports what only errors need
+    from cygrad._core.runtime.memory_stats import gpu_is_full  # its imports are needed only for errors
 
     return gpu_is_full(size, device, text)
 

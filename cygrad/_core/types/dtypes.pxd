@@ -1,4 +1,4 @@
-"""Element types, and which type an op's result has."""
+"""Element types and type promotion."""
 
 cdef enum:              # categories, in the order of promotion
     BOOLEAN = 0
@@ -8,28 +8,28 @@ cdef enum:              # categories, in the order of promotion
 
 cdef class dtype:
     cdef readonly str name
-    "The name of the type: 'float32'."
+    "The name of the dtype: 'float32'."
     cdef readonly str type_name
-    "The word that error texts use: 'Float'."
+    "Its name in error messages: 'Float'."
     cdef readonly object numpy
     "The NumPy dtype."
     cdef readonly int num
     "NumPy's type number."
     cdef readonly int itemsize
-    "How many bytes an element takes."
+    "The number of bytes per element."
     cdef readonly int category
-    "0 for truth values, 1 for integers, 2 for floating-point numbers, 3 for complex ones."
+    "0 for booleans, 1 for integers, 2 for floating-point numbers, 3 for complex numbers."
     cdef readonly bint is_signed
-    "Whether there are negative numbers of this type."
+    "Whether the dtype can represent negative numbers."
 
-cdef dtype dtype_of_num(int num)                    # raises TypeError for a type number we do not know
+cdef dtype dtype_of_num(int num)                    # raises TypeError for an unsupported type number
 cpdef dtype as_dtype(object value)                   # from a dtype, a NumPy dtype or a Python type
 cdef int category_of_num(int num) noexcept          # -1 if unknown
 cdef bint is_float_num(int num) noexcept            # floating or complex: may require grad
 cdef dtype default_dtype()
 cdef dtype default_complex_dtype()
 cdef dtype promote_types(dtype a, dtype b)
-cdef dtype dtype_of_scalar(object number)           # the type a Python number has on its own
+cdef dtype dtype_of_scalar(object number)           # the dtype of a Python number on its own
 cdef dtype combine(dtype higher, dtype lower)       # see Note [Promotion]
 
 cdef inline int category_of_number(object value) except -1:

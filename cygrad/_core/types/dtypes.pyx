@@ -1,11 +1,11 @@
-"""Element types, and which type an op's result has.
+"""Element types and type promotion.
 
 Note [Promotion]
 ----------------
-Operands fall into three groups: tensors with dimensions, 0-dim tensors, Python numbers. Within a group types are
+Operands fall into three groups: tensors with dimensions, 0-dim tensors, Python numbers. Within a group dtypes are
 promoted as usual (`promote_types`). A lower group can only raise the *category* of the result (bool < integer <
-float < complex), never the width within it: `float32 tensor * 2.5` is float32, `int64 tensor * 2.5` is the default
-float type. `combine` joins two groups by that rule.
+float < complex), never the width within it: `float32 tensor * 2.5` is float32, `int64 tensor * 2.5` has the default
+float dtype. `combine` joins two groups by that rule.
 """
 
 from sys import modules
@@ -19,7 +19,7 @@ cdef extern from "Python.h":
         const char* tp_name
 
 cdef list _by_num = [None] * 64         # by NumPy's type number
-cdef dict _by_user_num = {}             # types that other packages registered with NumPy (ml_dtypes)
+cdef dict _by_user_num = {}             # dtypes that other packages registered with NumPy (ml_dtypes)
 cdef dict _by_name = {}
 cdef dict _promotions = {}
 cdef int[64] _categories
@@ -32,7 +32,7 @@ for _i in range(64):
 cdef class dtype:
     """The type of a tensor's elements, such as `cygrad.float32`.
 
-    `numpy` is the NumPy dtype, `itemsize` the bytes of one element. The repr is PyTorch's.
+    `numpy` is the NumPy dtype, `itemsize` the number of bytes per element. The repr is PyTorch's.
 
     >>> import cygrad
     >>> cygrad.float32, cygrad.float32.itemsize, cygrad.float32.is_floating_point
@@ -44,12 +44,12 @@ cdef class dtype:
 
     @property
     def __numpy_dtype__(self):
-        """The NumPy dtype, for NumPy 2.4 and newer, which then take this for one of their own."""
+        """The NumPy dtype. NumPy 2.4 and newer use it to accept this object as a dtype."""
         return self.numpy
 
     @property
     def char(self):
-        """NumPy's letter for it, which SciPy asks the results of NumPy's functions for."""
+        """NumPy's one-letter code, which SciPy reads from the results of NumPy functions."""
         return self.numpy.char
 
     @property
@@ -63,11 +63,11 @@ cdef class dtype:
         return self.category == COMPLEX
 
     def to_real(self):
-        """The real type of the same precision: complex64 gives float32."""
+        """Return the real dtype of the same precision: complex64 gives float32."""
         return {"complex64": _by_name["float32"], "complex128": _by_name["float64"]}.get(self.name, self)
 
     def to_complex(self):
-        """The complex type of the same precision, or the smallest there is: float32 gives complex64.
+        """Return the complex dtype of the same precision, or else the smallest one: float32 gives complex64.
 
         Raises RuntimeError for integers.
         """
@@ -88,7 +88,7 @@ cdef class dtype:
         return self
 
 
-(<PyTypeObject*>dtype).tp_name = b"cygrad.dtype"         # where users find it
+(<PyTypeObject*>dtype).tp_name = b"cygrad.dtype"         # its public name
 
 
 def _named(str name):
@@ -127,11 +127,11 @@ _default = _by_name["float32"]
 # -- bfloat16 ----------------------------------------------------------------------------------------------
 
 cdef class _Missing(dtype):
-    """Stands for a type whose package is not installed: it can be compared with others, but no tensor can have it."""
+    """Placeholder for a dtype whose package is not installed: comparable, but no tensor can have it."""
 
 
 def bfloat16_dtype():
-    """bfloat16: 8 bits of precision in the range of float32. Its elements are those of `ml_dtypes`."""
+    """Return bfloat16: 8 bits of precision with the range of float32. Its elements are those of `ml_dtypes`."""
     cdef dtype new
     if "bfloat16" in _by_name:
         return _by_name["bfloat16"]
@@ -203,14 +203,14 @@ cdef dtype default_complex_dtype():
 
 
 def get_default_dtype():
-    """The type that Python floats get: float32 unless `set_default_dtype` says otherwise."""
+    """Return the dtype of tensors made from Python floats: float32 unless changed by `set_default_dtype`."""
     return _default
 
 
 def set_default_dtype(d):
-    """Make `d`, a floating-point dtype, the one that Python floats get.
+    """Make `d`, a floating-point dtype, the dtype of tensors made from Python floats.
 
-    Raises TypeError for any other type.
+    Raises TypeError for any other dtype.
     """
     global _default
     cdef dtype wanted
@@ -280,14 +280,14 @@ cdef dtype combine(dtype higher, dtype lower):
 
 
 def by_name():
-    """All dtypes by name, aliases included: what the package exports."""
+    """Return all dtypes by name, including aliases, as the package exports them."""
     aliases = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64",
                "short": "int16", "cfloat": "complex64", "cdouble": "complex128"}
     return {**_by_name, **{alias: _by_name[name] for alias, name in aliases.items()}}
 
 
 def promote_types_py(type1, type2):
-    """The smallest type that both types convert to.
+    """Return the smallest dtype that both dtypes convert to.
 
     >>> import cygrad
     >>> cygrad.promote_types(cygrad.int64, cygrad.float32)
@@ -298,9 +298,9 @@ def promote_types_py(type1, type2):
 
 
 def can_cast(from_, to):
-    """Whether a result of type `from_` may be written into a tensor of type `to`.
+    """Whether a result of dtype `from_` may be written into a tensor of dtype `to`.
 
-    Casting may narrow within a category but never lower the category: float to int is refused.
+    Casting may narrow within a category but never lower the category: float to int is not allowed.
 
     >>> import cygrad
     >>> cygrad.can_cast(cygrad.double, cygrad.float), cygrad.can_cast(cygrad.float, cygrad.int)
@@ -318,10 +318,10 @@ cdef dtype dtype_argument(object value, str function, str name, int position):
 
 
 def dtype_by_num(int num):
-    """The dtype of a NumPy type number."""
+    """Return the dtype for a NumPy type number."""
     return dtype_of_num(num)
 
 
 def dtype_of_number(number):
-    """The dtype that a Python number has on its own."""
+    """Return the dtype of a Python number on its own."""
     return dtype_of_scalar(number)

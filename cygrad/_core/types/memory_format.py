@@ -1,4 +1,4 @@
-"""Names for the order in which the elements of a tensor lie in memory."""
+"""Memory formats: the orders in which the elements of a tensor are stored."""
 
 
 class memory_format:
@@ -28,12 +28,12 @@ class memory_format:
         return self.name
 
     def check(self, ndim):
-        """Raise RuntimeError if a tensor of `ndim` dimensions can not be in this order."""
+        """Raise RuntimeError if a tensor with `ndim` dimensions cannot have this order."""
         if self.ndim not in (None, ndim):
             raise RuntimeError(f"required rank {self.ndim} tensor to use {self.name} format")
 
     def describes(self, array):
-        """Whether the elements of `array` lie in this order, without gaps; False for another number of dimensions."""
+        """Whether `array` is stored in this order, without gaps; False if the number of dimensions differs."""
         if self.order is None:
             return array.flags.c_contiguous
         return array.ndim == self.ndim and array.transpose(self.order).flags.c_contiguous
@@ -46,9 +46,9 @@ channels_last_3d = memory_format("channels_last_3d", 5, (0, 2, 3, 4, 1))
 
 
 def order_of(wanted, ndim, function):
-    """The dimensions of a tensor of `ndim` dimensions, in the order in which a memory format has them.
+    """Return the dimensions of a tensor with `ndim` dimensions in the order of a memory format.
 
-    Raises TypeError for what is no memory format, RuntimeError for one that is made for other tensors.
+    Raises TypeError for anything but a memory format, and RuntimeError if it does not fit `ndim`.
     """
     if not isinstance(wanted, memory_format):
         raise TypeError(

@@ -1,11 +1,11 @@
-"""What ops of several results return: tuples whose items have names too."""
+"""Result types of ops with several results: tuples with named items."""
 
 import operator
 from typing import Any
 
 
 class ReturnType(tuple):
-    """Base of the types of results with named items.
+    """Base class of results with named items.
 
     >>> import cygrad
     >>> values, indices = cygrad.tensor([1.0, 3.0, 2.0]).max(dim=0)
@@ -19,7 +19,7 @@ class ReturnType(tuple):
     _fields: tuple[str, ...] = ()
 
     def __new__(cls, items):
-        """From a sequence of the items."""
+        """Create from a sequence of the items."""
         self = tuple.__new__(cls, items)
         if len(self) != len(cls._fields):
             raise TypeError(f"{cls.__name__}() takes a {len(cls._fields)}-sequence ({len(self)}-sequence given)")

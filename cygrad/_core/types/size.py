@@ -12,12 +12,12 @@ __all__ = ["Size"]
 class Size(tuple):
     """Size(iterable=()) -> Size
 
-    The lengths of a tensor's dimensions: a tuple of ints that knows how many elements it stands
-    for. Slicing, adding and repeating give a ``Size`` again. It equals, and hashes as, the tuple
-    of the same lengths.
+    The sizes of a tensor's dimensions: a tuple of ints that also computes the number of elements. Slicing,
+    concatenation and repetition return a ``Size`` again. It equals, and hashes like, the tuple of the same
+    sizes.
 
-    Code that has a tuple of ints already makes a Size of it by ``tuple.__new__(Size, lengths)``,
-    which skips the check.
+    Code that already has a tuple of ints creates a Size by ``tuple.__new__(Size, lengths)``, which skips
+    the check.
 
     Raises:
         TypeError: an item is not an integer.
@@ -34,9 +34,9 @@ class Size(tuple):
     """
 
     __slots__ = ()
-    __module__ = "cygrad"  # where users find it, and where a pickle looks for it
+    __module__ = "cygrad"  # its public name, also used by pickle
 
-    # Any number of arguments is let through to tuple(), whose errors are the ones users know.
+    # Any number of arguments is passed on to tuple(), whose error messages users know.
     def __new__(cls, *iterable: Any) -> "Size":
         return _checked(tuple(*iterable))
 
@@ -44,7 +44,7 @@ class Size(tuple):
         raise TypeError("type 'torch.Size' is not an acceptable base type")
 
     def numel(self) -> int:
-        """The number of elements of a tensor of this size: the product of its lengths.
+        """Return the number of elements of a tensor of this size: the product of its entries.
 
         Example:
             >>> import cygrad
@@ -65,7 +65,7 @@ class Size(tuple):
     def __add__(self, other: Any) -> Any:
         if isinstance(other, tuple):
             return _checked(tuple.__add__(self, other))
-        # Python would ask the other operand as well, but then raise a vaguer error.
+        # Python would try the other operand as well, but then raise a vaguer error.
         reflected = getattr(type(other), "__radd__", None)
         result = NotImplemented if reflected is None else reflected(other, self)
         if result is NotImplemented:
@@ -79,7 +79,7 @@ class Size(tuple):
         return NotImplemented
 
     def __mul__(self, times: Any) -> Any:
-        if isinstance(times, np.ndarray):  # multiplies the lengths one by one
+        if isinstance(times, np.ndarray):  # multiplies elementwise
             return NotImplemented
         if not hasattr(times, "__index__"):
             name = type(times).__name__
@@ -94,7 +94,7 @@ class Size(tuple):
 
 
 def _checked(items: tuple) -> "Size":
-    """The items as a Size; a bool, NumPy integer or integer tensor becomes an int."""
+    """Return the items as a Size; bools, NumPy integers and integer tensors become ints."""
     for item in items:
         if type(item) is not int:
             items = tuple(_length(position, item) for position, item in enumerate(items))

@@ -1,4 +1,4 @@
-"""What numbers a dtype can hold: `finfo` and `iinfo`."""
+"""Numeric limits of dtypes: `finfo` and `iinfo`."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +10,7 @@ from cygrad._core.types.dtypes import dtype, get_default_dtype
 
 
 class _Info:
-    """Limits of a dtype; equal if they are of the same one."""
+    """Limits of a dtype; instances are equal if their dtype is the same."""
 
     __slots__ = ("_dtype", "_numpy")
     _dtype: Any
@@ -18,12 +18,12 @@ class _Info:
 
     @property
     def dtype(self):
-        """The name of the type."""
+        """The name of the dtype."""
         return self._dtype.name
 
     @property
     def bits(self):
-        """Bits of one number."""
+        """The number of bits per number."""
         return self._numpy.bits
 
     def __eq__(self, other):
@@ -36,7 +36,7 @@ class _Info:
         return type(self), (self._dtype,)
 
 
-# What NumPy's finfo would say, if it knew the type.
+# The values that NumPy's finfo would have if it supported bfloat16.
 _BFLOAT16 = SimpleNamespace(
     bits=16, eps=2.0**-7, max=(2 - 2.0**-7) * 2.0**127, min=-(2 - 2.0**-7) * 2.0**127, precision=2
 )
@@ -44,9 +44,9 @@ _BFLOAT16.smallest_normal = 2.0**-126
 
 
 class finfo(_Info):
-    """Limits of a floating-point dtype, the default one if none is given.
+    """Limits of a floating-point dtype; the default dtype if omitted.
 
-    Of a complex dtype, those of its parts. Raises TypeError for other dtypes.
+    For a complex dtype, the limits of its parts. Raises TypeError for other dtypes.
 
     >>> import cygrad
     >>> cygrad.finfo(cygrad.float32).eps
@@ -84,7 +84,7 @@ class finfo(_Info):
 
     @property
     def tiny(self):
-        """The smallest positive number of full precision."""
+        """The smallest positive normal number."""
         return float(self._numpy.smallest_normal)
 
     smallest_normal = tiny
