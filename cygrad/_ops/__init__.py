@@ -1,1 +1,1 @@
-"""The op families: rule, row and entry point of each op, side by side (layer L3)."""
+"""The op families: the rule, row, and entry point of each op, side by side (layer L3)."""

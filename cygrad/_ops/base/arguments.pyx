@@ -1,4 +1,4 @@
-"""Reading the arguments users give: dimensions, sizes, lists of tensors. Errors are in PyTorch's words."""
+"""Parsing of user-supplied arguments: dimensions, sizes, lists of tensors. Errors use PyTorch's wording."""
 
 import operator
 
@@ -23,7 +23,7 @@ cpdef str type_name(object value):
 
 
 cpdef bint is_integer(object value):
-    """An int, a NumPy integer or an integer tensor of one element; a bool is none."""
+    """Whether `value` is an int, a NumPy integer, or an integer tensor with one element; bools do not count."""
     if type(value) is int:
         return True
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -36,14 +36,14 @@ cpdef bint is_integer(object value):
 
 
 cdef inline bint is_too_long(object value) except -1:
-    """Has this int more than 64 bits?"""
+    """Whether an int needs more than 64 bits."""
     cdef int overflow = 0
     PyLong_AsLongLongAndOverflow(value, &overflow)
     return overflow != 0
 
 
 cpdef Py_ssize_t integer(object value, str op, str name, int position) except? -1:
-    """An argument that must be an int; NumPy's integers and 0-dim integer tensors are ints, bools are not."""
+    """Convert an argument that must be an int. NumPy integers and 0-dim integer tensors are accepted, bools are not."""
     if type(value) is int or is_integer(value):
         value = operator.index(value)
         if is_too_long(value):

@@ -1,4 +1,4 @@
-"""Addition to powers, and the operators."""
+"""Addition, subtraction, multiplication, division, powers, and the Python operators for them."""
 
 from cygrad._core.graph.opdef cimport OpDef
 from cygrad._core.graph.tensor cimport Tensor
@@ -10,12 +10,12 @@ cpdef Tensor div(object input, object other, Tensor out=*, object rounding_mode=
 cpdef Tensor pow(object input, object exponent, Tensor out=*)
 cpdef Tensor neg(object input, Tensor out=*)
 
-# For rules that need the gradient g no more: its memory may hold the result.
+# For rules that no longer need the gradient g: its memory may be reused for the result.
 cdef Tensor spend(OpDef op, Tensor g, object other)
 cdef Tensor spend_mul(object g, object other)
 cdef Tensor spend_div(object g, object other)
 
-cdef object operand(object value)               # a tensor or number for an operator, or NotImplemented
+cdef object operand(object value)               # a tensor or number usable with an operator, or NotImplemented
 
 cdef object operator_add(object a, object b)
 cdef object operator_sub(object a, object b)
@@ -29,6 +29,6 @@ cdef object operator_isub(Tensor a, object b)
 cdef object operator_imul(Tensor a, object b)
 cdef object operator_idiv(Tensor a, object b)
 
-# Operators whose op is in a family written in Python, by the name of its row; in place if `out` is given.
+# Operators of ops in families written in Python, looked up by row name; in place if `out` is given.
 cdef object operator_named(str name, str symbol, object a, object b, Tensor out)
 cdef object operator_invert(Tensor a)

@@ -1,4 +1,4 @@
-"""Addition to powers, and the operators."""
+"""Addition, subtraction, multiplication, division, powers, and the Python operators for them."""
 
 from numpy cimport PyArray_SIZE, PyArray_TYPE, ndarray
 
@@ -45,8 +45,8 @@ cdef OpDef ADD = op("add", add_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, u
 cpdef Tensor add(object input, object other, object alpha=1, Tensor out=None):
     """`input + alpha * other`, elementwise with broadcasting.
 
-    Either operand may be a number. Saves nothing. Gradients: g, and alpha * g.
-    Raises RuntimeError for shapes that do not broadcast.
+    Either operand may be a number. Saves nothing. Gradients: g, and alpha * g. Raises RuntimeError for shapes that do not
+    broadcast.
 
     >>> import cygrad
     >>> cygrad.add(cygrad.tensor([1.0, 2.0]), 1, alpha=10)
@@ -72,8 +72,8 @@ cdef OpDef SUB = op("sub", sub_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, u
 cpdef Tensor sub(object input, object other, object alpha=1, Tensor out=None):
     """`input - alpha * other`, elementwise with broadcasting.
 
-    Either operand may be a number. Saves nothing. Gradients: g, and -alpha * g.
-    Raises RuntimeError for shapes that do not broadcast and for boolean tensors.
+    Either operand may be a number. Saves nothing. Gradients: g, and -alpha * g. Raises RuntimeError for shapes that do not
+    broadcast and for boolean tensors.
     """
     check_not_bool(input, other)
     if alpha is 1 or alpha == 1:
@@ -96,8 +96,8 @@ cdef OpDef RSUB = op("rsub", rsub_tensors_rule).row(
 cpdef Tensor rsub(object input, object other, object alpha=1):
     """`other - alpha * input`, elementwise with broadcasting.
 
-    `other` may be a number. Saves nothing. Gradients: -alpha * g, and g.
-    Raises RuntimeError for shapes that do not broadcast and for boolean tensors.
+    `other` may be a number. Saves nothing. Gradients: -alpha * g, and g. Raises RuntimeError for shapes that do not
+    broadcast and for boolean tensors.
 
     >>> import cygrad
     >>> cygrad.rsub(cygrad.tensor([1.0, 2.0]), 5)
@@ -119,7 +119,7 @@ cdef Py_ssize_t FEW = chunks.FEW
 
 
 cdef Tensor scaled(OpDef op, object input, object other, object alpha, Tensor out):
-    """The op on `input` and `alpha * other`, recorded as one."""
+    """Apply the op to `input` and `alpha * other` and record it as one node."""
     cdef dtype kind = result_type((input, other))
     cdef object a = as_type(input, kind), b = as_type(other, kind), array = None
     cdef object target = None if out is None else held_array(out)
@@ -140,7 +140,7 @@ def with_scaled(OpDef op, alpha, dtype kind, a, b):
 
 
 cdef Tensor alpha_times(object value, object alpha, dtype kind):
-    """`alpha * value` in the type of the result, which `alpha` does not change."""
+    """Return `alpha * value` in the dtype of the result, which `alpha` does not affect."""
     if isinstance(alpha, bool) and kind.category != BOOLEAN:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, float) and kind.category < FLOATING:
@@ -151,7 +151,7 @@ cdef Tensor alpha_times(object value, object alpha, dtype kind):
 
 
 cdef int check_not_bool(object a, object b) except -1:
-    """Subtracting truth values is refused, as in PyTorch."""
+    """Refuse to subtract booleans, as PyTorch does."""
     if (is_bool(a) or type(a) is bool) and (is_bool(b) or type(b) is bool):
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. "
                            "Use the `^` or `logical_xor()` operator instead.")
@@ -165,13 +165,13 @@ cdef inline bint is_bool(object value):
     return is_tensor(value) and (<Tensor>value).array.dtype.num == 0
 
 
-# -- gradients that are read no more -----------------------------------------------------------------------
+# -- reuse of the gradient's memory ------------------------------------------------------------------------
 
 cdef Tensor spend(OpDef op, Tensor g, object other):
-    """An elementwise op on the gradient that a rule got and will not read again.
+    """Apply an elementwise op to a gradient that the calling rule will not read again.
 
-    In a backward pass that is not recorded, the result takes the memory of `g` if nobody else has that, or else of
-    `other` if that is a result of the rule's own.
+    In a backward pass that is not recorded, the result reuses the memory of `g` if nothing else refers to it; otherwise that
+    of `other`, if `other` is an unshared intermediate of the rule.
     """
     cdef ThreadState* state = thread_state()
     if state.spare != <void*>g or not may_write_directly(op, g, g.array, other):
@@ -191,7 +191,7 @@ cdef Tensor spend(OpDef op, Tensor g, object other):
 # -- mul, div ----------------------------------------------------------------------------------------------
 
 cdef inline object conj(object value):
-    """The conjugate of a saved operand: what is real, and that is nearly everything, is its own."""
+    """Conjugate a saved operand. Real operands, by far the most common case, are returned unchanged."""
     if type(value) is float or type(value) is int:
         return value
     if is_tensor(value):
@@ -216,7 +216,7 @@ MUL = op("mul", mul_rule).row(saves=(IN1, IN0), flags=ELEMENTWISE | INPLACE | ON
 cpdef Tensor mul(object input, object other, Tensor out=None):
     """`input * other`, elementwise with broadcasting.
 
-    Either operand may be a number. Saves of each operand what the other's gradient needs: g * other, g * input.
+    Either operand may be a number. Saves each operand if the other needs its gradient. Gradients: g * other, g * input.
     Raises RuntimeError for shapes that do not broadcast.
     """
     return apply2(MUL, input, other, out)
@@ -235,12 +235,12 @@ cdef OpDef DIV = op("div", div_rule).row(saves=(IN1, IN0 | IN1), flags=ELEMENTWI
                     ufunc="true_divide", aliases="divide true_divide")
 
 cpdef Tensor div(object input, object other, Tensor out=None, object rounding_mode=None):
-    """`input / other`, elementwise with broadcasting; integers give the default float type.
+    """`input / other`, elementwise with broadcasting. Integer operands give the default float dtype.
 
-    With `rounding_mode` 'floor' or 'trunc' the quotient is rounded down or towards 0, and integers stay integers.
-    Either operand may be a number. Saves `other`, and `input` if `other` needs its gradient.
-    Gradients: g / other, and -g * input / other^2; 0 if rounded. Raises RuntimeError for shapes that do not broadcast,
-    and for whole numbers rounded that are divided by 0.
+    With `rounding_mode` 'floor' or 'trunc' the quotient is rounded down or towards 0, and integers stay integers. Either
+    operand may be a number. Saves `other`, and `input` if `other` needs its gradient. Gradients: g / other, and -g * input /
+    other^2; both are 0 if rounded. Raises RuntimeError for shapes that do not broadcast and for rounded division of integers
+    by 0.
 
     >>> import cygrad
     >>> cygrad.tensor([1, 2]) / 4
@@ -270,7 +270,7 @@ cdef object pow_rule(OpNode n, object g):
         return g
     base = n.saved(0)
     lowered = base
-    if exponent != 2 or type(exponent) is complex or not thread_state().modes & IN_RULE:    # base^1 has a second derivative
+    if exponent != 2 or type(exponent) is complex or not thread_state().modes & IN_RULE:  # base^1 for 2nd derivatives
         lowered = pow(base, exponent - 1)
     return spend(MUL, g, conj(mul(lowered, exponent)))
 
@@ -281,14 +281,14 @@ cdef object pow_tensors_rule(OpNode n, object g):
     base, exponent = n.saved(0), n.saved(1)
     at_zero = base == 0
     grad_base = grad_exponent = None
-    # Both gradients are taken by continuity at base 0: there base^-1 and log(base), which meet a factor of 0, are
-    # replaced before they are computed, so that nan comes neither from them nor from their derivatives.
+    # Both gradients at base 0 are defined by continuity. There, base^-1 and log(base) would be multiplied by 0, so they
+    # are replaced before they are computed; neither they nor their derivatives can then produce NaN.
     if n.needs(0):
         lowered = sub(where(at_zero & (exponent == 0), 1.0, exponent), 1)
         grad_base = mul(g, conj(mul(exponent, pow(base, lowered))))
     if n.needs(1):
         result = n.saved_result()
-        if base.dtype is not result.dtype:      # the logarithm of a lower precision has not enough digits
+        if base.dtype is not result.dtype:      # the logarithm in a lower precision is too inaccurate
             base = base.to(result.dtype)
         safe = where(at_zero & not_negative(exponent), 1.0, base)
         grad_exponent = mul(g, conj(mul(result, log(safe))))
@@ -314,9 +314,9 @@ cdef object not_negative(Tensor exponent):
 cpdef Tensor pow(object input, object exponent, Tensor out=None):
     """`input ** exponent`, elementwise with broadcasting.
 
-    Either operand may be a number, not both. Saves both operands as needed, and the result if `exponent` needs its
-    gradient. Gradients: g * exponent * input^(exponent - 1), and g * result * log(input); both are taken by
-    continuity where `input` is 0. Raises RuntimeError for integers to negative integer powers.
+    At most one operand may be a number. Saves both operands as needed, and the result if `exponent` needs its gradient.
+    Gradients: g * exponent * input^(exponent - 1), and g * result * log(input); where `input` is 0 both are defined by
+    continuity. Raises RuntimeError for integers raised to negative integer powers.
 
     >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0, 3.0]) ** 2
@@ -367,7 +367,7 @@ cdef object number_argument(OpDef op, object value, str name, int position):
 
 
 cdef int check_whole_exponent(Tensor base, exponent) except -1:
-    """An integer has powers that are natural numbers, and fit into its type."""
+    """Check that an integer's exponent is nonnegative and fits into its dtype."""
     cdef dtype kind = result_type((base, exponent))
     if kind.category == INTEGRAL:
         if exponent < 0:
@@ -378,7 +378,7 @@ cdef int check_whole_exponent(Tensor base, exponent) except -1:
 
 
 cdef bint is_whole_inverse(object base, Tensor exponent) except -1:
-    """Are there negative powers of integers, which NumPy refuses?"""
+    """Whether integers are raised to negative powers, which NumPy refuses."""
     if category_of_num(exponent.array.dtype.num) != INTEGRAL or not np.any(exponent.array < 0):
         return False
     return result_type((base, exponent)).category == INTEGRAL
@@ -401,7 +401,7 @@ cpdef Tensor neg(object input, Tensor out=None):
 # -- operators ---------------------------------------------------------------------------------------------
 
 cdef object operand(object value):
-    """What an operator can work with: a tensor or a Python number; NotImplemented for anything else."""
+    """Convert a value for an operator: a tensor or a Python number; NotImplemented for anything else."""
     if isinstance(value, (Tensor, float, int, complex)):
         return value
     if isinstance(value, np.generic):
@@ -416,7 +416,7 @@ cdef inline bint is_operand(object value) noexcept:
 
 
 cdef inline object tensor_first(OpDef op, str symbol, object a, object b):
-    """The op on what an operator stands between: PyTorch records `2 * x` as `x * 2`."""
+    """Apply a binary operator with the tensor as first operand, since PyTorch records `2 * x` as `x * 2`."""
     if not (is_operand(a) and is_operand(b)):
         left, right = operand(a), operand(b)
         if left is NotImplemented or right is NotImplemented:
@@ -456,7 +456,7 @@ cdef object operator_pow(object a, object b):
 
 
 cdef object operator_rdiv(Tensor a, object b):
-    """b / a, as PyTorch records it: a reciprocal and a product."""
+    """b / a, recorded as PyTorch does: as a reciprocal and a product."""
     number = operand(b)
     if number is NotImplemented:
         return unsupported_operand("/", b, a)
@@ -502,7 +502,7 @@ cdef object operator_invert(Tensor a):
     return lookup("bitwise_not").entry(a)
 
 
-methods = {         # Python 2's names
+methods = {         # Python 2 names
     "__div__": Tensor.__truediv__,
     "__rdiv__": Tensor.__rtruediv__,
     "__idiv__": Tensor.__itruediv__,

@@ -1,5 +1,4 @@
-"""Comparisons and the comparison operators, whose results are boolean and have no derivative; and `where`, which picks
-elements by them."""
+"""Comparisons, comparison operators, and `where`. Results of comparisons are boolean and have no derivative."""
 
 import warnings
 
@@ -38,7 +37,7 @@ cdef Tensor compared(OpDef op, Tensor t, object other, Tensor out):
 
 
 cdef int check_ordered(OpDef op, Tensor t, object other) except -1:
-    """Complex numbers have no order."""
+    """Raise for complex numbers, which have no order."""
     cdef dtype kind = dtype_of(t)
     if kind.category == COMPLEX or isinstance(other, complex) or (
             isinstance(other, Tensor) and dtype_of(<Tensor>other).category == COMPLEX):
@@ -75,7 +74,7 @@ cdef OpDef LT = op("lt").row(flags=TRUTH, ufunc="less", aliases="less")
 cpdef Tensor lt(object input, object other, Tensor out=None):
     """`input < other`, elementwise with broadcasting. `other` may be a number.
 
-    Raises NotImplementedError for complex tensors. Saves nothing.
+    Saves nothing. Raises NotImplementedError for complex tensors.
 
     >>> import cygrad
     >>> cygrad.lt(cygrad.tensor([1, 2]), 2)
@@ -127,7 +126,7 @@ cpdef Tensor ge(object input, object other, Tensor out=None):
 
 
 cdef object compare(object a, object b, int op):
-    """The comparison operators; what is no operand gets Python's own answer."""
+    """Apply a comparison operator; non-operands give the same result as in plain Python."""
     other = b
     b = operand(b)
     if b is NotImplemented:
@@ -148,7 +147,7 @@ cdef object compare(object a, object b, int op):
 # -- where -------------------------------------------------------------------------------------------------
 
 cpdef int check_fits(object number, dtype kind) except -1:
-    """Raise if a number (rather than a tensor or None) is too large for the type it is to have."""
+    """Raise if a number (rather than a tensor or None) is too large for the dtype to which it is converted."""
     if isinstance(number, (int, float)) and (kind.category == INTEGRAL or not -6e4 < number < 6e4):
         element(number, kind.numpy)
     return 0
@@ -163,11 +162,10 @@ cdef OpDef WHERE = op("where", where_rule).row(
     saves=(0, 0, IN2), flags=ELEMENTWISE, inputs="self other condition")
 
 cpdef object where(object condition, object input=None, object other=None, Tensor out=None):
-    """Elements of `input` where `condition` holds, elements of `other` elsewhere; all three broadcast.
+    """Select elements of `input` where `condition` is True and elements of `other` elsewhere; all three broadcast.
 
-    `input` and `other` may be numbers; types are promoted. Saves `condition`. Gradients: g where the condition holds,
-    and g elsewhere; 0 for what is not taken. With `condition` alone: the indices of what is not zero, as
-    `nonzero(condition, as_tuple=True)`.
+    `input` and `other` may be numbers; dtypes are promoted. Saves `condition`. Gradients: g where an operand was selected, 0
+    elsewhere. With only `condition`, returns the indices of the nonzero elements, like `nonzero(condition, as_tuple=True)`.
 
     Raises RuntimeError for a condition that is not boolean and for shapes that do not broadcast.
 
@@ -200,7 +198,7 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
     result = record2(WHERE, array, input, other, None)
     keep(result, 2, condition)
     if result.grad_fn_ is None and result.origin_kind == CUT_NONE:
-        cut(result, condition, CUT_NONE, None)      # at the comparison
+        cut(result, condition, CUT_NONE, None)      # the history ends at the comparison
     return result
 
 
@@ -217,7 +215,7 @@ cdef int check_condition(Tensor condition) except -1:
 
 
 def where_method(self, condition, other):
-    """Elements of this tensor where `condition` holds, elements of `other` elsewhere; see `cygrad.where`."""
+    """Select elements of this tensor where `condition` is True and elements of `other` elsewhere; see `cygrad.where`."""
     return where(condition, self, other)
 
 

@@ -1,4 +1,4 @@
-"""Copies, conversions, and writing into tensors."""
+"""Copies, conversions, and in-place writes."""
 
 from libc.string cimport memset
 from numpy cimport PyArray_DATA, PyArray_ISONESEGMENT, PyArray_ISWRITEABLE, PyArray_NBYTES, ndarray
@@ -32,7 +32,7 @@ cdef object same_rule(OpNode n, object g):
 cdef OpDef CLONE = op("clone", same_rule).row(flags=LINEAR, kernel=kernels.copy)
 
 cpdef Tensor clone(object input, object memory_format=None):
-    """A copy, in the same order of memory unless `memory_format` says otherwise. Saves nothing. Gradient: g.
+    """Return a copy, with the same memory order unless `memory_format` is given. Saves nothing. Gradient: g.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0])
@@ -55,9 +55,9 @@ cdef object copied(Tensor t, object memory_format):
 
 
 cpdef Tensor contiguous(object input, object memory_format=None):
-    """The tensor itself if its elements lie in the order of their indices without gaps, else a copy that does.
+    """Return the tensor itself if it is contiguous in row-major order, else a contiguous copy.
 
-    `memory_format` may ask for another order. Gradient: g.
+    `memory_format` selects another memory order. Gradient: g.
     """
     cdef Tensor t = require(input, "contiguous")
     if memory_format is None or memory_format is formats.contiguous_format:
@@ -80,11 +80,11 @@ cdef OpDef TO_INTEGER = variant(TO)
 
 
 def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, copy=False, memory_format=None):
-    """This tensor as another dtype, on another device, or as `other` has them; itself if nothing changes.
+    """Convert this tensor to another dtype or device, or to those of `other`; returns itself if nothing changes.
 
-    `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`. `copy=True` copies in any case. Saves nothing.
-    Gradient: g, converted back; none from a floating-point to an integer type. With `non_blocking=True` the CPU does not
-    wait for a transfer from pinned memory, nor for one to the CPU, whose result is there after a `synchronize`.
+    Signatures: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`. `copy=True` always copies. Saves nothing.
+    Gradient: g, converted back; none from a floating-point to an integer dtype. With `non_blocking=True`, the CPU does not
+    wait for transfers from pinned memory, nor for transfers to the CPU, whose result is valid only after a `synchronize`.
 
     >>> import cygrad
     >>> cygrad.tensor([1, 2]).to(cygrad.float64)
@@ -102,13 +102,13 @@ def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, cop
 
 
 cdef bint is_where(Tensor t, object device):
-    """Is a tensor in memory, and this the CPU? In most calls it is."""
+    """Whether a tensor is in main memory and `device` is the CPU, the most common case."""
     return is_on_cpu(t.array) and (device is cpu_device or type(device) is str and device == "cpu" or (
         type(device) is device_class and device.type == "cpu" and device.index is None))
 
 
 cdef Tensor moved(Tensor t, object device, object wanted, object memory_format, object non_blocking=False):
-    """A copy on another device, in another dtype if one is given. Gradient: g, moved back."""
+    """Copy to another device, and to another dtype if one is given. Gradient: g, moved back."""
     array = move_array(t.array, None if device.type == "cpu" else device.index, non_blocking)
     result = record1(TO if is_float_num(typenum_of(array)) else TO_INTEGER, array, t, (t.device,))
     return converted_or_copied(result, dtype_of(t) if wanted is None else wanted, False, memory_format)
@@ -128,7 +128,7 @@ cdef Tensor converted_or_copied(Tensor t, dtype wanted, bint copy, object memory
 
 
 cdef int warn_of_lost_part(Tensor source, dtype target) except -1:
-    """Complex numbers lose their imaginary part in real types, other than bool."""
+    """Warn if complex numbers lose their imaginary part by conversion to a real dtype other than bool."""
     if dtype_of(source).category == COMPLEX and target.category in (INTEGRAL, FLOATING):
         messages.warn_imaginary_lost()
     return 0
@@ -143,14 +143,14 @@ cdef Tensor converted(Tensor t, dtype wanted):
 
 
 def type_as(self, other):
-    """This tensor as the dtype of `other`, on its device."""
+    """Convert this tensor to the dtype and device of `other`."""
     return to(require(self, "type_as"), require(other, "type_as", "other"))
 
 
 def type_(self, dtype=None, non_blocking=False):
-    """The old name of this tensor's type, such as 'torch.FloatTensor'; with `dtype`, this tensor as that type.
+    """Return the legacy type name of this tensor, such as 'torch.FloatTensor'; with `dtype`, convert this tensor to it.
 
-    `dtype` may be such a name. Raises ValueError for a name that is none.
+    `dtype` may be such a name. Raises ValueError for an unknown name.
     """
     cdef Tensor t = require(self, "type")
     if dtype is None:
@@ -159,22 +159,22 @@ def type_(self, dtype=None, non_blocking=False):
 
 
 def cpu(self, memory_format=None):
-    """This tensor on the CPU, where it may be already. Gradient: g, moved back."""
+    """Return this tensor on the CPU, itself if it is already there. Gradient: g, moved back."""
     if memory_format is None and isinstance(self, Tensor) and is_on_cpu((<Tensor>self).array):
         return self
     return to(require(self, "cpu"), cpu_device, memory_format=memory_format)
 
 
 def cuda(self, device=None, non_blocking=False, memory_format=None):
-    """This tensor on a GPU, by default the current one, where it may be already. Gradient: g, moved back.
+    """Return this tensor on a GPU (by default the current one), itself if it is already there. Gradient: g, moved back.
 
-    Raises RuntimeError where there is no such GPU.
+    Raises RuntimeError if there is no such GPU.
     """
     return to(require(self, "cuda"), checks.gpu_wanted(device), non_blocking=non_blocking, memory_format=memory_format)
 
 
 def conversion(str name, dtype wanted):
-    """The method `name`, which converts to a type."""
+    """Return the method `name`, which converts to a dtype."""
     def method(self, memory_format=None):
         return converted_or_copied(require(self, name), wanted, False, memory_format)
     method.__name__ = method.__qualname__ = name
@@ -183,7 +183,7 @@ def conversion(str name, dtype wanted):
 
 
 def bfloat16(self, memory_format=None):
-    """This tensor as bfloat16, itself if it is that already; see `to`. Raises ImportError without ml_dtypes."""
+    """Convert this tensor to bfloat16; itself if it already is. See `to`. Raises ImportError without ml_dtypes."""
     return converted_or_copied(require(self, "bfloat16"), as_dtype(bfloat16_dtype()), False, memory_format)
 
 
@@ -202,7 +202,7 @@ cdef OpDef COPY_INTEGERS = variant(COPY)
 
 
 cpdef Tensor copy(object input, object src):
-    """The elements of `src` in the shape, dtype and order of memory of `input`."""
+    """Return the elements of `src` in the shape, dtype and memory order of `input`."""
     cdef Tensor t = require(input, "copy")
     cdef Tensor source = require(src, "copy", "src", 2)
     check_fits(t.array.shape, source.array.shape)
@@ -212,9 +212,9 @@ cpdef Tensor copy(object input, object src):
 
 
 def copy_(self, src, non_blocking=False):
-    """Write the elements of `src`, broadcast and converted, into this tensor, and return it.
+    """Copy the elements of `src`, broadcast and converted, into this tensor, and return it.
 
-    Gradient: g for `src`, zeros for what this tensor was. Raises RuntimeError for shapes that do not broadcast.
+    Gradient: g for `src`, zeros for the previous value. Raises RuntimeError for shapes that do not broadcast.
 
     >>> import cygrad
     >>> cygrad.zeros(2, 2).copy_(cygrad.tensor([1, 2]))
@@ -223,7 +223,7 @@ def copy_(self, src, non_blocking=False):
     """
     cdef Tensor t = require(self, "copy_", "self")
     if isinstance(src, (int, float, complex)):
-        src = wrap(kernels.number(src))     # what does not fit wraps around, which `fill_` would refuse
+        src = wrap(kernels.number(src))     # out-of-range values wrap around; `fill_` would raise
     return copy_into(t, require(src, "copy_", "other"), None, non_blocking)
 
 
@@ -262,14 +262,14 @@ cdef OpDef FILL_INTEGERS = variant(FILL)
 
 
 cpdef object apart(object value, Tensor out):
-    """What to fill `out` with; if that is one of its own elements, a copy, which the writing can not reach."""
+    """Return the value to fill `out` with, copied if it overlaps the memory of `out`."""
     if isinstance(value, Tensor) and may_overlap((<Tensor>value).array, out.array):
         return clone(value)
     return value
 
 
 cdef object fill_array(object value, object numpy_dtype, str name):
-    """The value to fill with as a 0-dim array."""
+    """Return the fill value as a 0-dim array."""
     if isinstance(value, Tensor):
         if (<Tensor>value).array.ndim:
             raise checks.fill_of_dims(value)
@@ -282,8 +282,9 @@ cdef object fill_array(object value, object numpy_dtype, str name):
 
 
 cpdef Tensor fill(object input, object value):
-    """A tensor like `input` with all elements `value`, a number or a 0-dim tensor. Saves nothing. Gradient: zeros; the
-    sum for `value`.
+    """Return a tensor like `input` with all elements set to `value`, a number or a 0-dim tensor.
+
+    Saves nothing. Gradient: zeros for `input`, the sum of g for `value`.
 
     >>> import cygrad
     >>> cygrad.fill(cygrad.zeros(2), 3)
@@ -302,7 +303,7 @@ cpdef Tensor fill(object input, object value):
 def fill_(input, value):
     """Set all elements of this tensor to `value`, a number or a 0-dim tensor, and return it.
 
-    Raises RuntimeError for a number that the dtype can not hold.
+    Raises RuntimeError for a number out of range of the dtype.
     """
     return fill_with(require(input, "fill_"), value, None)
 
@@ -326,7 +327,7 @@ cdef OpDef ZERO = op("zero", fill_rule).row(flags=LINEAR | PRIVATE | MAY_OVERLAP
 
 
 cpdef Tensor zero(object input):
-    """Zeros in the shape and dtype of `input`."""
+    """Return zeros with the shape and dtype of `input`."""
     cdef Tensor t = require(input, "zero")
     return record1(ZERO, zeros_of(t).array, t, None)
 
@@ -337,7 +338,7 @@ def zero_(input):
     cdef unsigned int mask = 0
     node = begin_write(ZERO, t, (t,), None, &mask, None)
     if is_on_cpu(t.array) and PyArray_ISONESEGMENT(<ndarray>t.array) and PyArray_ISWRITEABLE(<ndarray>t.array):
-        memset(PyArray_DATA(<ndarray>t.array), 0, PyArray_NBYTES(<ndarray>t.array))     # twice as fast as NumPy's
+        memset(PyArray_DATA(<ndarray>t.array), 0, PyArray_NBYTES(<ndarray>t.array))     # twice as fast as NumPy
     else:
         t.array[...] = 0
     return end_write(ZERO, t, (t,), node, mask, None)

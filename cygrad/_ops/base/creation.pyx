@@ -1,13 +1,13 @@
-"""New tensors of a given size or from data, and what all functions that make tensors have in common.
+"""Creation of tensors from a size or from data, and the parts shared by all functions that create tensors.
 
-None of these is recorded: what they make are leaves. They all take these keywords:
+None of these functions is recorded: they create leaves. They share these keywords:
     dtype          type of the elements
-    device         where they are: 'cpu'
-    requires_grad  whether the new tensor is to collect a gradient
-    out            a tensor to write into; it keeps its type and takes the size of the result
-    layout, pin_memory     as PyTorch's programs pass them: strided, False
+    device         where to allocate the tensor: 'cpu'
+    requires_grad  whether the new tensor accumulates a gradient
+    out            a tensor to write into; it keeps its dtype and is resized to the result
+    layout, pin_memory     accepted for compatibility with PyTorch: strided, False
 
-Ranges and grids stand in ranges.py, random numbers in random.py, what shares memory with arrays in from_data.py.
+Ranges and grids are in ranges.py, random numbers in random.py, and tensors that share memory with arrays in from_data.py.
 """
 
 from numpy cimport (
@@ -37,7 +37,7 @@ import_array()
 
 
 cdef object checks():
-    """The module that reads unusual arguments and words what is wrong, imported when it is needed."""
+    """Return the module that parses unusual arguments and constructs error messages, importing it on first use."""
     from cygrad._ops.base.checks import creation as creation_checks
     return creation_checks
 
@@ -61,7 +61,7 @@ cpdef object number(object value, str function, str name, int position):
 
 
 cpdef dtype type_of_new(object wanted, object out, dtype default, str function):
-    """The type of the new tensor: of `out` if there is one, else as wanted, else the default."""
+    """Return the dtype of the new tensor: that of `out` if given, else the requested one, else the default."""
     cdef dtype named = None
     if wanted is not None:
         named = wanted if type(wanted) is dtype else type_named(wanted, function)
@@ -114,7 +114,7 @@ cdef ndarray blank(tuple size, dtype wanted):
 
 
 cpdef object blank_like(Tensor t, dtype wanted, object memory_format):
-    """Memory for a tensor of the shape of `t`; its dimensions lie in the order of those of `t` if nothing is said."""
+    """Allocate memory for a tensor with the shape of `t`, in the memory order of `t` unless another one is given."""
     if memory_format is not None and memory_format is not formats.preserve_format:
         memory_format.check(t.array.ndim)
         return copying.empty_in_order(t.array, memory_format.order, wanted.numpy)
@@ -124,11 +124,11 @@ cpdef object blank_like(Tensor t, dtype wanted, object memory_format):
 
 
 cdef object fitting(object value, dtype wanted):
-    """A number in a form that the type holds. Raises RuntimeError if it can not."""
+    """Convert a number to a form that the dtype can hold. Raises RuntimeError if it cannot."""
     if (type(value) is int and 0 <= value < 128
             or type(value) is float and wanted.category == FLOATING and -6e4 < value < 6e4):
         return value
-    return copying.element(value, wanted.numpy)        # looks whether it fits, which takes longer than the rest
+    return copying.element(value, wanted.numpy)        # checks the range, which takes longer than all the rest
 
 
 cpdef object filled(tuple size, object value, dtype wanted, object place=None):
@@ -186,7 +186,7 @@ cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str fu
         if found is not None:
             return found
     if not isinstance(array, ndarray) and gpu_library.is_array(array):
-        array = arrays.move(array, place)                              # a copy, there or in memory
+        array = arrays.move(array, place)                              # a copy, on the GPU or in main memory
         if wanted is not None:
             array = array.astype(wanted.numpy, copy=False)
         return fresh(array, requires_grad, function)
@@ -194,7 +194,7 @@ cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str fu
 
 
 cpdef Tensor sharing(ndarray array):
-    cdef Tensor t = fresh(canonical(array).view(), False, "")       # a view: the shape of `array` is its owner's
+    cdef Tensor t = fresh(canonical(array).view(), False, "")       # a view: its owner may change the shape of `array`
     t.flags |= WAS_WRAPPED
     return t
 
@@ -202,12 +202,12 @@ cpdef Tensor sharing(ndarray array):
 # -- from data ---------------------------------------------------------------------------------------------
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
-    """A new leaf with a copy of `data`: a number, nested sequences, an array or a tensor.
+    """Create a leaf tensor with a copy of `data`: a number, nested sequences, an array or a tensor.
 
-    Without `dtype`, Python's floats get the default type, ints int64, bools bool; arrays keep theirs.
+    Without `dtype`, Python floats get the default float dtype, ints int64, and bools bool; arrays keep their dtype.
 
-    Raises ValueError for sequences of different lengths, TypeError or RuntimeError for what is no number and for
-    numbers that the type can not hold, RuntimeError for requires_grad with a type that has no gradients.
+    Raises ValueError for ragged sequences, TypeError or RuntimeError for non-numbers and for numbers that the dtype cannot
+    hold, and RuntimeError for requires_grad with a dtype that has no gradients.
 
     >>> import cygrad
     >>> cygrad.tensor([[1, 2], [3, 4]])
@@ -236,7 +236,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 # -- filled ------------------------------------------------------------------------------------------------
 
 def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
-    """A tensor of zeros. `size` is given as ints or as one sequence.
+    """Return a tensor of zeros. `size` is given as ints or as one sequence.
 
     >>> import cygrad
     >>> cygrad.zeros(2, 3)
@@ -254,7 +254,7 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
 
 
 def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
-    """A tensor of ones. `size` is given as ints or as one sequence.
+    """Return a tensor of ones. `size` is given as ints or as one sequence.
 
     >>> import cygrad
     >>> cygrad.ones(2, dtype=cygrad.int64)
@@ -267,7 +267,7 @@ def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False
 
 def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
           memory_format=None, **named):
-    """A tensor whose elements are whatever the memory held. `size` is given as ints or as one sequence.
+    """Return an uninitialized tensor. `size` is given as ints or as one sequence.
 
     >>> import cygrad
     >>> cygrad.empty(2, 3).shape
@@ -282,9 +282,9 @@ def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
 
 
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A tensor all of whose elements are `fill_value`; of its type, unless `dtype` says otherwise.
+    """Return a tensor filled with `fill_value`, of the type of the value unless `dtype` is given.
 
-    Raises RuntimeError if the type can not hold the value.
+    Raises RuntimeError if the dtype cannot hold the value.
 
     >>> import cygrad
     >>> cygrad.full((2, 2), 7)
@@ -302,7 +302,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
 
 def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):
-    """Zeros in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+    """Return zeros with the shape, dtype and memory order of `input`, unless keywords override these.
 
     >>> import cygrad
     >>> cygrad.zeros_like(cygrad.tensor([1, 2]))
@@ -313,7 +313,7 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
 
 def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
               memory_format=None):
-    """Ones in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+    """Return ones with the shape, dtype and memory order of `input`, unless keywords override these.
 
     >>> import cygrad
     >>> cygrad.ones_like(cygrad.tensor([5.0, 6.0]))
@@ -324,9 +324,9 @@ def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, 
 
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
               memory_format=None):
-    """`fill_value` in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+    """Return a tensor filled with `fill_value`, with the shape, dtype and memory order of `input` unless overridden.
 
-    Raises RuntimeError if the type can not hold the value.
+    Raises RuntimeError if the dtype cannot hold the value.
 
     >>> import cygrad
     >>> cygrad.full_like(cygrad.tensor([1.0, 2.0]), 7)
@@ -338,7 +338,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_me
 
 def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):
-    """Uninitialised, in the shape, type and memory order of `input`, as far as the keywords do not say otherwise.
+    """Return an uninitialized tensor with the shape, dtype and memory order of `input`, unless keywords override these.
 
     >>> import cygrad
     >>> cygrad.empty_like(cygrad.tensor([1, 2])).dtype
@@ -370,7 +370,7 @@ cdef Tensor like(object input, object value, object dtype_given, object device, 
 
 cpdef Tensor drawn_in_memory(str function, tuple source, int what, tuple size, dict named, object dtype_given,
                              object requires_grad):
-    """A tensor of float32 or float64; `source` is (kernels, numbers). None for other types."""
+    """Draw a float32 or float64 tensor; `source` is (kernels, numbers). Returns None for other dtypes."""
     cdef dtype wanted = type_of_new(dtype_given, None, default_dtype(), function)
     if wanted.num != NPY_FLOAT and wanted.num != NPY_DOUBLE:
         return None

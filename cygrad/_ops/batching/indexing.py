@@ -1,7 +1,7 @@
 """Batching rules of ops that read or write at indices (see batching.py).
 
-Where the indices are the same for all samples the op runs as it is, one dimension further. Where each sample has its
-own, the number of the sample is one index more.
+If all samples share the same indices, the op runs unchanged with its dimension shifted by one. If each sample has its
+own, the sample number becomes an additional index.
 """
 
 import numpy as np
@@ -19,13 +19,13 @@ from cygrad._ops.image.max_unpooling import unpool
 
 
 def along(call, index, shape, dim):
-    """A batch of indices of places along a dimension, as `gather` and `scatter` want them for samples of a shape."""
+    """Return a batch of indices along a dimension, as `gather` and `scatter` need them for samples of `shape`."""
     places = call.full(index).reshape(call.size, *(1,) * dim, index.numel(), *(1,) * (len(shape) - dim - 1))
     return places.expand(call.size, *shape)
 
 
 def _line(call):
-    """(the dimension along which an op on slices has run, the shape of its samples if these have dimensions)."""
+    """Return (the dimension along which an op on slices ran, the shape of its samples, or (1,) if they are 0-dim)."""
     t = call.inputs[0]
     return call.args[0] % max(t.ndim, 1), t.shape or (1,)
 
@@ -37,7 +37,7 @@ def _other_length(shape, dim, length):
 @rule("gather")
 def _gather(call):
     t, index = call.inputs[0], call.kept[2]
-    if not index.numel():  # of any shape
+    if not index.numel():  # whose shape may be any
         zero = call.full(t).flatten(1).sum(1).to(t.dtype) if t.ndim else call.full(t)
         return zero.view(call.size, *(1,) * index.ndim).expand(call.size, *index.shape)
     found = vectors(call, t).gather(_line(call)[0] + 1, vectors(call, index))
@@ -145,13 +145,13 @@ def _masked_scatter_backward(call):
     shape = np.broadcast_shapes(g.shape, mask.shape)
     chosen = call.aligned(mask, len(shape)).expand(call.size, *shape).reshape(call.size, -1)
     values = call.aligned(g, len(shape)).expand(call.size, *shape).reshape(call.size, -1)
-    places = where(chosen, _number_of_each(chosen), count)  # the others go behind the end
+    places = where(chosen, _number_of_each(chosen), count)  # the others write past the end
     zeros = values.new_zeros((call.size, count + 1))
     return call.shaped(zeros.scatter_add(1, places, values)[:, :count], call.out.shape)
 
 
 def _number_of_each(chosen):
-    """For each place that a mask chooses in a row, how many it chooses before."""
+    """Return, for each masked position in a row, the number of masked positions before it."""
     return chosen.cumsum(1) - 1
 
 
@@ -203,7 +203,7 @@ def _embedding(call):
 
 
 class Places:
-    """Index tensors, and None for dimensions that are taken whole, of a tensor of `ndim` dimensions."""
+    """Index tensors of a tensor with `ndim` dimensions, with None for unindexed dimensions."""
 
     def __init__(self, call, indices, ndim):
         self.call = call
@@ -223,15 +223,15 @@ class Places:
         sample = arange(call.size, device=found[self.dims[0]].device)
         self.indices = (sample.view(-1, *(1,) * self.count), *[call.aligned(found[i], self.count) for i in self.dims])
         together = self.dims == list(range(self.dims[0], self.dims[-1] + 1))
-        self.lead = self.dims[0] if together else 0  # how many dimensions stand before what the indices give
+        self.lead = self.dims[0] if together else 0  # number of dimensions before those of the indices in the result
 
     def read(self, x):
-        """The elements of a batch at these places."""
+        """Return the elements of a batch at these indices."""
         found = x.permute(self.order)[self.indices]
         return found.movedim(list(range(1, self.count + 1)), [i + self.lead for i in range(1, self.count + 1)])
 
     def written(self, x, values, accumulate):
-        """A batch with other values at these places, which have the shape that `read` gives, or broadcast to it."""
+        """Return a copy of a batch with new values at these indices; `values` broadcasts to the shape of `read`."""
         x = x.permute(self.order)
         inner = values.movedim([i + self.lead for i in range(1, self.count + 1)], list(range(1, self.count + 1)))
         found = x.index_put(self.indices, inner, accumulate)

@@ -1,6 +1,8 @@
-"""Batching rules of recurrent layers, given statistics, sampling, padding, distances, strides (see batching.py).
+"""Batching rules of recurrent layers, evaluation-mode batch norm, sampling, padding, distances, and strides.
 
-Most of these ops have a batch of their own, and get the samples as more of it.
+See batching.py.
+
+Most of these ops have a batch dimension of their own, into which the samples are merged.
 """
 
 import numpy as np
@@ -42,7 +44,7 @@ def _recurrent(call):
 
 
 def _each(call):
-    """A layer for each sample, which has weights of its own, or sequences of several lengths."""
+    """Run the layer once per sample: for samples with weights of their own, or sequences of different lengths."""
     found = []
     for i in range(call.size):
         inputs = [call.samples(t)[i] if call.has(t) else t for t in call.inputs]
@@ -50,11 +52,11 @@ def _each(call):
     return [stack(parts) for parts in zip(*found, strict=True)]
 
 
-# -- normalisation by given statistics --
+# -- normalization by given statistics --
 
 
 def of_given_statistics(call):
-    """`batch_norm` in evaluation."""
+    """`batch_norm` in evaluation mode."""
     x, *parameters = call.inputs
     *statistics, _, eps = call.args[4:8]
     side_by_side = call.full(x).transpose(0, 1).flatten(1, 2)
@@ -131,7 +133,7 @@ def _ctc_backward(call):
 
 
 def _ctc_arguments(call, log_probs):
-    """What `losses_of_states` takes, for the outputs and targets of all samples side by side."""
+    """Return the arguments of `losses_of_states`, with outputs and targets of all samples side by side."""
     steps, n, symbols = log_probs.shape
     states, inputs, lengths, blank, *_ = call.args
     rows = call.full(log_probs).transpose(0, 1).reshape(steps, call.size * n, symbols)
@@ -175,17 +177,17 @@ def _as_strided(call):
 
 
 def _stacked(view, base, call):
-    """The geometries of a view and of its base for all samples, one after the other in memory."""
+    """Return the geometries of a view and its base for all samples, which are consecutive in memory."""
     (shape, strides, offset), (lengths, steps) = view, base
     last, end = _extent(lengths, steps), offset + _extent(shape, strides)
     if min(offset, *strides, *steps, 0) < 0 or end > last and 0 not in shape:
-        raise NoBatchingRule(call.key)  # it shows what is not an element of the sample
+        raise NoBatchingRule(call.key)  # the view shows memory outside the sample
     whole = call.out.dtype.itemsize + max(last, 0)
     return ((call.size, *shape), (whole, *strides), offset), ((call.size, *lengths), (whole, *steps))
 
 
 def _extent(shape, strides):
-    """How many bytes behind the first element the last one is."""
+    """Return the number of bytes from the first element to the last."""
     return sum((length - 1) * step for length, step in zip(shape, strides, strict=True))
 
 
@@ -197,7 +199,7 @@ def _strided(call):
 
 
 def copied(call):
-    """The form of a view that copies: a copy of the view."""
+    """Apply the rule of a view to its copying form and copy the result."""
     name = call.key.removesuffix("_copy")
     made = RULES.get(_VIEW_OF.get(name, name))
     if made is None or not call.args and name not in _WITHOUT_ARGS:

@@ -1,4 +1,4 @@
-"""Batching rules of linear algebra, which takes any number of matrices (see batching.py)."""
+"""Batching rules of linear algebra ops, which accept any number of leading dimensions (see batching.py)."""
 
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
@@ -130,7 +130,7 @@ def _ldl_solve(call):
 
 
 def _aligned_factors(call):
-    """Factors, pivots, and right-hand sides, whose stacks broadcast; the first two have one."""
+    """Return factors, pivots and right-hand sides whose batch dimensions broadcast; the first two share theirs."""
     factors, pivots, b = call.inputs
     ndim = max(factors.ndim, b.ndim)
     if call.has(factors) or call.has(pivots):

@@ -6,14 +6,14 @@ from cygrad._core.graph.opdef import registry
 from cygrad._ops.batching.rules import operands, rule
 from cygrad._ops.elementwise.selection import where
 
-NONE, MEAN = 0, 1  # reductions of losses
-NONE_IGNORED = -1  # which is no class
+NONE, MEAN = 0, 1  # loss reductions
+NONE_IGNORED = -1  # not a valid class index
 
-# -- of elements --
+# -- elementwise losses --
 
 
 def reduced(losses, reduction):
-    """The losses of all elements, or their mean or sum in each sample."""
+    """Return the losses of all elements, or their mean or sum in each sample."""
     if reduction == NONE:
         return losses
     flat = losses.flatten(1) if losses.ndim > 1 else losses.unsqueeze(1)
@@ -41,7 +41,7 @@ _NAMES = {
 @rule("l1_loss poisson_nll_loss hinge_embedding_loss margin_ranking_loss soft_margin_loss")
 def _loss_of_elements(call):
     reduction, _, *more = call.args
-    given = [*call.inputs, *call.kept.values()]  # a target without a gradient is kept
+    given = [*call.inputs, *call.kept.values()]  # targets without gradients are in `kept`
     shape = (call.size, *np.broadcast_shapes(*[x.shape for x in given]))
     inputs = [x.expand(shape) for x in operands(call, given)]
     named = dict(zip(call.op.attributes[2:], more, strict=True))
@@ -57,7 +57,7 @@ def _gaussian(call):
     return reduced(entry(*inputs, full=bool(constant), eps=0, reduction="none"), reduction)
 
 
-# -- of classes --
+# -- classification losses --
 
 
 @rule("nll_loss")
@@ -88,7 +88,7 @@ def _nll_of(call, rows, target, weight):
 
 
 def _weights(call, classes, weight, ignored):
-    """How much each class index counts."""
+    """Return the weight of each class index."""
     counts = classes != ignored
     if weight is None:
         return counts

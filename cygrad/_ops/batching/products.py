@@ -1,4 +1,4 @@
-"""Batching rules of products, convolutions and normalisations (see batching.py)."""
+"""Batching rules of products, convolutions, and normalization (see batching.py)."""
 
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.record import apply_n
@@ -8,7 +8,7 @@ from cygrad._ops.batching.layers import of_given_statistics
 from cygrad._ops.batching.rules import regroup, rule
 from cygrad._ops.nn.scaled_dot_product import attended
 
-# -- products of matrices --
+# -- matrix products --
 
 
 def product(call, a, b):
@@ -16,7 +16,7 @@ def product(call, a, b):
     if call.has(a) and not call.has(b) and b.ndim <= 2:
         return call.samples(a) @ b
     if call.has(b) and not call.has(a) and a.ndim == 2 and b.ndim in (1, 2) and b.shape[1:].numel() == 1:
-        return (call.samples(b).flatten(1) @ a.transpose(0, 1)).unsqueeze(2)  # the vectors of all as one matrix
+        return (call.samples(b).flatten(1) @ a.transpose(0, 1)).unsqueeze(2)  # combine all vectors into one matrix
     a, b = _as_matrices(call, a, True), _as_matrices(call, b, False)
     ndim = max(a.ndim, b.ndim)
     a, b = (x.view(x.shape[:1] + (1,) * (ndim - x.ndim) + x.shape[1:]) for x in (a, b))
@@ -68,7 +68,7 @@ def _add_product(call):
 
 @rule("attention_by_blocks")
 def _attention(call):
-    mask, _, scale, is_causal, _ = call.args  # the mask has no samples: the op takes none that is recorded
+    mask, _, scale, is_causal, _ = call.args  # the mask has no samples: the op rejects recorded masks
     query, key, value = map(call.full, call.inputs)
     return attended(query, key, value, mask, scale, is_causal)
 
@@ -84,7 +84,7 @@ def _convolution(call):
     if not any(call.has(t) for t in (weight, bias)):
         found = apply_n(call.op, (call.samples(x).flatten(0, 1), weight, bias), call.args)
         return call.shaped(found, call.out.shape)
-    # samples side by side, as groups of channels
+    # place samples side by side, as groups of channels
     images, filters = call.full(x).transpose(0, 1).flatten(1, 2), call.full(weight).flatten(0, 1)
     found = apply_n(call.op, (images, filters, None), (*call.args[:5], call.args[5] * call.size, *call.args[6:]))
     n, channels = call.out.shape[:2]
@@ -112,7 +112,7 @@ def _max_pool(call):
     return [call.shaped(part, out.shape) for part, out in zip(found, call.outs, strict=False)]
 
 
-# -- normalisations --
+# -- normalization --
 
 
 @rule("layer_norm rms_norm")
@@ -151,7 +151,7 @@ def _batch_norm(call):
     if not training:
         return of_given_statistics(call)
     if mean is not None or variance is not None:
-        raise NoBatchingRule("batch_norm")  # which changes statistics of each sample
+        raise NoBatchingRule("batch_norm")  # it would update statistics of each sample
     side_by_side = call.full(x).transpose(0, 1).flatten(1, 2)
     found = registry["batch_norm"].entry(side_by_side, None, None, None, None, True, 0.1, eps)
     found = regroup(found, (x.shape[0], call.size, *x.shape[1:])).transpose(0, 1)

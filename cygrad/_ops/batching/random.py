@@ -9,9 +9,9 @@ _FUNCTIONS: dict = {"bernoulli": bernoulli, "binomial": binomial, "poisson": poi
 
 
 def _parameters(call, params):
-    """The samples of what distributions are told, for whom each sample has numbers of its own."""
+    """Return the aligned samples of distribution parameters, for a draw that covers all samples."""
     if call.batch.randomness == "error":
-        raise NoBatchingRule(call.op.name)  # which `vmap` answers by saying that random numbers were drawn
+        raise NoBatchingRule(call.op.name)  # `vmap` answers it with an error about random numbers
     if call.batch.randomness == "same" and any(call.has(p) for p in params):
         raise RuntimeError(
             "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
@@ -35,7 +35,7 @@ def _drawn(call):
 
 
 def _overwritten(call, args, generator):
-    """Numbers in place of the samples: one after the other for all, or the same."""
+    """Overwrite the samples with random numbers: drawn consecutively for all samples, or shared by all."""
     params = _parameters(call, [*call.inputs[1:], *args])
     method = getattr(Tensor, f"{call.op.name}_")
     t = call.full(call.out)

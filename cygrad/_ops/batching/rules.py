@@ -1,15 +1,15 @@
-"""Batching rules: what an op on one sample is on all samples (Note [Batches] in _core/batches.py).
+"""Batching rules for `vmap`: how to apply an op to all samples at once (Note [Batches] in _core/batches.py).
 
-A rule takes a `Call` and gives the samples of the result, or a tuple of them for several results: tensors whose first
-dimension is the batch. It calls public ops, so that its results have their gradients, tangents, and samples in the
-batches outside. Most rows need no rule of their own:
+A rule takes a `Call` and returns the samples of the result, or a tuple of them for several results: tensors whose first
+dimension is the batch. It calls public ops, so its results get their gradients, tangents, and samples in enclosing
+batches. Most rows need no rule of their own:
 
-* elementwise ones run on operands whose dimensions are aligned (`elementwise`);
-* those in `SHIFTED`, whose kernel takes dimensions and shapes as arguments, run with these arguments shifted by one;
-* those in `LEADING`, which let any number of dimensions stand before the ones they are about, run as they are.
+* elementwise ops run on operands with aligned dimensions (`elementwise`);
+* ops in `SHIFTED`, whose kernels take dimensions and shapes as arguments, run with those arguments shifted by one;
+* ops in `LEADING`, which accept any number of leading dimensions, run unchanged.
 
-Rules that need more stand in `RULES`, by the name of the row; those of products, convolutions, indices and losses in
-modules of their own. An op without a rule raises NoBatchingRule.
+Rules for other rows are in `RULES`, by row name. Those of products, convolutions, indices, and losses have modules of
+their own. An op without a rule raises NoBatchingRule.
 """
 
 import numpy as np
@@ -21,12 +21,12 @@ from cygrad._core.registry.out_dtypes import name_of
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._ops.base.copying import copy
 
-RULES: dict = {}  # name of a row: rule
-_rules_of: dict = {}  # row: (its name in the registry, its rule or None)
+RULES: dict = {}  # row name -> rule
+_rules_of: dict = {}  # row -> (its name in the registry, its rule or None)
 
 
 def rule(names):
-    """A decorator: the rule of these rows."""
+    """Decorator that registers the rule of these rows."""
 
     def note(function):
         RULES.update(dict.fromkeys(names.split(), function))
@@ -36,7 +36,7 @@ def rule(names):
 
 
 class Call:
-    """One op that has run on the tensors of the first sample, to be run on all."""
+    """An op that has run on the tensors of the first sample and is to be run on all samples."""
 
     def __init__(self, batch, step, key):
         self.batch, self.step, self.key, self.size = batch, step, key, batch.size
@@ -44,16 +44,16 @@ class Call:
         self.out = step.outs[0]
 
     def needed_args(self):
-        """The other arguments; raises where the op did not note them because it is not recorded."""
+        """Return the non-tensor arguments; raises NoBatchingRule if an unrecorded op did not note them."""
         if not self.args:
             raise NoBatchingRule(self.op.name)
         return self.args
 
     def samples(self, x):
-        """The samples of an operand along dimension 0; None if it has none."""
+        """Return the samples of an operand along dimension 0, or None if it has none."""
         found = self.batch.samples(x) if isinstance(x, Tensor) else None
         if found is not None and self.step.writes and x is self.out and found.requires_grad:
-            return found.clone()  # whose old value the gradient may need
+            return found.clone()  # the gradient may need the old value
         return found
 
     def has(self, x):
@@ -61,31 +61,31 @@ class Call:
         return isinstance(x, Tensor) and self.batch.has(x)
 
     def near(self, x):
-        """The samples of a tensor; without samples, the tensor with a first dimension of length 1."""
+        """Return the samples of a tensor; for one without samples, the tensor with a leading dimension of length 1."""
         found = self.samples(x)
         return x.unsqueeze(0) if found is None else found
 
     def full(self, x):
-        """The samples of a tensor, also where they are all the same."""
+        """Return the samples of a tensor, expanded to the batch size if it has none."""
         found = self.samples(x)
         return x.unsqueeze(0).expand(self.size, *x.shape) if found is None else found
 
     def aligned(self, x, ndim):
-        """An operand that broadcasts with others as if each sample had `ndim` dimensions."""
+        """Return an operand that broadcasts with others as if each sample had `ndim` dimensions."""
         found = self.samples(x)
         if found is None or found.ndim == ndim + 1:
             return x if found is None else found
         return found.view(found.shape[:1] + (1,) * (ndim + 1 - found.ndim) + found.shape[1:])
 
     def shaped(self, x, shape):
-        """A batch in which each sample has this shape: a view where there is one."""
+        """Reshape `x` to a batch of samples with this shape; the result is a view if possible."""
         if len(x) == 1 != self.size:
             x = x.expand(self.size, *x.shape[1:])
         return regroup(x, (self.size, *shape))
 
 
 def regroup(x, shape):
-    """`x` in another shape: a view where there is one."""
+    """Reshape `x`; the result is a view if possible."""
     try:
         return x.view(shape)
     except RuntimeError:
@@ -93,7 +93,7 @@ def regroup(x, shape):
 
 
 def results(batch, step):
-    """The samples of what an op gives; raises NoBatchingRule."""
+    """Return the samples of the results of an op; raises NoBatchingRule."""
     op = step.op
     key, function = _rules_of.get(op) or _rule_of(op)
     if function is None:
@@ -106,7 +106,7 @@ def _as_tuple(found):
 
 
 def _rule_of(op):
-    """The name and the rule of a row; of a variant, which has no place in the registry, those of its op."""
+    """Return the registry name and rule of a row. A variant, which is not in the registry, gets those of its op."""
     key = name_of(op)
     found = RULES.get(key)
     for names, function in ((SHIFTED, shifted), (LEADING, leading), (MERGED, merged)):
@@ -122,16 +122,16 @@ def _rule_of(op):
 
 
 def vectors(call, x):
-    """The samples of an operand; those without dimensions as vectors of one element, which they count as."""
+    """Return the samples of an operand; 0-dim samples become vectors with one element."""
     return call.full(x) if x.ndim else call.full(x).view(call.size, 1)
 
 
 def operands(call, inputs, ndim=0):
-    """Aligned operands, of the types that they have to one another in a sample."""
+    """Return aligned operands, with the type promotion that applies to a single sample."""
     tensors = [x for x in inputs if isinstance(x, Tensor)]
     ndim = max([ndim, *[x.ndim for x in tensors]])
     found = [call.aligned(x, ndim) for x in inputs]
-    if len({x.dtype for x in tensors}) > 1:  # where a sample has no dimension, the batch has one, and more to say
+    if len({x.dtype for x in tensors}) > 1:  # 0-dim samples have a dimension in the batch, and so promote more strongly
         wanted = result_type(tuple(inputs))
         pairs = zip(found, inputs, strict=True)
         found = [f.to(wanted) if call.has(x) and not x.ndim else f for f, x in pairs]
@@ -139,7 +139,7 @@ def operands(call, inputs, ndim=0):
 
 
 def elementwise(call):
-    """The op itself, on aligned operands."""
+    """Run the op itself on aligned operands."""
     inputs = operands(call, call.inputs)
     if call.op.kernel is None and (call.op.ufunc is None or call.args):
         raise NoBatchingRule(call.op.name)
@@ -163,7 +163,7 @@ def _number_less(call):
 
 @rule("ceil floor trunc")
 def _whole(call):
-    """By the entry point, which leaves integers as they are; NumPy 2.0 would make floats of them."""
+    """Use the entry point, which leaves integers unchanged; NumPy 2.0 would convert them to floats."""
     return registry[call.key].entry(call.full(call.inputs[0]))
 
 
@@ -251,7 +251,7 @@ def _zero(call):
 
 # -- ops that run with shifted arguments --
 
-# For each argument of the kernel: d a dimension, D dimensions (None: all), s the shape of the input, . as it is.
+# For each argument of the kernel: d = dimension, D = dimensions (None: all), s = shape of the input, . = unchanged.
 SHIFTED = {
     "amax": "D.",
     "amin": "D.",
@@ -286,7 +286,7 @@ MERGED = set("channel_window col2im im2col".split())
 
 
 def shifted_argument(kind, value, call, ndim):
-    """An argument for samples of `ndim` dimensions as one for all of them."""
+    """Convert an argument for samples with `ndim` dimensions to the one for the whole batch."""
     if kind == "d":
         return value + 1 if value >= 0 else value
     if kind == "D":
@@ -295,7 +295,7 @@ def shifted_argument(kind, value, call, ndim):
 
 
 def shifted(call):
-    """The op itself, with its dimensions one further; a sample without dimensions gets one first."""
+    """Run the op itself with its dimensions shifted by one; 0-dim samples first get a dimension."""
     ndim = max([1, *[x.ndim for x in call.inputs]])
     inputs = tuple([vectors(call, x) for x in call.inputs])
     kinds = SHIFTED[call.key]
@@ -308,12 +308,12 @@ def shifted(call):
 
 
 def leading(call):
-    """The op itself."""
+    """Run the op itself."""
     return apply_n(call.op, tuple([call.full(x) for x in call.inputs]), call.args or None)
 
 
 def merged(call):
-    """The op itself, on the images of all samples."""
+    """Run the op itself on the images of all samples as one batch."""
     x = call.inputs[0]
     return call.shaped(apply_n(call.op, (call.samples(x).flatten(0, 1),), call.args or None), call.out.shape)
 
@@ -393,7 +393,7 @@ def _reduce(call):
 
 @rule("prod.dim_int cummax cummin max.dim min.dim median.dim nanmedian.dim logsumexp mode")
 def _along(call):
-    """Methods that take a dimension, or several, and perhaps keepdim."""
+    """Call a method that takes one or several dimensions and possibly keepdim."""
     t, x = call.inputs[0], call.full(call.inputs[0])
     args = call.args[1:] if isinstance(call.args[0], tuple) and call.key != "logsumexp" else call.args
     if not t.ndim:

@@ -1,4 +1,4 @@
-"""Batching rules of ops that search and count, without a derivative for what they look at (see batching.py)."""
+"""Batching rules of ops that search and count, without derivatives for the inspected values (see batching.py)."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from cygrad._kernels.gpu.base.arrays import in_memory
 from cygrad._ops.base.slicing import stack
 from cygrad._ops.batching.rules import rule
 
-# -- in sorted sequences --
+# -- sorted sequences --
 
 
 @rule("searchsorted")
@@ -29,7 +29,7 @@ def _searchsorted(call):
 
 
 def _tensor(value, like):
-    """A number as a tensor."""
+    """Convert a number to a tensor."""
     return tensor_of(np.asarray(value)).to(like.device) if isinstance(value, (int, float)) else value
 
 
@@ -50,7 +50,7 @@ def _isin(call):
     return call.shaped(~found if invert else found, call.out.shape)
 
 
-# -- counts --
+# -- counting --
 
 
 @rule("bincount")
@@ -61,7 +61,7 @@ def _bincount(call):
     values = in_memory(values_of(places))
     lengths = np.maximum(values.max(-1, initial=-1) + 1, least)
     if values.min(initial=0) < 0 or (lengths != length).any():
-        raise NoBatchingRule("bincount")  # an error, or results of several lengths
+        raise NoBatchingRule("bincount")  # an error, or results of different lengths
     weights = places.new_ones(places.shape) if weights is None else weights
     zeros = weights.new_zeros((call.size, length)).to(call.out.dtype)
     return zeros.scatter_add(1, places, weights.to(call.out.dtype))
@@ -69,7 +69,7 @@ def _bincount(call):
 
 @rule("histc histogram histogramdd")
 def _histogram(call):
-    """One sample after the other, each of which has its own bounds."""
+    """Process samples one by one, because each has its own bounds."""
     names = ("bins", "min", "max") if call.key == "histc" else ("bins", "range", "weight", "density")
     found = []
     for i in range(call.size):
@@ -81,7 +81,7 @@ def _histogram(call):
 
 
 def _sample(call, value, i):
-    """Sample `i` of an argument, or of each tensor in it."""
+    """Return sample `i` of an argument, or of each tensor in it."""
     if isinstance(value, (list, tuple)):
         return [_sample(call, part, i) for part in value]
     return call.samples(value)[i] if call.has(value) else value

@@ -1,4 +1,4 @@
-"""The results of functions that are made of others: written into `out`, of which no gradient is recorded."""
+"""`out=` for composite functions: writing results into `out` without recording a gradient."""
 
 from functools import cache
 
@@ -15,12 +15,12 @@ from cygrad._ops.shape.diagonals import TRIL
 
 @cache
 def unrecorded(name):
-    """A row without a derivative, for results that have none, and for `out=` of functions made of others."""
+    """Return a row without a derivative, for non-differentiable results and for `out=` of composite functions."""
     return variant(TRIL, name=name)
 
 
 def write_several(op, outs, arrays, inputs, args=None):
-    """The tensors `outs` with a result in each, of which none is written if one can not be."""
+    """Write one result into each of the tensors `outs`, or into none of them if any cannot be written."""
     arrays = tuple(arrays)
     if not isinstance(outs, (tuple, list)):
         raise messages.wrong_keyword(op.name.partition(".")[0], "out", "tuple of Tensors", outs)
@@ -32,14 +32,14 @@ def write_several(op, outs, arrays, inputs, args=None):
 
 
 def given_several(name, arrays, outs, *inputs):
-    """The results of a function made of others, written into a tensor each."""
+    """Write the results of a composite function into one tensor each."""
     if any(map(is_recorded, inputs)):
         raise out_requires_grad(name)
     return write_several(unrecorded(name), outs, arrays, inputs)
 
 
 def given(name, result, out, *inputs):
-    """The result of a function made of others, written into `out` if there is one."""
+    """Return the result of a composite function, written into `out` if given."""
     if out is None:
         return result
     if not isinstance(out, Tensor):

@@ -1,4 +1,4 @@
-"""Ops whose values come from SciPy, which is optional: without it they raise an ImportError that says so."""
+"""Ops whose values come from SciPy, an optional dependency: without it they raise an explanatory ImportError."""
 
 from functools import lru_cache, partial
 
@@ -12,13 +12,13 @@ from cygrad._kernels.gpu.libraries.scipy_special import special_function
 from cygrad._ops.base.arguments import require
 
 SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
-SPECIAL = ELEMENTWISE | FLOAT_RESULT | FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.special
+SPECIAL = ELEMENTWISE | FLOAT_RESULT | FUNCTION_ONLY | METHOD_ONLY  # in neither namespace, only in cygrad.special
 
 
 def by_scipy(name, function, which=None):
-    """A kernel that calls `scipy.special.<name>` in float64, or float32 for float32; for the op `function`.
+    """Return a kernel for the op `function` that calls `scipy.special.<name>` in float64, or float32 for float32.
 
-    `which` is the one to take of several results.
+    `which` selects one of several results.
     """
 
     def kernel(*arrays):
@@ -36,7 +36,7 @@ def by_scipy(name, function, which=None):
             values = getattr(special, name)(*arrays)
             return np.asarray(values if which is None else values[which]).astype(dtype, copy=False)
 
-    return partial(kernel)  # which, not being a function, gets large arrays whole
+    return partial(kernel)  # not a plain function, so it receives large arrays whole
 
 
 def scipy_for(function):
@@ -50,14 +50,14 @@ def scipy_for(function):
 
 @lru_cache(64)
 def _table(name, which, numbers):
-    """The table of a function of SciPy's of one array, behind these numbers."""
+    """Return the lookup table of a SciPy function of `numbers` and one array."""
     from scipy import special
 
     def function(x):
         values = getattr(special, name)(*numbers, x)
         return values if which is None else values[which]
 
-    return Tabled(function, negative=name != "polygamma")  # which takes as long there as the number is large
+    return Tabled(function, negative=name != "polygamma")  # whose time grows with the magnitude there
 
 
 def require_real_input(op, input, kernel=None, name="input"):
@@ -68,6 +68,6 @@ def require_real_input(op, input, kernel=None, name="input"):
 
 
 def unary(name, rule, *, saves=IN0, flags=SMOOTH, scipy=None, **row):
-    """The row of a function of one tensor, whose values are those of the function of SciPy of that name."""
+    """Declare the row of a function of one tensor whose values come from the SciPy function of that name."""
     kernel = by_scipy(scipy or name, f"special.{name}" if flags & METHOD_ONLY else name)
     return declare(name, rule, saves=saves, flags=flags, kernel=kernel, inputs="self", **row)

@@ -1,6 +1,6 @@
-"""Memory shared with other libraries by DLPack, without copying: NumPy's, PyTorch's, JAX's, CuPy's arrays on the CPU.
+"""Zero-copy memory sharing through DLPack with other libraries: NumPy, PyTorch, JAX and CuPy arrays on the CPU.
 
-NumPy speaks the protocol. The gradient ends here: what requires grad is not handed out.
+NumPy implements the protocol. Gradients are not shared: tensors that require grad are not exported.
 """
 
 from enum import IntEnum
@@ -16,11 +16,11 @@ from cygrad._kernels.device.cupy_library import cupy, is_available, on_device
 from cygrad._ops.base.checks.creation import check_strides
 from cygrad._ops.base.creation import fresh, sharing
 
-_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy knows of versions, devices and copies
+_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy supports versions, devices and copies
 
 
 class DLDeviceType(IntEnum):
-    """What DLPack calls the places where memory is."""
+    """DLPack's device types."""
 
     __module__ = "cygrad.utils.dlpack"
 
@@ -44,14 +44,14 @@ class DLDeviceType(IntEnum):
 _ON_CPU = (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost, DLDeviceType.kDLROCMHost, DLDeviceType.kDLCUDAManaged)
 
 
-# -- out --
+# -- export --
 
 
 def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
-    """The memory of this tensor as a DLPack capsule, for `from_dlpack` of another library.
+    """Export the memory of this tensor as a DLPack capsule, for `from_dlpack` of another library.
 
-    Raises BufferError for a tensor that requires grad, for negative strides, and for read-only memory unless the other
-    side passes `max_version`, which can say that it is read-only.
+    Raises BufferError for a tensor that requires grad, for negative strides, and for read-only memory unless the
+    consumer passes `max_version`, which makes it possible to flag the memory as read-only.
     """
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -80,12 +80,12 @@ def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
 
 
 def __dlpack_device__(self):
-    """Where the memory is: (kDLCPU, 0), or (kDLCUDA, the number of the GPU)."""
+    """Return the device of the memory: (kDLCPU, 0), or (kDLCUDA, the GPU's number)."""
     return (DLDeviceType.kDLCPU, 0) if self.is_cpu else (DLDeviceType.kDLCUDA, self.device.index)
 
 
 def _cuda_array_interface(self):
-    """The memory of a tensor on a GPU for other libraries there. Raises AttributeError for others."""
+    """Expose the memory of a GPU tensor to other GPU libraries. Raises AttributeError for other tensors."""
     if self.is_cpu:
         raise AttributeError(
             "Can't get __cuda_array_interface__ on non-CUDA tensor type: torch.FloatTensor If CUDA data is "
@@ -100,7 +100,9 @@ def _cuda_array_interface(self):
 
 
 def to_dlpack(tensor):
-    """The memory of a tensor as a DLPack capsule, which can be taken once. Prefer `from_dlpack(tensor)` over there.
+    """Export the memory of a tensor as a DLPack capsule, which can be consumed once.
+
+    Prefer `from_dlpack(tensor)` of the other library.
 
     Raises BufferError for a tensor that requires grad.
 
@@ -116,11 +118,11 @@ def to_dlpack(tensor):
     return __dlpack__(tensor)
 
 
-# -- in --
+# -- import --
 
 
 class _Capsule:
-    """What NumPy takes a capsule from."""
+    """Wraps a capsule in the interface that NumPy expects."""
 
     def __init__(self, capsule):
         self.capsule = capsule
@@ -133,7 +135,7 @@ class _Capsule:
 
 
 class _Memory:
-    """The memory of an array, to be written to."""
+    """Exposes the memory of an array as writable."""
 
     def __init__(self, array):
         self.array = array
@@ -142,18 +144,18 @@ class _Memory:
 
 
 def is_exported(value):
-    """Whether another library's array or a capsule."""
+    """Whether a value is an array of another library or a capsule."""
     return type(value).__name__ == "PyCapsule" or (
         hasattr(value, "__dlpack__") and not isinstance(value, (Tensor, np.ndarray, np.generic, type))
     )
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):
-    """A tensor on the memory of another library's array or tensor, or of a capsule: a change of one changes the other.
+    """Create a tensor on the memory of another library's array or tensor, or of a capsule; changes are visible in both.
 
-    If that is known to be read-only, so is the tensor. `copy=True` copies.
-    Raises RuntimeError for what is neither, and for a capsule that has been taken; BufferError for memory that is not
-    the CPU's; ValueError for negative strides; what the other library raises, for a tensor that requires grad.
+    If the memory is known to be read-only, so is the tensor. `copy=True` copies. Raises RuntimeError for other objects
+    and for a consumed capsule; BufferError for memory that is not on the CPU; ValueError for negative strides; and
+    whatever the other library raises for a tensor that requires grad.
 
     >>> import cygrad, numpy
     >>> a = numpy.zeros(2)
@@ -187,7 +189,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         )
     array = np.from_dlpack(_Capsule(capsule))
     check_strides(array)
-    if not array.flags.writeable and "versioned" not in name:  # which cannot say whether it is
+    if not array.flags.writeable and "versioned" not in name:  # unversioned capsules cannot flag read-only memory
         array = np.asarray(_Memory(array))
     return sharing(array.copy() if copy else array)
 

@@ -1,6 +1,7 @@
-"""Tensors from data that is already there: numbers, sequences, arrays, tensors; sharing memory where that is possible.
+"""Tensors from existing data: numbers, sequences, arrays, and tensors, sharing memory where possible.
 
-Also the methods that make tensors of this tensor's type. The keywords are described in creation.pyx.
+Also the `new_*` methods, which create tensors with the dtype of an existing one. The keywords are described in
+creation.pyx.
 """
 
 import numpy as np
@@ -33,7 +34,7 @@ from cygrad._ops.creation.dlpack import from_dlpack, is_exported
 
 
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A tensor without dimensions, of the default type unless `dtype` says otherwise.
+    """Return a 0-dim tensor, of the default float dtype unless `dtype` is given.
 
     >>> import cygrad
     >>> cygrad.scalar_tensor(3)
@@ -48,11 +49,11 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False, layout=Non
 
 
 def from_numpy(ndarray):
-    """The array's memory as a tensor: a change of one is a change of the other.
+    """Return a tensor that shares the memory of the array; changes to one are visible in the other.
 
-    If the array is read-only, so is the tensor: changing it in place raises RuntimeError.
-    Raises TypeError for what is no array and for element types without a dtype, ValueError for an array of negative
-    strides, of strides that are no multiples of the element size, or of foreign byte order.
+    If the array is read-only, so is the tensor: changing it in place raises RuntimeError. Raises TypeError for
+    non-arrays and for element types without a dtype; ValueError for negative strides, strides that are not multiples of
+    the element size, and non-native byte order.
 
     >>> import cygrad, numpy
     >>> a = numpy.zeros(3)
@@ -79,11 +80,11 @@ def from_numpy(ndarray):
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """The memory of an object with Python's buffer protocol (bytes, bytearray, array, mmap, ...) as a vector.
+    """Return the memory of an object with Python's buffer protocol (bytes, bytearray, array, mmap, ...) as a vector.
 
-    It starts `offset` bytes from the beginning and has `count` elements, or all. If the buffer is read-only, so is the
-    tensor: changing it in place raises RuntimeError.
-    Raises ValueError for a buffer that is empty or too short, or no multiple of the element size.
+    It starts `offset` bytes from the beginning and has `count` elements, or all that follow. If the buffer is
+    read-only, so is the tensor: changing it in place raises RuntimeError. Raises ValueError for a buffer that is empty,
+    too short, or not a multiple of the element size.
 
     >>> import cygrad
     >>> cygrad.frombuffer(bytearray([1, 0, 2, 0]), dtype=cygrad.int16)
@@ -118,7 +119,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 
 def _is_buffer(value):
-    """Whether this has Python's buffer protocol."""
+    """Whether a value supports Python's buffer protocol."""
     if isinstance(value, (list, tuple, int, float, complex, str)):
         return False
     try:
@@ -132,13 +133,13 @@ def _can_share(array):
     return array.dtype.isnative and not any(stride < 0 or stride % array.itemsize for stride in array.strides)
 
 
-# -- whatever it is --
+# -- data of any kind --
 
 
 def as_tensor(data, dtype=None, device=None):
-    """`data` as a tensor, copied only if it has to be: tensors stay what they are, arrays share their memory.
+    """Convert `data` to a tensor, copying only if necessary: tensors are returned unchanged, arrays share their memory.
 
-    Raises what `tensor` raises.
+    Raises the same errors as `tensor`.
 
     >>> import cygrad, numpy
     >>> a = numpy.zeros(2)
@@ -168,19 +169,19 @@ def _taken(data):
 
 
 def _device(place, device, t):
-    """Where a tensor is wanted: on the GPU `place`, or in memory if that was asked for, else where it is."""
+    """Return the target device: the GPU `place`, main memory if requested, else that of `t`."""
     if place is not None:
         return device_at(place)
     return t.device if device is None else cpu_device
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
-    """`obj` as a tensor: data, arrays, what DLPack exports, and the bytes of a buffer as `frombuffer` reads them.
+    """Convert `obj` to a tensor: data, arrays, DLPack exporters, and buffers, which are read as by `frombuffer`.
 
-    `copy` True always copies, False raises ValueError where that is needed, None copies then.
+    `copy=True` always copies, `copy=False` raises ValueError if a copy is needed, None copies only then.
 
-    The result goes on with the history of a tensor `obj` unless `requires_grad` is False; if True, and there is none,
-    it is a leaf that collects a gradient.
+    The result continues the history of a tensor `obj` unless `requires_grad` is False. If `requires_grad` is True and
+    there is no history, the result is a leaf that accumulates a gradient.
 
     >>> import cygrad
     >>> cygrad.asarray([1, 2, 3])
@@ -217,27 +218,27 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     return result
 
 
-# -- methods: of this tensor's type --
+# -- methods that create tensors with the same dtype --
 
 
 def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
-    """Zeros of the given size and of this tensor's type."""
+    """Return zeros of the given size, with this tensor's dtype and device."""
     return _of_type(self, size_of(size, named, "new_zeros"), 0, dtype, device, requires_grad, pin_memory, "new_zeros")
 
 
 def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
-    """Ones of the given size and of this tensor's type."""
+    """Return ones of the given size, with this tensor's dtype and device."""
     return _of_type(self, size_of(size, named, "new_ones"), 1, dtype, device, requires_grad, pin_memory, "new_ones")
 
 
 def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
-    """Uninitialised elements of the given size and of this tensor's type."""
+    """Return an uninitialized tensor of the given size, with this tensor's dtype and device."""
     size = size_of(size, named, "new_empty")
     return _of_type(self, size, None, dtype, device, requires_grad, pin_memory, "new_empty")
 
 
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """`fill_value` in the given size and of this tensor's type."""
+    """Return a tensor of the given size filled with `fill_value`, with this tensor's dtype and device."""
     size = check_size(integers(size, "new_full", "size", 1))
     value = number(fill_value, "new_full", "fill_value", 2)
     return _of_type(self, size, value, dtype, device, requires_grad, pin_memory, "new_full")
@@ -252,7 +253,7 @@ def _of_type(tensor, size, value, dtype, device, requires_grad, pin_memory, func
 
 
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    """A copy of `data`, as `tensor` makes it, of this tensor's type."""
+    """Return a copy of `data`, as made by `tensor`, with this tensor's dtype and device."""
     place = place_beside(self, device, pin_memory, True)
     if isinstance(data, Tensor):
         checks.warn_copy("tensor.new_tensor(sourceTensor)")
@@ -260,7 +261,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
 
 
 def new(self, *args, **named):
-    """What `Tensor(...)` makes of the same arguments, but of this tensor's type: sizes or data. An old name."""
+    """Like `Tensor(...)`, which takes sizes or data, but with this tensor's dtype and device. Legacy."""
     return fresh(legacy_array(args, named, self.dtype), False, "new", self, place_of(self))
 
 

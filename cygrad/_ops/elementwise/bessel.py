@@ -1,7 +1,8 @@
-"""Bessel functions and Airy's, elementwise. Their values come from SciPy, which must be installed.
+"""Bessel and Airy functions, elementwise. Values come from SciPy, which must be installed.
 
-Integers are first converted to the default float type. Complex tensors raise NotImplementedError. All but `i0` are
-found in `cygrad.special`. PyTorch differentiates only `i0`, `i0e`, `i1` and `i1e`; here all have their gradients.
+Integers are first converted to the default float dtype. Complex tensors raise NotImplementedError. All but `i0` are in
+`cygrad.special`. PyTorch differentiates only `i0`, `i0e`, `i1`, and `i1e`; here all of them have gradients. In the
+gradient formulas, r is the result.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from cygrad._ops.base.pointwise import abs, exp, sgn, square
 from cygrad._ops.common.scipy_kernels import SPECIAL, by_scipy, require_real_input, unary
 from cygrad._ops.elementwise.selection import where
 
-# -- modified, of the first kind --
+# -- modified Bessel functions of the first kind --
 
 
 def i0_rule(n, g):
@@ -25,7 +26,7 @@ I0 = unary("i0", i0_rule)
 
 
 def i0(input, *, out=None):
-    """The modified Bessel function of the first kind of order 0. Saves `input`. Gradient: g * i1(input).
+    """Modified Bessel function of the first kind of order 0. Saves `input`. Gradient: g * i1(input).
 
     >>> import cygrad
     >>> cygrad.i0(cygrad.tensor([0.0, 1.0]))
@@ -44,7 +45,7 @@ I0E = unary("i0e", i0e_rule, flags=SPECIAL, node="SpecialI0EBackward0")
 
 
 def i0e(input, *, out=None):
-    """`exp(-|input|) * i0(input)`. Saves `input`. Gradient: g * (i1e(input) - sgn(input) * r).
+    """`exp(-|input|) * i0(input)`. Saves `input`. Gradient: g * (i1e(input) - sgn(input) * r), where r is the result.
 
     >>> import cygrad
     >>> cygrad.special.i0e(cygrad.tensor([0.0, 1.0]))
@@ -55,9 +56,9 @@ def i0e(input, *, out=None):
 
 
 def over(x, values, sign=1, scale=0.5):
-    """values / x for the values of i1 (`sign` 1) or bessel_j1 (-1), which are those of i1 * 2 * `scale` otherwise.
+    """Return values / x, where `values` are i1(x) (`sign` 1) or bessel_j1(x) (`sign` -1), times 2 * `scale`.
 
-    By the power series for small x, where the derivatives of the quotient would have no digits.
+    For small x, uses the power series, because the derivatives of the quotient would lose all digits.
     """
     is_small = abs(x) < 1
     y = mul(square(where(is_small, x, 0.0)), sign / 4)
@@ -76,9 +77,9 @@ I1 = unary("i1", i1_rule, flags=SPECIAL, node="SpecialI1Backward0")
 
 
 def i1(input, *, out=None):
-    """The modified Bessel function of the first kind of order 1. Saves `input`.
+    """Modified Bessel function of the first kind of order 1.
 
-    Gradient: g * (i0(input) - r / input), 1/2 at 0.
+    Saves `input`. Gradient: g * (i0(input) - r / input), where r is the result; g / 2 at 0.
 
     >>> import cygrad
     >>> cygrad.special.i1(cygrad.tensor([0.0, 1.0]))
@@ -98,7 +99,9 @@ I1E = unary("i1e", i1e_rule, flags=SPECIAL, node="SpecialI1EBackward0")
 
 
 def i1e(input, *, out=None):
-    """`exp(-|input|) * i1(input)`. Saves `input`. Gradient: g * (i0e(input) - r * (sgn(input) + 1 / input)), 1/2 at 0.
+    """`exp(-|input|) * i1(input)`.
+
+    Saves `input`. Gradient: g * (i0e(input) - r * (sgn(input) + 1 / input)), where r is the result; g / 2 at 0.
 
     >>> import cygrad
     >>> cygrad.special.i1e(cygrad.tensor([0.0, 1.0]))
@@ -112,9 +115,9 @@ MODIFIED_BESSEL_I0 = unary("modified_bessel_i0", i0_rule, flags=SPECIAL, scipy="
 
 
 def modified_bessel_i0(input, *, out=None):
-    """The modified Bessel function of the first kind of order 0, as `i0`. Saves `input`.
+    """Modified Bessel function of the first kind of order 0; same as `i0`.
 
-    Gradient: g * i1(input).
+    Saves `input`. Gradient: g * i1(input).
 
     >>> import cygrad
     >>> cygrad.special.modified_bessel_i0(cygrad.tensor([0.5, 1.0]))
@@ -128,9 +131,9 @@ MODIFIED_BESSEL_I1 = unary("modified_bessel_i1", i1_rule, flags=SPECIAL, scipy="
 
 
 def modified_bessel_i1(input, *, out=None):
-    """The modified Bessel function of the first kind of order 1, as `i1`. Saves `input`.
+    """Modified Bessel function of the first kind of order 1; same as `i1`.
 
-    Gradient: g * (i0(input) - r / input), 1/2 at 0.
+    Saves `input`. Gradient: g * (i0(input) - r / input), where r is the result; g / 2 at 0.
 
     >>> import cygrad
     >>> cygrad.special.modified_bessel_i1(cygrad.tensor([0.5, 1.0]))
@@ -140,7 +143,7 @@ def modified_bessel_i1(input, *, out=None):
     return apply1(MODIFIED_BESSEL_I1, input, out)
 
 
-# -- modified, of the second kind --
+# -- modified Bessel functions of the second kind --
 
 
 def modified_bessel_k0_rule(n, g):
@@ -151,9 +154,9 @@ MODIFIED_BESSEL_K0 = unary("modified_bessel_k0", modified_bessel_k0_rule, flags=
 
 
 def modified_bessel_k0(input, *, out=None):
-    """The modified Bessel function of the second kind of order 0: inf at 0, nan below. Saves `input`.
+    """Modified Bessel function of the second kind of order 0; inf at 0, nan for negative input.
 
-    Gradient: -g * modified_bessel_k1(input).
+    Saves `input`. Gradient: -g * modified_bessel_k1(input).
 
     >>> import cygrad
     >>> cygrad.special.modified_bessel_k0(cygrad.tensor([0.5, 1.0]))
@@ -172,9 +175,9 @@ MODIFIED_BESSEL_K1 = unary("modified_bessel_k1", modified_bessel_k1_rule, flags=
 
 
 def modified_bessel_k1(input, *, out=None):
-    """The modified Bessel function of the second kind of order 1: inf at 0, nan below. Saves `input`.
+    """Modified Bessel function of the second kind of order 1; inf at 0, nan for negative input.
 
-    Gradient: -g * (modified_bessel_k0(input) + r / input).
+    Saves `input`. Gradient: -g * (modified_bessel_k0(input) + r / input), where r is the result.
 
     >>> import cygrad
     >>> cygrad.special.modified_bessel_k1(cygrad.tensor([0.5, 1.0]))
@@ -195,9 +198,9 @@ SCALED_MODIFIED_BESSEL_K0 = unary(
 
 
 def scaled_modified_bessel_k0(x, *, out=None):
-    """`exp(x) * modified_bessel_k0(x)`, without underflow. Saves `x`.
+    """`exp(x) * modified_bessel_k0(x)`, without underflow.
 
-    Gradient: g * (r - scaled_modified_bessel_k1(x)).
+    Saves `x`. Gradient: g * (r - scaled_modified_bessel_k1(x)), where r is the result.
 
     >>> import cygrad
     >>> cygrad.special.scaled_modified_bessel_k0(cygrad.tensor([0.5, 1.0]))
@@ -219,9 +222,9 @@ SCALED_MODIFIED_BESSEL_K1 = unary(
 
 
 def scaled_modified_bessel_k1(x, *, out=None):
-    """`exp(x) * modified_bessel_k1(x)`, without underflow. Saves `x`.
+    """`exp(x) * modified_bessel_k1(x)`, without underflow.
 
-    Gradient: g * (r - scaled_modified_bessel_k0(x) - r / x).
+    Saves `x`. Gradient: g * (r - scaled_modified_bessel_k0(x) - r / x), where r is the result.
 
     >>> import cygrad
     >>> cygrad.special.scaled_modified_bessel_k1(cygrad.tensor([0.5, 1.0]))
@@ -231,7 +234,7 @@ def scaled_modified_bessel_k1(x, *, out=None):
     return apply1(SCALED_MODIFIED_BESSEL_K1, x, out)
 
 
-# -- of the first and second kind --
+# -- Bessel functions of the first and second kind --
 
 
 def bessel_j0_rule(n, g):
@@ -242,9 +245,9 @@ BESSEL_J0 = unary("bessel_j0", bessel_j0_rule, flags=SPECIAL, scipy="j0")
 
 
 def bessel_j0(input, *, out=None):
-    """The Bessel function of the first kind of order 0. Saves `input`.
+    """Bessel function of the first kind of order 0.
 
-    Gradient: -g * bessel_j1(input).
+    Saves `input`. Gradient: -g * bessel_j1(input).
 
     >>> import cygrad
     >>> cygrad.special.bessel_j0(cygrad.tensor([0.5, 1.0]))
@@ -263,9 +266,9 @@ BESSEL_J1 = unary("bessel_j1", bessel_j1_rule, flags=SPECIAL, scipy="j1")
 
 
 def bessel_j1(input, *, out=None):
-    """The Bessel function of the first kind of order 1. Saves `input`.
+    """Bessel function of the first kind of order 1.
 
-    Gradient: g * (bessel_j0(input) - r / input), 1/2 at 0.
+    Saves `input`. Gradient: g * (bessel_j0(input) - r / input), where r is the result; g / 2 at 0.
 
     >>> import cygrad
     >>> cygrad.special.bessel_j1(cygrad.tensor([0.5, 1.0]))
@@ -283,9 +286,9 @@ BESSEL_Y0 = unary("bessel_y0", bessel_y0_rule, flags=SPECIAL, scipy="y0")
 
 
 def bessel_y0(input, *, out=None):
-    """The Bessel function of the second kind of order 0: -inf at 0, nan below. Saves `input`.
+    """Bessel function of the second kind of order 0; -inf at 0, nan for negative input.
 
-    Gradient: -g * bessel_y1(input).
+    Saves `input`. Gradient: -g * bessel_y1(input).
 
     >>> import cygrad
     >>> cygrad.special.bessel_y0(cygrad.tensor([0.5, 1.0]))
@@ -304,9 +307,9 @@ BESSEL_Y1 = unary("bessel_y1", bessel_y1_rule, flags=SPECIAL, scipy="y1")
 
 
 def bessel_y1(input, *, out=None):
-    """The Bessel function of the second kind of order 1: -inf at 0, nan below. Saves `input`.
+    """Bessel function of the second kind of order 1; -inf at 0, nan for negative input.
 
-    Gradient: g * (bessel_y0(input) - r / input).
+    Saves `input`. Gradient: g * (bessel_y0(input) - r / input), where r is the result.
 
     >>> import cygrad
     >>> cygrad.special.bessel_y1(cygrad.tensor([0.5, 1.0]))
@@ -316,7 +319,7 @@ def bessel_y1(input, *, out=None):
     return apply1(BESSEL_Y1, input, out)
 
 
-# -- spherical, Airy --
+# -- spherical Bessel and Airy functions --
 
 
 def spherical_bessel_rule(n, g):
@@ -329,7 +332,7 @@ def spherical_bessel_rule(n, g):
 
 
 def spherical_bessel_array(x, order):
-    """The spherical Bessel function of the first kind; of order 0 without SciPy."""
+    """Spherical Bessel function of the first kind; order 0 does not need SciPy."""
     if order:
         return by_scipy("spherical_jn", "special.spherical_bessel_j0")(np.int64(order), x)
     with np.errstate(all="ignore"):
@@ -355,7 +358,7 @@ SPHERICAL_BESSEL = declare(
 
 
 def spherical_bessel(x, order):
-    """The spherical Bessel function of the first kind of any order."""
+    """Spherical Bessel function of the first kind of any order."""
     return apply1_args(SPHERICAL_BESSEL, x, (order,), None)
 
 
@@ -370,9 +373,9 @@ SPHERICAL_BESSEL_J0 = declare(
 
 
 def spherical_bessel_j0(x, *, out=None):
-    """The spherical Bessel function of the first kind of order 0: `sin(x) / x`, 1 at 0. Saves `x`.
+    """Spherical Bessel function of the first kind of order 0: `sin(x) / x`, and 1 at 0.
 
-    Gradient: -g times the function of order 1, which needs SciPy.
+    Saves `x`. Gradient: -g times the function of order 1, which needs SciPy.
 
     >>> import cygrad
     >>> cygrad.special.spherical_bessel_j0(cygrad.tensor([0.0, 1.0]))
@@ -392,7 +395,7 @@ AIRY_AI = declare(
 
 
 def airy_ai(x, *, out=None):
-    """Airy's function Ai, a solution of y'' = x * y. Saves `x`. Gradient: g * Ai'(x).
+    """Airy function Ai, a solution of y'' = x * y. Saves `x`. Gradient: g * Ai'(x).
 
     >>> import cygrad
     >>> cygrad.special.airy_ai(cygrad.tensor([0.0, 1.0]))
@@ -418,7 +421,7 @@ AIRY_AI_SLOPE = declare(
 
 
 def airy_ai_slope(x):
-    """The derivative of Airy's function Ai. Gradient: g * x * Ai(x)."""
+    """Derivative of the Airy function Ai. Gradient: g * x * Ai(x)."""
     return apply1(AIRY_AI_SLOPE, x, None)
 
 

@@ -1,7 +1,7 @@
 """Elementwise functions of two or three operands beyond arithmetic, with broadcasting.
 
-Shapes that do not broadcast raise RuntimeError. Where a formula needs a floating-point input, integers are first
-converted to the default float type.
+Shapes that do not broadcast raise RuntimeError. Where a formula needs floating-point input, integers are first
+converted to the default float dtype.
 """
 
 import math
@@ -42,7 +42,7 @@ STEP = ELEMENTWISE | INPLACE | NONDIFF
 DTYPES = by_name()
 
 
-# -- magnitude and sign, neighbours --
+# -- magnitude and sign, neighboring numbers --
 
 
 def copysign_rule(n, g):
@@ -50,7 +50,7 @@ def copysign_rule(n, g):
 
 
 def kept_sign(n, g):
-    """g where the sign stayed, -g where it changed, 0 at 0."""
+    """Return g where the sign is unchanged, -g where it changed, and 0 where the input is 0."""
     x = n.saved(0)
     return where(x == 0, 0.0, mul(g, mul(sgn(x), sgn(n.saved_result()))))
 
@@ -70,9 +70,10 @@ COPYSIGN_NUMBER = declare(
 
 
 def copysign(input, other, *, out=None):
-    """The magnitude of `input` with the sign of `other` (a tensor or a number; the sign of -0.0 counts).
+    """Return the magnitude of `input` with the sign of `other` (a tensor or a number; -0.0 counts as negative).
 
-    Saves `input` and the result. Gradients: g where the sign stayed and -g where it changed, 0 at 0; and 0.
+    Saves `input` and the result. Gradients: for `input`, g where the sign is unchanged, -g where it changed, and 0 at
+    0; for `other`, 0.
 
     >>> import cygrad
     >>> cygrad.copysign(cygrad.tensor([1.0, 2.0]), cygrad.tensor([-3.0, 0.0]))
@@ -87,7 +88,7 @@ def copysign(input, other, *, out=None):
 
 
 def in_type_of_result(op, input, other=0):
-    """`input` converted as the row says: to the default float type if it is integral."""
+    """Convert `input` to the dtype that the row requires: integral input to the default float dtype."""
     dtype = result_type((input, other))
     if op.flags & FLOAT_RESULT and not (dtype.is_floating_point or dtype.is_complex):
         dtype = result_type((input, 1.0))
@@ -95,7 +96,7 @@ def in_type_of_result(op, input, other=0):
 
 
 def of_one_type(op, input, other, out):
-    """The result of operands that are first converted to its type."""
+    """Apply the op to operands that are first converted to their common dtype."""
     operands = input, other
     dtype = result_type(operands)
     if input.dtype is not dtype or other.dtype is not dtype:
@@ -114,9 +115,9 @@ NEXTAFTER = declare("nextafter", nextafter_rule, saves=IN0 | IN1, flags=ELEMENTW
 
 
 def nextafter(input, other, *, out=None):
-    """The floating-point number next to `input` in the direction of `other`; `other` where they are equal.
+    """Return the next floating-point number after `input` towards `other`; `other` where they are equal.
 
-    Saves both. Gradients: g where they differ, 0 where they are equal; and 0.
+    Saves both. Gradients: for `input`, g where they differ and 0 where they are equal; for `other`, 0.
 
     >>> import cygrad
     >>> cygrad.nextafter(cygrad.tensor([1.0]), cygrad.tensor([2.0])) > 1
@@ -129,7 +130,7 @@ def nextafter(input, other, *, out=None):
 
 @by_loop("heaviside", 2)
 def heaviside_array(x, values):
-    """NumPy's is nan for nan."""
+    """Compute the step function. NumPy's own returns nan for nan."""
     return np.where(x == 0, values, (x > 0).astype(x.dtype))
 
 
@@ -150,10 +151,10 @@ HEAVISIDE = declare(
 
 
 def heaviside(input, values, *, out=None):
-    """0 where `input` is negative or nan, 1 where it is positive, `values` where it is 0.
+    """Step function: 0 where `input` is negative or nan, 1 where it is positive, `values` where it is 0.
 
     Has no derivative: backward through it raises RuntimeError, as in PyTorch. Saves nothing. Raises RuntimeError for
-    operands of different types and for complex ones.
+    operands of different dtypes and for complex ones.
 
     >>> import cygrad
     >>> cygrad.heaviside(cygrad.tensor([-1.5, 0.0, 2.0]), cygrad.tensor([0.5]))
@@ -168,7 +169,7 @@ def heaviside(input, values, *, out=None):
     return apply_n(HEAVISIDE, (input, values), None, out)
 
 
-# -- powers, exponentials and logarithms of two --
+# -- powers, exponentials and logarithms of two operands --
 
 
 def ldexp_rule(n, g):
@@ -181,7 +182,7 @@ def ldexp_rule(n, g):
 def by_power_of_two(g, exponent):
     if exponent.is_floating_point() or exponent.is_complex():
         return mul(g, conjugate(exp2(exponent)))
-    return ldexp(g, exponent)  # the power of a whole number may have no float32
+    return ldexp(g, exponent)  # as a float32, an integer power of 2 might overflow
 
 
 LDEXP = declare("ldexp", ldexp_rule, saves=(IN1, OUT0), flags=SMOOTH, kernel=pointwise_kernels.ldexp)
@@ -190,8 +191,8 @@ LDEXP = declare("ldexp", ldexp_rule, saves=(IN1, OUT0), flags=SMOOTH, kernel=poi
 def ldexp(input, other, *, out=None):
     """`input * 2 ** other`. Saves `other` and the result r. Gradients: g * 2 ** other, and g * r * ln 2.
 
-    Of floating-point `input` and integers `other` the result alone is rounded; of others the power is a number of the
-    type of the result, too. Raises NotImplementedError for booleans `other` of floating-point `input`.
+    For floating-point `input` and integer `other`, only the result is rounded. Otherwise 2 ** other is first computed
+    as a number of the result's dtype. Raises NotImplementedError for floating-point `input` with boolean `other`.
 
     >>> import cygrad
     >>> cygrad.ldexp(cygrad.tensor([1.0]), cygrad.tensor([4]))
@@ -201,7 +202,7 @@ def ldexp(input, other, *, out=None):
     require_broadcast(input, other)
     if other.is_floating_point() or other.is_complex():
         return of_one_type(LDEXP, input, other, out)
-    if not input.is_floating_point():  # by a power that is a number of its own, as in PyTorch
+    if not input.is_floating_point():  # multiply by the power as a separate number, as PyTorch does
         return of_one_type(
             LDEXP, input, other.to(DTYPES["float64" if input.dtype.name == "complex128" else "float32"]), out
         )
@@ -215,20 +216,20 @@ def logaddexp_rule(n, g):
 
 
 def shared(g, x, y, power):
-    """g times the share of x."""
+    """Return g times the share of x; see `share`."""
     found = fused_gradient("exponential_share", x, y, g, numbers=(1.0 if power is exp else math.log(2),))
     return mul(g, share(x, y, power)) if found is None else found
 
 
 def share(x, y, power):
-    """power(x) / (power(x) + power(y)); equal infinities share."""
+    """Return power(x) / (power(x) + power(y)); 1/2 for equal infinities."""
     same = (x == y) & isinf(x)
     return conjugate(div(1, add(1, power(where(same, 0.0, sub(y, x))))))
 
 
 @by_loop("logaddexp", 2, lambda: (1.0, 1.0))
 def logaddexp_array(x, y):
-    """log(exp(x) + exp(y)) without overflow."""
+    """Return log(exp(x) + exp(y)), computed without overflow."""
     with np.errstate(all="ignore"):
         if x.dtype.kind != "c" and y.dtype.kind != "c":
             return np.logaddexp(x, y)
@@ -239,7 +240,7 @@ LOGADDEXP = declare("logaddexp", logaddexp_rule, saves=IN0 | IN1, flags=ELEMENTW
 
 
 def logaddexp(input, other, *, out=None):
-    """`log(exp(input) + exp(other))` without overflow.
+    """`log(exp(input) + exp(other))`, computed without overflow.
 
     Saves both. Gradients: g * exp(input - r), and g * exp(other - r), where r is the result.
 
@@ -274,7 +275,7 @@ LOGADDEXP2 = declare(
 
 
 def logaddexp2(input, other, *, out=None):
-    """`log2(2 ** input + 2 ** other)` without overflow.
+    """`log2(2 ** input + 2 ** other)`, computed without overflow.
 
     Saves both. Gradients: g * 2 ** (input - r), and g * 2 ** (other - r), where r is the result.
 
@@ -298,7 +299,7 @@ def xlogy_rule(n, g):
 
 @numpy_fallback.silent
 def xlogy_array(x, y):
-    """x * log(y), and 0 where x is 0, unless y is nan."""
+    """Return x * log(y), but 0 where x is 0 and y is not nan."""
     found = as_array(x * elementary.log(y))
     if is_array(x) or np.count_nonzero(x) != x.size:
         np.copyto(found, 0, where=(x == 0) & ~np.isnan(y))
@@ -309,9 +310,9 @@ XLOGY = declare("xlogy", xlogy_rule, saves=(IN0 | IN1, IN0 | IN1), flags=SMOOTH,
 
 
 def xlogy(input, other, *, out=None):
-    """`input * log(other)`, but 0 where `input` is 0 and `other` is not nan. Either may be a number.
+    """`input * log(other)`, but 0 where `input` is 0 and `other` is not nan. Either operand may be a number.
 
-    Saves both. Gradients: g * log(other), 0 where both are 0; and g * input / other.
+    Saves both. Gradients: g * log(other), or 0 where both are 0; and g * input / other.
 
     >>> import cygrad
     >>> cygrad.xlogy(cygrad.tensor([0.0, 2.0]), cygrad.tensor([0.0, 1.0]))
@@ -325,7 +326,7 @@ def xlogy(input, other, *, out=None):
 
 
 def as_tensors(op, *values):
-    """Tensors and numbers as tensors that broadcast, of the type of the op's result."""
+    """Convert tensors and numbers to tensors of the op's result dtype."""
     dtype = result_type(values)
     if op.flags & FLOAT_RESULT and not (dtype.is_floating_point or dtype.is_complex):
         dtype = result_type((*values, 1.0))
@@ -340,12 +341,12 @@ def as_tensors(op, *values):
 
 
 def wide_type(base, exponent):
-    """float64, or complex128 if either is complex."""
+    """Return float64, or complex128 if either operand is complex."""
     return DTYPES["complex128" if result_type((base, exponent)).is_complex else "float64"]
 
 
 def float_power(input, exponent, *, out=None):
-    """`input ** exponent` computed in float64, or in complex128 for complex operands. Either may be a number.
+    """`input ** exponent`, computed in float64, or in complex128 for complex operands. Either operand may be a number.
 
     The gradients are those of `pow`.
 
@@ -372,7 +373,7 @@ def _wide_power(base, power, dtype):
 
 
 def float_power_(self, exponent):
-    """In-place form of `float_power`, for tensors of float64 or complex128."""
+    """In-place version of `float_power`, for float64 and complex128 tensors."""
     dtype = wide_type(self, exponent)
     if self.dtype is not dtype:
         raise RuntimeError(
@@ -386,7 +387,7 @@ def float_power_(self, exponent):
 
 
 def dist(input, other, p=2):
-    """The p-norm of `input - other`, a 0-dim tensor. Gradients: those of `norm`, 0 where the two are equal.
+    """Return the p-norm of `input - other` as a 0-dim tensor. Gradients: as for `norm`; 0 where both are equal.
 
     >>> import cygrad
     >>> cygrad.dist(cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0, 6.0]))
@@ -408,7 +409,7 @@ GCD = declare("gcd", flags=STEP, ufunc="gcd")
 
 
 def gcd(input, other, *, out=None):
-    """The greatest common divisor of integers, 0 for two zeros.
+    """Return the greatest common divisor of integers; 0 for two zeros.
 
     >>> import cygrad
     >>> cygrad.gcd(cygrad.tensor([12, 0]), cygrad.tensor([18, 5]))
@@ -424,7 +425,7 @@ LCM = declare("lcm", flags=STEP, ufunc="lcm")
 
 
 def lcm(input, other, *, out=None):
-    """The least common multiple of integers, 0 if either is 0.
+    """Return the least common multiple of integers; 0 if either is 0.
 
     >>> import cygrad
     >>> cygrad.lcm(cygrad.tensor([4]), cygrad.tensor([6]))
@@ -437,7 +438,7 @@ def lcm(input, other, *, out=None):
 
 
 def places_inside(bits, count):
-    """Which of `bits` are places of a number of so many bits; None if all are."""
+    """Return a mask of the valid shift counts in `bits`, for integers with `count` bits; None if all are valid."""
     if is_array(bits):
         return (bits >= 0) & (bits < count)
     if bits.size == 1 and 0 <= bits.item() < count:
@@ -456,7 +457,7 @@ BITWISE_LEFT_SHIFT = declare("bitwise_left_shift", flags=STEP, kernel=shift_left
 
 
 def bitwise_left_shift(input, other, *, out=None):
-    """`input` with its bits moved up by `other` places, for integers; either may be a number. 0 beyond all bits.
+    """Shift the bits of `input` (integers) left by `other`; either may be a number. Shifting out all bits gives 0.
 
     >>> import cygrad
     >>> cygrad.bitwise_left_shift(cygrad.tensor([1, 3]), 2)
@@ -475,7 +476,7 @@ BITWISE_RIGHT_SHIFT = declare("bitwise_right_shift", flags=STEP, kernel=shift_ri
 
 
 def bitwise_right_shift(input, other, *, out=None):
-    """`input` with its bits moved down by `other` places, for integers; either may be a number. The sign stays.
+    """Shift the bits of `input` (integers) right by `other`, preserving the sign; either may be a number.
 
     >>> import cygrad
     >>> cygrad.bitwise_right_shift(cygrad.tensor([8, -8]), 2)

@@ -1,11 +1,11 @@
-"""Complex numbers: their parts, as views of the same memory and as numbers that are put together; conjugates, angles.
+"""Complex numbers: real and imaginary parts as views, construction from parts, conjugates, and angles.
 
-`real`, `imag`, `view_as_real` and `view_as_complex` are views: a change of one is a change of the other, and of its
-history. `conj` computes its result at once, in memory of its own, where PyTorch's is a view that conjugates when it is
-read. So no tensor is ever waiting to be conjugated or negated: `is_conj` and `is_neg` are False, `resolve_conj` and
-`resolve_neg` give the tensor itself, and a change of a conjugate leaves the original alone.
+`real`, `imag`, `view_as_real`, and `view_as_complex` are views: modifying one modifies the other, including its
+history. `conj` computes its result immediately, in new memory, whereas in PyTorch it is a view that conjugates lazily
+when it is read. So no tensor has a pending conjugation or negation: `is_conj` and `is_neg` return False, `resolve_conj`
+and `resolve_neg` return the tensor itself, and modifying a conjugate does not affect the original.
 
-Gradients are PyTorch's: for a real loss L and z = x + iy the gradient is dL/dx + i dL/dy.
+Gradients follow PyTorch's convention: for a real loss L and z = x + iy, the gradient is dL/dx + i dL/dy.
 """
 
 import warnings
@@ -52,9 +52,9 @@ VIEW_AS_REAL = declare(
 
 
 def view_as_real(input):
-    """A complex tensor's parts as a real tensor, with a last dimension of length 2, on the same memory.
+    """View a complex tensor as a real tensor with a last dimension of length 2, (real, imaginary), on the same memory.
 
-    Gradient: `view_as_complex(g)`. Raises RuntimeError for a real tensor. Saves nothing.
+    Saves nothing. Gradient: `view_as_complex(g)`. Raises RuntimeError for a real tensor.
 
     >>> import cygrad
     >>> cygrad.view_as_real(cygrad.tensor([1 + 2j]))
@@ -80,10 +80,10 @@ VIEW_AS_COMPLEX = declare(
 
 
 def view_as_complex(input):
-    """The inverse of `view_as_real`: the pairs of the last dimension, of length 2, as complex numbers.
+    """View pairs along the last dimension, of length 2, as complex numbers; the inverse of `view_as_real`.
 
-    The memory is the same. Saves nothing. Gradient: `view_as_real(g)`. Raises RuntimeError for other types than float32
-    and float64, and where the pairs do not lie in memory as complex numbers would.
+    The memory is shared. Saves nothing. Gradient: `view_as_real(g)`. Raises RuntimeError for dtypes other than float32
+    and float64, and if the pairs are not laid out in memory as complex numbers.
 
     >>> import cygrad
     >>> cygrad.view_as_complex(cygrad.tensor([[1.0, 2.0]]))
@@ -95,9 +95,9 @@ def view_as_complex(input):
 
 
 def require_pairs(t):
-    """Raise unless a tensor can be looked at as complex numbers."""
+    """Raise unless a tensor can be viewed as complex numbers."""
     array = array_of(t)
-    if is_array(array) and array.data.ptr % (2 * array.itemsize):  # a GPU reads complex numbers at such places alone
+    if is_array(array) and array.data.ptr % (2 * array.itemsize):  # GPUs require this alignment
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     if array.dtype.char in "fd" and array.shape[-1:] == (2,) and array.flags.c_contiguous and t._base is None:
         return
@@ -122,7 +122,7 @@ def require_pairs(t):
 
 
 def real(input):
-    """The real part, a view of the same memory; a real tensor is returned as it is. Gradient: g.
+    """Return the real part, a view of the same memory; a real tensor is returned unchanged. Gradient: g.
 
     >>> import cygrad
     >>> z = cygrad.tensor([1 + 2j])
@@ -136,7 +136,7 @@ def real(input):
 
 
 def imag(input):
-    """The imaginary part, a view of the same memory. Gradient: g * 1j. Raises RuntimeError for a real tensor.
+    """Return the imaginary part, a view of the same memory. Gradient: g * 1j. Raises RuntimeError for a real tensor.
 
     >>> import cygrad
     >>> cygrad.imag(cygrad.tensor([1 + 2j]))
@@ -177,9 +177,9 @@ CONJ = declare("conj", conj_rule, flags=ELEMENTWISE, ufunc="conjugate", inputs="
 
 
 def conj(input):
-    """The complex conjugate; a real tensor is returned as it is. Saves nothing. Gradient: the conjugate of g.
+    """Return the complex conjugate; a real tensor is returned unchanged. Saves nothing. Gradient: conj(g).
 
-    It has memory of its own: PyTorch's shares the memory of `input` until `resolve_conj`.
+    The result has its own memory, whereas PyTorch's shares the memory of `input` until `resolve_conj`.
 
     >>> import cygrad
     >>> cygrad.conj(cygrad.tensor([1 + 2j]))
@@ -190,7 +190,7 @@ def conj(input):
 
 
 def resolve_conj(input):
-    """`input` itself: conjugates are computed at once here.
+    """Return `input` itself, since conjugation is never deferred here.
 
     >>> import cygrad
     >>> cygrad.tensor([1 + 2j]).conj().resolve_conj()
@@ -200,12 +200,12 @@ def resolve_conj(input):
 
 
 def resolve_neg(input):
-    """`input` itself: no tensor here is waiting to be negated."""
+    """Return `input` itself, since negation is never deferred here."""
     return require(input, "resolve_neg")
 
 
 def is_conj(input):
-    """Whether `input` is still to be conjugated when it is read: False, conjugates are computed at once here.
+    """Whether `input` has a pending conjugation: always False, since conjugation is never deferred here.
 
     >>> import cygrad
     >>> cygrad.is_conj(cygrad.tensor([1 + 2j]).conj())
@@ -216,15 +216,15 @@ def is_conj(input):
 
 
 def is_neg(input):
-    """Whether `input` is still to be negated when it is read: False."""
+    """Whether `input` has a pending negation: always False."""
     require(input, "is_neg")
     return False
 
 
 def adjoint(input):
-    """The last two dimensions exchanged, and complex numbers conjugated. Gradient: the adjoint of g.
+    """Transpose the last two dimensions and conjugate complex numbers. Gradient: the adjoint of g.
 
-    A real result is a view. Raises RuntimeError for a tensor of one dimension.
+    A real result is a view. Raises RuntimeError for a 1-dimensional tensor.
 
     >>> import cygrad
     >>> cygrad.adjoint(cygrad.tensor([[1j, 2.0]]))
@@ -246,19 +246,19 @@ def of_matrix(t, name):
 
 
 def matrix_adjoint(self):
-    """The last two dimensions exchanged, and complex numbers conjugated; see `cygrad.adjoint`."""
+    """Transpose the last two dimensions and conjugate complex numbers; see `cygrad.adjoint`."""
     return of_matrix(self, "mH")
 
 
 def conjugate_transpose(self):
-    """The conjugate transpose of a matrix; see `cygrad.adjoint`, which also takes batches."""
+    """Return the conjugate transpose of a matrix; see `cygrad.adjoint`, which also accepts batches."""
     if self.ndim not in (0, 2):
         batches = " For batches of matrices, consider using tensor.mH" if self.ndim > 2 else ""
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.{batches}")
     return of_matrix(self, "H")
 
 
-# -- angle, and numbers from their parts --
+# -- angle, and construction from parts --
 
 
 def angle_rule(n, g):
@@ -274,9 +274,9 @@ ANGLE = declare("angle", angle_rule, saves=IN0, flags=ELEMENTWISE | FLOAT_RESULT
 
 
 def angle(input, *, out=None):
-    """The angle in radians; of real numbers 0, or pi where they are negative. Saves `input`.
+    """Return the angle in radians; for real numbers 0, or pi where they are negative.
 
-    Gradient: 0 for a real tensor, g * 1j * input / abs(input)^2 for a complex one, and 0 at 0.
+    Saves `input`. Gradient: 0 for a real tensor; g * 1j * input / abs(input)^2, and 0 at 0, for a complex one.
 
     >>> import cygrad
     >>> cygrad.angle(cygrad.tensor([1j, -1.0]))
@@ -299,9 +299,9 @@ COMPLEX = declare(
 
 
 def complex(real, imag, *, out=None):
-    """The complex numbers `real + 1j * imag`, with broadcasting. Saves nothing. Gradients: the parts of g.
+    """`real + 1j * imag`, with broadcasting. Saves nothing. Gradients: the real and imaginary parts of g.
 
-    Raises RuntimeError unless both are float32 or both float64.
+    Raises RuntimeError unless both are float32 or both are float64.
 
     >>> import cygrad
     >>> cygrad.complex(cygrad.tensor([1.0]), cygrad.tensor([2.0]))
@@ -313,7 +313,7 @@ def complex(real, imag, *, out=None):
 
 
 def require_parts(a, b, out):
-    """Raise unless two tensors can be the parts of complex numbers, and `out` take these."""
+    """Raise unless two tensors can be the parts of complex numbers that `out` can hold."""
     if not (a.dtype.is_floating_point and b.dtype.is_floating_point):
         raise RuntimeError(
             f"Expected both inputs to be Half, Float or Double tensors but got {a.dtype.type_name} and "
@@ -351,10 +351,10 @@ POLAR = declare(
 
 
 def polar(abs, angle, *, out=None):
-    """The complex numbers of size `abs` and angle `angle`, with broadcasting.
+    """Return complex numbers with magnitude `abs` and angle `angle`, with broadcasting.
 
-    Saves `angle`, and the result r if `angle` needs its gradient. Gradients: Re(g * exp(-1j * angle)) and
-    Im(g * conj(r)). Raises RuntimeError unless both are float32 or both float64.
+    Saves `angle`, and the result r if `angle` needs its gradient. Gradients: Re(g * exp(-1j * angle)) and Im(g *
+    conj(r)). Raises RuntimeError unless both are float32 or both are float64.
 
     >>> import cygrad
     >>> cygrad.polar(cygrad.tensor([2.0]), cygrad.tensor([0.0]))

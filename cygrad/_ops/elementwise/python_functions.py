@@ -1,4 +1,4 @@
-"""Tensors changed by Python functions, element by element, and tensors given another size: without derivatives."""
+"""Elementwise Python callbacks (`apply_`, `map_`), resizing, and memory order of tensors; none has a derivative."""
 
 import math
 
@@ -28,7 +28,7 @@ def _without_history(function, *tensors):
 
 
 def _overwrite(target, results):
-    """Write Python numbers into a tensor, each as its dtype holds it."""
+    """Write Python numbers into a tensor, converted to its dtype."""
     values = np.array(results, object).reshape(target.shape)
     array = array_of(target)
     if array.dtype.kind in "iu":
@@ -38,9 +38,9 @@ def _overwrite(target, results):
 
 
 def apply_(self, callable):
-    """Replace each element by what `callable` gives for it, and return this tensor. Slow: one Python call each.
+    """Replace each element by `callable(element)` in place and return this tensor. Slow: one Python call per element.
 
-    Raises RuntimeError for a tensor that requires grad, TypeError for results that are no numbers.
+    Raises RuntimeError for a tensor that requires grad, TypeError if `callable` returns a non-number.
 
     >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0]).apply_(lambda x: x * 10)
@@ -58,9 +58,9 @@ def _number(value):
 
 
 def map_(self, other, callable):
-    """Replace each element by `callable(element, element of other)`, with broadcasting of `other`; return this tensor.
+    """Replace each element by `callable(element, element of other)` in place and return this tensor.
 
-    Raises RuntimeError if one requires grad, TypeError for another dtype.
+    `other` broadcasts. Raises RuntimeError if either tensor requires grad, TypeError if their dtypes differ.
 
     >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0]).map_(cygrad.tensor([3.0, 4.0]), lambda x, y: x * y)
@@ -70,7 +70,7 @@ def map_(self, other, callable):
 
 
 def map2_(self, x, y, callable):
-    """Replace each element by `callable(element, element of x, element of y)`; see `map_`."""
+    """Replace each element by `callable(element, element of x, element of y)` in place; see `map_`."""
     return _mapped("map2_", self, (x, y), callable)
 
 
@@ -90,9 +90,9 @@ def _mapped(function, self, others, callable):
 
 
 def resize_(self, *sizes, memory_format=None, **named):
-    """Give this tensor another size, and return it: its memory as far as it goes, then uninitialised elements.
+    """Change the size of this tensor in place and return it; elements beyond its current memory are uninitialized.
 
-    Elements keep their place in memory and not their index. Raises RuntimeError for a tensor that requires grad.
+    Elements keep their position in memory, not their index. Raises RuntimeError for a tensor that requires grad.
 
     >>> import cygrad
     >>> cygrad.arange(6).resize_(2, 2)
@@ -121,7 +121,7 @@ def _resized(t, size, memory_format):
     if found is None:
         check_resizable(t)
         memory = memory_from(array)
-        flat = wanted.ravel("K")  # a view: there are no gaps
+        flat = wanted.ravel("K")  # a view, because there are no gaps
         flat[: memory.size] = memory
         found = wanted
     replace_array(t, found, "resize_")
@@ -129,7 +129,7 @@ def _resized(t, size, memory_format):
 
 
 def resize_as_(self, the_template, *, memory_format=None):
-    """`resize_` to the size of another tensor."""
+    """Change the size of this tensor in place to that of `the_template`; see `resize_`."""
     t = require(self, "resize_as_", "self")
     if not isinstance(the_template, Tensor):
         raise messages.wrong_type("resize_as_", "the_template", 1, "Tensor", the_template)
@@ -137,7 +137,7 @@ def resize_as_(self, the_template, *, memory_format=None):
 
 
 def resize(self, *sizes):
-    """The old name of `reshape`, for as many elements; warns.
+    """Deprecated name of `reshape` for the same number of elements; warns.
 
     >>> import cygrad, warnings
     >>> with warnings.catch_warnings(action="ignore"):
@@ -150,7 +150,7 @@ def resize(self, *sizes):
 
 
 def resize_as(self, tensor):
-    """The old name of `reshape` to the size of another tensor, of as many elements; warns."""
+    """Deprecated name of `reshape` to the size of another tensor with the same number of elements; warns."""
     warn("non-inplace resize_as is deprecated")
     return _reshaped(require(self, "resize_as", "self"), tuple(require(tensor, "resize_as", "tensor").shape))
 
@@ -167,11 +167,11 @@ def _reshaped(t, sizes):
     return reshape(t, size)
 
 
-# -- order --
+# -- memory order --
 
 
 def dim_order(self, *, ambiguity_check=False):
-    """The dimensions in the order in which they lie in memory, the outermost first.
+    """Return the dimensions in memory order, outermost first.
 
     >>> import cygrad
     >>> cygrad.zeros(2, 3).t().dim_order()
@@ -180,7 +180,7 @@ def dim_order(self, *, ambiguity_check=False):
     t = require(self, "dim_order", "self")
     strides = t.stride()
     order = list(range(t.dim()))
-    for i in range(1, len(order)):  # by insertion: dimensions of stride 0 and length 1 stay where they are
+    for i in range(1, len(order)):  # insertion sort: dimensions of stride 0 and length 1 keep their place
         for k in range(i, 0, -1):
             outer, inner = order[k - 1], order[k]
             if strides[outer] == 0 or strides[inner] == 0:
@@ -194,7 +194,7 @@ def dim_order(self, *, ambiguity_check=False):
 
 
 def to_dense(self, dtype=None, *, masked_grad=None):
-    """This tensor, whose layout is always dense; with `dtype` as that type. `masked_grad` is of sparse tensors alone.
+    """Return this tensor, which is always dense, converted to `dtype` if given. `masked_grad` is for sparse tensors.
 
     >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0]).to_dense()

@@ -1,4 +1,4 @@
-"""Averages over windows of images: pooling with windows of one size, with a wanted number of windows, and by a norm."""
+"""Average pooling: with fixed window sizes, with a given number of windows (adaptive), and by a norm (lp_pool)."""
 
 import math
 from functools import lru_cache
@@ -23,12 +23,12 @@ from cygrad._ops.image.resampling import resample, resampling
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
 
-# -- windows of one size --
+# -- fixed window sizes --
 
 
 @lru_cache(maxsize=256)
 def window_table(image, kernel, stride, padding, size):
-    """The sums over windows of one dimension."""
+    """Return the table of sums over the windows along one dimension."""
     starts = np.arange(size) * stride - padding
     first, last = np.maximum(starts, 0), np.minimum(starts + kernel, image)
     width = int((last - first).max())
@@ -37,7 +37,7 @@ def window_table(image, kernel, stride, padding, size):
 
 @lru_cache(maxsize=256)
 def window_lengths(image, kernel, stride, padding, size, with_padding):
-    """How many places each window has."""
+    """Return the number of elements in each window along one dimension."""
     starts = np.arange(size) * stride - padding
     if with_padding:
         return np.minimum(starts + kernel, image + padding) - starts
@@ -51,7 +51,7 @@ def _refuse_image(shape):
     if not shape:
         raise messages.no_dimensions(-3)
     if len(shape) < 3:
-        wrap_dim(-3, len(shape))  # which raises, in PyTorch's words
+        wrap_dim(-3, len(shape))  # raises with PyTorch's message
     raise RuntimeError(
         "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
         f"got:{list(shape)}\n  the last two dimensions are the image: flatten those before them into one"
@@ -75,13 +75,13 @@ def average(function, dims, input, kernel_size, stride, padding, ceil_mode, coun
 
 @lru_cache(256)
 def tables_of(where, with_padding):
-    """(the table of each dimension, how many places windows have)."""
+    """Return (the tables of all dimensions, the number of elements per window)."""
     each = list(zip(where.image, where.kernel, where.stride, where.low, where.size))
     return tuple([window_table(*one) for one in each]), places_of([window_lengths(*one, with_padding) for one in each])
 
 
 def places_of(lengths):
-    """How many places windows have, by how many they have along each dimension; 1 where all have the same."""
+    """Return the number of elements per window, given those along each dimension; length 1 where they are all equal."""
     divisor = np.ones(())
     for one in lengths:
         divisor = divisor[..., None] * (one[:1] if (one == one[:1]).all() else one)
@@ -89,7 +89,7 @@ def places_of(lengths):
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-    """The mean of each window of `kernel_size` elements of a sequence ([n,] channels, length); see `avg_pool2d`.
+    """Average over windows of `kernel_size` elements of a sequence ([n,] channels, length); see `avg_pool2d`.
 
     >>> import cygrad
     >>> cygrad.avg_pool1d(cygrad.tensor([[1.0, 2.0, 4.0, 6.0]]), 2)
@@ -102,7 +102,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
             "arguments for avg_pool1d)"
         )
     where = windows(t, "avg_pool1d", kernel_size, stride, padding, 1, ceil_mode, 1, results_of_rows)
-    if not is_recorded(t):  # then nobody sees that there is but one op
+    if not is_recorded(t):  # nothing observes that this is a single op
         check_elements(t, "avg_pool2d")
         tables, divisor = tables_of(where, bool(count_include_pad))
         return resample(t, tables, divisor, row=AVERAGE[2])
@@ -112,7 +112,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
 
 def results_of_rows(shape, kernel, stride, padding, dilation, ceil_mode, dims):
-    """How many windows there are along a sequence, which is an image of one row."""
+    """Return the number of windows along a sequence, treated as an image with one row."""
     given = (1, *kernel), (1, *stride), (0, *padding), (1, *dilation)
     return results((*shape[:-1], 1, shape[-1]), *given, ceil_mode, 2)[1:]
 
@@ -120,14 +120,16 @@ def results_of_rows(shape, kernel, stride, padding, dilation, ceil_mode, dims):
 def avg_pool2d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
-    """The mean of each window of images ([n,] channels, height, width).
+    """Average over the windows of images ([n,] channels, height, width).
 
-    `kernel_size`: of a window, `stride`: how far apart windows are (their size, if left out), `padding`: how many zeros
-    surround the image, at most half of a window; each an int, or one for each dimension. With `ceil_mode` windows at
-    the end may reach beyond the padding. Without `count_include_pad` the mean is of the places in the image only;
-    `divisor_override` is divided by instead of the number of places. Means of integers are rounded towards zero.
+    `kernel_size` is the size of a window, `stride` the distance between windows (by default their size), and `padding`
+    the number of zeros added on each side of the image, at most half a window; each is an int or one int per dimension.
+    With `ceil_mode`, windows at the end may extend beyond the padding. Without `count_include_pad`, only elements of
+    the image count. `divisor_override` replaces the number of elements as the divisor. Averages of integers are rounded
+    towards zero.
 
-    Saves nothing. Gradient: g, divided, at all places of its window. Raises RuntimeError for windows that do not fit.
+    Saves nothing. Gradient: g / divisor at every element of the window. Raises RuntimeError for windows that do not
+    fit.
 
     >>> import cygrad
     >>> cygrad.nn.functional.avg_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
@@ -140,7 +142,7 @@ def avg_pool2d(
 def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
-    """The mean of each window of volumes ([n,] channels, depth, height, width); see `avg_pool2d`.
+    """Average over the windows of volumes ([n,] channels, depth, height, width); see `avg_pool2d`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
@@ -149,18 +151,18 @@ def avg_pool3d(
     return average("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-# -- a wanted number of windows --
+# -- a given number of windows --
 
 
 def adaptive_spans(image, size):
-    """(first places, places after the last) of windows that cover a dimension."""
+    """Return (start indices, end indices) of `size` windows that cover a dimension of length `image`."""
     numbers = np.arange(size)
     return numbers * image // max(size, 1), -(-(numbers + 1) * image // max(size, 1))
 
 
 @lru_cache(256)
 def adaptive_tables(image, size):
-    """(the table of each dimension, how many places windows have)."""
+    """Return (the tables of all dimensions, the number of elements per window)."""
     tables, lengths = zip(*map(adaptive_table, image, size))
     return tables, places_of(lengths)
 
@@ -203,7 +205,7 @@ def adaptive_average(dims, input, size):
 
 
 def adaptive_avg_pool1d(input, output_size):
-    """The means of `output_size` windows that cover a sequence ([n,] channels, length); see `adaptive_avg_pool2d`.
+    """Average over `output_size` windows that cover a sequence ([n,] channels, length); see `adaptive_avg_pool2d`.
 
     >>> import cygrad
     >>> cygrad.adaptive_avg_pool1d(cygrad.tensor([[1.0, 2.0, 4.0]]), 2)
@@ -220,11 +222,11 @@ def adaptive_avg_pool1d(input, output_size):
 
 
 def adaptive_avg_pool2d(input, output_size):
-    """The means of so many windows that cover images ([n,] channels, height, width).
+    """Average over `output_size` windows that cover images ([n,] channels, height, width).
 
-    `output_size`: (rows, columns) of the result, an int for both; None keeps the number. Window i of m over n places
-    goes from i n / m, rounded down, to (i + 1) n / m, rounded up. Saves nothing. Gradient: g, divided, at all places of
-    its window. Raises NotImplementedError for integers.
+    `output_size` is (rows, columns) of the result, or an int for both; None keeps the size of the input. Along a
+    dimension of length n, window i of m extends from floor(i n / m) to ceil((i + 1) n / m). Saves nothing. Gradient: g
+    / (window size) at every element of the window. Raises NotImplementedError for integers.
 
     >>> import cygrad
     >>> cygrad.nn.functional.adaptive_avg_pool2d(cygrad.arange(9.0).reshape(1, 3, 3), 2)
@@ -235,7 +237,7 @@ def adaptive_avg_pool2d(input, output_size):
 
 
 def adaptive_avg_pool3d(input, output_size):
-    """The means of so many windows that cover volumes ([n,] channels, depth, height, width).
+    """Average over `output_size` windows that cover volumes ([n,] channels, depth, height, width).
 
     See `adaptive_avg_pool2d`.
 
@@ -255,10 +257,10 @@ def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode
     t = require(input, function)
     kernel = numbers(kernel_size, function, "kernel_size", 3, dims)
     if isinstance(norm_type, (int, float)) and math.isinf(norm_type):
-        from cygrad._ops.image import max_pooling  # which imports this module
+        from cygrad._ops.image import max_pooling  # imported late: it imports this module
 
         largest = getattr(max_pooling, f"max_pool{dims}d")
-        sign_of = math.copysign(1, norm_type)  # the smallest is minus the largest of the negative
+        sign_of = math.copysign(1, norm_type)  # the smallest magnitude is minus the largest of the negated ones
         return mul(largest(mul(abs(t), sign_of), kernel, stride, 0, 1, ceil_mode), sign_of)
     if isinstance(norm_type, (int, float)):
         return _BY_DIMS[dims](t, pool, kernel, stride, ceil_mode, norm_type)
@@ -267,7 +269,7 @@ def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode
 
 def _norms(t, pool, kernel, stride, ceil_mode, norm_type):
     means = pool(pow(t, norm_type), kernel, stride, 0, ceil_mode)
-    sums = where(means == 0, 0.0, means)  # which has no gradient there
+    sums = where(means == 0, 0.0, means)  # makes the gradient 0 there
     return pow(mul(sums, math.prod(kernel), out=owned(sums)), 1.0 / norm_type)
 
 
@@ -275,7 +277,7 @@ _BY_DIMS = {dims: in_steps(dims, last=dims, node="PowBackward0")(_norms) for dim
 
 
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The `norm_type`-norm of each window of a sequence; see `lp_pool2d`. Gradient: 0 where the sum is not positive.
+    """`norm_type`-norm over the windows of a sequence; see `lp_pool2d`. Gradient: 0 where the sum is not positive.
 
     >>> import cygrad
     >>> cygrad.nn.functional.lp_pool1d(cygrad.tensor([[3.0, 4.0]]), 2, 2)
@@ -285,10 +287,10 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
 
 def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """`(sum of input^norm_type)^(1 / norm_type)` over each window of images; windows are as in `avg_pool2d`.
+    """`(sum of input^norm_type)^(1 / norm_type)` over each window of images; windows are defined as in `avg_pool2d`.
 
-    For inf it is the largest magnitude, for -inf the smallest. Gradient: 0 where the sum is not positive; of equal
-    magnitudes the first has all.
+    For inf, the result is the largest magnitude, for -inf the smallest. The gradient is 0 where the sum is not
+    positive; for inf and -inf it goes to the first of equal magnitudes.
 
     >>> import cygrad
     >>> cygrad.nn.functional.lp_pool2d(cygrad.tensor([[[3.0, 0.0], [0.0, 4.0]]]), 2, 2)
@@ -298,7 +300,7 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
 
 def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The `norm_type`-norm of each window of volumes; see `lp_pool2d`.
+    """`norm_type`-norm over the windows of volumes; see `lp_pool2d`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.lp_pool3d(cygrad.ones(1, 2, 2, 2), 3, 2)

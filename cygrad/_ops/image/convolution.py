@@ -1,7 +1,7 @@
-"""Convolutions of one to three dimensions, and their transposes, which are the gradients of each other.
+"""Convolutions in one to three dimensions, and transposed convolutions, which are each other's gradients.
 
-A convolution joins images, filters and results by a sum that is linear in each of them. Its three forms, the kernels of
-`_kernels/convolution.py`, are one another's gradients, so that two rows give derivatives of any order.
+A convolution relates images, filters, and results by a sum that is linear in each of them. Its three forms, the kernels
+of `_kernels/convolution.py`, are one another's gradients, so two rows provide derivatives of any order.
 """
 
 from functools import lru_cache
@@ -23,7 +23,7 @@ from cygrad._ops.base.views import squeeze, unsqueeze
 
 
 def convolution_array(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size):
-    """`size` is that of the result, without images and channels; what padding it takes at the end follows from it."""
+    """Convolve arrays. `size` is the spatial size of the result, which determines the padding at the end."""
     if transposed:
         where = geometry(size, w.shape[2:], x.shape[2:], stride, dilation, padding)
         return kernels.spread(x, w, b, where, groups)
@@ -63,7 +63,7 @@ CONVOLUTION = declare(
 
 
 def convolve(x, w, b, stride, padding, dilation, transposed, output_padding, groups, size):
-    """The row on tensors that fit; `size` is that of the result, without images and channels."""
+    """Apply the row to valid tensors. `size` is the spatial size of the result."""
     args = (stride, padding, dilation, transposed, output_padding, groups, size)
     return apply_n(CONVOLUTION, (x, w, b), (*args, array_of(x).shape[2:], array_of(w).shape[2:]))
 
@@ -91,16 +91,16 @@ FILTER_GRADIENT = declare(
 
 
 def filter_gradient(x, g, kernel, stride, padding, dilation, groups):
-    """The gradient in the filters: `g` came in for the results on images `x`. Saves both."""
+    """Return the gradient of the filters, given images `x` and the gradient `g` of the results. Saves both."""
     args = (kernel, stride, padding, dilation, groups, array_of(x).shape[2:], array_of(g).shape[2:])
     return apply_n(FILTER_GRADIENT, (x, g), args)
 
 
-# -- reading arguments --
+# -- arguments --
 
 
 def expanded(given, name, dims):
-    """One or `dims` ints as `dims` ints."""
+    """Expand a single int to `dims` ints."""
     if len(given) == 1:
         return given * dims
     if len(given) != dims:
@@ -125,7 +125,7 @@ def check_numbers(stride, padding, dilation, output_padding, groups):
 
 
 def check_types(x, w, b, transposed):
-    """Types of elements must be the same, and not boolean; of the bias of a transposed convolution any real one."""
+    """Check that dtypes are equal and not boolean. The bias of a transposed convolution may have any real dtype."""
     if b is not None and x.dtype is not b.dtype and (not transposed or b.is_complex() and x.dtype is w.dtype):
         raise RuntimeError(f"Input type ({messages.c_word(x)}) and bias type ({messages.c_word(b)}) should be the same")
     if x.dtype is not w.dtype and x.dtype.type_name not in ("Float", "BFloat16"):
@@ -140,7 +140,7 @@ def check_types(x, w, b, transposed):
 
 
 def check_shapes(x_shape, w_shape, b_shape, transposed, groups):
-    """Channels of images, filters and bias must fit."""
+    """Check that the channels of images, filters, and bias match."""
     x_shape, w_shape = list(x_shape), list(w_shape)
     if len(x_shape) != len(w_shape):
         raise RuntimeError(
@@ -174,7 +174,7 @@ def check_shapes(x_shape, w_shape, b_shape, transposed, groups):
 
 
 def same_padding(padding, kernel, stride, dilation):
-    """The zeros before the image that 'same' or 'valid' stands for."""
+    """Return the padding before the image for 'same' or 'valid'."""
     if padding == "valid":
         return (0,) * len(stride)
     if padding != "same":
@@ -185,12 +185,12 @@ def same_padding(padding, kernel, stride, dilation):
 
 
 def by(values):
-    """Lengths as PyTorch writes them: (8 x 8)."""
+    """Format sizes as PyTorch does: (8 x 8)."""
     return f"({' x '.join(map(str, values))})"
 
 
 def result_size(x_shape, kernel, stride, padding, dilation):
-    """The size of a convolution's result, without images and channels."""
+    """Return the spatial size of a convolution's result."""
     image = x_shape[2:]
     padded = [n + 2 * p for n, p in zip(image, padding)]
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
@@ -205,7 +205,7 @@ def result_size(x_shape, kernel, stride, padding, dilation):
 
 def check_places(x_shape, kernel):
     if 0 in kernel:
-        high = (1, *kernel)[-2:]  # a row is an image one pixel high here, and in `transposed_size`
+        high = (1, *kernel)[-2:]  # a sequence is an image of height 1, also in `transposed_size`
         text = f": {' x '.join(map(str, kernel))} (TxHxW)" if len(kernel) == 3 else _by_words("kernel", high)
         raise RuntimeError(f"kernel size should be greater than zero, but got{text}")
     if 0 in x_shape[2:]:
@@ -220,7 +220,7 @@ def _by_words(name, values):
 
 
 def transposed_size(x_shape, kernel, stride, padding, dilation, output_padding):
-    """The size of a transposed convolution's result, without images and channels."""
+    """Return the spatial size of a transposed convolution's result."""
     if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
         given = (("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1))
         rows = [(name, values if len(stride) > 1 else (row, *values)) for name, values, row in given]
@@ -243,9 +243,10 @@ def transposed_size(x_shape, kernel, stride, padding, dilation, output_padding):
 
 
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """A convolution of as many dimensions as `weight` has beyond two, or its transpose; see `conv2d`.
+    """Convolve over all dimensions of `weight` beyond the first two, or apply the transposed convolution; see `conv2d`.
 
-    `stride`, `padding`, `dilation` and `output_padding` are lists of ints. Saves each operand for the other's gradient.
+    `stride`, `padding`, `dilation`, and `output_padding` are lists of ints. Saves each operand for the other's
+    gradient.
 
     >>> import cygrad
     >>> x, w = cygrad.ones(1, 1, 4), cygrad.ones(1, 1, 3)
@@ -264,7 +265,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 
 
 def convolved(dims, x, w, b, stride, padding, dilation, transposed, output_padding, groups):
-    """`convolution`, whose lists may be ints, too, that stand for so many."""
+    """Like `convolution`, but an int is also accepted in place of each list."""
     check_types(x, w, b, transposed)
     if b is not None and x.dtype is not b.dtype:
         b = b.to(x.dtype)
@@ -275,7 +276,7 @@ def convolved(dims, x, w, b, stride, padding, dilation, transposed, output_paddi
 
 
 def plain(value, name, dims):
-    """A number of any kind, or a list of such, as a tuple of ints, by which plans are found again; or a word."""
+    """Convert integers of any kind to a tuple of ints, so that cached plans are found; return strings unchanged."""
     if type(value) is int:
         return (value,) * dims
     if isinstance(value, str):
@@ -287,7 +288,7 @@ def plain(value, name, dims):
 
 @lru_cache(256)
 def planned(shapes, stride, padding, dilation, transposed, output_padding, groups):
-    """The arguments of `convolve` beside the tensors, of those shapes; raises for what does not fit."""
+    """Return the non-tensor arguments of `convolve` for tensors of these shapes; raises if they do not fit."""
     x_shape, w_shape, b_shape = shapes
     kernel = w_shape[2:]
     dims = max(len(kernel), 1)
@@ -315,7 +316,7 @@ def is_numbers(value):
 
 
 def convolution_of(dims, function, signature, x, w, b, stride, padding, dilation, transposed, output_padding, groups):
-    """One of the functions below: reads what it is given, and takes images without their dimension."""
+    """Implement one of the functions below: check its arguments and add a batch dimension to unbatched input."""
     right = isinstance(x, Tensor) and isinstance(w, Tensor) and (b is None or isinstance(b, Tensor))
     if isinstance(padding, str) and transposed:
         raise TypeError(f"{function}(): argument 'padding' must be tuple of ints, not str")
@@ -323,7 +324,7 @@ def convolution_of(dims, function, signature, x, w, b, stride, padding, dilation
     if not (right and is_numbers(stride) and is_numbers(dilation) and is_numbers(output_padding)):
         given = [(x, ()), (w, ()), (b, None), (stride, 1), (padding, 0), (dilation, 1), (groups, 1)]
         while given[-1][0] is given[-1][1]:
-            given.pop()  # what was left out
+            given.pop()  # omitted arguments
         raise messages.no_such_call(function, [value for value, _ in given], {}, [signature])
     if x.dim() not in (dims + 1, dims + 2):
         raise RuntimeError(
@@ -346,7 +347,7 @@ TRANSPOSED = (
 
 
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """Slide filters along sequences; see `conv2d`, with one dimension instead of two.
+    """Convolve sequences with filters; the one-dimensional version of `conv2d`.
 
     `input`: ([n,] channels, length); `weight`: (filters, channels / groups, taps).
 
@@ -358,21 +359,22 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """Slide filters over images: each result is the sum of a window of the image times a filter, plus `bias`.
+    """Convolve images with filters: each output element is the sum of an image window times a filter, plus `bias`.
 
-    `input`: ([n,] channels, height, width), `weight`: (filters, channels / groups, height, width) of the filters,
-    `bias`: (filters), all of one type. The result has one channel for each filter, and as many rows as windows fit:
-    (height + 2 padding - dilation (taps - 1) - 1) / stride + 1, rounded down; so with columns.
+    `input`: ([n,] channels, height, width); `weight`: (filters, channels / groups, filter height, filter width);
+    `bias`: (filters), all of one dtype. The result has one channel per filter, and floor((height + 2 padding - dilation
+    (filter height - 1) - 1) / stride + 1) rows; the number of columns is analogous.
 
-    `stride`: how far apart windows are; `padding`: how many zeros surround the image, or 'valid' for none, or 'same'
-    for as many as keep its size (the odd one at the end); `dilation`: how far apart the taps of a filter are; all
-    three an int, or one for each dimension. `groups`: channels and filters are divided in so many groups of their own.
+    `stride` is the distance between windows. `padding` is the number of zeros added on each side of the image, or
+    'valid' for none, or 'same' to preserve the size (if the total is odd, the extra zero goes at the end). `dilation`
+    is the distance between the taps of a filter. All three are an int or one int per dimension. `groups` splits
+    channels and filters into independent groups.
 
-    Saves `input` and `weight`. Gradients: those of `input` are `conv_transpose2d(g, weight)`, those of `weight` the
-    sums of g times the windows, those of `bias` the sums of g. Scratch memory does not grow with images.
+    Saves `input` and `weight`. Gradients: `conv_transpose2d(g, weight)` for `input`; the sums of g times the windows
+    for `weight`; the sums of g for `bias`. Scratch memory does not grow with the number of images.
 
-    Raises RuntimeError for shapes that do not fit, different types, strides that are not positive, and filters larger
-    than the padded image; NotImplementedError for truth values.
+    Raises RuntimeError for incompatible shapes, different dtypes, non-positive strides, and filters larger than the
+    padded image; NotImplementedError for booleans.
 
     >>> import cygrad
     >>> image = cygrad.arange(9.0).reshape(1, 3, 3)
@@ -384,7 +386,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """Slide filters over volumes; see `conv2d`, with three dimensions instead of two.
+    """Convolve volumes with filters; the three-dimensional version of `conv2d`.
 
     `input`: ([n,] channels, depth, height, width); `weight`: (filters, channels / groups, depth, height, width).
 
@@ -396,7 +398,7 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """The gradient of `conv1d` in its input, as a function; see `conv_transpose2d`.
+    """Transposed convolution of sequences, the gradient of `conv1d` in its input; see `conv_transpose2d`.
 
     `input`: ([n,] filters, length); `weight`: (filters, channels / groups, taps).
 
@@ -409,20 +411,21 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
 
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """The gradient of `conv2d` in its input, as a function: each element of `input` adds a filter to the result.
+    """Transposed convolution, the gradient of `conv2d` in its input: each element of `input` adds a scaled filter.
 
-    `input`: ([n,] filters, height, width), `weight`: (filters, channels / groups, height, width) of the filters,
-    `bias`: (channels), all of one type. The result has so many rows:
-    (height - 1) stride - 2 padding + dilation (taps - 1) + output_padding + 1; so with columns.
+    `input`: ([n,] filters, height, width); `weight`: (filters, channels / groups, filter height, filter width); `bias`:
+    (channels), all of one dtype. The result has (height - 1) stride - 2 padding + dilation (filter height - 1) +
+    output_padding + 1 rows; the number of columns is analogous.
 
-    `stride`, `padding`, `dilation` and `groups` are those of the `conv2d` whose transpose this is; `output_padding`
-    adds rows and columns at the end, because with a stride several sizes of images have results of one size.
+    `stride`, `padding`, `dilation`, and `groups` are those of the `conv2d` whose transpose this is. `output_padding`
+    adds rows and columns at the end, because strided convolutions map images of several sizes to results of the same
+    size.
 
-    Saves `input` and `weight`. Gradients: `conv2d(g, weight)`; the sums of `input` times the windows of g; the sums
-    of g.
+    Saves `input` and `weight`. Gradients: `conv2d(g, weight)` for `input`; the sums of `input` times the windows of g
+    for `weight`; the sums of g for `bias`.
 
-    Raises RuntimeError for shapes that do not fit, different types, strides that are not positive, and an output
-    padding that is neither smaller than the stride nor than the dilation; NotImplementedError for truth values.
+    Raises RuntimeError for incompatible shapes, different dtypes, non-positive strides, and an output padding that is
+    smaller than neither the stride nor the dilation; NotImplementedError for booleans.
 
     >>> import cygrad
     >>> cygrad.conv_transpose2d(cygrad.ones(1, 2, 2), cygrad.ones(1, 1, 2, 2))
@@ -435,7 +438,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
 
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """The gradient of `conv3d` in its input, as a function; see `conv_transpose2d`.
+    """Transposed convolution of volumes, the gradient of `conv3d` in its input; see `conv_transpose2d`.
 
     `input`: ([n,] filters, depth, height, width); `weight`: (filters, channels / groups, depth, height, width).
 

@@ -1,4 +1,4 @@
-"""Windows of images as columns of a matrix and back; elements of channels as places of an image and back."""
+"""Sliding windows of images as matrix columns and back (unfold, fold), and pixel shuffle."""
 
 import math
 from functools import lru_cache
@@ -10,7 +10,7 @@ from cygrad._kernels.cpu.image import folding as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.base.arguments import integer, integers, is_integer, require
 
-# -- windows and columns --
+# -- unfold and fold --
 
 
 def im2col_rule(n, g):
@@ -28,7 +28,7 @@ IM2COL = declare(
 
 
 def im2col(input, size, kernel, dilation, padding, stride):
-    """`unfold` with all arguments in pairs, and the size of the images. Saves nothing. Gradient: col2im(g)."""
+    """`unfold` with all arguments as pairs, and the image size. Saves nothing. Gradient: col2im(g)."""
     return apply1_args(IM2COL, input, (size, kernel, dilation, padding, stride), None)
 
 
@@ -47,19 +47,19 @@ COL2IM = declare(
 
 
 def col2im(input, size, kernel, dilation, padding, stride):
-    """`fold` with all arguments in pairs. Saves nothing. Gradient: im2col(g)."""
+    """`fold` with all arguments as pairs. Saves nothing. Gradient: im2col(g)."""
     return apply1_args(COL2IM, input, (size, kernel, dilation, padding, stride), None)
 
 
 @lru_cache(256)
 def blocks(size, kernel, dilation, padding, stride):
-    """How many windows there are, in each dimension."""
+    """Return the number of windows along each dimension."""
     given = zip(size, kernel, dilation, padding, stride)
     return tuple([(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in given])
 
 
 def pair(value, function, name, position):
-    """An int or a list of two ints, as two."""
+    """Convert an int or a list of two ints to a pair."""
     if is_integer(value):
         return (integer(value, function, name, position),) * 2
     given = integers(value, function, name, position)
@@ -69,7 +69,7 @@ def pair(value, function, name, position):
 
 
 def read_windows(function, first, kernel_size, dilation, padding, stride):
-    """(kernel, dilation, padding, stride) in pairs; `first` is the position of the first."""
+    """Parse (kernel, dilation, padding, stride) as pairs; `first` is the position of the first of these arguments."""
     kernel = pair(kernel_size, function, "kernel_size", first)
     dilation = pair(dilation, function, "dilation", first + 1)
     padding = pair(padding, function, "padding", first + 2)
@@ -79,7 +79,7 @@ def read_windows(function, first, kernel_size, dilation, padding, stride):
 
 @lru_cache(256)
 def check_windows(*given):
-    """Raise unless windows of pairs (kernel, dilation, padding, stride) can be; else the pairs."""
+    """Return the pairs (kernel, dilation, padding, stride); raise if they are not valid windows."""
     kernel, dilation, padding, stride = given
     for name, short, values in (
         ("kernel size", "kernel", kernel),
@@ -100,11 +100,11 @@ def check_elements(t, kernel):
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """The windows of images ([n,] channels, height, width) as columns ([n,] channels * taps, windows).
+    """Arrange the windows of images ([n,] channels, height, width) as columns ([n,] channels * taps, windows).
 
-    `kernel_size`: of a window, `dilation`: how far apart its elements are, `padding`: how many zeros surround the
-    image, `stride`: how far apart windows are; each an int, or one for each dimension. Saves nothing. Gradient:
-    `fold(g)`.
+    `kernel_size` is the size of a window, `dilation` the distance between its elements, `padding` the number of zeros
+    added on each side of the image, and `stride` the distance between windows; each is an int or one int per dimension.
+    Saves nothing. Gradient: `fold(g)`.
 
     Raises RuntimeError for windows that do not fit, NotImplementedError for integers.
 
@@ -136,11 +136,11 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """Images of `output_size`, the sums of columns ([n,] channels * taps, windows) put back at their windows.
+    """Sum columns ([n,] channels * taps, windows) at their window positions into images of `output_size`.
 
     The other arguments are those of `unfold`. Saves nothing. Gradient: `unfold(g)`.
 
-    Raises RuntimeError for columns that are not so many, NotImplementedError for integers.
+    Raises RuntimeError if the number of columns does not match, NotImplementedError for integers.
 
     >>> import cygrad
     >>> cygrad.nn.functional.fold(cygrad.ones(4, 4), 3, 2)
@@ -160,7 +160,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
             f"input, but got: {shape}"
         )
-    # The messages count as if there always were a batch dimension, as PyTorch's do.
+    # Like PyTorch's, the messages number dimensions as if there always were a batch dimension.
     if shape[-2] % math.prod(kernel):
         raise RuntimeError(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
@@ -177,7 +177,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return col2im(t, size, *given)
 
 
-# -- channels and places --
+# -- pixel shuffle --
 
 
 def shuffle_rule(n, g):
@@ -206,7 +206,7 @@ def shuffle_arguments(op, input, factor, name):
 
 
 def pixel_shuffle(input, upscale_factor):
-    """Images (..., channels, height * r, width * r) made of (..., channels * r^2, height, width), r the factor.
+    """Rearrange (..., channels * r^2, height, width) to images (..., channels, height * r, width * r), r the factor.
 
     Saves nothing. Gradient: `pixel_unshuffle(g)`. Raises RuntimeError if channels are not a multiple of r^2.
 
@@ -239,7 +239,7 @@ PIXEL_UNSHUFFLE = declare(
 
 
 def pixel_unshuffle(input, downscale_factor):
-    """Undoes `pixel_shuffle`: images (..., channels, height * r, width * r) as (..., channels * r^2, height, width).
+    """Undo `pixel_shuffle`: rearrange (..., channels, height * r, width * r) to (..., channels * r^2, height, width).
 
     Saves nothing. Gradient: `pixel_shuffle(g)`. Raises RuntimeError if height or width is not a multiple of r.
 
@@ -257,6 +257,6 @@ def pixel_unshuffle(input, downscale_factor):
     return apply1_args(PIXEL_UNSHUFFLE, t, (factor,), None)
 
 
-# `unfold` is not among them: in the package, this name is a method that does something else
+# `unfold` is not listed: in the main package, this name is a method with a different meaning
 composite = {"fold": FUNCTION_ONLY | METHOD_ONLY}
 functions = publish(globals())

@@ -1,6 +1,6 @@
-"""Max pooling with windows at random places, by which images shrink by any factor, not only by whole numbers.
+"""Fractional max pooling: windows at random positions, which can shrink images by non-integer factors.
 
-After Graham, "Fractional max-pooling" (2014), with the pseudo-random sequences of overlapping windows described there.
+Follows Graham, "Fractional max-pooling" (2014), with the pseudorandom sequences of overlapping windows described there.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ WORDS = ("time", "height", "width")
 
 
 def starts(samples, image, size, kernel):
-    """Where windows of one dimension begin (planes, size); `samples` are random numbers between 0 and 1."""
+    """Return the start indices of the windows along one dimension (planes, size); `samples` are random in [0, 1)."""
     if size == 1:
         return np.zeros((len(samples), 1), np.int64, like=samples) + (image - kernel)
     kind = samples.dtype.type
@@ -76,7 +76,7 @@ def pool(dims, input, kernel_size, output_size, output_ratio, samples):
 
 
 def maxima(array, dims, tables_of):
-    """Of windows at places of each plane's own, and their indices; of large images some planes at a time."""
+    """Return maxima and their indices, for windows that differ between planes; large images are processed in chunks."""
     if array.size <= chunks.SIZE or not isinstance(array, np.ndarray):
         return kernels.of_places(array, dims, tables_of(slice(None)))
     outer, image = array.shape[: array.ndim - dims], array.shape[array.ndim - dims :]
@@ -89,7 +89,7 @@ def maxima(array, dims, tables_of):
         if values is None:
             values, places = (np.empty((len(planes), *one.shape[1:]), one.dtype) for one in found)
         values[part], places[part] = found
-        del found  # before the next are made
+        del found  # before the next chunk is computed
     return tuple(one.reshape(*outer, *one.shape[1:]) for one in (values, places))
 
 
@@ -111,7 +111,7 @@ def check_samples(t, samples, batch, channels, dims):
 
 
 def windows(samples, image, size, kernel):
-    """The places (planes, windows, taps) of each plane's windows, dimension by dimension."""
+    """Return the indices (planes, windows, taps) of each plane's windows, dimension by dimension."""
     order = range(3) if len(image) == 3 else (1, 0)  # of two numbers, the first is for the width
     return [
         starts(samples[:, i], *of_dim)[..., None] + np.arange(of_dim[-1], like=samples)
@@ -122,7 +122,7 @@ def windows(samples, image, size, kernel):
 def fractional_max_pool2d_with_indices(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """(values, indices) of `fractional_max_pool2d`.
+    """Return (values, indices) of `fractional_max_pool2d`.
 
     Saves the indices.
 
@@ -136,7 +136,7 @@ def fractional_max_pool2d_with_indices(
 def fractional_max_pool3d_with_indices(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """(values, indices) of `fractional_max_pool3d`.
+    """Return (values, indices) of `fractional_max_pool3d`.
 
     Saves the indices.
 
@@ -150,12 +150,12 @@ def fractional_max_pool3d_with_indices(
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """The largest elements of windows at random places of images ([n,] channels, height, width).
+    """Max pooling over windows at random positions of images ([n,] channels, height, width).
 
-    The result has `output_size`, or the size of the image times `output_ratio`. Windows are at places that differ from
-    channel to channel, from random numbers of the default generator, or `_random_samples` (n, channels, 2). Saved
-    values and gradient as in `max_pool2d`. Raises RuntimeError for windows that do not fit, ValueError if no size is
-    given.
+    The result has `output_size`, or the size of the image times `output_ratio`. Window positions differ between
+    channels; they come from random numbers of the default generator, or from `_random_samples` (n, channels, 2). Saved
+    values and gradient are as in `max_pool2d`. Raises RuntimeError for windows that do not fit, ValueError if no size
+    is given.
 
     >>> import cygrad
     >>> cygrad.nn.functional.fractional_max_pool2d(cygrad.ones(1, 5, 5), 2, output_ratio=(0.6, 0.6)).shape
@@ -168,7 +168,7 @@ def fractional_max_pool2d(
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """The largest elements of windows at random places of volumes; see `fractional_max_pool2d`.
+    """Max pooling over windows at random positions of volumes; see `fractional_max_pool2d`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.fractional_max_pool3d(cygrad.ones(1, 5, 5, 5), 2, output_size=3).shape

@@ -1,4 +1,4 @@
-"""Images at any place: a grid of points, made from affine maps, at which images are sampled."""
+"""Sampling of images at arbitrary points: affine grids and grid_sample."""
 
 import itertools
 import math
@@ -46,7 +46,7 @@ TAKE_COLUMNS = declare(
 
 
 def take_columns(input, places):
-    """Columns of matrices (n, rows, columns) at places (n, count). Gradient: g added there."""
+    """Return columns of matrices (n, rows, columns) at indices (n, count). Gradient: g added at those columns."""
     return apply_n(TAKE_COLUMNS, (input, places), (input.shape[2],))
 
 
@@ -60,7 +60,7 @@ ADD_COLUMNS = declare(
 
 
 def add_columns(input, places, size):
-    """The transpose of `take_columns` for matrices of `size` columns. Gradient: g taken there."""
+    """Transpose of `take_columns`, for matrices with `size` columns. Gradient: g at those columns."""
     return apply_n(ADD_COLUMNS, (input, places), (size,))
 
 
@@ -70,12 +70,12 @@ NEIGHBOURHOODS = declare("grid_neighbourhoods", flags=NONDIFF | PRIVATE, inputs=
 
 
 def grid_neighbourhoods(grid, *how):
-    """Of the points of a grid, three tensors: see `neighbourhoods` in `_kernels/grids.py`."""
+    """Return three tensors that describe the points of a grid; see `neighbourhoods` in `_kernels/grids.py`."""
     return record_outputs(NEIGHBOURHOODS, kernels.neighbourhoods(array_of(grid), *how), (grid,), how, 0)
 
 
 def grid_rule(n, g):
-    """By the corners around each point: their weights depend on the grid, through the share of the way between them."""
+    """Sum over the corners around each point; their weights depend on the grid through the fractional position."""
     shape, mode, padding, align_corners = n.args
     x, grid = n.saved(0) if n.needs(1) else None, n.saved(1)
     if get_modes() & NO_GRAD:
@@ -114,7 +114,7 @@ def grid_rule(n, g):
 
 
 def _by_loop(n, g, x, grid):
-    """The gradients by one loop, in a backward pass that is not recorded; None where there is none."""
+    """Compute the gradients with one loop, in a backward pass that is not recorded; None if no loop fits."""
     shape, *how = n.args
     image = None if x is None else array_of(x)
     found = kernels.sample_gradient(array_of(g), image, array_of(grid), shape, how, (n.needs(0), n.needs(1)))
@@ -122,7 +122,7 @@ def _by_loop(n, g, x, grid):
 
 
 def weights_of(lines, flat, mode):
-    """For each dimension, weights and slopes of its taps, as tensors that know how they depend on the grid."""
+    """Return weights and slopes of the taps for each dimension, as differentiable functions of the grid."""
     weights, slopes = [], []
     for d in reversed(range(flat.shape[2])):
         if mode == "nearest":
@@ -136,7 +136,7 @@ def weights_of(lines, flat, mode):
 
 
 def product(factors, inside, dtype):
-    """The product of the factors that are not None, and 0 where not `inside`; None for 1."""
+    """Multiply the factors that are not None (None if all are), with 0 where not `inside`."""
     found = None
     for factor in factors:
         if factor is not None:
@@ -162,7 +162,7 @@ SAMPLERS = {2: sampler(2), 3: sampler(3)}
 
 
 def check(t, grid, mode):
-    """Images and grid must fit."""
+    """Raise unless images and grid match."""
     shapes = f"but got input with sizes {list(t.shape)} and grid with sizes {list(grid.shape)}"
     if t.dim() < 1 or grid.dim() < 1 or t.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {shapes}")
@@ -206,7 +206,7 @@ NUMBERS = {"interpolation_mode": int, "padding_mode": int, "align_corners": bool
 
 @typed(**NUMBERS)
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
-    """`grid_sample`, whose modes and paddings are numbers, in the order in which they stand there; gradients are its.
+    """`grid_sample` with modes and paddings as numbers, in the order listed there; the gradients are the same.
 
     >>> import cygrad
     >>> cygrad.grid_sampler(cygrad.arange(4.0).reshape(1, 1, 2, 2), cygrad.zeros(1, 1, 1, 2), 0, 0, True)
@@ -218,7 +218,7 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
 
 @typed(**NUMBERS)
 def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
-    """`grid_sampler` of images. Saves both. Gradient: as of `grid_sample`, also where the slope changes.
+    """`grid_sampler` of images. Saves both. Gradient: as for `grid_sample`, also where the slope changes.
 
     >>> import cygrad
     >>> cygrad.grid_sampler_2d(cygrad.arange(4.0).reshape(1, 1, 2, 2), cygrad.zeros(1, 1, 1, 2), 0, 0, True)
@@ -231,7 +231,7 @@ def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners
 
 @typed(**NUMBERS)
 def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
-    """`grid_sampler` of volumes. Saves both. Gradient: as of `grid_sample`, also where the slope changes.
+    """`grid_sampler` of volumes. Saves both. Gradient: as for `grid_sample`, also where the slope changes.
 
     >>> import cygrad
     >>> cygrad.grid_sampler_3d(cygrad.arange(8.0).reshape(1, 1, 2, 2, 2), cygrad.zeros(1, 1, 1, 1, 3), 0, 0, True)
@@ -249,17 +249,17 @@ DEFAULT_CHANGED = (
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    """Images (n, channels, height, width) at the points of a grid (n, rows, columns, 2); or volumes, with 3 at the end.
+    """Sample images (n, channels, height, width) at the points of a grid (n, rows, columns, 2), or volumes (..., 3).
 
-    Coordinates go from -1 to 1 over the image, x (along the width) first: between the centers of the corner elements
-    with `align_corners`, between their outer corners without. `mode`: 'bilinear' (the elements around the point),
-    'nearest', or 'bicubic' (images only). `padding_mode` tells what is beyond the image: 'zeros', the 'border', or the
-    image's 'reflection'. The result is (n, channels, rows, columns).
+    Coordinates range from -1 to 1 over the image, x (along the width) first: between the centers of the corner elements
+    with `align_corners`, between their outer corners without. `mode` is 'bilinear' (the elements around the point),
+    'nearest', or 'bicubic' (images only). `padding_mode` defines values outside the image: 'zeros', the 'border', or
+    the image's 'reflection'. The result has shape (n, channels, rows, columns).
 
-    Saves both. Gradients: of `input`, g times the weights of the elements; of `grid`, the slopes of the weights times
-    the elements times g, and 0 with 'nearest' and where padding holds a point at the border; at the center of an
-    element, where the slope changes, that of the side of the larger coordinates. Warns if `align_corners`
-    is left out. Raises RuntimeError for shapes and types that do not fit, ValueError for an unknown mode or padding.
+    Saves both. Gradients: for `input`, g times the weights of the elements; for `grid`, the slopes of the weights times
+    the elements times g, and 0 with 'nearest' and where padding clamps a point to the border. At the center of an
+    element, where the slope changes, the slope is that on the side of larger coordinates. Warns if `align_corners` is
+    omitted. Raises RuntimeError for incompatible shapes and dtypes, ValueError for an unknown mode or padding.
 
     >>> import cygrad
     >>> image = cygrad.arange(4.0).reshape(1, 1, 2, 2)
@@ -313,7 +313,7 @@ AFFINE_GRID = declare(
 
 @typed(align_corners=bool)
 def affine_grid_generator(theta, size, align_corners):
-    """`affine_grid` without its checks and warnings. Saves nothing. Gradient: the sum of g times the points.
+    """`affine_grid` with fewer checks and no warnings. Saves nothing. Gradient: the sum of g times the points.
 
     >>> import cygrad
     >>> cygrad.affine_grid_generator(cygrad.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2), True)
@@ -337,13 +337,13 @@ def affine_grid_generator(theta, size, align_corners):
 
 
 def affine_grid(theta, size, align_corners=None):
-    """A grid of points (n, height, width, 2) for `grid_sample`: where affine maps bring the points of an image.
+    """Return a grid of points (n, height, width, 2) for `grid_sample`: the points of an image, moved by affine maps.
 
-    `theta` holds n matrices (2, 3), `size` is (n, channels, height, width) of the image that will be sampled; for
-    volumes (3, 4) and (n, channels, depth, height, width). `align_corners` as in `grid_sample`; warns if it is left
-    out.
+    `theta` holds n matrices (2, 3), and `size` is (n, channels, height, width) of the result of `grid_sample`; for
+    volumes, (3, 4) and (n, channels, depth, height, width). `align_corners` is as in `grid_sample`; omitting it
+    triggers a warning.
 
-    Saves nothing. Gradient: the sum of g times the points. Raises ValueError for sizes that do not fit.
+    Saves nothing. Gradient: the sum of g times the points. Raises ValueError for invalid sizes.
 
     >>> import cygrad
     >>> same = cygrad.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])

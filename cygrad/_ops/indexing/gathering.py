@@ -1,4 +1,4 @@
-"""Reading and adding along one dimension by index, and filling by mask."""
+"""Indexed reads and additions along one dimension (gather, index_select, index_add, scatter_add), and masked_fill."""
 
 import math
 from functools import lru_cache
@@ -28,23 +28,23 @@ from cygrad._ops.base.views import expand, reshape
 
 
 def check_integral(index, wanted):
-    """`wanted` is what the error says: op, and how it names the types."""
+    """Raise unless the index is int32 or int64; `wanted` is the error message."""
     if index.dtype.name not in ("int64", "int32"):
         raise RuntimeError(wanted)
 
 
 def of_any_type(index):
-    """An index, which may be of any type if it is empty."""
+    """Return an index, converted to int64 if it is empty, since then any dtype is valid."""
     return index if index.numel() else index.long()
 
 
 def index_for_writing(index, t):
-    """The same of one that says where in `t` is written: empty, it may have any shape, too."""
+    """The same for an index of a write to `t`; if empty, it may also have any shape."""
     return index if array_of(index).size else reshape(index.long(), (0,) * max(t.ndim, 1))
 
 
 def keeping(result, value):
-    """The result, for the rule of which `value` is saved in the third place."""
+    """Save `value` as the third saved tensor of the result's node and return the result."""
     keep(result, 2, value)
     return result
 
@@ -63,7 +63,7 @@ def finished(op, array, t, added, index, args, out):
 
 
 def placed(op, operands, t, added, index, args, out, copy=copying.contiguous):
-    """As `finished`, for an op whose kernel changes an array: a copy of that of `t`, or in place that itself."""
+    """Like `finished`, for a kernel that modifies an array: a copy of that of `t`, or that array itself in place."""
     if out is not t:
         array = copy(array_of(t))
         run_kernel(op, array, operands)
@@ -75,12 +75,12 @@ def placed(op, operands, t, added, index, args, out, copy=copying.contiguous):
 
 
 def is_dense(a):
-    """Whether it is in memory, in order, so that elements are added where they belong."""
+    """Whether an array is on the CPU, C-contiguous and writable, so that elements can be added in place."""
     return type(a) is np.ndarray and a.ndim > 0 and a.flags.carray
 
 
 def added_within(op, t, added, index, args, add):
-    """As `finished` in place, for what adds to the array of `t` itself."""
+    """Like `finished` in place, for an op that adds directly to the array of `t`."""
     for operand in (index, added):
         check_apart(t, operand)
     return written_in_place(op, t, (t, added), args, index, add)
@@ -91,7 +91,7 @@ def run_kernel(op, array, operands):
 
 
 def check_bounds(index, length):
-    """Raise unless 0 <= index < length. An index on a GPU is not looked at, which would wait for it."""
+    """Raise unless 0 <= index < length. An index on a GPU is not checked, which would force a synchronization."""
     if index.size and length == 0:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
     if index.size and not gpu_forms.is_array(index) and _is_outside(index, length):
@@ -104,14 +104,14 @@ def _is_outside(index, length):
         return found
     if index.dtype != np.int64:
         return index.min() < 0 or index.max() >= length
-    return index.view(np.uint64).max() >= length  # negative ones are large
+    return index.view(np.uint64).max() >= length  # as unsigned integers, negative ones are large
 
 
 # -- index_select, index_add --
 
 
 def zeros_at(shape, g):
-    """Zeros of g's type, to be copied; many take the memory of one."""
+    """Return zeros of g's dtype, to be copied; large ones are a broadcast view of a single element."""
     like = memory_of(g)
     few = math.prod(shape) <= chunks.SIZE
     zeros = np.zeros(shape if few else (), like.dtype, like=like)
@@ -134,10 +134,10 @@ INDEX_SELECT = declare(
 
 
 def index_select(input, dim, index, *, out=None):
-    """The slices of `input` that the integers in `index`, a vector, name along `dim`.
+    """Return the slices of `input` along `dim` at the integers in the vector `index`.
 
-    Saves `index`. Gradient: each slice of g, added at its place in zeros. Raises IndexError for an index that is not
-    there (negative ones are not) or is no vector.
+    Saves `index`. Gradient: the slices of g, added to zeros at those indices. Raises IndexError for an index out of
+    range (negative ones are) or with more than one dimension.
 
     >>> import cygrad
     >>> cygrad.index_select(cygrad.tensor([[1, 2], [3, 4]]), 1, cygrad.tensor([1, 1]))
@@ -183,10 +183,10 @@ INDEX_ADD = declare(
 
 
 def index_add(input, dim, index, source, *, alpha=1, out=None):
-    """`input` with `alpha` times each slice of `source` added to the slice that `index`, a vector, names along `dim`.
+    """Add `alpha` times each slice of `source` to the slice of `input` along `dim` at the integer in vector `index`.
 
-    Saves `index`. Gradients: g, and alpha times the named slices of g. Raises RuntimeError for shapes or types that do
-    not fit, IndexError for an index that is not there.
+    Saves `index`. Gradients: g, and alpha times the slices of g at `index`. Raises RuntimeError for incompatible shapes
+    or dtypes, IndexError for an index out of range.
 
     >>> import cygrad
     >>> cygrad.zeros(3).index_add(0, cygrad.tensor([0, 2, 2]), cygrad.tensor([1.0, 2.0, 3.0]))
@@ -207,7 +207,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
 
 
 def check_slices(name, t, dim, index, source):
-    """Raise unless `index` is a vector that names a slice of `t` along `dim` for each slice of `source`."""
+    """Raise unless `index` is a vector with one index into `t` along `dim` for each slice of `source`."""
     shape, other = tuple(t.shape), tuple(source.shape)
     if index.ndim > 1:
         raise IndexError(
@@ -255,10 +255,11 @@ GATHER = declare(
 
 
 def gather(input, dim, index, *, sparse_grad=False, out=None):
-    """Elements of `input` at their own place, but at `index` along `dim`: out[i][j] = input[index[i][j]][j] for dim 0.
+    """Read elements of `input` at `index` along `dim`: for dim 0, out[i][j] = input[index[i][j]][j].
 
-    `index` has the shape of the result, nowhere larger than `input` but along `dim`. Saves `index`. Gradient: each
-    element of g, added at its place in zeros. Raises RuntimeError for an index that does not fit or is not there.
+    `index` has the shape of the result, which must not exceed `input` in any dimension but `dim`. Saves `index`.
+    Gradient: the elements of g, added to zeros at those positions. Raises RuntimeError for an index that is out of
+    range or of incompatible shape.
 
     >>> import cygrad
     >>> cygrad.gather(cygrad.tensor([[1, 2], [3, 4]]), 1, cygrad.tensor([[0, 0], [1, 0]]))
@@ -285,7 +286,7 @@ PUT_BACK = declare("put_back", put_back_rule, flags=LINEAR | PRIVATE, node="Scat
 
 
 def put_back(g, dim, index, shape):
-    """Each element of g added at its own place in zeros, but at `index` along `dim`: the transpose of `gather`."""
+    """Add each element of g to zeros, at `index` along `dim`: the transpose of `gather`."""
     return finished(
         PUT_BACK, kernels.scattered(shape, dim, array_of(index), array_of(g)), g, None, index, (dim, tuple(shape)), None
     )
@@ -306,13 +307,13 @@ def check_gather(shape, index, dim):
 
 
 def check_each(index, shape, dim):
-    """Raise unless 0 <= index < length of a dimension; see `check_bounds`."""
+    """Raise unless 0 <= index < the length of a dimension; see `check_bounds`."""
     length = shape[dim] if shape else 1
     if gpu_forms.is_array(index):
         return
     is_outside = loop_table.outside(index, length)
     if is_outside is None and index.size:
-        if 0 in index.strides:  # what is expanded is looked at once
+        if 0 in index.strides:  # check expanded elements only once
             index = index[tuple([slice(None if stride else 1) for stride in index.strides])]
         is_outside = _is_outside(index, length)
     if is_outside:
@@ -326,7 +327,7 @@ def scatter_add_rule(n, g):
 
 
 def padded(g, shape):
-    """`g` with zeros behind its end wherever `shape` is larger."""
+    """Pad `g` with zeros at the end of each dimension in which `shape` is larger."""
     own = tuple(g.shape)
     if len(own) != len(shape):  # a 0-dim tensor counts as a vector of one element
         return reshape(g, shape)
@@ -348,10 +349,10 @@ SCATTER_ADD = declare(
 
 
 def scatter_add(input, dim, index, src, *, out=None):
-    """`input` with each element of `src` added at its own place, but at `index` along `dim`; undoes `gather`.
+    """Add the elements of `src` to `input` at `index` along `dim`: for dim 0, out[index[i][j]][j] += src[i][j].
 
-    Saves `index`. Gradients: g, and what `gather` reads from g. Raises RuntimeError for an index that does not fit or
-    is not there.
+    The transpose of `gather`. Saves `index`. Gradients: g, and g gathered at `index`. Raises RuntimeError for an index
+    that is out of range or of incompatible shape.
 
     >>> import cygrad
     >>> cygrad.zeros(3).scatter_add(0, cygrad.tensor([0, 2, 2]), cygrad.tensor([1.0, 2.0, 3.0]))
@@ -381,7 +382,7 @@ def _other_dimensions(name, shape, index):
 
 
 def check_same_dtype(t, source):
-    """`scatter` writes into a tensor what has its own type."""
+    """Raise unless the source has the dtype of the tensor it is scattered into."""
     if t.dtype is not source.dtype:
         raise RuntimeError(
             "scatter(): Expected self.dtype to be equal to src.dtype\n"
@@ -390,7 +391,7 @@ def check_same_dtype(t, source):
 
 
 def check_scatter(shape, where, source, dim):
-    """Raise unless an index, an array, fits to shapes of what is written to and of what is written."""
+    """Raise unless an index array fits the shapes of the target and the source and is within bounds."""
     if where.size:
         _check_sizes(shape, where.shape, source, dim)
         check_each(where, shape, dim)
@@ -398,7 +399,7 @@ def check_scatter(shape, where, source, dim):
 
 @lru_cache(256)
 def _check_sizes(shape, other, source, dim):
-    """Raise unless the index, of shape `other`, is nowhere larger than what is written and what is written to."""
+    """Raise unless the index, of shape `other`, is no larger than the source and (except along `dim`) the target."""
     if max(len(shape), 1) != max(len(other), 1):
         raise _other_dimensions("self", shape, other)
     if max(len(source), 1) != max(len(other), 1):
@@ -445,14 +446,15 @@ MASKED_FILL_TENSOR = declare(
     node="MaskedFillBackward1",
     inputs="self value mask",
 )
-MASKED_FILL_UNRECORDED = variant(MASKED_FILL, flags=MAY_OVERLAP)  # of integers, and into expanded memory
+MASKED_FILL_UNRECORDED = variant(MASKED_FILL, flags=MAY_OVERLAP)  # for integers, and writes into expanded memory
 
 
 def masked_fill(input, mask, value, *, out=None):
-    """`input` with `value`, a number or a 0-dim tensor, where the boolean `mask` holds; both broadcast.
+    """Replace elements of `input` by `value`, a number or a 0-dim tensor, where the boolean `mask` is True.
 
-    Saves `mask`. Gradient: g with zeros where the mask holds; the sum of g there for `value`. Raises RuntimeError for
-    a mask that is not boolean, shapes that do not broadcast, and a value that the dtype can not hold.
+    `input` and `mask` broadcast. Saves `mask`. Gradient: g, and 0 where the mask is True; for `value`, the sum of g
+    there. Raises RuntimeError for a mask that is not boolean, shapes that do not broadcast, and a value that the dtype
+    cannot hold.
 
     >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0]).masked_fill(cygrad.tensor([True, False]), 0)
@@ -483,7 +485,7 @@ def masked_fill(input, mask, value, *, out=None):
 
 
 def mask_value(a, mask, value):
-    """The value to fill with as a 0-dim array, after all checks."""
+    """Return the fill value as a 0-dim array, after all checks."""
     if mask.dtype.name != "bool":
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {messages.c_word(mask)}")
     if not isinstance(value, Tensor):

@@ -1,7 +1,7 @@
-"""Products to which something is added: `addmm` and its kin. `linear` stands in products.pyx.
+"""Products with an added operand: `addmm` and its relatives. `linear` is in products.pyx.
 
-Each is one node. `beta` scales what is added to, `alpha` the product; a beta of 0 leaves the first operand out,
-whatever it holds.
+Each op is one node. `beta` scales the added operand and `alpha` the product. If `beta` is 0, the first operand is
+ignored, whatever its values (including NaN).
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ from cygrad._ops.base.views import expand, squeeze, transpose, unsqueeze
 
 
 def scaled_sum(base, product, beta, alpha):
-    """beta * base + alpha * product, which may take the place of the product."""
+    """Return beta * base + alpha * product; the result may reuse the memory of `product`."""
     if product.size > chunks.SIZE:
         return chunks.in_blocks(lambda base, product: _scaled_sum(base, product, beta, alpha), (base, product), product)
     return _scaled_sum(base, product, beta, alpha)
@@ -57,7 +57,7 @@ def _scaled_sum(base, product, beta, alpha):
 
 
 def add_product_array(base, a, b, beta, alpha):
-    """beta * base + alpha * (a @ b) for matrices, a matrix and a vector, or stacks of matrices."""
+    """Return beta * base + alpha * (a @ b) for matrices, a matrix and a vector, or stacks of matrices."""
     if beta == 1 and alpha == 1 and b.ndim <= 2:
         return sum_with_product(base, a, b)
     return scaled_sum(base, matmul(a, b), beta, alpha)
@@ -90,7 +90,7 @@ FACTORS = (int, float, complex, np.number, Tensor)
 
 
 def added(op, inputs, beta, alpha, out):
-    """The result of operands that have passed the checks."""
+    """Compute and record the op on operands that have passed the checks."""
     args = beta, alpha
     for value in args:
         if not isinstance(value, FACTORS) or isinstance(value, Tensor) and value.ndim:
@@ -124,10 +124,10 @@ ADDMM = row("addmm", add_product_rule, "self mat1 mat2")
 
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
-    """`beta * input + alpha * (mat1 @ mat2)` for matrices (n, k) and (k, m); input broadcasts to (n, m).
+    """`beta * input + alpha * (mat1 @ mat2)` for matrices (n, k) and (k, m); `input` broadcasts to (n, m).
 
     Saves each matrix for the other's gradient. Gradients: beta * g, alpha * g @ mat2^T, alpha * mat1^T @ g.
-    Raises RuntimeError for shapes that do not fit and for different dtypes.
+    Raises RuntimeError for incompatible shapes and for different dtypes.
 
     >>> import cygrad
     >>> cygrad.addmm(cygrad.ones(2), cygrad.eye(2), cygrad.eye(2), alpha=3)
@@ -146,10 +146,10 @@ ADDMV = row("addmv", addmv_rule, "self mat vec")
 
 
 def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
-    """`beta * input + alpha * (mat @ vec)` for a matrix (n, m) and a vector (m); input broadcasts to (n).
+    """`beta * input + alpha * (mat @ vec)` for a matrix (n, m) and a vector (m); `input` broadcasts to (n).
 
     Saves each factor for the other's gradient. Gradients: beta * g, alpha * g times vec^T, alpha * mat^T @ g.
-    Raises RuntimeError for shapes that do not fit and for different dtypes.
+    Raises RuntimeError for incompatible shapes and for different dtypes.
 
     >>> import cygrad
     >>> cygrad.addmv(cygrad.ones(2), cygrad.eye(2), cygrad.tensor([1.0, 2.0]))
@@ -179,10 +179,10 @@ BADDBMM = row("baddbmm", add_product_rule, "self batch1 batch2")
 
 
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
-    """`beta * input + alpha * (batch1 @ batch2)` for stacks (b, n, k) and (b, k, m); input broadcasts to (b, n, m).
+    """`beta * input + alpha * (batch1 @ batch2)` for stacks (b, n, k) and (b, k, m); `input` broadcasts to (b, n, m).
 
     Saves each stack for the other's gradient. Gradients: beta * g, alpha * g @ batch2^T, alpha * batch1^T @ g.
-    Raises RuntimeError for shapes that do not fit and for different dtypes.
+    Raises RuntimeError for incompatible shapes and for different dtypes.
 
     >>> import cygrad
     >>> cygrad.baddbmm(cygrad.ones(1), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 1), beta=0.5)
@@ -192,7 +192,7 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     check_stacks(batch1, batch2)
     wanted = (*array_of(batch1).shape[:2], array_of(batch2).shape[2])
     if array_of(input).shape != wanted:
-        expand(input, wanted)  # which raises, if that can not be
+        expand(input, wanted)  # raises if that is impossible
     check_stack_sizes(batch1, batch2)
     if input.dtype is not batch1.dtype:
         raise RuntimeError(
@@ -204,8 +204,8 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
 
 
 def add_stack_array(base, a, b, beta, alpha):
-    """beta * base + alpha * the sum of all products a[i] @ b[i]."""
-    step = max(1, SIZE // max(a.shape[1] * b.shape[2], 1))  # products whose sum is taken at once
+    """Return beta * base + alpha * the sum of all products a[i] @ b[i]."""
+    step = max(1, SIZE // max(a.shape[1] * b.shape[2], 1))  # number of products summed at once
     total = matmul(a[:step], b[:step]).sum(0, dtype=a.dtype)
     for start in range(step, len(a), step):
         total += matmul(a[start : start + step], b[start : start + step]).sum(0, dtype=a.dtype)
@@ -216,10 +216,10 @@ ADDBMM = row("addbmm", add_product_rule, "self batch1 batch2", add_stack_array)
 
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
-    """`beta * input + alpha * (batch1 @ batch2).sum(0)` for stacks (b, n, k) and (b, k, m); input broadcasts to (n, m).
+    """`beta * input + alpha * (batch1 @ batch2).sum(0)` for stacks (b, n, k) and (b, k, m).
 
-    Saves each stack for the other's gradient. Gradients: beta * g, alpha * g @ batch2^T, alpha * batch1^T @ g.
-    Raises RuntimeError for shapes that do not fit and for different dtypes.
+    `input` broadcasts to (n, m). Saves each stack for the other's gradient. Gradients: beta * g, alpha * g @ batch2^T,
+    alpha * batch1^T @ g. Raises RuntimeError for incompatible shapes and for different dtypes.
 
     >>> import cygrad
     >>> cygrad.addbmm(cygrad.ones(1), cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 1))
@@ -241,7 +241,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
 
 @silent
 def addr_array(base, a, b, beta, alpha):
-    """beta * base + alpha * the outer product of two vectors."""
+    """Return beta * base + alpha * the outer product of two vectors."""
     if base.dtype == bool:
         product = np.logical_and(a[:, None], b) & bool(alpha)
         return (base & bool(beta)) | product
@@ -261,10 +261,10 @@ ADDR = row("addr", addr_rule, "self vec1 vec2", addr_array)
 
 
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
-    """`beta * input + alpha * outer(vec1, vec2)` for vectors (n) and (m); input broadcasts to (n, m).
+    """`beta * input + alpha * outer(vec1, vec2)` for vectors (n) and (m); `input` broadcasts to (n, m).
 
     Saves each vector for the other's gradient. Gradients: beta * g, alpha * g @ vec2, alpha * g^T @ vec1. Raises
-    RuntimeError for shapes that do not fit, and for numbers that are not whole with tensors that are.
+    RuntimeError for incompatible shapes, and for non-integer `beta` or `alpha` with integer tensors.
 
     >>> import cygrad
     >>> cygrad.addr(cygrad.ones(1), cygrad.tensor([1.0, 2.0]), cygrad.tensor([3.0, 4.0]))
@@ -282,7 +282,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
         for value, name in ((beta, "beta"), (alpha, "alpha")):
             if isinstance(value, (float, complex)):
                 raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    kind = result_type((base, vec1, vec2))  # in which `input` counts as a matrix, whatever its shape
+    kind = result_type((base, vec1, vec2))  # here `input` counts as a matrix, whatever its shape
     operands = tuple(t if t.dtype is kind else t.to(kind) for t in (input, vec1, vec2))
     if out is input is not operands[0]:
         return write_converted(out, added(ADDR, operands, beta, alpha, None))

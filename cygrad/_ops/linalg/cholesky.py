@@ -1,7 +1,7 @@
-"""Cholesky factors of Hermitian positive-definite matrices, or of stacks of them, and what is solved with them.
+"""Cholesky factors of Hermitian positive-definite matrices (or stacks of them), and solves and inverses based on them.
 
-Gradients: I. Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10, for the factor; the others
-follow from systems with triangular matrices.
+Gradients: the factor follows I. Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10; the others
+follow from triangular systems.
 """
 
 from cygrad._core.engine.blocked_gradients import in_parts
@@ -29,7 +29,7 @@ from cygrad._ops.linalg.common import (
 from cygrad._ops.linalg.triangular import solve
 from cygrad._ops.shape.diagonals import tril, triu
 
-# -- the factor --
+# -- factorization --
 
 
 @in_parts()
@@ -54,7 +54,7 @@ FACTOR = declare(
 
 
 def factors(A, upper, name):
-    """(tensor, factor, info) with the arguments checked."""
+    """Check the arguments and return (tensor, factor, info)."""
     t = require(A, name)
     check_square(t, "linalg.cholesky")
     check_inexact(t, "linalg.cholesky")
@@ -73,10 +73,10 @@ def check_positive(info, shown):
 
 
 def linalg_cholesky(A, *, upper=False, out=None):
-    """The lower triangular L with A = L L^H, for Hermitian positive-definite A; or the `upper` U with A = U^H U.
+    """Return the lower triangular L with A = L L^H for Hermitian positive-definite A; with `upper`, U with A = U^H U.
 
-    Saves the result. Gradient: I. Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10, as of a
-    function of both triangles of A, of which only one is read. Raises LinAlgError for a matrix that is not
+    Saves the result. Gradient: I. Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10, as if
+    both triangles of A were used, although only one is read. Raises LinAlgError for a matrix that is not
     positive-definite.
 
     >>> import cygrad
@@ -92,10 +92,10 @@ def linalg_cholesky(A, *, upper=False, out=None):
 
 
 def linalg_cholesky_ex(A, *, upper=False, check_errors=False, out=None):
-    """`cholesky` that raises nothing for a matrix that is not positive-definite: a tuple (L, info).
+    """Like `cholesky`, but return a tuple (L, info) instead of raising for a matrix that is not positive-definite.
 
-    info is an int32 tensor of shape (...): 0, or the order of the first leading minor that is not positive, from which
-    on the factor means nothing. `check_errors` raises after all. Saves the result.
+    info is an int32 tensor of shape (...): 0, or the order of the first leading minor that is not positive; the factor
+    is meaningless from there on. With `check_errors`, raises as `cholesky` does. Saves the result.
 
     >>> import cygrad
     >>> cygrad.linalg.cholesky_ex(-cygrad.eye(2)).info
@@ -111,7 +111,7 @@ CHOLESKY = declare("cholesky", factor_rule, saves=OUT0, inputs="self", attribute
 
 
 def cholesky(input, upper=False, *, out=None):
-    """The Cholesky factor; an older form of `linalg.cholesky`, which says more.
+    """Return the Cholesky factor; an older form of `linalg.cholesky`, which has the full documentation.
 
     Saves the result.
 
@@ -129,11 +129,11 @@ def cholesky(input, upper=False, *, out=None):
     return write_into(CHOLESKY, out, found, (t,), (bool(upper),))
 
 
-# -- what is done with it --
+# -- uses of the factor --
 
 
 def factor_gradient(factor, of_product, upper):
-    """From half the gradient of L L^H, or U^H U; only one triangle of the factor is read."""
+    """Return the gradient of the factor from half the gradient of L L^H (or U^H U); only one triangle is read."""
     return triu(matmul(triu(factor), of_product)) if upper else tril(matmul(of_product, tril(factor)))
 
 
@@ -153,10 +153,10 @@ SOLVE = declare("cholesky_solve", solve_rule, saves=(IN1, IN1 | OUT0), inputs="s
 
 
 def cholesky_solve(input, input2, upper=False, *, out=None):
-    """X with A X = B, for B = `input` of shape (..., n, k) and the Cholesky factor L = `input2` of A; stacks broadcast.
+    """Solve A X = B, where B = `input` of shape (..., n, k) and A is given by its Cholesky factor L = `input2`.
 
-    With `upper` the factor is U, with A = U^H U. Saves the factor and the result X. Gradients: that of B is
-    G = A^-1 g; that of L is the triangle of -(G X^H + X G^H) L that is read.
+    Stacks broadcast. With `upper`, the factor is U, with A = U^H U. Saves the factor and the result X. Gradients: for
+    B, G = A^-1 g; for L, the triangle of -(G X^H + X G^H) L that is read.
 
     >>> import cygrad
     >>> cygrad.cholesky_solve(cygrad.tensor([[8.0]]), cygrad.tensor([[2.0]]))
@@ -187,10 +187,10 @@ INVERSE = declare("cholesky_inverse", inverse_rule, saves=IN0 | OUT0, inputs="se
 
 
 def cholesky_inverse(input, upper=False, *, out=None):
-    """The inverse of A, from its Cholesky factor L = `input`; with `upper` from U, with A = U^H U.
+    """Return the inverse of A, given its Cholesky factor L = `input`; with `upper`, U with A = U^H U.
 
-    Saves the factor and the result R. Gradient: the triangle of -R (g + g^H) R L that is read. Raises LinAlgError for
-    a zero on the diagonal.
+    Saves the factor and the result R. Gradient: the triangle of -R (g + g^H) R L that is read. Raises LinAlgError for a
+    zero on the diagonal.
 
     >>> import cygrad
     >>> cygrad.cholesky_inverse(cygrad.tensor([[2.0]]))

@@ -1,6 +1,6 @@
-"""Sums of products over chosen dimensions: Einstein's notation, `tensordot`, Kronecker products, traces.
+"""Tensor contractions: einsum, tensordot, Kronecker products, and traces.
 
-All are made of other ops, whose gradients they have, except `trace`.
+All but `trace` are composed of other ops and inherit their gradients.
 """
 
 import math
@@ -27,11 +27,11 @@ from cygrad._ops.shape.diagonals import diagonal
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ELLIPSIS = -1
 
-# -- einsum: reading the equation --
+# -- einsum: parsing --
 
 
 def labels_of_term(term, operand, offset=0):
-    """The subscripts of one operand as numbers, where an ellipsis is one of them; `operand` is None for the output."""
+    """Return the subscripts of an operand (None: the output) as numbers, with ELLIPSIS for an ellipsis."""
     of = "output" if operand is None else f"operand {operand}"
     labels, i = [], 0
     while i < len(term):
@@ -59,7 +59,7 @@ def labels_of_term(term, operand, offset=0):
 
 
 def read_equation(equation, n_operands):
-    """The labels of each operand, and those of the output or None."""
+    """Return the labels of each operand, and those of the output or None."""
     inputs, arrow, output = equation.partition("->")
     terms, offset = [], 0
     for number, term in enumerate(inputs.split(",")):
@@ -73,7 +73,7 @@ def read_equation(equation, n_operands):
 
 
 def read_sublists(arguments):
-    """`operand, [0, 1], operand, [1, 2], ..., [0, 2]`: the operands, their labels, and those of the output or None."""
+    """Parse `operand, [0, 1], operand, [1, 2], ..., [0, 2]` into operands, labels, and output labels or None."""
     output = labels_of_list(arguments[-1]) if len(arguments) % 2 else None
     pairs = arguments[: len(arguments) // 2 * 2]
     return list(pairs[::2]), [labels_of_list(labels) for labels in pairs[1::2]], output
@@ -87,7 +87,7 @@ def labels_of_list(labels):
 
 
 def without_ellipses(shapes, terms, output):
-    """The labels with numbers from 52 on in place of ellipses, whose dimensions are aligned at the right."""
+    """Replace ellipses by labels from 52 on; the dimensions they cover are aligned at the right."""
     covered = 0
     for number, (shape, labels) in enumerate(zip(shapes, terms)):
         named = len(labels) - (ELLIPSIS in labels)
@@ -133,7 +133,7 @@ def check_output(terms, output):
 
 
 class Part:
-    """An operand, or a product of several: its dimensions as planned, and the ops that give it these."""
+    """An operand or a product of operands: its planned shape and labels, and the ops that lead to them."""
 
     def __init__(self, shape, labels):
         self.shape, self.labels, self.ops = tuple(shape), list(labels), []
@@ -142,7 +142,7 @@ class Part:
         return dict(zip(self.labels, self.shape))
 
     def drop(self, op, gone):
-        """Without the dimensions that `op`, which takes them, leaves out."""
+        """Remove dimensions with `op`, which takes them as its argument."""
         if gone:
             self.ops.append((op, tuple(gone)))
             kept = [d for d in range(len(self.shape)) if d not in gone]
@@ -150,7 +150,7 @@ class Part:
             self.labels = [self.labels[d] for d in kept]
 
     def arrange(self, wanted, shape=None):
-        """Permuted into the order of the subscripts among `wanted` that it has, then of another shape."""
+        """Permute the dimensions into the order of `wanted` (labels it lacks are skipped), then reshape."""
         order = [self.labels.index(v) for v in wanted if v in self.labels]
         if order != list(range(len(order))):
             self.ops.append((permute, tuple(order)))
@@ -159,7 +159,7 @@ class Part:
             self.ops.append((reshape, shape))
 
     def take_diagonals(self, number):
-        """Repeated subscripts along their diagonal."""
+        """Replace repeated subscripts by the diagonal."""
         for label in set(self.labels):
             while self.labels.count(label) > 1:
                 first = self.labels.index(label)
@@ -176,13 +176,13 @@ class Part:
                 self.labels = [*[self.labels[d] for d in kept], label]
 
     def narrow(self, other):
-        """Without the dimensions of length 1 that stand against longer ones: broadcasting them is leaving them out."""
+        """Squeeze dimensions of length 1 that are longer in `other`: dropping them is equivalent to broadcasting."""
         long = {label for label, size in other.sizes().items() if size != 1}
         found = enumerate(zip(self.labels, self.shape))
         self.drop(squeeze, [d for d, (label, size) in found if size == 1 and label in long])
 
     def sum(self, kept, op):
-        """Summed over all subscripts that are not kept."""
+        """Sum over all subscripts that are not kept."""
         self.drop(op, [d for d, label in enumerate(self.labels) if label not in kept])
 
 
@@ -191,7 +191,7 @@ def _diagonal(t, dims):
 
 
 def _summed(t, dims, keepdim=False):
-    """The sum of integers of their own type, as `tensordot` wants it; that of `sum` is int64."""
+    """Sum, keeping the dtype of integers as `tensordot` requires; `sum` would return int64."""
     return total(t, dims, keepdim, dtype=None if t.is_floating_point() or t.is_complex() else t.dtype)
 
 
@@ -210,7 +210,7 @@ def check_sizes(parts):
 
 
 def contracted(a, b, kept):
-    """(the product of two parts that have been arranged for it, the op that makes it)."""
+    """Arrange two parts for multiplication and return (their product, the op that computes it)."""
     a.narrow(b)
     b.narrow(a)
     a.sum(kept.union(b.labels), total)
@@ -235,9 +235,9 @@ def contracted(a, b, kept):
 
 
 def planned(terms, output, shapes):
-    """What is to be done: [(the two operands that are multiplied next, the ops of each, how, the ops of the product)].
+    """Return the plan: a step (i, j, ops of i, ops of j, multiply) for each product, and the ops of the result.
 
-    The product goes to the end of the list of operands. What remains to be done with the last one stands behind.
+    i and j are the operands to multiply next; their product is appended to the list of operands.
     """
     terms, output = without_ellipses(shapes, terms, output)
     parts, steps = [Part(shape, labels) for shape, labels in zip(shapes, terms)], []
@@ -258,15 +258,15 @@ def planned(terms, output, shapes):
 
 @lru_cache(maxsize=1024)
 def planned_for(equation, shapes):
-    """The same for an equation."""
+    """Return the plan of an equation."""
     terms, output = read_equation(equation, len(shapes))
     return planned(terms, output, shapes)
 
 
 def pairs_in_order(parts, output):
-    """Which operands to multiply next; the product goes to the end of the list.
+    """Return the pairs of operands to multiply, in order; each product is appended to the list.
 
-    It is opt_einsum's choice if that is installed, else from the left.
+    The order comes from opt_einsum if that is installed, and goes from left to right otherwise.
     """
     n = len(parts)
     if n > 2:
@@ -284,7 +284,7 @@ def pairs_in_order(parts, output):
     return [(0, 1)] + [(0, length - 1) for length in range(n - 1, 1, -1)] if n > 1 else []
 
 
-# -- einsum: computing --
+# -- einsum: evaluation --
 
 
 def check_operands(operands):
@@ -294,21 +294,21 @@ def check_operands(operands):
 
 
 def check_types(a, b):
-    """Of a product of matrices; one of elements promotes them, and autocast brings them to one."""
+    """Check the operand dtypes of a matrix product. Elementwise products promote them, and autocast unifies them."""
     if a.dtype is not b.dtype and not autocast.is_enabled("cpu"):
         raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
 
 
 def einsum(*args):
-    """Sums of products by Einstein's summation convention.
+    """Sum products of operands by the Einstein summation convention.
 
-    `einsum(equation, *operands)`: the equation names each dimension of each operand by a letter, as in "ij,jk->ik".
-    The result has the dimensions named behind the arrow, in that order; the others are summed over. Without an arrow,
-    it has those that are named once, in alphabetical order. A letter that an operand repeats takes its diagonal; "..."
-    stands for the dimensions not named, which broadcast. Letters are ordered A to Z, a to z; blanks count for nothing.
-    `einsum(operand, [0, 1], operand, [1, 2], [0, 2])` says the same with numbers below 52.
+    In `einsum(equation, *operands)`, the equation names each dimension of each operand by a letter, as in "ij,jk->ik".
+    The result has the dimensions named after the arrow, in that order; all others are summed over. Without an arrow, it
+    has the dimensions named exactly once, in alphabetical order (A to Z, then a to z). A letter repeated within an
+    operand takes its diagonal. "..." stands for the unnamed dimensions, which broadcast. Spaces are ignored.
+    `einsum(operand, [0, 1], operand, [1, 2], [0, 2])` is the same with numbers below 52 in place of letters.
 
-    Of more than two operands, those are multiplied first that opt_einsum says, if it is installed. Raises RuntimeError
+    With more than two operands, opt_einsum, if installed, determines the order of multiplication. Raises RuntimeError
     for equations that do not fit the operands.
 
     >>> import cygrad
@@ -327,7 +327,7 @@ def einsum(*args):
     if isinstance(args[0], str):
         operands = list(args[1]) if len(args) == 2 and isinstance(args[1], (list, tuple)) else list(args[1:])
         check_operands(operands)
-        plan = planned_for if len(operands) <= 2 else planned_for.__wrapped__  # what opt_einsum says may change
+        plan = planned_for if len(operands) <= 2 else planned_for.__wrapped__  # opt_einsum's answer may change
         steps, last = plan(args[0], tuple([array_of(t).shape for t in operands]))
     else:
         operands, terms, output = read_sublists(args)
@@ -352,9 +352,9 @@ def _changed(t, ops):
 
 
 def tensordot(a, b, dims=2, out=None):
-    """The sum of products over `dims`: the last `dims` dimensions of `a` and the first of `b`, or two lists of them.
+    """Contract `a` and `b` over `dims`: the last dimensions of `a` with the first of `b`, or two lists of dimensions.
 
-    The result has what remains of a's dimensions, then what remains of b's. Raises RuntimeError if the lengths differ.
+    The result has the remaining dimensions of `a`, then those of `b`. Raises RuntimeError if contracted lengths differ.
 
     >>> import cygrad
     >>> a = cygrad.ones(3, 4, 5)
@@ -373,7 +373,7 @@ def tensordot(a, b, dims=2, out=None):
                 f"contracted dimensions need to match, but first has size {m} in dim {i} and second has size {n} in "
                 f"dim {j}"
             )
-    for (m, n), i, j in zip(lengths, of_a, of_b):  # a length of 1 is broadcast: the other is summed over
+    for (m, n), i, j in zip(lengths, of_a, of_b):  # length 1 broadcasts: sum over the other operand first
         if m != n:
             a, b = (a, _summed(b, j, True)) if m == 1 else (_summed(a, i, True), b)
     shape_a, shape_b = array_of(a).shape, array_of(b).shape
@@ -410,9 +410,9 @@ def dims_to_contract(a, b, dims):
 
 
 def kron(input, other, *, out=None):
-    """The Kronecker product: blocks of `other`, one for each element of `input` and multiplied by it.
+    """Kronecker product: copies of `other` scaled by each element of `input`.
 
-    Both are taken to have as many dimensions as the one that has more; the lengths multiply.
+    The operand with fewer dimensions is padded with leading dimensions of length 1. Lengths multiply.
 
     >>> import cygrad
     >>> cygrad.kron(cygrad.tensor([1, 10]), cygrad.tensor([1, 2]))
@@ -427,7 +427,7 @@ def kron(input, other, *, out=None):
 
 @lru_cache(256)
 def _kron_shapes(first, second):
-    """(the shapes in which two tensors are multiplied, that of their Kronecker product)."""
+    """Return (the two shapes in which the tensors are multiplied, the shape of their Kronecker product)."""
     n = max(len(first), len(second))
     first, second = (1,) * (n - len(first)) + first, (1,) * (n - len(second)) + second
     return (
@@ -457,7 +457,9 @@ TRACE = declare(
 
 
 def trace(input):
-    """The sum of the diagonal of a matrix; of integers in int64. Saves nothing. Gradient: g on the diagonal of zeros.
+    """Return the sum of the diagonal of a matrix, in int64 for integers.
+
+    Saves nothing. Gradient: g on the diagonal, 0 elsewhere.
 
     >>> import cygrad
     >>> cygrad.trace(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))

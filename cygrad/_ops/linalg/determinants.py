@@ -1,7 +1,7 @@
-"""Determinants of square matrices, or of stacks of them.
+"""Determinants of square matrices or stacks of matrices.
 
-The values come from NumPy's LAPACK functions over stacks; gradients follow M. B. Giles, "An extended collection of
-matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
+Values come from NumPy's stacked LAPACK functions. Gradients follow M. B. Giles, "An extended collection of matrix
+derivative results for forward and reverse mode algorithmic differentiation" (2008).
 """
 
 import numpy as np
@@ -44,7 +44,7 @@ def det_array(a):
 
 
 def _marked(found, singular, a):
-    """nan in place of what LAPACK, which takes nan for no pivot, says of matrices with a nan."""
+    """Return nan for matrices with nan elements that LAPACK considers singular, because it never pivots on nan."""
     if type(a) is not np.ndarray or not singular.any():
         return found
     return np.where(singular & np.isnan(a).any((-2, -1)), found.dtype.type(np.nan), found)
@@ -52,7 +52,7 @@ def _marked(found, singular, a):
 
 @in_parts(grads=0, saved=(2, 2, 2, 0))
 def det_rule(n, g):
-    """g * det(A) * A^-H; with a singular matrix in the stack, by the cofactors."""
+    """g * det(A) * A^-H; computed from cofactors if the stack contains a singular matrix."""
     a = n.saved(0)
     determinant = n.saved_result()
     if np.all(values_of(determinant) != 0):
@@ -62,7 +62,7 @@ def det_rule(n, g):
 
 
 def cofactors(a):
-    """The matrix of cofactors, entry by entry, for derivatives of any order."""
+    """Return the matrix of cofactors, entry by entry, for derivatives of any order."""
     n = a.shape[-1]
     rows = []
     for i in range(n):
@@ -72,7 +72,7 @@ def cofactors(a):
 
 
 def minor(a, i, j):
-    """Without row i and column j."""
+    """Remove row i and column j."""
     n = a.shape[-1]
     keep_rows = [k for k in range(n) if k != i]
     keep_columns = [k for k in range(n) if k != j]
@@ -90,10 +90,10 @@ DET = declare(
 
 
 def det(A, *, out=None):
-    """The determinant of square matrices, of shape (...). Saves A and the result r. Gradient: g * r * A^-H.
+    """Return the determinants of square matrices, of shape (...). Saves A and the result r. Gradient: g * r * A^-H.
 
-    For a singular matrix the gradient is computed from the cofactors, and these from the singular values; with
-    `create_graph` one by one, which takes long for large matrices.
+    For a singular matrix, the gradient is computed from the cofactors, which come from the singular value
+    decomposition. With `create_graph`, cofactors are computed one by one, which is slow for large matrices.
 
     >>> import cygrad
     >>> cygrad.det(cygrad.tensor([[2.0, 1.0], [0.0, 4.0]]))
@@ -115,7 +115,7 @@ def slogdet_rule(n, grads):
     if g_sign is not None and a.is_complex():
         sign = sign_of(a)
         turned = mul(conjugate(sign), g_sign)
-        turned = div(add(turned, neg(conjugate(turned))), 2)  # i times its imaginary part
+        turned = div(add(turned, neg(conjugate(turned))), 2)  # i times the imaginary part
         phase = mul(as_matrix(turned), inverse)
         grad = phase if grad is None else add(grad, phase)
     return mul(a, 0.0) if grad is None else grad
@@ -129,9 +129,9 @@ SLOGDET = declare("slogdet", slogdet_rule, saves=IN0, inputs="A", node="LinalgSl
 
 
 def slogdet(A, *, out=None):
-    """Sign, and logarithm of the magnitude, of the determinant: a tuple (sign, logabsdet), both of shape (...).
+    """Return sign and log of the absolute value of the determinant: a tuple (sign, logabsdet), each of shape (...).
 
-    Of a singular matrix 0 and -inf. Saves A. Gradient of the logarithm: g * A^-H.
+    The result for a singular matrix is 0 and -inf. Saves A. Gradient of the logarithm: g * A^-H.
 
     >>> import cygrad
     >>> sign, logabsdet = cygrad.slogdet(cygrad.tensor([[0.0, 2.0], [1.0, 0.0]]))
@@ -158,12 +158,12 @@ def slogdet_arrays(a):
 
 
 def linalg_slogdet(A, *, out=None):
-    """Sign, and logarithm of the magnitude, of the determinant; see `cygrad.slogdet`."""
+    """Return sign and logarithm of the absolute value of the determinant; see `cygrad.slogdet`."""
     return signs_and_logarithms(A, return_types.linalg_slogdet, out)
 
 
 def logdet(input):
-    """The logarithm of the determinant of square matrices: -inf if it is 0, nan if it is negative.
+    """Return the logarithm of the determinant of square matrices: -inf if it is 0, nan if it is negative.
 
     >>> import cygrad
     >>> cygrad.logdet(cygrad.tensor([[2.0, 0.0], [0.0, 4.0]]))

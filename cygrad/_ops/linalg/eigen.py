@@ -1,9 +1,9 @@
-"""Eigenvalues and eigenvectors of square matrices, or of stacks of them.
+"""Eigenvalues and eigenvectors of square matrices or stacks of matrices.
 
-Gradients: M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
-differentiation" (2008), section 3.1; for complex eigenvectors, which are known up to a factor of size 1 only, with
-the part that depends on it taken out. Where eigenvalues are equal, eigenvectors have no derivative: it is nan or inf
-there, also of the matrix' entries, if the eigenvectors take part.
+Gradients follow M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008), section 3.1. Complex eigenvectors are determined only up to a factor of magnitude
+1; the part of the gradient that depends on this factor is removed. For equal eigenvalues, eigenvectors have no
+derivative: the gradient is nan or inf there, also for the elements of the matrix if the eigenvectors are used.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ from cygrad._ops.shape.diagonals import diag_embed, diagonal
 
 
 def differences(values):
-    """E with E_ij = values_j - values_i, and ones on the diagonal."""
+    """Return E with E_ij = values_j - values_i, and ones on the diagonal."""
     apart = sub(unsqueeze(values, -2), unsqueeze(values, -1))
     return add(apart, ones_on_diagonal(values))
 
@@ -52,7 +52,7 @@ def without_diagonal(t):
 
 
 def check_phase(diagonal, function):
-    """Refuse a loss that depends on the factors of size 1 which the eigenvectors are free to have."""
+    """Raise for a loss that depends on the arbitrary phases of the eigenvectors."""
     turned = values_of(diagonal).imag
     if not np.allclose(turned, 0, rtol=1e-2, atol=1e-2):
         raise RuntimeError(
@@ -71,7 +71,8 @@ def eigh_rule(n, grads):
     inner = matmul(adjoint(vectors), of_vectors)
     if vectors.is_complex():
         check_phase(diagonal(inner, 0, -2, -1), "linalg_eigh")
-    # of this only the Hermitian part moves the eigenvectors: that of the quotient, as E is antisymmetric
+    # Only the Hermitian part of inner / E affects the eigenvectors; as E is antisymmetric, it is (inner - inner^H) / (2
+    # E).
     inner = div(sub(inner, adjoint(inner)), mul(differences(values), 2.0))
     inner = without_diagonal(inner)
     if of_values is not None:
@@ -111,7 +112,7 @@ EIGH = declare(
 
 
 def hermitian(A, UPLO, function):
-    """(tensor, whether the lower triangle is read), checked."""
+    """Check the arguments and return (tensor, 'L' or 'U' for the triangle that is read)."""
     t = require(A, function)
     check_square(t, "linalg.eigh")
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
@@ -121,13 +122,13 @@ def hermitian(A, UPLO, function):
 
 
 def linalg_eigh(A, UPLO="L", *, out=None):
-    """Eigenvalues and eigenvectors of Hermitian matrices (..., n, n): a tuple (eigenvalues, eigenvectors).
+    """Return the eigenvalues and eigenvectors of Hermitian matrices (..., n, n): a tuple (eigenvalues, eigenvectors).
 
-    The eigenvalues L, of shape (..., n), are real and ascending; the columns of V are orthonormal eigenvectors:
-    A = V diag(L) V^H. Only the lower triangle of A is read, or the upper one with UPLO="U"; the gradient is that of a
-    function of both. Saves both results. Gradient: V (diag(gL) + X) V^H with X_ij = (V^H gV)_ij / (L_j - L_i), 0 on
-    the diagonal; so nan or inf where eigenvalues are equal and the eigenvectors take part. Raises RuntimeError in
-    backward if the loss depends on the phases of complex eigenvectors.
+    The eigenvalues L, of shape (..., n), are real and ascending; the columns of V are orthonormal eigenvectors: A = V
+    diag(L) V^H. Only the lower triangle of A is read, or the upper one with UPLO="U"; the gradient treats A as if both
+    were. Saves both results. Gradient: V (diag(gL) + X) V^H with X_ij = (V^H gV)_ij / (L_j - L_i), 0 on the diagonal;
+    hence nan or inf where eigenvalues are equal and the eigenvectors are used. Raises RuntimeError in backward if the
+    loss depends on the phases of complex eigenvectors.
 
     >>> import cygrad
     >>> cygrad.linalg.eigh(cygrad.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
@@ -138,7 +139,7 @@ def linalg_eigh(A, UPLO="L", *, out=None):
 
 
 def linalg_eigvalsh(A, UPLO="L", *, out=None):
-    """The eigenvalues of Hermitian matrices, ascending; see `linalg.eigh`, whose gradient they have.
+    """Return the eigenvalues of Hermitian matrices in ascending order; the gradient is that of `linalg.eigh`.
 
     >>> import cygrad
     >>> cygrad.linalg.eigvalsh(cygrad.tensor([[2.0, 0.0], [0.0, 1.0]]))
@@ -174,13 +175,13 @@ def general(A, function):
 
 
 def linalg_eig(input, *, out=None):
-    """Eigenvalues and eigenvectors of square matrices (..., n, n): a tuple (eigenvalues, eigenvectors), both complex.
+    """Return the eigenvalues and eigenvectors of square matrices (..., n, n): a tuple (eigenvalues, eigenvectors).
 
-    The eigenvalues L, of shape (..., n), are in no order; the columns of V are eigenvectors of length 1:
-    A V = V diag(L). Saves both results. Gradient: V^-H (diag(gL) + X) V^H with
-    X_ij = (V^H gV - V^H V diag(V^H gV))_ij / conj(L_j - L_i), 0 on the diagonal; so nan or inf where eigenvalues are
-    equal and the eigenvectors take part. Raises RuntimeError for inf and nan, and in backward if the loss depends on
-    the phases of the eigenvectors.
+    Both are complex. The eigenvalues L, of shape (..., n), are in no particular order; the columns of V are
+    eigenvectors of norm 1: A V = V diag(L). Saves both results. Gradient: V^-H (diag(gL) + X) V^H with X_ij = (V^H gV -
+    V^H V diag(V^H gV))_ij / conj(L_j - L_i), 0 on the diagonal; hence nan or inf where eigenvalues are equal and the
+    eigenvectors are used. Raises RuntimeError for inf and nan, and in backward if the loss depends on the phases of the
+    eigenvectors.
 
     >>> import cygrad
     >>> cygrad.linalg.eig(cygrad.tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues
@@ -194,7 +195,7 @@ def linalg_eig(input, *, out=None):
 
 
 def linalg_eigvals(input, *, out=None):
-    """The eigenvalues of square matrices, which are complex; see `linalg.eig`, whose gradient they have.
+    """Return the eigenvalues of square matrices, which are complex; the gradient is that of `linalg.eig`.
 
     >>> import cygrad
     >>> cygrad.linalg.eigvals(cygrad.tensor([[0.0, -1.0], [1.0, 0.0]]))
@@ -209,7 +210,7 @@ def linalg_eigvals(input, *, out=None):
 
 
 def check_castable(t, outs, shown, names):
-    """Complex results go into complex tensors only."""
+    """Raise unless the outputs can hold complex results."""
     for out, name in zip(outs, names):
         if isinstance(out, Tensor) and not out.is_complex():
             kind = "ComplexDouble" if array_of(t).dtype.char in "dD" else "ComplexFloat"

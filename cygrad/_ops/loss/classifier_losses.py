@@ -1,7 +1,7 @@
-"""The losses of classifiers: negative log-likelihood and cross-entropy.
+"""Classification losses: negative log-likelihood and cross-entropy.
 
-`reduction` and its predecessors are described in loss_reductions.py. Cross-entropy with class probabilities or smoothed
-labels stands in soft_targets.py.
+`reduction` and the deprecated arguments it replaces are described in loss_reductions.py. Cross-entropy with class
+probabilities or label smoothing is in soft_targets.py.
 """
 
 import math
@@ -37,7 +37,7 @@ NO_GRAD = 1  # the bit of `_core/state.pxd`
 
 
 def as_rows(array):
-    """(C), (N, C) or (N, C, d1, ...) as (samples, C)."""
+    """Reshape (C), (N, C) or (N, C, d1, ...) to (samples, C)."""
     if array.ndim == 2:
         return array
     if array.ndim == 1:
@@ -46,7 +46,7 @@ def as_rows(array):
 
 
 def nll_of(array, classes, weight, ignore_index, reduction):
-    """(loss, total weight) for (C), (N, C) or (N, C, d1, ...), of which samples are made rows a block at a time."""
+    """Return (loss, total weight) for (C), (N, C) or (N, C, d1, ...), converting samples to rows in chunks."""
     if array.ndim <= 2 or array.size <= chunks.SIZE or is_array(array):
         return nll_array(as_rows(array), classes.reshape(-1), weight, ignore_index, reduction)
     step = max(1, chunks.SIZE * len(array) // array.size)
@@ -69,20 +69,20 @@ def nll_of(array, classes, weight, ignore_index, reduction):
 
 
 def from_rows(rows, shape):
-    """The reverse."""
+    """Undo `as_rows`."""
     if len(shape) <= 2:
         return rows.reshape(shape)
     return np.moveaxis(rows.reshape(shape[:1] + shape[2:] + shape[1:2]), -1, 1)
 
 
 def nll_backward_array(grad, target, weight, ignore_index, reduction, total, shape):
-    """The gradient with respect to the log-probabilities of that shape."""
+    """Return the gradient with respect to log-probabilities of the given shape."""
     classes = shape[1 if len(shape) > 1 else 0]
     if reduction == NONE:
         grad = dense(grad).reshape(target.shape)
     if len(shape) <= 2 or target.size * classes <= chunks.SIZE or is_array(grad):
         return nll_gradient(grad, target, weight, ignore_index, reduction, total, shape)
-    out = np.empty(shape, grad.dtype)  # where rows are columns
+    out = np.empty(shape, grad.dtype)  # in this layout, rows are columns
     step = max(1, chunks.SIZE * len(out) // out.size)
     for start in range(0, len(out), step):
         part = slice(start, start + step)
@@ -92,7 +92,7 @@ def nll_backward_array(grad, target, weight, ignore_index, reduction, total, sha
 
 
 def empty_like_all(shape, dtype):
-    """An array of which only shape and type count, and which takes little memory."""
+    """Return an array of which only shape and dtype matter, using little memory."""
     if math.prod(shape) <= chunks.SIZE:
         return np.empty(shape, dtype)
     return np.broadcast_to(np.zeros((), dtype), shape)
@@ -105,7 +105,7 @@ def nll_gradient(grad, target, weight, ignore_index, reduction, total, shape):
     return from_rows(nll_backward_rows(grad, like, target.reshape(-1), weight, ignore_index, reduction, total), shape)
 
 
-# -- and of tensors --
+# -- negative log-likelihood of tensors --
 
 
 def nll_rule(n, g):
@@ -146,7 +146,7 @@ def _nll(input, target, weight, ignore_index, reduction):
 
 
 def nll_backward_rule(n, g):
-    # the loss is linear in its input, and this op its transpose: the transpose of that is the loss
+    # the loss is linear in its input and this op is its transpose, so the derivative of this op is the loss again
     return _nll(g, n.saved(1), n.saved(2), n.args[0], n.args[1])
 
 
@@ -160,7 +160,7 @@ NLL_BACKWARD = declare(
 
 
 def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, total_weight, self_sizes):
-    """The gradient of `nll_loss` with respect to its input, of shape `self_sizes`."""
+    """Return the gradient of `nll_loss` with respect to its input, of shape `self_sizes`."""
     g, total = array_of(grad_output), array_of(total_weight)
     array = nll_backward_array(g, array_of(target), _array(weight), ignore_index, reduction, total, self_sizes)
     result = record_n(NLL_BACKWARD, array, (grad_output,), (ignore_index, reduction, total_weight, self_sizes))
@@ -183,7 +183,7 @@ def fused_rule(n, grads):
     elif g is not None:
         of_logarithm = nll_loss_backward(g, target, weight, ignore_index, reduction, total, tuple(softmax.shape))
         grad = sub(of_logarithm, mul(softmax, sum_of(of_logarithm, 1, True)))
-    if of_softmax is not None:  # nobody but this rule uses the softmax
+    if of_softmax is not None:  # only this rule uses the softmax
         through = softmax_backward_data(of_softmax, softmax, 1)
         grad = through if grad is None else add(grad, through)
     return grad
@@ -199,11 +199,11 @@ FUSED = declare(
     outputs="_ _",
     attributes="ignore_index reduction total_weight",
 )
-LARGE = 1 << 14  # scores for which one pass saves more than a graph like PyTorch's, of two nodes, is worth
+LARGE = 1 << 14  # number of scores from which one pass outweighs having the same graph as PyTorch (two nodes)
 
 
 def cross_entropy_of_softmax(input, target, weight, ignore_index, reduction):
-    """`nll_loss(log_softmax(input, 1), target)` for scores (N, C), as one op that makes the softmax and keeps it."""
+    """`nll_loss(log_softmax(input, 1), target)` for scores (N, C), as one op that computes and saves the softmax."""
     arrays = array_of(input), array_of(target), _array(weight)
     loss, total, softmax = cross_entropy_array(*arrays, ignore_index, reduction)
     results = record_outputs(FUSED, (loss, softmax), (input,), (ignore_index, reduction, tensor_of(total)), 2)
@@ -215,13 +215,14 @@ def cross_entropy_of_softmax(input, target, weight, ignore_index, reduction):
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    """Minus the log-probability that `input` gives to each sample's class; mean, sum, or of each sample.
+    """Negative log-likelihood: minus the log-probability in `input` of each sample's class.
 
-    Shapes: input (C), (N, C) or (N, C, d1, ...), target (), (N) or (N, d1, ...) of int64, weight (C). Samples of class
-    `ignore_index` do not count; the mean is by the weights of the classes. Saves all. Gradient: -g * weight at the
-    class, divided by the sum of the weights for the mean.
+    Shapes: input (C), (N, C) or (N, C, d1, ...), target (), (N) or (N, d1, ...) of int64, weight (C). The result is the
+    mean, the sum, or the loss of each sample. Samples of class `ignore_index` do not count; the mean is weighted by the
+    class weights. Saves all arguments. Gradient: -g * weight at the target class, divided by the total weight for the
+    mean.
 
-    Raises IndexError for a class that is none, ValueError or RuntimeError for shapes and dtypes that do not fit.
+    Raises IndexError for an invalid class, ValueError or RuntimeError for incompatible shapes and dtypes.
 
     >>> import cygrad
     >>> log_probabilities = cygrad.tensor([[0.5, 0.5], [0.9, 0.1]]).log()
@@ -248,7 +249,7 @@ def _check_weight(input, weight):
 
 
 def _check_target(values, classes, input, target):
-    """Do shapes and type of class indices fit? The usual ones pass at once."""
+    """Check shapes and dtype of class indices; the most common ones pass immediately."""
     if not (values.ndim == 2 and classes.shape == values.shape[:1] and classes.dtype == np.int64):
         checks.check_target(input, target)
 
@@ -266,14 +267,15 @@ def cross_entropy(
     reduction="mean",
     label_smoothing=0.0,
 ):
-    """`nll_loss(log_softmax(input, 1), target)`: the usual loss of a classifier; mean, sum, or of each sample.
+    """Cross-entropy `nll_loss(log_softmax(input, 1), target)`, the usual loss of a classifier.
 
-    Shapes: input (C), (N, C) or (N, C, d1, ...) of any numbers (logits); target either class indices, (), (N) or
-    (N, d1, ...) of int64, or probabilities in input's shape; weight (C). Samples of class `ignore_index` do not count.
-    `label_smoothing` is the part of the target that is spread evenly over the classes. Large matrices of scores with
-    class indices are one node, which saves their softmax.
+    Shapes: input (C), (N, C) or (N, C, d1, ...), unnormalized scores (logits); target either class indices, (), (N) or
+    (N, d1, ...) of int64, or class probabilities of the same shape as input; weight (C). The result is the mean, the
+    sum, or the loss of each sample. Samples of class `ignore_index` do not count. `label_smoothing` is the fraction of
+    the target that is spread evenly over all classes. Large score matrices with class indices are one node, which saves
+    their softmax.
 
-    Raises IndexError for a class that is none, ValueError or RuntimeError for shapes and dtypes that do not fit.
+    Raises IndexError for an invalid class, ValueError or RuntimeError for incompatible shapes and dtypes.
 
     >>> import cygrad
     >>> cygrad.nn.functional.cross_entropy(cygrad.zeros(3, 10), cygrad.tensor([1, 2, 3]))
@@ -319,11 +321,11 @@ def linear_cross_entropy(
     label_smoothing=0.0,
     options=None,
 ):
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`: a classifier's last layer and its loss.
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`: the last layer of a classifier and its loss.
 
-    Shapes: input (N, k) or (k), linear_weight (C, k) or (C, d1, ..., k), linear_bias that without k, target as for
-    `cross_entropy`. `options`, PyTorch's ways to save memory, change nothing. Raises RuntimeError for what does not
-    fit.
+    Shapes: input (N, k) or (k), linear_weight (C, k) or (C, d1, ..., k), linear_bias (C) or (C, d1, ...), target as for
+    `cross_entropy`. `options`, PyTorch's memory-saving settings, are accepted but have no effect. Raises RuntimeError
+    for incompatible shapes.
 
     >>> import cygrad
     >>> weight = cygrad.zeros(10, 4)

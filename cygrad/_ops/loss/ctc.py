@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: the loss of a sequence of symbols, read from a longer sequence."""
+"""Connectionist temporal classification (CTC): the loss of a symbol sequence that is aligned with a longer sequence."""
 
 import numpy as np
 
@@ -49,20 +49,21 @@ CTC_BACKWARD = declare("ctc_loss_backward", ctc_backward_rule, saves=IN1, flags=
 
 
 def ctc_loss_backward(grad_output, log_probs, *args):
-    """The gradient of `ctc_loss` for the logits of which `log_probs` is the log-softmax."""
+    """Return the gradient of `ctc_loss` with respect to the logits whose log-softmax is `log_probs`."""
     args = tuple(array_of(value) if isinstance(value, Tensor) else value for value in args)
     array = kernels.backward(array_of(grad_output), array_of(log_probs), *args)
     return record_n(CTC_BACKWARD, array, (grad_output, log_probs), args)
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
-    """Minus the log-likelihood of targets, over all alignments with the outputs; mean, sum, or of each sample.
+    """CTC loss: negative log-likelihood of the targets, summed over all alignments with the outputs.
 
-    Shapes: log_probs (T, N, C), the log-softmax of the outputs, or (T, C) of one sample; targets (N, S), or all one
-    after the other; lengths (N). An alignment has `blank` between equal symbols and anywhere else. The mean is that of
-    the losses divided by the targets' lengths. `zero_infinity` makes targets longer than their input, which have no
-    alignment, count 0. Saves log_probs and the states' probabilities. The gradient is that for what the log-softmax was
-    taken of, as PyTorch's is. Raises RuntimeError for what does not fit.
+    Shapes: log_probs (T, N, C), the log-softmax of the outputs, or (T, C) for one sample; targets (N, S), or
+    concatenated; lengths (N). The result is the mean, the sum, or the loss of each sample. An alignment has a `blank`
+    between equal symbols and optionally anywhere else. The mean is that of the losses divided by the target lengths.
+    With `zero_infinity`, targets too long for their input, which have no alignment, contribute 0. Saves log_probs and
+    the probabilities of the states. As in PyTorch, the gradient is that with respect to the input of the log-softmax.
+    Raises RuntimeError for invalid arguments.
 
     >>> import cygrad
     >>> log_probs = cygrad.zeros(2, 1, 3).log_softmax(2)
@@ -81,7 +82,7 @@ def is_whole(value):
 def ctc_loss_of_package(
     log_probs, targets, input_lengths, target_lengths, blank=0, reduction=NONE, zero_infinity=False
 ):
-    """Minus the log-likelihood of targets, over all alignments with the outputs; `reduction` is a code."""
+    """Negative log-likelihood of the targets, summed over all alignments with the outputs; `reduction` is a code."""
     x, y = require(log_probs, "ctc_loss", "log_probs"), require(targets, "ctc_loss", "targets", 2)
     is_batched = x.ndim != 2
     if not is_batched:
@@ -112,13 +113,13 @@ def ctc_loss_of_package(
 
 
 def losses_of_states(x, states, inputs, lengths, blank, zero_infinity):
-    """The losses of all samples, from the states that the outputs go through."""
+    """Compute the losses of all samples, given the state sequences of their targets."""
     losses, alpha = kernels.forward(array_of(x), states, inputs, lengths, blank)
     return record_n(CTC, losses, (x,), (states, inputs, lengths, blank, losses, alpha, zero_infinity))
 
 
 def _lengths(given, name, position):
-    """Lengths, of a sequence or of a tensor, as an array."""
+    """Convert lengths, given as a sequence or a tensor, to an array."""
     if isinstance(given, Tensor):
         if given.dtype.is_floating_point or given.dtype.is_complex:
             raise RuntimeError(f"{name} must be integral")
@@ -152,7 +153,7 @@ def _check(x, inputs, lengths, blank):
 
 
 def _padded(targets, lengths, symbols):
-    """The targets (N, S), each with something after its end."""
+    """Return the targets as rows (N, S), padded with arbitrary values."""
     longest = int(lengths.max()) if len(lengths) else 0
     if targets.ndim == 1:
         if len(targets) != lengths.sum():

@@ -1,7 +1,7 @@
-"""Losses that compare an output with probabilities, counts or the parameters of a distribution, element by element.
+"""Elementwise losses that compare an output with probabilities, counts or the parameters of a distribution.
 
-`reduction` and its predecessors are described in loss_reductions.py; the package's forms take its code. The two binary
-cross-entropies are one node, reduction included.
+`reduction` and the deprecated arguments it replaces are described in loss_reductions.py; the functions of the main
+package take its code. The two binary cross-entropies are one node, including the reduction.
 """
 
 import math
@@ -40,7 +40,7 @@ from cygrad._ops.nn.activations import fused_gradient, logsigmoid
 
 
 def _optional(weight, function, name):
-    """The array of a weight, which has no gradient; None for None."""
+    """Return the array of a weight, which must not need a gradient; None for None."""
     if weight is None:
         return None
     checks.check_constant(require(weight, function, name, 3), function, name)
@@ -76,10 +76,10 @@ BCE = declare(
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """`-(target * log(input) + (1 - target) * log(1 - input))`; its mean, its sum, or that of each element.
+    """`-(target * log(input) + (1 - target) * log(1 - input))`: the mean, the sum, or the loss of each element.
 
-    `input` holds probabilities, `target` values from 0 to 1 in the same shape; `weight` broadcasts to it. Logarithms
-    are taken as -100 at least. Saves all three. Gradient: g * weight * (input - target) / (input * (1 - input)),
+    `input` holds probabilities, `target` values from 0 to 1 of the same shape; `weight` broadcasts to it. Logarithms
+    are clamped to at least -100. Saves all three. Gradient: g * weight * (input - target) / (input * (1 - input)),
     divided by the number of elements for the mean.
 
     Raises ValueError for different shapes, RuntimeError for probabilities outside [0, 1] and for different dtypes.
@@ -156,10 +156,11 @@ BCE_WITH_LOGITS = declare(
 def binary_cross_entropy_with_logits(
     input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
 ):
-    """`binary_cross_entropy(sigmoid(input), target)`, exact for large inputs as well; mean, sum, or of each element.
+    """`binary_cross_entropy(sigmoid(input), target)`, also accurate for large inputs.
 
-    `weight` and `pos_weight` broadcast; `pos_weight` multiplies the term of the target. Saves all. Gradient without
-    pos_weight: g * weight * (sigmoid(input) - target), divided by the number of elements for the mean.
+    The result is the mean, the sum, or the loss of each element. `weight` and `pos_weight` broadcast; `pos_weight`
+    multiplies the term with `target`. Saves all arguments. Gradient without pos_weight: g * weight * (sigmoid(input) -
+    target), divided by the number of elements for the mean.
 
     Raises ValueError for different shapes.
 
@@ -180,13 +181,13 @@ def binary_cross_entropy_with_logits(
 @typed(reduction=int)
 @named("binary_cross_entropy_with_logits")
 def bce_with_logits_of_package(input, target, weight=None, pos_weight=None, reduction=NONE):
-    """`binary_cross_entropy(sigmoid(input), target)`, exact for large inputs as well; `reduction` is a code."""
+    """`binary_cross_entropy(sigmoid(input), target)`, also accurate for large inputs; `reduction` is a code."""
     return _with_logits(input, target, weight, pos_weight, reduction)
 
 
 def with_logits(x, y, how=NONE):
-    """The binary cross-entropies of all elements, or what `how` says of them, for logits and targets of any type."""
-    broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not
+    """Return binary cross-entropies, reduced by the code `how`, for logits and targets of any dtype."""
+    broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not broadcast
     arrays = (*promoted(x, y, 0), None, None)
     return computed(BCE_WITH_LOGITS, kernels.binary_cross_entropy_with_logits, arrays, (), (x, y), how, (None,))
 
@@ -204,7 +205,7 @@ def _with_logits(input, target, weight, pos_weight, how):
             "  the target must be floating point: target.float()"
         )
     if p is not None:
-        broadcast_shape(p.shape, shape)  # raises if they do not
+        broadcast_shape(p.shape, shape)  # raises if they do not broadcast
     if w is not None:
         broadcast_shape(shape, w.shape)
     a, b = promoted(x, y, 0)
@@ -218,7 +219,7 @@ def _with_logits(input, target, weight, pos_weight, how):
 
 def kl_rule(n, g):
     y, grad_y = n.saved(1), None
-    if n.needs(1):  # of y * log(y) as `xlogy` has it
+    if n.needs(1):  # with y * log(y) defined as in `xlogy`
         grad_y = mul(g, sub(add(where(y == 0, 0.0, log(y)), div(y, y)), n.saved(0)))
     return neg(mul(g, y)) if n.needs(0) else None, grad_y
 
@@ -235,16 +236,17 @@ KL = declare(
 
 
 def kl_divergence(input, target):
-    """`target * (log(target) - input)`, 0 where `target` is 0."""
+    """`target * (log(target) - input)`, but 0 where `target` is 0."""
     return apply2(KL, input, target, None)
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """`target * (log(target) - input)` for log-probabilities `input`; mean, sum, "batchmean", or of each element.
+    """Kullback-Leibler divergence `target * (log(target) - input)` for log-probabilities `input`.
 
-    With `log_target` the target is a logarithm, too. "batchmean" divides the sum by the length of dimension 0. Saves
-    both, for the input's gradient the target alone. Gradients without log_target: -g * target, and
-    g * (log(target) + 1 - input). Raises RuntimeError for integers.
+    The result is the mean, the sum, "batchmean", or the loss of each element. "batchmean" divides the sum by the length
+    of dimension 0. With `log_target`, the target is a logarithm, too. Saves both; the gradient of `input` only needs
+    the target. Gradients without log_target: -g * target, and g * (log(target) + 1 - input). Raises RuntimeError for
+    integers.
 
     >>> import cygrad
     >>> log_probabilities = cygrad.tensor([[0.5, 0.5]]).log()
@@ -278,11 +280,11 @@ def _kl_div(input, target, reduction, log_target):
     if log_target:
         return reduced(mul(exp(y), sub(y, x)), reduction)
     require_kind("f", "xlogy_cpu", y)
-    broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not
+    broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not broadcast
     return reduced(kl_divergence(x, y), reduction)
 
 
-# -- counts and numbers --
+# -- Poisson and Gaussian negative log-likelihood --
 
 
 @in_parts(0, 0, inputs=0)
@@ -315,9 +317,9 @@ POISSON_BY_REDUCTION = by_reduction(POISSON, "SubBackward0"), by_reduction(POISS
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
 ):
-    """Minus the log-likelihood of counts `target`, whose expected values are exp(input), or `input`.
+    """Negative log-likelihood of counts `target` with expected values exp(input), or `input` without `log_input`.
 
-    That is `exp(input) - target * input`, or, without `log_input`, `input - target * log(input + eps)`. `full` adds
+    The loss is `exp(input) - target * input`, or, without `log_input`, `input - target * log(input + eps)`. `full` adds
     Stirling's approximation of log(target!) for targets above 1. Saves both.
 
     >>> import cygrad
@@ -330,7 +332,7 @@ def poisson_nll_loss(
 @typed(log_input=bool, full=bool, eps=float, reduction=int)
 @named("poisson_nll_loss")
 def poisson_nll_of_package(input, target, log_input, full, eps, reduction):
-    """Minus the log-likelihood of counts; `reduction` is a code: 0 none, 1 mean, 2 sum. Saves both."""
+    """Negative log-likelihood of counts; `reduction` is a code: 0 none, 1 mean, 2 sum. Saves both."""
     return _poisson(input, target, log_input, full, eps, reduction)
 
 
@@ -340,7 +342,7 @@ def _poisson(input, target, log_input, full, eps, reduction):
     if given is None:
         raise messages.not_implemented_for("poisson_nll_loss", result_type((x, y)))
     arrays, args = tuple(map(array_of, given)), (log_input, full, eps)
-    broadcast_shape(arrays[1].shape, arrays[0].shape)  # raises if they do not
+    broadcast_shape(arrays[1].shape, arrays[0].shape)  # raises if they do not broadcast
     row = POISSON_BY_REDUCTION[bool(full)][known(reduction)]
     return computed(row, kernels.poisson, arrays, args, given, reduction, args)
 
@@ -370,11 +372,12 @@ GAUSSIAN_BY_REDUCTION = by_reduction(GAUSSIAN, "MulBackward0"), by_reduction(GAU
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
-    """Minus the log-likelihood of `target` under normal distributions of mean `input` and variance `var`.
+    """Negative log-likelihood of `target` under normal distributions with mean `input` and variance `var`.
 
-    That is `0.5 * (log(var) + (input - target)^2 / var)`, var being at least `eps`, whose gradient passes all the same.
-    `full` adds log(2 pi) / 2. `var` is a number, or has input's shape, or that without the last dimension or with 1
-    there. Saves all three. Raises ValueError for other shapes and for negative variances.
+    The loss is `0.5 * (log(var) + (input - target)^2 / var)`. `var` is clamped to at least `eps`, but gradients pass
+    through the clamp unchanged. `full` adds log(2 pi) / 2. `var` is a number, or has the shape of `input`, possibly
+    with the last dimension missing or of length 1. Saves all three. Raises ValueError for other shapes and for negative
+    variances.
 
     >>> import cygrad
     >>> cygrad.nn.functional.gaussian_nll_loss(cygrad.tensor([0.0]), cygrad.tensor([2.0]), cygrad.tensor([1.0]))
@@ -402,7 +405,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if given is None:
         raise messages.not_implemented_for("gaussian_nll_loss", result_type((x, y, var)))
     arrays, constant = tuple(map(array_of, given)), 0.5 * math.log(2 * math.pi) if full else 0.0
-    broadcast_shape(arrays[0].shape, arrays[1].shape)  # raises if they do not
+    broadcast_shape(arrays[0].shape, arrays[1].shape)  # raises if they do not broadcast
     row = GAUSSIAN_BY_REDUCTION[bool(full)][CODES[reduction]]
     return computed(row, kernels.gaussian, arrays, (constant,), given, CODES[reduction], (constant,))
 

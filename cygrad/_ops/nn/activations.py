@@ -1,8 +1,8 @@
-"""Smooth nonlinearities of neural networks: found in nn.functional alone.
+"""Smooth activation functions, available only in nn.functional.
 
-They save their input, and all but `glu` keep its shape. With `inplace` they overwrite and return it. Backward passes
-that are not recorded run fused kernels. Those made of straight pieces stand in rectifiers.py, the kin of `elu` in
-exponential_units.py.
+They save their input, and all but `glu` preserve its shape. With `inplace`, they overwrite the input and return it.
+Backward passes that are not recorded run fused kernels. Piecewise-linear activations are in rectifiers.py, `elu` and
+its relatives in exponential_units.py.
 """
 
 import math
@@ -42,14 +42,14 @@ TANH_CUBIC = 0.044715
 
 
 def applied(op, inplace_op, input, args, inplace, kernel):
-    """The op on a floating-point tensor; in place it is another row, because PyTorch names its node otherwise."""
+    """Apply the op to a floating-point tensor. In place it is another row, as PyTorch gives its node another name."""
     if not require(input, op.name).dtype.is_floating_point:
         raise messages.not_implemented_for(kernel, input.dtype)
     return apply1_args(inplace_op, input, args, input) if inplace else apply1_args(op, input, args, None)
 
 
 def fused_gradient(name, *operands, numbers=()):
-    """A gradient by one loop of fused.h, in a backward pass that is not recorded; None where that has none."""
+    """Compute a gradient with one loop of fused.h; None if the backward pass is recorded or no loop fits."""
     if not get_modes() & NO_GRAD:
         return None
     found = fused(name, *map(array_of, operands), numbers=numbers)
@@ -64,7 +64,7 @@ TIED = declare("tied", tied_rule, flags=ELEMENTWISE | PRIVATE, inputs="grad_outp
 
 
 def tied(g, x):
-    """`g`, made of `x` with slope 0: in a pass that is recorded it requires grad if `x` does, as PyTorch has it."""
+    """Return `g`, computed from `x` with slope 0. In a recorded pass it requires grad if `x` does, as in PyTorch."""
     if get_modes() & NO_GRAD:
         return g
     return record_n(TIED, array_of(g).copy(), (g, x))
@@ -92,10 +92,10 @@ GELU = declare(
 
 
 def gelu(input, *, approximate="none"):
-    """`input` times the probability that a standard normal number is smaller.
+    """`input * P(input)`, where P is the cumulative distribution function of the standard normal distribution.
 
-    `approximate="tanh"` computes that probability by a formula with tanh. Saves `input`. Gradient: g * (P(x) + x *
-    p(x)). Raises RuntimeError for another `approximate`.
+    `approximate="tanh"` computes P with the tanh approximation. Saves `input`. Gradient: g * (P(x) + x * p(x)), where x
+    is `input` and p the normal density. Raises RuntimeError for any other `approximate`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.gelu(cygrad.tensor([-1.0, 0.0, 1.0]))
@@ -121,9 +121,9 @@ SILU = declare("silu", silu_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kern
 
 
 def silu(input, inplace=False):
-    """`input * sigmoid(input)`. With s = sigmoid(input), gradient: g * s * (1 + input * (1 - s)).
+    """`input * sigmoid(input)`.
 
-    Saves `input`.
+    Saves `input`. Gradient: g * s * (1 + input * (1 - s)), where s = sigmoid(input).
 
     >>> import cygrad
     >>> cygrad.nn.functional.silu(cygrad.tensor([-1.0, 0.0, 1.0]))
@@ -146,9 +146,9 @@ MISH = declare("mish", mish_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kern
 
 
 def mish(input, inplace=False):
-    """`input * tanh(softplus(input))`. With t that tangent, gradient: g * (t + input * sigmoid(input) * (1 - t^2)).
+    """`input * tanh(softplus(input))`.
 
-    Saves `input`.
+    Saves `input`. Gradient: g * (t + input * sigmoid(input) * (1 - t^2)), where t = tanh(softplus(input)).
 
     >>> import cygrad
     >>> cygrad.nn.functional.mish(cygrad.tensor([-1.0, 0.0, 1.0]))
@@ -162,7 +162,7 @@ def mish(input, inplace=False):
 
 @by_loop("softplus")
 def softplus_array(a, beta, threshold):
-    """log(1 + exp(beta * a)) / beta, where beta * a is not so large that it is a."""
+    """log(1 + exp(beta * a)) / beta; `a` itself where beta * a exceeds `threshold`."""
     with np.errstate(all="ignore"):
         scaled = a if beta == 1 else as_array(a * a.dtype.type(beta))
         out = np.log1p(np.exp(scaled))
@@ -196,7 +196,7 @@ SOFTPLUS = declare(
 def softplus(input, beta=1, threshold=20):
     """`log(1 + exp(beta * input)) / beta`, or `input` where beta * input exceeds `threshold`.
 
-    Gradient: g * sigmoid(beta * input), or g. Saves `input`.
+    Saves `input`. Gradient: g * sigmoid(beta * input), or g where beta * input exceeds `threshold`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.softplus(cygrad.tensor([-1.0, 0.0, 100.0]))
@@ -208,7 +208,7 @@ def softplus(input, beta=1, threshold=20):
 
 @by_loop("logsigmoid")
 def logsigmoid_array(a):
-    """log(1 / (1 + exp(-a))), exact for large negative a as well."""
+    """log(1 / (1 + exp(-a))), also accurate for large negative `a`."""
     with np.errstate(all="ignore"):
         return as_array(np.minimum(a, 0) - np.log1p(np.exp(-np.abs(a))))
 
@@ -298,7 +298,7 @@ def softsign(input):
 
 
 def glu_array(a, dim):
-    """The first half times the logistic function of the second."""
+    """Multiply the first half by the sigmoid of the second."""
     found = gated(a, dim)
     return _glu_array(a, dim) if found is None else found
 
@@ -334,10 +334,10 @@ GLU = declare("glu", glu_rule, saves=IN0, flags=ELSEWHERE, kernel=glu_array, inp
 
 
 def glu(input, dim=-1):
-    """`a * sigmoid(b)` for the halves a and b of `input` along `dim`: half as long there.
+    """`a * sigmoid(b)`, where a and b are the halves of `input` along `dim`.
 
-    Saves `input`. With s = sigmoid(b), gradients: g * s, and g * a * s * (1 - s). Raises RuntimeError for an odd
-    length.
+    The result is half as long along `dim`. Saves `input`. Gradients: g * s for a, and g * a * s * (1 - s) for b, where
+    s = sigmoid(b). Raises RuntimeError if the length along `dim` is odd.
 
     >>> import cygrad
     >>> cygrad.nn.functional.glu(cygrad.tensor([2.0, 4.0, 0.0, 0.0]))
@@ -351,11 +351,11 @@ def glu(input, dim=-1):
     return applied(GLU, GLU, input, (dim,), False, "glu_cpu")
 
 
-# -- made of softmax --
+# -- built on softmax --
 
 
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
-    """`softmax(-input, dim)`. Without `dim` it warns, and takes 0 or 1.
+    """`softmax(-input, dim)`. Without `dim`, warns and uses dimension 0 (0-, 1- and 3-dimensional input) or 1.
 
     >>> import cygrad
     >>> cygrad.nn.functional.softmin(cygrad.tensor([0.0, 0.0]), dim=0)
@@ -370,9 +370,10 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
-    """A draw from the classes that `logits` describe, as a softmax of logits with Gumbel noise, divided by `tau`.
+    """Sample from the categorical distribution given by `logits`: a softmax of `(logits + Gumbel noise) / tau`.
 
-    With `hard` the result is one-hot, with the gradient of the soft draw. `eps` has no effect, and warns.
+    With `hard`, the result is one-hot but has the gradient of the soft sample. `eps` has no effect; any value but the
+    default triggers a warning.
 
     >>> import cygrad
     >>> cygrad.nn.functional.gumbel_softmax(cygrad.tensor([100.0, 0.0]), hard=True)

@@ -1,4 +1,4 @@
-"""Reordering channels, and the product of two inputs under a stack of matrices."""
+"""Channel shuffle, and the bilinear product of two inputs with a stack of matrices."""
 
 import math
 from typing import Any
@@ -19,10 +19,10 @@ from cygrad._ops.base.views import permute, reshape, squeeze, transpose, unsquee
 
 
 def shuffled_array(a, groups):
-    """Channels 0, n / groups, 2 n / groups, ..., then 1, ..."""
+    """Reorder the channels to 0, n / groups, 2 n / groups, ..., then 1, ..."""
     parts = a.reshape(a.shape[0], groups, a.shape[1] // groups, *a.shape[2:])
     found = dense(parts.swapaxes(1, 2)).reshape(a.shape)
-    return found.copy() if groups in (1, a.shape[1]) else found  # which may be the memory of `a`
+    return found.copy() if groups in (1, a.shape[1]) else found  # `found` may be a view of `a`
 
 
 def channel_shuffle_rule(n, g):
@@ -41,9 +41,9 @@ CHANNEL_SHUFFLE = declare(
 
 
 def channel_shuffle(input, groups):
-    """The channels (dimension 1) of `groups` groups in turn: the first of each, then the second of each, ...
+    """Interleave the channels (dimension 1) of `groups` groups: the first of each, then the second of each, ...
 
-    Saves nothing. Gradient: g, shuffled back. Raises RuntimeError for a number of groups that does not divide them.
+    Saves nothing. Gradient: g, shuffled back. Raises RuntimeError if `groups` does not divide the number of channels.
 
     >>> import cygrad
     >>> cygrad.channel_shuffle(cygrad.arange(4.0).reshape(1, 4, 1), 2).flatten()
@@ -62,24 +62,24 @@ def channel_shuffle(input, groups):
     return apply_n(CHANNEL_SHUFFLE, (input,), (groups,))
 
 
-# -- one product of three --
+# -- bilinear product --
 
 
 def by_products(a, b, weight):
-    """`a[..., c, :] @ weight[..., k, :, :] @ b[..., c, :]` for each c and k, made of ops."""
+    """Return `a[..., c, :] @ weight[..., k, :, :] @ b[..., c, :]` for each c and k, composed of ops."""
     o, _, n = weight.shape[-3:]
     rows = matmul(a, _columns(weight))
     return squeeze(matmul(reshape(rows, (*rows.shape[:-1], o, n)), unsqueeze(b, -1)), -1)
 
 
 def _columns(weight):
-    """All matrices beside each other."""
+    """Return all matrices side by side."""
     o, m, n = weight.shape[-3:]
     return reshape(transpose(weight, -3, -2), (*weight.shape[:-3], m, o * n))
 
 
 def trilinear_array(a, b, weight, shape):
-    """The same of arrays, of a block of the matrices at a time."""
+    """Array version of `by_products`, which processes a chunk of the matrices at a time."""
     product = matmul_arrays if isinstance(a, np.ndarray) else np.matmul
     out = np.empty((len(a), len(weight)), a.dtype, like=a)
     for here in _blocks(len(a), *shape):
@@ -90,7 +90,7 @@ def trilinear_array(a, b, weight, shape):
 
 
 def _blocks(count, o, m, n):
-    """Slices of the matrices, with which neither products nor copies are larger than some blocks."""
+    """Return slices of the matrices for which products and copies take no more than a few chunks of memory."""
     step = max(1, 4 * chunks.SIZE // max(max(count, m) * n, 1))
     return [slice(start, start + step) for start in range(0, o, step)]
 
@@ -111,7 +111,7 @@ def trilinear_rule(n, g):
                 totals[i] = array_of(found[i]) if totals[i] is None else np.add(totals[i], array_of(found[i]))
         if found[2] is not None:
             totals[2][here] = array_of(found[2])
-        del found  # before the next are made
+        del found  # before the next chunk is computed
     return tuple([None if total is None else tensor_of(total) for total in totals])
 
 
@@ -145,7 +145,7 @@ TRILINEAR = declare(
 
 
 def trilinear(a, b, weight):
-    """The product of three: `a` (count, m), `b` (count, n), `weight` (o, m, n) give (count, o). Saves all.
+    """Return the product of `a` (count, m), `b` (count, n), and `weight` (o, m, n): (count, o). Saves all three.
 
     Gradients: the products of g with the other two.
     """
@@ -156,7 +156,7 @@ def bilinear(input1, input2, weight, bias=None):
     """`input1 @ weight[k] @ input2` for each matrix k of `weight`, plus `bias`. Saves both inputs and the weight.
 
     Shapes: input1 (..., m), input2 (..., n), weight (o, m, n), bias (o), result (..., o). Gradients: the products of g
-    with two of the three. Raises RuntimeError for shapes that do not fit.
+    with two of the three; g summed over the batch for `bias`. Raises RuntimeError for incompatible shapes.
 
     >>> import cygrad
     >>> cygrad.bilinear(cygrad.tensor([[1.0, 2.0]]), cygrad.tensor([[3.0]]), cygrad.ones(1, 2, 1))
@@ -187,7 +187,7 @@ def bilinear(input1, input2, weight, bias=None):
     batch = tuple(a.shape[:-1])
     count = math.prod(batch)
     rows, others = reshape(a, (count, m)), reshape(b, (count, n))
-    product = trilinear if a.dtype is b.dtype is w.dtype else by_products  # which says what is wrong
+    product = trilinear if a.dtype is b.dtype is w.dtype else by_products  # raises the appropriate error
     result = reshape(product(rows, others, w), (*batch, o))
     return result if bias is None else add(result, bias)
 

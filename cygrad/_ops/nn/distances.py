@@ -1,4 +1,4 @@
-"""Vectors against vectors: distances between all pairs, cross products, and vectors that are shortened to a norm."""
+"""Pairwise distances, cross products, and clipping of norms (renorm)."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill
 from cygrad._ops.shape.diagonals import triu_indices
 
-# -- distances between all pairs --
+# -- pairwise distances --
 
 
 @in_parts()
@@ -42,7 +42,7 @@ def cdist_rule(n, g):
 
 
 def _nonzero(t):
-    """With 1 in place of 0, so that no derivative there is infinite."""
+    """Replace 0 by 1, so that no derivative there is infinite."""
     return masked_fill(t, t == 0, 1)
 
 
@@ -51,12 +51,12 @@ def _turned(t):
 
 
 def _pull(weight, x, y):
-    """The sum over j of weight[i, j] (x[i] - y[j])."""
+    """Return the sum over j of weight[i, j] (x[i] - y[j])."""
     return sub(mul(total(weight, -1, True), x), matmul(weight, y))
 
 
 def _pulls(g, difference, distance, p):
-    """g times the derivative of each distance by the coordinates of the first point."""
+    """Return g times the derivative of each distance with respect to the coordinates of the first point."""
     size, away = absolute(difference), sign(difference)
     if p == 1:
         share = away
@@ -73,12 +73,12 @@ _COMPUTE_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """The p-norm distances of each row of `x1` (..., n, d) from each row of `x2` (..., m, d), of shape (..., n, m).
+    """Return p-norm distances of the rows of `x1` (..., n, d) to the rows of `x2` (..., m, d), of shape (..., n, m).
 
-    With `compute_mode` 'use_mm_for_euclid_dist', and in the default mode above 25 rows, Euclidean distances are found
-    by a matrix product, which is faster and less accurate for close points. Saves both and the result. Gradient: g
-    times the direction from one point to the other; 0 where they are the same, and for p = 0.
-    Raises RuntimeError for shapes that do not fit, integers, and a negative p.
+    With `compute_mode` 'use_mm_for_euclid_dist', and in the default mode above 25 rows, Euclidean distances are
+    computed by a matrix product, which is faster but less accurate for close points. Saves both and the result.
+    Gradient: g times the direction from one point to the other; 0 where they coincide, and for p = 0. Raises
+    RuntimeError for incompatible shapes, integers, and a negative p.
 
     >>> import cygrad
     >>> cygrad.cdist(cygrad.tensor([[0.0, 0.0]]), cygrad.tensor([[3.0, 4.0], [0.0, 1.0]]))
@@ -100,7 +100,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {value.dtype.type_name}")
     if x.dtype is not y.dtype:
         raise RuntimeError(f"expected scalar type {x.dtype.type_name} but found {y.dtype.type_name}")
-    if not p >= 0:  # nan, too
+    if not p >= 0:  # also refuses nan
         raise RuntimeError("cdist only supports non-negative p values")
     broadcast_shape(own[:-2], other[:-2])
     by_product = compute_mode == _COMPUTE_MODES[1] or (
@@ -135,10 +135,10 @@ PDIST = declare(
 
 
 def pdist(input, p=2):
-    """The p-norm distances between the rows of a matrix (n, d): a vector of n (n - 1) / 2, those of row 0 first.
+    """Return the p-norm distances between rows of a matrix (n, d): a vector of length n (n - 1) / 2, row 0 first.
 
-    Saves input and result. Gradient: g times the direction from one row to the other; 0 where they are the same, and
-    for p = 0. Raises RuntimeError for another number of dimensions, integers, and a negative p.
+    Saves input and result. Gradient: g times the direction from one row to the other; 0 where they coincide, and for p
+    = 0. Raises RuntimeError for another number of dimensions, integers, and a negative p.
 
     >>> import cygrad
     >>> cygrad.pdist(cygrad.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
@@ -171,9 +171,9 @@ CROSS = declare(
 
 
 def linalg_cross(input, other, *, dim=-1, out=None):
-    """The cross products of vectors of 3 elements along `dim`; all other dimensions broadcast. Saves both.
+    """Return the cross products of 3-element vectors along `dim`; all other dimensions broadcast. Saves both.
 
-    Gradients: other x g and g x input (of the conjugates). Raises RuntimeError for other lengths or shapes that do not
+    Gradients: other x g and g x input (of the conjugates). Raises RuntimeError for other lengths, or shapes that do not
     broadcast.
 
     >>> import cygrad
@@ -204,9 +204,9 @@ def _cross(a, b, dim, out):
 
 
 def cross(input, other, dim=None, *, out=None):
-    """The cross products of vectors of 3 elements along `dim`; see `linalg.cross`.
+    """Return the cross products of 3-element vectors along `dim`; see `linalg.cross`.
 
-    Without `dim`, which is deprecated, along the first dimension of length 3.
+    Omitting `dim` is deprecated and means the first dimension of length 3.
 
     >>> import cygrad
     >>> cygrad.cross(cygrad.tensor([1, 0, 0]), cygrad.tensor([0, 1, 0]), dim=0)
@@ -227,7 +227,7 @@ def cross(input, other, dim=None, *, out=None):
     return _cross(a, b, dim, out)
 
 
-# -- norms that are bounded --
+# -- renorm --
 
 
 def renorm_rule(n, g):
@@ -271,10 +271,10 @@ RENORM = declare(
 
 
 def renorm(input, p, dim, maxnorm, *, out=None):
-    """`input` with each slice along `dim` that has a larger p-norm than `maxnorm` scaled down to that norm.
+    """Scale down each slice of `input` along `dim` whose p-norm exceeds `maxnorm` to that norm.
 
-    Saves `input`. Gradient: that of the scaling; g where the norm is `maxnorm` or less. Raises RuntimeError for p <= 0,
-    a negative `maxnorm`, integers, and less than two dimensions.
+    Saves `input`. Gradient: that of the scaling; g for slices with norms up to `maxnorm`. Raises RuntimeError for p <=
+    0, a negative `maxnorm`, integers, and fewer than two dimensions.
 
     >>> import cygrad
     >>> cygrad.renorm(cygrad.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)

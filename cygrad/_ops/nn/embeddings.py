@@ -1,7 +1,7 @@
-"""What integers stand for: rows of a matrix, sums of such rows, one-hot rows.
+"""Lookups by integers: embeddings, sums of embeddings (bags), and one-hot encodings.
 
-Gradients of the matrix are dense; `sparse=True` is an error. Under the signatures of nn.functional; in the package the
-matrix comes first.
+Gradients of the matrix are dense; `sparse=True` is an error. Functions with the signatures of nn.functional; in the
+main package, the matrix comes first.
 """
 
 from functools import lru_cache
@@ -46,7 +46,7 @@ def _out_of_range(indices, count):
 
 
 def _added_rows(rows, indices, count):
-    """A matrix of `count` rows: the sums of the rows with the same index."""
+    """Return a matrix of `count` rows, each the sum of the rows with the same index."""
     if get_modes() & NO_GRAD:
         return tensor_of(kernels.added_rows(array_of(rows), indices, count))
     zeros = np.zeros((count, rows.shape[1]), array_of(rows).dtype, like=array_of(rows))
@@ -70,7 +70,7 @@ def embedding_rule(n, g):
 
 
 def _added_by_ops(rows, taken, padding_idx, by_frequency, shape):
-    """As `_added_rows`, where derivatives of each step are wanted, or each sample of a batch has its own indices."""
+    """Like `_added_rows`, for higher derivatives or separate indices for each sample of a batch."""
     if by_frequency:
         ones = rows.new_ones(taken.shape)
         counts = index_add(rows.new_zeros(shape[:1]), 0, taken, ones)
@@ -98,11 +98,11 @@ EMBEDDING = declare(
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    """The rows of the matrix `weight` that the integers `input` name: one dimension more than `input`.
+    """Return the rows of the matrix `weight` at the indices `input`; the result has one dimension more than `input`.
 
-    The row `padding_idx` gets no gradient. Rows of a larger norm than `max_norm` are first scaled to it, in place.
-    Saves `input`. Gradient: for each row the sum of g where it was taken; with `scale_grad_by_freq` their mean. Raises
-    IndexError for an integer that names no row, RuntimeError for other types and shapes and for `sparse=True`.
+    The row `padding_idx` gets no gradient. Selected rows with a norm larger than `max_norm` are first scaled to it, in
+    place. Saves `input`. Gradient: for each row, the sum of g over all its occurrences; with `scale_grad_by_freq` the
+    mean. Raises IndexError for an index out of range, RuntimeError for other dtypes and shapes and for `sparse=True`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.embedding(cygrad.tensor([1, 0]), cygrad.eye(2))
@@ -124,7 +124,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
 @named("embedding")
 def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    """The rows of the matrix `weight` that `indices` name; `padding_idx`, if not negative, gets no gradient."""
+    """Return the rows of the matrix `weight` at `indices`; `padding_idx`, if not negative, gets no gradient."""
     _refuse_sparse("embedding", sparse)
     w, i = require(weight, "embedding", "weight"), require(indices, "embedding", "indices", 2)
     if w.ndim != 2:
@@ -142,7 +142,7 @@ def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=Fal
 
 
 def embedding_renorm_(input, indices, max_norm, norm_type=2.0):
-    """Scale the rows that `indices` name to norm `max_norm` where theirs is larger, in place. It is not recorded."""
+    """Scale the rows at `indices` with a norm larger than `max_norm` to that norm, in place; not recorded."""
     w, i = require(input, "embedding_renorm_"), require(indices, "embedding_renorm_", "indices", 2)
     check_unbatched("embedding_renorm_", w, i)
     _check_indices(i, "embedding_renorm_")
@@ -204,12 +204,12 @@ def embedding_bag(
     include_last_offset=False,
     padding_idx=None,
 ):
-    """The "sum", "mean" or "max" of the rows of `weight` that each bag of integers names: (bags, columns).
+    """Return the "sum", "mean" or "max" of the rows of `weight` at the indices in each bag: (bags, columns).
 
-    A bag is a row of a matrix `input`; in a vector it starts at one of `offsets`, and with `include_last_offset` the
-    last of them ends the last bag. `per_sample_weights`, in input's shape, weigh the rows of a sum. `padding_idx` does
-    not count. An empty bag gives 0. Saves the integers, and what the gradients of the two factors need. Raises
-    ValueError or RuntimeError for what does not fit, RuntimeError for `sparse=True`.
+    A bag is a row of a matrix `input`. In a vector, the bags start at `offsets`; with `include_last_offset`, the last
+    offset is the end of the last bag. `per_sample_weights`, of the same shape as input, are the weights of the rows in
+    a sum. `padding_idx` does not count. The result for an empty bag is 0. Saves the indices, and what the gradients of
+    the two factors need. Raises ValueError or RuntimeError for invalid arguments, RuntimeError for `sparse=True`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.embedding_bag(cygrad.tensor([[0, 1], [1, 1]]), cygrad.eye(2))
@@ -278,7 +278,7 @@ def embedding_bag_of_package(
     include_last_offset=False,
     padding_idx=None,
 ):
-    """(the sums, means or maxima of the rows of each bag, the bag of each index, the bags' sizes, the maxima's rows).
+    """Return (the results of the bags, the bag of each index, the sizes of the bags, the rows of the maxima).
 
     `mode` is a code: 0 sum, 1 mean, 2 max. See nn.functional.embedding_bag.
     """
@@ -288,7 +288,7 @@ def embedding_bag_of_package(
     check_unbatched("embedding_bag", i, o)
     if include_last_offset and not o.numel():
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
-    if not o.numel() and i.ndim == 1:  # no bags: no integer is in one
+    if not o.numel() and i.ndim == 1:  # no bags: drop the indices
         i, per_sample_weights = i[:0], per_sample_weights if per_sample_weights is None else per_sample_weights[:0]
     _check_indices(i, "embedding_bag")
     _check_indices(o, "embedding_bag")
@@ -362,14 +362,14 @@ _FEW_CLASSES = 64
 
 @lru_cache(_FEW_CLASSES)
 def unit_rows(count):
-    """The identity matrix, which nobody may change."""
+    """Return the identity matrix, read-only because it is cached."""
     rows = np.eye(count, dtype=np.int64)
     rows.flags.writeable = False
     return rows
 
 
 def one_hot_array(a, num_classes):
-    """int64, of one dimension more: 1 at the class, 0 elsewhere."""
+    """Return an int64 array with one dimension more: 1 at the class, 0 elsewhere."""
     if is_array(a):
         return (a[..., None] == np.arange(num_classes, like=a)).astype(np.int64)
     if num_classes <= _FEW_CLASSES and a.size <= chunks.SIZE:
@@ -385,10 +385,10 @@ ONE_HOT = declare("one_hot", flags=NONDIFF | ELSEWHERE, kernel=one_hot_array, in
 
 
 def one_hot(tensor, num_classes=-1):
-    """For each class index in `tensor` (int64) a row of zeros with a one at that place; one dimension more.
+    """Encode each class index in `tensor` (int64) as a row of zeros with a one at that index; adds a dimension.
 
-    There are as many classes as the largest index says, unless `num_classes` does.
-    Raises RuntimeError for negative indices, for those beyond `num_classes`, and for other types.
+    The number of classes is `num_classes`, or, if that is -1, the largest index plus one. Raises RuntimeError for
+    negative indices, for indices beyond `num_classes`, and for other dtypes.
 
     >>> import cygrad
     >>> cygrad.nn.functional.one_hot(cygrad.tensor([0, 2]))

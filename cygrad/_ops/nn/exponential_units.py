@@ -1,7 +1,7 @@
-"""Nonlinearities that are exponential below zero, elementwise: `elu`, `selu` and `celu`.
+"""Activation functions that are exponential below zero: `elu`, `selu`, and `celu`.
 
-They save their input, and where the two pieces meet with different slopes, the gradient is that below zero, as in
-PyTorch. With `inplace` they overwrite the input, and return it.
+They save their input. Where the two pieces meet with different slopes, the gradient is that of the negative side, as in
+PyTorch. With `inplace`, they overwrite the input and return it.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def _numbers_of_elu(alpha, scale=1.0, input_scale=1.0):
 
 @by_loop("elu", numbers=_numbers_of_elu)
 def elu_array(a, alpha, scale=1.0, input_scale=1.0):
-    """scale * a where positive, else scale * alpha * (exp(input_scale * a) - 1)."""
+    """Return scale * a where positive, else scale * alpha * (exp(input_scale * a) - 1)."""
     number = a.dtype.type
     with np.errstate(all="ignore"):
         below = as_array(np.minimum(a, 0))
@@ -38,7 +38,7 @@ def elu_array(a, alpha, scale=1.0, input_scale=1.0):
 
 @by_loop("elu", numbers=lambda alpha: _numbers_of_elu(alpha, 1.0, 1 / alpha))
 def celu_array(a, alpha):
-    """The same for a slope that is the same on both sides of 0."""
+    """Compute elu with input_scale = 1 / alpha, so that the slope is the same on both sides of 0."""
     return elu_array(a, alpha, 1.0, 1 / alpha)
 
 
@@ -46,7 +46,7 @@ def _elu_gradient(x, g, alpha, scale, input_scale):
     found = fused_gradient("elu_gradient", g, x, numbers=(alpha * scale, scale, input_scale))
     if found is not None and input_scale > 0:
         return found
-    # no exp of large numbers, whose infinity would turn the zero it is masked by into nan in higher gradients
+    # Avoid exp of large numbers: although masked, its infinity would turn into nan in higher derivatives (0 * inf).
     below = where(x < 0, x, 0.0)
     slope = mul(exp(below if input_scale == 1 else mul(below, input_scale)), alpha * scale * input_scale)
     return where(x <= 0, mul(g, slope), g if scale == 1 else mul(g, scale))
@@ -87,14 +87,14 @@ def elu(input, alpha=1.0, inplace=False):
 
 
 def elu_(input, alpha=1.0):
-    """`elu`, which overwrites `input` and returns it."""
+    """In-place version of `elu`; returns `input`."""
     return elu(input, alpha, True)
 
 
 def selu(input, inplace=False):
-    """`elu` with the alpha and the scale under which layers keep mean 0 and variance 1.
+    """`elu` with the alpha and scale for which layers preserve mean 0 and variance 1.
 
-    At 0 its gradient is that of the negative side.
+    At 0, the gradient is that of the negative side.
 
     >>> import cygrad
     >>> cygrad.nn.functional.selu(cygrad.tensor([-1.0, 2.0]))
@@ -106,20 +106,19 @@ def selu(input, inplace=False):
 
 @named("selu")
 def selu_of_package(input):
-    """`elu` with the alpha and the scale under which layers keep mean 0 and variance 1."""
+    """`elu` with the alpha and scale for which layers preserve mean 0 and variance 1."""
     return selu(input)
 
 
 def selu_(input):
-    """`selu`, which overwrites `input` and returns it."""
+    """In-place version of `selu`; returns `input`."""
     return selu(input, True)
 
 
 def celu(input, alpha=1.0, inplace=False):
-    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`. Saves `input`. Gradient: g, or g * exp(input /
-    alpha).
+    """`input` where positive, else `alpha * (exp(input / alpha) - 1)`.
 
-    Raises RuntimeError for an alpha of 0.
+    Saves `input`. Gradient: g, or g * exp(input / alpha). Raises RuntimeError for an alpha of 0.
 
     >>> import cygrad
     >>> cygrad.nn.functional.celu(cygrad.tensor([-1.0, 2.0]), 2.0)
@@ -139,11 +138,11 @@ def celu_of_package(input, alpha=1.0):
 
 
 def celu_(input, alpha=1.0):
-    """`celu`, which overwrites `input` and returns it."""
+    """In-place version of `celu`; returns `input`."""
     return celu(input, alpha, True)
 
 
-# The package's forms of functions that nn.functional has with other arguments.
+# Forms in the main package of functions that have other arguments in nn.functional.
 functions = publish(
     globals(),
     {

@@ -21,19 +21,20 @@ from cygrad._ops.nn.softmax import softmax
 from cygrad._ops.random.dropout import dropout
 from cygrad._ops.shape.repeating import repeat, repeat_interleave
 
-# -- scaled dot products --
+# -- scaled dot product attention --
 
 
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):
-    """`softmax(query @ key^T * scale + attn_mask) @ value`, over the last two dimensions; others broadcast.
+    """`softmax(query @ key^T * scale + attn_mask) @ value` over the last two dimensions; the others broadcast.
 
-    Shapes: query (..., L, E), key (..., S, E), value (..., S, V), result (..., L, V). A boolean `attn_mask` keeps what
-    is True; `is_causal` keeps what is not after the query, and with a mask what both keep, also where PyTorch refuses
-    the two. A query that may attend to nothing gives 0. `scale` is 1 / sqrt(E) by default. With `enable_gqa` each key
-    and value serves several heads (dimension -3) of the query. `dropout_p` of the weights are dropped. Raises
-    RuntimeError for what does not fit.
+    Shapes: query (..., L, E), key (..., S, E), value (..., S, V), result (..., L, V). A boolean `attn_mask` is True
+    where a query may attend to a key; a floating-point one is added to the scores. `is_causal` hides keys that come
+    after the query. Both can be combined (PyTorch refuses some of these calls): then only keys allowed by both are
+    visible. The result for a query that may attend to no key is 0. `scale` defaults to 1 / sqrt(E). With `enable_gqa`,
+    each key and value head serves several heads (dimension -3) of the query. `dropout_p` is the fraction of weights
+    that are dropped. Raises RuntimeError for invalid arguments.
 
     >>> import cygrad
     >>> query, key, value = cygrad.zeros(1, 2), cygrad.ones(3, 2), cygrad.tensor([[1.0], [2.0], [6.0]])
@@ -76,7 +77,7 @@ def _check_attention(query, key, value, attn_mask):
         )
 
 
-# -- several heads --
+# -- multi-head attention --
 
 
 def multi_head_attention_forward(
@@ -106,13 +107,14 @@ def multi_head_attention_forward(
     average_attn_weights=True,
     is_causal=False,
 ):
-    """(the result, the weights or None) of attention by several heads, between linear layers.
+    """Multi-head attention with linear projections. Return (result, weights), or (result, None) without `need_weights`.
 
     Shapes: query (L, N, E), key and value (S, N, E), result (L, N, E), weights (N, L, S), or (N, heads, L, S) without
-    `average_attn_weights`; or all without N. `in_proj_weight` (3 E, E) holds the matrices for query, key and value, or
-    they are given one by one. Masks are True, or -inf, where *not* to attend: `key_padding_mask` (N, S), `attn_mask`
-    (L, S) or (N * heads, L, S). `bias_k`, `bias_v` and `add_zero_attn` append a key and a value. Raises AssertionError
-    or RuntimeError for what does not fit.
+    `average_attn_weights`; unbatched arguments and results all lack N. `in_proj_weight` (3 E, E) stacks the projections
+    of query, key and value; with `use_separate_proj_weight` they are passed separately. Masks are True, or -inf, where
+    *not* to attend: `key_padding_mask` has shape (N, S), `attn_mask` (L, S) or (N * heads, L, S). `bias_k` and `bias_v`
+    append a learned key and value, `add_zero_attn` a key and value of zeros. Raises AssertionError or RuntimeError for
+    invalid arguments.
 
     >>> import cygrad
     >>> x, eye = cygrad.ones(3, 2), cygrad.eye(2)
@@ -129,13 +131,13 @@ def multi_head_attention_forward(
     mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     if not is_batched:
-        batches = {id(t): unsqueeze(t, 1) for t in (query, key, value)}  # one tensor stays one, projected at once
+        batches = {id(t): unsqueeze(t, 1) for t in (query, key, value)}  # keep shared tensors shared
         query, key, value = (batches[id(t)] for t in (query, key, value))
         padding = None if padding is None else unsqueeze(padding, 0)
     tensors = _projected(query, key, value, in_proj_weight, in_proj_bias, separate)
     length, batch, width = tensors[0].shape
     mask = _checked_mask(mask, length, tensors[1].shape[0], batch, num_heads)
-    if is_causal and padding is None and not need_weights:  # the hint, which PyTorch trusts
+    if is_causal and padding is None and not need_weights:  # trust the hint, as PyTorch does
         mask = hiding(later(length, tensors[1].shape[0], query), query)
     tensors = _with_learnt(tensors, bias_k, bias_v)
     # (N, heads, L, width of a head)
@@ -176,7 +178,7 @@ def _check_sizes(query, key, value, embed_dim, num_heads, lacks_mask):
 
 
 def _projected(query, key, value, in_proj_weight, in_proj_bias, separate):
-    """The three, each through its own linear layer; where one tensor is given several times, all at once."""
+    """Project query, key and value; if all three are the same tensor, with a single linear layer."""
     if separate is not None:
         if key.shape[:-1] != value.shape[:-1]:
             raise AssertionError(
@@ -198,7 +200,7 @@ def _projected(query, key, value, in_proj_weight, in_proj_bias, separate):
 
 
 def _with_learnt(tensors, bias_k, bias_v):
-    """With a learnt key and value at the end, if there are any."""
+    """Append the learned key and value, if given."""
     if (bias_k is None) != (bias_v is None):
         raise AssertionError("bias_k is None" if bias_k is None else "bias_v is None")
     if bias_k is None:
@@ -208,7 +210,7 @@ def _with_learnt(tensors, bias_k, bias_v):
 
 
 def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
-    """Is there a batch? Raises AssertionError for numbers of dimensions that do not fit."""
+    """Return whether the arguments are batched. Raises AssertionError for the wrong number of dimensions."""
     ranks = {3: ("batched (3-D)", 2, (2, 3)), 2: ("unbatched (2-D)", 1, (2, 3))}
     ndim = require(query, "multi_head_attention_forward", "query").ndim
     if ndim not in ranks:
@@ -237,9 +239,10 @@ def _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads):
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """A mask, or None, as what is added to scores of `target_type`: -inf where a boolean one is True.
+    """Convert a mask (or None) to the additive form for scores of `target_type`: -inf where a boolean mask is True.
 
-    Warns where the other mask, of `other_type` or None, is not of the same type. Raises AssertionError for integers.
+    Warns if the other mask (dtype `other_type`, None if absent) has a different dtype. Raises AssertionError for
+    integers.
     """
     if mask is None:
         return None
@@ -253,7 +256,7 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
 
 
 def _checked_mask(mask, length, keys, batch, heads):
-    """The mask with dimensions for the batch and the heads, or one for both."""
+    """Check the shape of the mask, and split the first dimension of a 3-D mask into batch and heads."""
     if mask is None:
         return None
     wanted = (length, keys) if mask.ndim == 2 else (batch * heads, length, keys)
@@ -263,19 +266,19 @@ def _checked_mask(mask, length, keys, batch, heads):
 
 
 def _widened(mask, appended):
-    """The mask with zeros for keys that were appended."""
+    """Append zeros to the mask for the appended keys."""
     if mask is None or not appended:
         return mask
     return cat([mask, _zeros(mask, (*mask.shape[:-1], appended))], -1)
 
 
 def _zeros(like, shape):
-    """Zeros of the type and on the device of a tensor."""
+    """Return zeros with the dtype and on the device of `like`."""
     return tensor_of(np.zeros(shape, memory_of(like).dtype, like=memory_of(like)))
 
 
 def _joined(mask, padding, batch, keys):
-    """Both masks, which may be None, as one."""
+    """Combine both masks, either of which may be None, into one."""
     if padding is None:
         return mask
     for d, length in enumerate((batch, keys)):

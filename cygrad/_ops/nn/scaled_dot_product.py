@@ -1,7 +1,7 @@
-"""What attention computes: averages of values, weighted by the softmax of how well their keys match a query.
+"""The computation of attention: averages of values, weighted by the softmax of query-key scores.
 
-Large ones are one op, which works by blocks and never holds all scores; the others, and those that drop weights or need
-the gradient of the mask, are made of ops.
+Large attentions are a single op that works block by block and never holds all scores. Small ones, and those with
+dropout or a mask that needs a gradient, are composed of ops.
 """
 
 import math
@@ -25,12 +25,12 @@ from cygrad._ops.random.dropout import dropout
 from cygrad._ops.shape.reshaping import broadcast_to
 
 NO_GRAD = 1  # the bit of `_core/state.pxd`
-LARGE = 1 << 22  # scores that no longer stay in the cache
-LARGE_CAUSAL = 1 << 14  # and those of a head of which blocks leave out half
+LARGE = 1 << 22  # number of scores that no longer fit in the cache
+LARGE_CAUSAL = 1 << 14  # the same for one head with a causal mask, where blocks skip half of the scores
 
 
 def attended(query, key, value, mask=None, scale=None, is_causal=False, dropout_p=0.0):
-    """`softmax(query @ key^T * scale + mask) @ value`, `dropout_p` of the weights dropped."""
+    """Return `softmax(query @ key^T * scale + mask) @ value`, with dropout of the weights at rate `dropout_p`."""
     if not dropout_p and _is_large(query, key, value, mask, is_causal):
         return attention_by_blocks(query, key, value, mask, scale, is_causal)
     if mask is None and not dropout_p:
@@ -45,7 +45,7 @@ def _by_ops(query, key, value, scale, is_causal):
 
 
 def _is_large(query, key, value, mask, is_causal):
-    """Are there many scores, or are they on a GPU, of a type and of shapes that the op takes?"""
+    """Whether the scores are many or on a GPU, and the dtypes and shapes are supported by the single op."""
     q, k, v = array_of(query), array_of(key), array_of(value)
     of_head, heads = q.shape[-2] * k.shape[-2], math.prod(q.shape[:-2])
     is_many = is_array(q) or heads * of_head >= LARGE or (is_causal and of_head >= LARGE_CAUSAL and heads)
@@ -57,7 +57,7 @@ def _is_large(query, key, value, mask, is_causal):
 
 
 def _adds_to(mask, shape):
-    """Is a mask a constant that broadcasts to that shape?"""
+    """Whether a mask is None, or a constant that broadcasts to the shape."""
     if mask is None:
         return True
     own = mask.shape
@@ -65,26 +65,26 @@ def _adds_to(mask, shape):
     return fits and not is_recorded(mask)
 
 
-# -- by ops --
+# -- composed of ops --
 
 
 def weights_of(query, key, mask=None, scale=None, is_causal=False):
-    """`softmax(query @ key^T * scale + mask)`, 0 where the mask hides all."""
+    """Return `softmax(query @ key^T * scale + mask)`, and 0 in rows where the mask hides every key."""
     if is_causal:
         mask = hiding(later(query.shape[-2], key.shape[-2], query), query)
     matches = scores(query, key, mask, scale)
-    if mask is None or is_causal:  # no query is hidden from the first key
+    if mask is None or is_causal:  # a causal mask never hides the first key
         return softmax(matches, -1)
     hidden = (mask == -math.inf).all(-1, True)
     values = values_of(hidden)
-    if not is_array(values) and not values.any():  # to ask that of a GPU would be to wait for it
+    if not is_array(values) and not values.any():  # checking this on a GPU would force a synchronization
         return softmax(matches, -1)
     hidden = broadcast_to(hidden, (*matches.shape[:-1], 1))
     return masked_fill(softmax(masked_fill(matches, hidden, 0.0), -1), hidden, 0.0)
 
 
 def scores(query, key, mask, scale=None):
-    """How well keys match queries; what is in `mask` is added."""
+    """Return the scores `query @ key^T * scale + mask`."""
     matches = matmul(mul(query, _scale(query, scale)), transpose(key, -2, -1))
     return matches if mask is None else add(matches, mask.to(matches.dtype))
 
@@ -94,16 +94,16 @@ def _scale(query, scale):
 
 
 def later(length, keys, like):
-    """Where a key is behind the query, as a boolean matrix on the device of a tensor."""
+    """Return a boolean matrix, on the device of `like`, that is True where the key comes after the query."""
     return tensor_of(~module_of(memory_of(like)).tri(length, keys, dtype=bool))
 
 
 def hiding(hidden, like):
-    """What is added to scores: -inf where `hidden` is True, else 0."""
+    """Return the additive mask: -inf where `hidden` is True, 0 elsewhere."""
     return masked_fill(zeros_at(tuple(hidden.shape), like), hidden, -math.inf)
 
 
-# -- by blocks --
+# -- block by block --
 
 
 def blocks_rule(n, g):
@@ -137,10 +137,10 @@ BY_BLOCKS = declare(
 
 
 def attention_by_blocks(query, key, value, mask=None, scale=None, is_causal=False):
-    """`softmax(query @ key^T * scale + mask) @ value` as one op, which saves one number for each row of scores.
+    """`softmax(query @ key^T * scale + mask) @ value` as a single op, which saves one number per row of scores.
 
-    Leading dimensions are equal; the mask is constant and broadcasts to the scores. Gradients compute blocks of weights
-    once more; those that are recorded are made of ops.
+    Leading dimensions must be equal; the mask is constant and broadcasts to the scores. The gradient recomputes blocks
+    of weights; recorded gradients are composed of ops.
     """
     q, k, v = array_of(query), array_of(key), array_of(value)
     scale, mask = float(_scale(query, scale)), None if mask is None else mask.to(query.dtype)

@@ -1,6 +1,7 @@
-"""Dropout: setting elements, or whole channels, at random to zero, or to what negative infinity is under selu.
+"""Dropout: randomly sets elements or channels to zero, or (alpha dropout) to selu(-inf), its lower saturation value.
 
-Under the signatures of nn.functional; the package has the forms `dropout(input, p, train)` and `dropout_`.
+Functions with the signatures of nn.functional; the main package has the forms `dropout(input, p, train)` and
+`dropout_`.
 """
 
 import math
@@ -18,11 +19,11 @@ from cygrad._ops.base.creation import place_of
 from cygrad._ops.base.views import squeeze, unsqueeze
 from cygrad._ops.random.random import for_each_sample, keep_mask
 
-SELU_FLOOR = 1.7580993408473766  # minus what selu gives of minus infinity
+SELU_FLOOR = 1.7580993408473766  # -selu(-inf)
 
 
 def _checked(input, p, train, function):
-    """The probability as a float, after all checks; 0 if nothing is dropped."""
+    """Return the probability as a float after all checks; 0 if nothing is dropped."""
     probability = float(p)
     if not 0 <= probability <= 1:
         kind = RuntimeError if math.isnan(probability) else ValueError
@@ -38,7 +39,10 @@ def _checked(input, p, train, function):
 
 
 def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=False):
-    """All forms of dropout: `by_channel` drops channels, `to_floor` sets to -SELU_FLOOR and keeps mean and variance."""
+    """Implement all forms of dropout.
+
+    `by_channel` drops whole channels. `to_floor` sets elements to -SELU_FLOOR and preserves mean and variance.
+    """
     require(input, function)
     p = _checked(input, p, train, function)
     if p == 0 or (by_channel and not input.numel()):
@@ -63,15 +67,15 @@ def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=Fals
     found = mul(input, scales, out=out)
     if not to_floor:
         return found
-    shift = add(mul(scales, SELU_FLOOR), SELU_FLOOR * scale * (p - 1))  # p times as much for what is kept
+    shift = add(mul(scales, SELU_FLOOR), SELU_FLOOR * scale * (p - 1))  # SELU_FLOOR * scale * p where kept
     return add(found, shift, out=out)
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
-    """In training, sets each element to zero with probability p and divides the others by 1 - p; else does nothing.
+    """In training, set each element to zero with probability p and divide the others by 1 - p; otherwise do nothing.
 
-    So the expected value stays. Gradient: g times what the element was multiplied by. Raises ValueError for a p outside
-    [0, 1].
+    This preserves the expected value. Gradient: g times the factor of the element. Raises ValueError for p outside [0,
+    1].
 
     >>> import cygrad
     >>> cygrad.nn.functional.dropout(cygrad.ones(2), p=1.0)
@@ -83,7 +87,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """In training, sets elements at random to what selu gives of minus infinity, and keeps mean 0 and variance 1.
+    """In training, randomly set elements to selu(-inf), while preserving mean 0 and variance 1.
 
     >>> import cygrad
     >>> cygrad.nn.functional.alpha_dropout(cygrad.ones(2), 0.5, training=False)
@@ -93,7 +97,7 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """`alpha_dropout` of whole channels: of all that shares its places in dimensions 0 and 1.
+    """`alpha_dropout` of whole channels: all elements with the same indices in dimensions 0 and 1.
 
     >>> import cygrad
     >>> cygrad.nn.functional.feature_alpha_dropout(cygrad.ones(1, 2), 0.5, training=False)
@@ -102,11 +106,11 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     return _dropped(input, p, training, inplace, "feature_alpha_dropout", by_channel=True, to_floor=True)
 
 
-# -- channels of one to three dimensions --
+# -- channels with one to three dimensions --
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
-    """`dropout` of whole channels: shapes (N, C, L), or (C, L) for one sample. Raises RuntimeError for others.
+    """`dropout` of whole channels: shape (N, C, L), or (C, L) for one sample. Raises RuntimeError for others.
 
     >>> import cygrad
     >>> cygrad.nn.functional.dropout1d(cygrad.ones(1, 2, 3), 1.0).sum()
@@ -123,7 +127,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 
 
 def dropout2d(input, p=0.5, training=True, inplace=False):
-    """`dropout` of whole channels: shape (N, C, H, W). Warns of others, whose dimension 1 it takes for the channels.
+    """`dropout` of whole channels: shape (N, C, H, W). Warns about others, where dimension 1 counts as the channels.
 
     >>> import cygrad
     >>> cygrad.nn.functional.dropout2d(cygrad.ones(1, 2, 3, 3), 1.0).sum()
@@ -142,7 +146,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 
 
 def dropout3d(input, p=0.5, training=True, inplace=False):
-    """`dropout` of whole channels: shapes (N, C, D, H, W), or (C, D, H, W) for one sample. Warns of others.
+    """`dropout` of whole channels: shape (N, C, D, H, W), or (C, D, H, W) for one sample. Warns about others.
 
     >>> import cygrad
     >>> cygrad.nn.functional.dropout3d(cygrad.ones(1, 2, 3, 3, 3), 1.0).sum()
@@ -165,7 +169,7 @@ def _warn_dims(input, spatial):
 
 
 def _of_one_or_more(input, p, training, inplace, is_batch):
-    """Dropout of the channels of one sample, or of a batch."""
+    """Drop channels of one sample or of a batch."""
     if is_batch:
         return _dropped(input, p, training, inplace, "feature_dropout", by_channel=True)
     if inplace:
@@ -173,11 +177,11 @@ def _of_one_or_more(input, p, training, inplace, is_batch):
     return squeeze(_dropped(unsqueeze(input, 0), p, training, False, "feature_dropout", by_channel=True), 0)
 
 
-# -- the package's forms --
+# -- forms of the main package --
 
 
 def _of_package(name, what, **how):
-    """The form `name(input, p, train)`, and the one that overwrites."""
+    """Return the form `name(input, p, train)` and its in-place version."""
 
     def form(function, inplace):
         @typed(p=float, train=bool)

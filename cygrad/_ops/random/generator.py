@@ -1,6 +1,6 @@
-"""Streams of random numbers: Philox, a counter-based generator, by NumPy's implementation, and on GPUs by our own.
+"""Random number streams: Philox, a counter-based generator, from NumPy on the CPU and our own implementation on GPUs.
 
-NumPy's lock in each stream, and ours, make it safe to draw from several threads at once.
+Each stream has a lock (NumPy's or ours), so drawing from several threads at once is safe.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ from cygrad._core.types.device import check_device, device, device_at
 from cygrad._kernels.cpu.random import random as kernels
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
 
-_FIRST_SEED = 67280421310721  # what PyTorch's generators start with
-_STATE_WORDS = 14  # seed, counter (4), key (2), buffer (4), place in it, half a word left over (2)
+_FIRST_SEED = 67280421310721  # PyTorch's default seed
+_STATE_WORDS = 14  # seed, counter (4), key (2), buffer (4), buffer position, leftover half word (2)
 
 
 class Generator:
-    """A stream of random numbers, to be handed to functions as `generator=`.
+    """A random number stream, to be passed to functions as `generator=`.
 
-    Two generators of the same seed give the same numbers, whatever the number of threads.
+    Generators with the same seed produce the same numbers, whatever the number of threads.
 
     >>> import cygrad
     >>> g = cygrad.Generator().manual_seed(3)
@@ -47,8 +47,8 @@ class Generator:
             self._stream = kernels_of_gpu.Stream(self.device.index, _FIRST_SEED)
 
     def numpy_generator(self):
-        """NumPy's generator of this stream."""
-        # Made when first needed: importing numpy.random takes as long as importing all of cygrad.
+        """Return the NumPy generator of this stream."""
+        # Created on first use: importing numpy.random takes as long as importing all of cygrad.
         numbers = self._numpy
         if numbers is None:
             from numpy.random import Generator as NumpyGenerator
@@ -61,9 +61,9 @@ class Generator:
         return numbers
 
     def manual_seed(self, seed):
-        """Start the stream that belongs to `seed`, an int of up to 64 bits; return the generator.
+        """Restart the stream from `seed`, an int of up to 64 bits, and return the generator.
 
-        Raises RuntimeError for what is no int, ValueError for more bits.
+        Raises RuntimeError for non-integers, ValueError for more bits.
         """
         if isinstance(seed, bool) or not hasattr(seed, "__index__"):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
@@ -79,17 +79,17 @@ class Generator:
         return self
 
     def seed(self):
-        """Start a stream that nobody can foresee, and return its seed."""
+        """Restart the stream from an unpredictable seed and return that seed."""
         seed = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(seed)
         return seed
 
     def initial_seed(self):
-        """The seed this stream was started with."""
+        """Return the seed from which this stream was started."""
         return self._seed
 
     def get_state(self):
-        """Where in the stream we are, as a tensor of bytes; of a GPU's stream the seed and how far it has come."""
+        """Return the position in the stream as a tensor of bytes; for a GPU's stream, the seed and the offset."""
         if self._stream is not None:
             return tensor_of(np.array([self._seed, self._stream.offset], np.uint64).view(np.uint8))
         state = self.numpy_generator().bit_generator.state
@@ -105,9 +105,9 @@ class Generator:
         return tensor_of(np.array(words, np.uint64).view(np.uint8))
 
     def set_state(self, new_state):
-        """Go to a place that `get_state` gave.
+        """Move to a position that was returned by `get_state`.
 
-        Raises TypeError or RuntimeError for what is no such state.
+        Raises TypeError or RuntimeError for invalid states.
         """
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
@@ -143,11 +143,11 @@ class Generator:
         return self
 
     def get_offset(self):
-        """How many times four words have been drawn from a GPU's stream. Raises RuntimeError for the CPU's."""
+        """Return how many groups of four words have been drawn from a GPU's stream. Raises RuntimeError on the CPU."""
         return self._on_gpu("get_offset").offset
 
     def set_offset(self, offset):
-        """Go to a place in a GPU's stream. Raises RuntimeError for the CPU's."""
+        """Move to an offset in a GPU's stream. Raises RuntimeError on the CPU."""
         self._on_gpu("set_offset").restart(self._seed, int(offset))
 
     def _on_gpu(self, method):
@@ -156,7 +156,7 @@ class Generator:
         return self._stream
 
     def clone_state(self):
-        """Another generator at the same place in the same stream."""
+        """Return a copy of this generator, at the same position in the same stream."""
         return type(self)(self.device).set_state(self.get_state())
 
     def __reduce__(self):
@@ -172,17 +172,17 @@ default_generator.seed()
 
 
 class _OfThread(_local):
-    generator = None  # a default, since to look for what is not there takes ten times as long
+    generator = None  # class default: looking up a missing attribute takes ten times as long
 
 
 _of_thread = _OfThread()
 
 
 class drawing_from:
-    """In the block, what this thread draws without naming a generator comes from `generator`.
+    """Context manager: draws of this thread that name no generator come from `generator`.
 
-    So a thread's numbers do not depend on what others draw meanwhile. Seeding and the state of the stream then mean
-    this generator, too.
+    This makes the numbers of a thread independent of concurrent draws in other threads. Inside the block, seeding and
+    the generator state refer to this generator, too.
 
     >>> import cygrad
     >>> with cygrad.random.drawing_from(cygrad.Generator().manual_seed(3)):
@@ -205,19 +205,19 @@ class drawing_from:
 
 
 def current_generator():
-    """What this thread draws from: the default generator, unless it is in a block `drawing_from` another."""
+    """Return the generator that this thread draws from: the default one, or that of an enclosing `drawing_from`."""
     found = _of_thread.generator
     return default_generator if found is None or found.device.type != "cpu" else found
 
 
 def source_of(generator, function, place=None):
-    """(kernels, numbers): the functions that draw arrays for the GPU with the number `place` or for None in memory, and
-    what they draw from, that of `generator` or of the default one.
+    """Return (kernels, numbers): the functions that draw arrays, and the stream to draw from.
 
-    Raises TypeError for what is no Generator, RuntimeError for one of another kind of device.
+    `place` is the number of the GPU, or None for the CPU; the stream is that of `generator` or of the default
+    generator. Raises TypeError for non-Generators, RuntimeError for a generator of another device.
     """
     if is_forward():
-        from cygrad._core.transforms.vmap_random import note_draw  # which few programs need
+        from cygrad._core.transforms.vmap_random import note_draw  # rarely needed
 
         note_draw()
     if generator is None:
@@ -237,14 +237,14 @@ def source_of(generator, function, place=None):
     return kernels_of_gpu, generator._stream
 
 
-# -- of GPUs --
+# -- generators of GPUs --
 
 _of_gpus: dict[int, Generator] = {}
-_seeds: dict[int, int] = {}  # of GPUs whose generators were not used yet; -1 stands for all
+_seeds: dict[int, int] = {}  # seeds of GPUs whose generators are not in use yet; -1 for all GPUs
 
 
 def gpu_generator(place):
-    """The default generator of the GPU with this number; the one of this thread, if it is in a block `drawing_from`."""
+    """Return the default generator of this GPU, or that of an enclosing `drawing_from` of this thread."""
     own = _of_thread.generator
     if own is not None and own.device.type == "cuda" and own.device.index == place:
         return own
@@ -258,7 +258,7 @@ def gpu_generator(place):
 
 
 def seed_gpu(seed, place=-1):
-    """Seed the default generator of a GPU, or of all; now, or when it is first used."""
+    """Seed the default generator of a GPU, or of all GPUs, immediately or on first use."""
     if place == -1:
         _seeds.clear()
     _seeds[place] = seed
@@ -271,7 +271,7 @@ def seed_gpu(seed, place=-1):
 
 
 def manual_seed(seed):
-    """Start the default generator's stream that belongs to `seed`, and return that generator; those of GPUs, too.
+    """Restart the default generators, including those of GPUs, from `seed` and return that of the CPU.
 
     Raises ValueError for a seed of more than 64 bits.
 
@@ -287,7 +287,7 @@ def manual_seed(seed):
 
 
 def seed():
-    """Start the default generators on a stream that nobody can foresee, and return its seed."""
+    """Restart the default generators from an unpredictable seed and return that seed."""
     found = current_generator().seed()
     if current_generator() is default_generator:
         seed_gpu(found)
@@ -295,23 +295,23 @@ def seed():
 
 
 def initial_seed():
-    """The seed that the default generator's stream was started with."""
+    """Return the seed from which the default generator was started."""
     return current_generator().initial_seed()
 
 
 def get_rng_state():
-    """Where in its stream the default generator is, as a tensor of bytes."""
+    """Return the position of the default generator in its stream as a tensor of bytes."""
     return current_generator().get_state()
 
 
 def set_rng_state(new_state):
-    """Take the default generator to a place that `get_rng_state` gave."""
+    """Move the default generator to a position that was returned by `get_rng_state`."""
     current_generator().set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True):
-    """What is drawn inside the block does not show outside: the generator's state is put back.
+    """Context manager that restores the state of the default generator at the end of the block.
 
     >>> import cygrad
     >>> before = cygrad.get_rng_state()

@@ -1,6 +1,6 @@
-"""Products and log-sums over dimensions, truth values of many elements, how many and which are not 0.
+"""Products, log-sum-exp, all/any, count_nonzero, and nonzero.
 
-For `dim`, `keepdim`, `axis`, `keepdims` see reductions.pyx.
+`dim`, `keepdim`, `axis`, and `keepdims` are described in reductions.pyx.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ from cygrad._ops.base.views import reshape
 
 
 def times(own, g):
-    """The gradient g times a result of the rule's own, in its memory."""
+    """Multiply the gradient g by `own`, an intermediate result of the rule, whose memory is reused for the product."""
     return mul(own, g, out=reused(own))
 
 
@@ -42,15 +42,15 @@ SHIFT = declare("shift", shift_rule, flags=PRIVATE, kernel=axis_ops.shift, input
 
 
 def shift(t, dim, steps, fill):
-    """The elements moved along `dim`, with `fill` in the places left free."""
+    """Shift the elements along `dim`, filling the vacated places with `fill`."""
     return apply1_args(SHIFT, t, (dim, steps, fill), None)
 
 
 def product_of_others(x, dim):
-    """For each element the product of all others along `dim`, without dividing, for there may be zeros.
+    """Return, for each element, the product of all others along `dim`, without division because there may be zeros.
 
-    What is before an element and what is behind it, both by doubling: products of 1, 2, 4, ... neighbours. It is made
-    of recorded products, so that its own derivatives are right at zeros too.
+    The products of all elements before and after each element are built by doubling: products of 1, 2, 4, ...
+    neighbors. They consist of recorded multiplications, so that higher derivatives are also correct at zeros.
     """
     before, behind = shift(x, dim, 1, 1), shift(x, dim, -1, 1)
     steps = 1
@@ -94,11 +94,11 @@ PROD_DIM = declare(
 
 
 def prod(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, out=None):
-    """The product of the elements, of all or along one dimension.
+    """Return the product of all elements, or of the elements along one dimension.
 
-    Integers and truth values are multiplied in int64, other types in their own or in `dtype`. Saves `input` and the
-    result. Gradient: g times the product of the other elements, also where there are zeros. Raises IndexError for a
-    dimension that is not there.
+    Integer and boolean tensors are multiplied in int64, others in their own dtype; `dtype` overrides both. Saves
+    `input` and the result. Gradient: g times the product of the other elements, also correct where there are zeros.
+    Raises IndexError for a dimension out of range.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -135,10 +135,10 @@ LOGSUMEXP = declare("logsumexp", logsumexp_rule, saves=IN0 | OUT0, inputs="self"
 
 
 def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
-    """`log(sum(exp(input)))` over `dim` (an int or a tuple of ints), without overflow; -inf of no elements.
+    """`log(sum(exp(input)))` over `dim` (an int or a tuple of ints), computed without overflow.
 
-    Saves `input` and the result r. Gradient: g * exp(input - r), which is the softmax times g. Raises IndexError for a
-    dimension that is not there.
+    The result for no elements is -inf. Saves `input` and the result r. Gradient: g * exp(input - r), which is g times
+    the softmax. Raises IndexError for a dimension out of range.
 
     >>> import cygrad
     >>> cygrad.logsumexp(cygrad.tensor([0.0, 0.0]), dim=0)
@@ -157,16 +157,16 @@ def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=N
 
 
 def log_sums(array, axes, keepdim):
-    """`reduce.logsumexp`, of large arrays part by part."""
-    join = reduce.logsumexp if array.itemsize > 2 else None  # which would round once more
+    """Apply `reduce.logsumexp`, chunk by chunk for large arrays."""
+    join = reduce.logsumexp if array.itemsize > 2 else None  # joining partial results would round a second time
     return stack_chunks.reduced(reduce.logsumexp, array, axes, keepdim, join)
 
 
-# -- truth values of many --
+# -- all, any, count_nonzero, nonzero --
 
 
 def truth(op, input, dim, keepdim, axis, keepdims, out):
-    """`all` or `any`: no dimension at all, `dim=()`, leaves each element for itself."""
+    """Compute `all` or `any`. An empty `dim=()` reduces nothing: each element is converted by itself."""
     if not isinstance(input, Tensor):
         raise messages.fits_none(op.name)
     dim = dim if axis is None else axis
@@ -174,7 +174,7 @@ def truth(op, input, dim, keepdim, axis, keepdims, out):
     axes = () if nowhere else axes_argument(op, input, dim, None)
     args = axes, flag_argument(op, keepdim, keepdims)
     array = (reduce.all_ if op is ALL else reduce.any_)(array_of(input), *args)
-    if input.dtype.name == "uint8":  # stays: that was PyTorch's boolean once
+    if input.dtype.name == "uint8":  # PyTorch keeps uint8, its former boolean type
         array = array.astype(np.uint8)
     return recorded(op, array, (input,), args, out)
 
@@ -183,7 +183,7 @@ ALL = declare("all", flags=NONDIFF, kernel=reduce.all_)
 
 
 def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
-    """Whether all elements over `dim` are true (not 0). Boolean; uint8 for uint8.
+    """Test whether all elements along `dim` are true (nonzero). The result is boolean, or uint8 for uint8 input.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1, 0], [1, 1]])
@@ -197,7 +197,7 @@ ANY = declare("any", flags=NONDIFF, kernel=reduce.any_)
 
 
 def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
-    """Whether any element over `dim` is true (not 0). Boolean; uint8 for uint8.
+    """Test whether any element along `dim` is true (nonzero). The result is boolean, or uint8 for uint8 input.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1, 0], [0, 0]])
@@ -211,7 +211,7 @@ COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=arg_extrema.count
 
 
 def count_nonzero(input, dim=None, *, axis=None):
-    """How many elements over `dim` are not 0, in int64.
+    """Count the nonzero elements along `dim`. The result is int64.
 
     >>> import cygrad
     >>> cygrad.count_nonzero(cygrad.tensor([[1, 0], [1, 1]]), dim=0)
@@ -225,9 +225,9 @@ NONZERO = declare("nonzero", flags=NONDIFF, kernel=axis_ops.nonzero)
 
 
 def nonzero(input, *, as_tuple=False, out=None):
-    """Where the elements are not 0: one row of indices for each, in int64.
+    """Return the indices of the nonzero elements: one row of int64 indices per element.
 
-    With `as_tuple` a tuple of index tensors, one for each dimension, which indexes `input`.
+    With `as_tuple`, returns a tuple of index tensors, one for each dimension, that can be used to index `input`.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1, 0], [0, 5]])

@@ -1,7 +1,7 @@
-"""The largest and smallest elements, and where they are; what all ops share that choose one element of many.
+"""The largest and smallest elements and their indices, and shared code of all ops that select one of many elements.
 
-nan counts as larger than all numbers for the largest, as smaller for the smallest. For `dim`, `keepdim`, `axis`,
-`keepdims` see reductions.pyx.
+For the largest element, nan counts as larger than all numbers; for the smallest, as smaller. `dim`, `keepdim`, `axis`,
+and `keepdims` are described in reductions.pyx.
 """
 
 from functools import partial
@@ -30,12 +30,12 @@ from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.common.out_argument import write_several
 from cygrad._ops.elementwise.selection import maximum, minimum, where
 
-# -- of all elements: the gradient is shared between equal ones --
+# -- over all elements: equal elements share the gradient --
 
 
 def share_between_equals(n, g):
     x, chosen = n.saved(0), n.saved_result()
-    if is_array(array_of(x)) or is_forward():  # samples of a batch have other ties
+    if is_array(array_of(x)) or is_forward():  # samples of a batch may have other ties
         reached = (x == chosen) | ((x != x) & (chosen != chosen))
         return where(reached, div(g, total(reached)), 0.0)
     reached = (x != x) if np.isnan(array_of(chosen)) else (x == chosen)
@@ -43,7 +43,7 @@ def share_between_equals(n, g):
 
 
 def choice_of_all(name, kernel, node=None):
-    """The row of an op that gives one of all elements."""
+    """Declare the row of an op that selects one of all elements."""
     return declare(name, share_between_equals, saves=IN0 | OUT0, kernel=kernel, inputs="self", node=node)
 
 
@@ -51,7 +51,7 @@ MAX = choice_of_all("max", reduce.amax, "MaxBackward1")
 MIN = choice_of_all("min", reduce.amin, "MinBackward1")
 
 
-# -- along a dimension: the gradient goes to the element whose index is returned --
+# -- along a dimension: the element at the returned index gets the gradient --
 
 
 def value_selecting_reduction_rule(n, g):
@@ -69,7 +69,7 @@ VALUE_SELECTING_REDUCTION = declare(
 
 
 def value_selecting_reduction(t, indices, dim, keepdim):
-    """The elements of `t` at `indices` along `dim`."""
+    """Return the elements of `t` at `indices` along `dim`."""
     array = axis_ops.select_along(array_of(t), array_of(indices), dim, keepdim)
     return record_n(VALUE_SELECTING_REDUCTION, array, (t, indices), (tuple(t.shape), dim, keepdim))
 
@@ -90,7 +90,7 @@ VALUE_SELECTING_REDUCTION_BACKWARD = declare(
 
 
 def value_selecting_reduction_backward(g, indices, shape, dim, keepdim):
-    """Zeros with g at `indices` along `dim`."""
+    """Return zeros with g at `indices` along `dim`."""
     return apply_n(VALUE_SELECTING_REDUCTION_BACKWARD, (g, indices), (shape, dim, keepdim))
 
 
@@ -99,7 +99,7 @@ def place_rule(n, g):
 
 
 def choice_along(name, kernel=None, node=None):
-    """The row of an op that gives elements and their indices along a dimension; 'max.dim' is a second row of `max`."""
+    """Declare the row of an op that returns elements and their indices along a dimension; 'max.dim' extends `max`."""
     return declare(
         name,
         place_rule,
@@ -113,9 +113,9 @@ def choice_along(name, kernel=None, node=None):
 
 
 def chosen_along(op, t, values, indices, dim, keepdim, out, how=()):
-    """The result of such an op from its arrays, recorded, or written into the two tensors `out`.
+    """Record the result of such an op, given its arrays, or write it into the two tensors `out`.
 
-    `how`: what else the op was told, for its batching rule.
+    `how` holds further arguments of the op, for its batching rule.
     """
     result_type = getattr(return_types, op.name)
     args = array_of(t).shape, dim, keepdim, *how
@@ -131,7 +131,7 @@ POSITIONS = reducing(arg_extrema.argmax), reducing(arg_extrema.argmin)
 
 
 def with_place(both, extreme, position, array, dim, keepdim):
-    """(the largest or smallest elements along a dimension, their indices); of large arrays the latter in parts."""
+    """Return (the largest or smallest elements along a dimension, their indices); chunked for large arrays."""
     if not isinstance(array, np.ndarray) or array.size <= chunks.SIZE:
         return both(array, dim, keepdim)
     return extreme(array, (dim,), keepdim), position(array, dim, keepdim)
@@ -146,14 +146,15 @@ MIN_DIM = choice_along(
 
 
 def max(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=None, keepdims=None, out=None):
-    """The largest element; with `dim` (an int) the largest ones along it and where they are; or of two tensors.
+    """Return the largest element, the largest ones along `dim` with their indices, or the maximum of two tensors.
 
-    - `max(input)`: the largest of all elements. Saves `input` and it. Gradient: g, shared by all that are equal to it.
-    - `max(input, dim)`: a tuple (values, indices) with these names. Saves the indices. Gradient: g to the element at
-      the index; of equal ones the first is taken.
-    - `max(input, other)`: `maximum(input, other)`.
+    - `max(input)`: the largest of all elements. Saves `input` and the result. Gradient: g, shared evenly by all
+      elements equal to the result.
+    - `max(input, dim)`, with an int `dim`: a named tuple (values, indices). Saves the indices. Gradient: g for the
+      element at the index, which is the first of equal ones.
+    - `max(input, other)`: same as `maximum(input, other)`.
 
-    Raises RuntimeError for no elements, IndexError for a dimension that is not there or is empty,
+    Raises RuntimeError for an empty tensor, IndexError for a dimension that is out of range or empty,
     NotImplementedError for complex tensors.
 
     >>> import cygrad
@@ -167,9 +168,9 @@ def max(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=Non
 
 
 def min(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=None, keepdims=None, out=None):
-    """The smallest element; with `dim` (an int) the smallest ones along it and where they are; or of two tensors.
+    """Return the smallest element, the smallest ones along `dim` with their indices, or the minimum of two tensors.
 
-    `min(input)`, `min(input, dim)` and `min(input, other)` save what those of `max` do, and have the same gradients and
+    `min(input)`, `min(input, dim)`, and `min(input, other)` save the same as `max` and have the same gradients and
     errors.
 
     >>> import cygrad
@@ -183,10 +184,10 @@ def min(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=Non
 
 
 def extreme(forms, input, dim_or_other, keepdim, dim, other, axis, keepdims, out):
-    """`max` or `min`; `forms` are the row for all elements, that for a dimension, and the function of two tensors."""
+    """Implement `max` and `min`; `forms` are the row for all elements, the row for a dimension, and the binary op."""
     of_all, of_dim, of_two = forms
     if isinstance(dim_or_other, Tensor) and keepdim is False and keepdims is None and other is None:
-        dim_or_other, other = ..., dim_or_other  # with one of the two it is a dimension
+        dim_or_other, other = ..., dim_or_other  # with keepdim or keepdims, a tensor is a dimension
     if dim_or_other is not ...:
         if dim is not ...:
             raise messages.fits_none(of_all.name)
@@ -220,7 +221,7 @@ def extreme_along(op, t, dim, keepdim, out):
     return chosen_along(op, t, values, indices, dim, keepdim, out)
 
 
-# -- over several dimensions: the gradient is shared between equal ones --
+# -- over several dimensions: equal elements share the gradient --
 
 
 def share_over_axes(n, g):
@@ -240,11 +241,11 @@ AMIN = extreme_row("amin", reduce.amin)
 
 
 def amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
-    """The largest elements over `dim` (an int, a tuple of ints, or all).
+    """Return the largest elements over `dim` (an int, a tuple of ints, or all).
 
-    Saves `input` and the result. Gradient: g, shared by all elements that are equal to the result. Raises
-    RuntimeError for no elements, IndexError for a dimension that is not there or is empty, NotImplementedError for
-    complex tensors.
+    Saves `input` and the result. Gradient: g, shared evenly by all elements equal to the result. Raises RuntimeError
+    for an empty tensor, IndexError for a dimension that is out of range or empty, NotImplementedError for complex
+    tensors.
 
     >>> import cygrad
     >>> cygrad.amax(cygrad.tensor([[1.0, 5.0], [3.0, 2.0]]), dim=(0, 1))
@@ -254,7 +255,7 @@ def amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
 
 
 def amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
-    """The smallest elements over `dim` (an int, a tuple of ints, or all). Saves `input` and the result.
+    """Return the smallest elements over `dim` (an int, a tuple of ints, or all). Saves `input` and the result.
 
     Gradient and errors are those of `amax`.
 
@@ -280,15 +281,15 @@ def extreme_over(op, input, dim, keepdim, axis, keepdims, out):
     return apply_n(op, (t,), (axes, flag_argument(op, keepdim, keepdims)), out)
 
 
-# -- where they are --
+# -- indices --
 
 ARGMAX = declare("argmax", flags=NONDIFF, kernel=POSITIONS[0])
 
 
 def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
-    """The index of the largest element along `dim`, or in the flattened tensor; of equal ones the first. int64.
+    """Return the index of the largest element along `dim`, or in the flattened tensor; the first of equal ones. int64.
 
-    Raises IndexError for no elements or a dimension that is not there, RuntimeError for boolean and complex tensors.
+    Raises IndexError for an empty tensor or a dimension out of range, RuntimeError for boolean and complex tensors.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 5.0], [3.0, 2.0]])
@@ -302,9 +303,9 @@ ARGMIN = declare("argmin", flags=NONDIFF, kernel=POSITIONS[1])
 
 
 def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
-    """The index of the smallest element along `dim`, or in the flattened tensor; of equal ones the first. int64.
+    """Return the index of the smallest element along `dim`, or in the flattened tensor; the first of equal ones. int64.
 
-    Raises IndexError for no elements or a dimension that is not there, RuntimeError for boolean and complex tensors.
+    Raises IndexError for an empty tensor or a dimension out of range, RuntimeError for boolean and complex tensors.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 5.0], [3.0, 2.0]])

@@ -1,4 +1,4 @@
-"""How many elements have a value, or lie in an interval. Only the weights of `bincount` have a gradient."""
+"""Histograms and bincount. Only the weights of `bincount` have a gradient."""
 
 import numpy as np
 
@@ -26,23 +26,23 @@ def bincount_rule(n, g):
     return index_select(g, 0, n.saved(2))
 
 
-LARGEST = 2**63 - 1  # a number that no result is long enough for
+LARGEST = 2**63 - 1  # no result can be this long
 
 BINCOUNT = declare("bincount", bincount_rule, flags=LINEAR, kernel=kernels.bincount, inputs="weights _ self")
 
 
 def _ends(array):
-    """The smallest and the largest element of an array that has some."""
+    """Return the smallest and the largest element of a nonempty array."""
     if isinstance(array, np.ndarray):
         return amin(array).item(), amax(array).item()
     return array.min(), array.max()
 
 
 def bincount(input, weights=None, minlength=0):
-    """How often each number from 0 on occurs in `input`, a vector of integers; or the sum of the weights there.
+    """Count the occurrences of each number from 0 on in `input`, a vector of integers, or sum their weights.
 
-    `minlength` is the least length of the result. Saves `input`. Gradient for `weights`: g at the numbers.
-    Raises RuntimeError for negative numbers, for 2**63 - 1 and for weights of another length.
+    `minlength` is the minimum length of the result. Saves `input`. Gradient for `weights`: g at the numbers. Raises
+    RuntimeError for negative numbers, for 2**63 - 1, and for weights of another length.
 
     >>> import cygrad
     >>> cygrad.bincount(cygrad.tensor([1, 3, 1]))
@@ -57,7 +57,7 @@ def bincount(input, weights=None, minlength=0):
     smallest, largest = _ends(numbers) if numbers.size else (0, 0)
     if numbers.ndim != 1 or smallest < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if largest >= LARGEST:  # NumPy would write before its result
+    if largest >= LARGEST:  # NumPy would write out of bounds
         raise RuntimeError(f"maximum value of input overflowed, it should be < {LARGEST} but got {largest}")
     checked_lengths((max(least, int(largest) + 1 if numbers.size else 0),))
     if weights is None:
@@ -66,7 +66,7 @@ def bincount(input, weights=None, minlength=0):
     if given.shape != t.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if given.is_complex():
-        given = to(given, by_name()["float64"])  # which warns
+        given = to(given, by_name()["float64"])  # warns
     if not numbers.size:
         return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,), (least,))
     return finished(BINCOUNT, kernels.bincount(array_of(given), numbers, least), given, None, t, (least,), None)
@@ -78,7 +78,7 @@ HISTC = declare("histc", flags=NONDIFF, kernel=kernels.count_evenly)
 
 
 def _bounds(t, low, high, name, widen):
-    """The ends of the range: those of the elements if none are given; a single value gets some room."""
+    """Return the bounds of the range, by default those of the elements; a range with a single value is widened."""
     if low == high and t.numel():
         low, high = map(float, _ends(array_of(t)))
     if low == high:
@@ -89,9 +89,9 @@ def _bounds(t, low, high, name, widen):
 
 
 def histc(input, bins=100, min=0, max=0, *, out=None):
-    """How many elements lie in each of `bins` equal parts of [min, max], or of their own range if both are equal.
+    """Count the elements in each of `bins` equal intervals of [min, max], or of the range of the elements if min = max.
 
-    The result has input's dtype. Raises RuntimeError for a range that is not finite or upside down,
+    The result has the dtype of `input`. Raises RuntimeError for a range that is infinite or reversed,
     NotImplementedError for integers.
 
     >>> import cygrad
@@ -107,7 +107,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     if min > max:
         raise RuntimeError("torch.histc: max must be larger than min")
     low, high = _bounds(t, float(min), float(max), "torch.histc", 1.0)
-    array, args = kernels.count_evenly(array_of(t), count, low, high), (count, min, max)  # for the batching rule
+    array, args = kernels.count_evenly(array_of(t), count, low, high), (count, min, max)  # kept for the batching rule
     return record_n(HISTC, array, (t,), args) if out is None else write_into(HISTC, out, array, (t,), args)
 
 
@@ -116,10 +116,11 @@ HISTOGRAMDD = declare("histogramdd", flags=NONDIFF | FUNCTION_ONLY, kernel=kerne
 
 
 def histogram(input, bins=100, *, range=None, weight=None, density=False, out=None):
-    """The tuple (hist, bin_edges): how many elements, or how much weight, lies between each two edges.
+    """Return a tuple (hist, bin_edges): the number of elements, or their total weight, between adjacent edges.
 
-    `bins` is a vector of ascending edges, or how many equal parts of `range` (or of the range of the elements). The
-    last part includes its end. With `density` the integral over the range is 1. Both have input's dtype.
+    `bins` is a vector of ascending edges, or the number of equal intervals of `range` (by default the range of the
+    elements). The last interval includes its upper edge. With `density`, the integral over the range is 1. Both results
+    have the dtype of `input`.
 
     >>> import cygrad
     >>> hist, edges = cygrad.histogram(cygrad.tensor([1.0, 2.0, 1.0]), 2, range=(0.0, 3.0))
@@ -139,10 +140,10 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False, out=No
 
 
 def histogramdd(input, bins, range=None, weight=None, density=False):
-    """The histogram of points: `input` (..., d) gives a result of d dimensions, and a tuple of d vectors of edges.
+    """Histogram of points: `input` (..., d) gives a d-dimensional result and a tuple of d vectors of edges.
 
-    `bins` are d vectors of edges, or how many parts there are in each dimension, or in all; `range` are d pairs
-    (lowest, highest) in a row. See `histogram`.
+    `bins` is a list of d vectors of edges, or of d numbers of intervals, or one number for all dimensions; `range` is a
+    flat list of d pairs (lowest, highest). See `histogram`.
 
     >>> import cygrad
     >>> points = cygrad.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]])
@@ -173,7 +174,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
 
 
 def _edges(t, points, bins, limits):
-    """The edges along each dimension, as arrays of input's dtype."""
+    """Return the edges along each dimension as arrays of the dtype of `input`."""
     if not t.is_floating_point():
         raise messages.not_implemented_for("histogramdd", t.dtype)
     dims = points.shape[1]
@@ -241,7 +242,7 @@ def _weights(t, points, weight):
             f"excluding its innermost dimension, but got input with shape {list(points.shape)} and weight with shape "
             f"{list(weight.shape)}"
         )
-    return memory_of(weight)  # which is noted as an argument
+    return memory_of(weight)  # noted as an argument
 
 
 functions = publish(globals())

@@ -1,4 +1,4 @@
-"""The distinct values of a tensor. Nobody wrote their derivatives, in PyTorch either: backward raises an error."""
+"""Distinct values of a tensor. Derivatives are not implemented, as in PyTorch: backward raises an error."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
@@ -25,8 +25,8 @@ UNIQUE_CONSECUTIVE = declare("unique_consecutive", _no_derivative, inputs="self"
 
 
 def _wanted(op, found, t, *wanted):
-    """The values alone, or a tuple with what else is wanted."""
-    values = found[0].astype(array_of(t).dtype, copy=False)  # numbers of half precision are sorted as float32
+    """Return the values, or a tuple of the values and the other requested arrays."""
+    values = found[0].astype(array_of(t).dtype, copy=False)  # half-precision numbers are sorted as float32
     arrays = (values, *(array for array, flag in zip(found[1:], wanted) if flag))
     results = record_outputs(op, arrays, (t,), None, 1)
     return results if len(results) > 1 else results[0]
@@ -39,7 +39,7 @@ def _check_flags(function, **flags):
 
 
 def _along(op, t, dim):
-    """The dimension, in which alone there may be no elements."""
+    """Return the dimension, the only one that may have length 0."""
     d = dim_argument(dim, t.ndim, op.name, "dim", 5)
     if not t.ndim:
         raise messages.no_dimensions(dim)
@@ -49,11 +49,11 @@ def _along(op, t, dim):
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The distinct elements, or along `dim` the distinct slices, always in ascending order.
+    """Return the distinct elements, or the distinct slices along `dim`, always in ascending order.
 
-    With `return_inverse` also where each element of `input` is among them, with `return_counts` also how often each
-    occurs: then a tuple. Each nan is different. Raises NotImplementedError for complex tensors, and in backward. Saves
-    nothing.
+    With `return_inverse`, also returns the index of each element of `input` among them, with `return_counts` the number
+    of occurrences of each; the result is then a tuple. All nans are distinct. Saves nothing. Raises NotImplementedError
+    for complex tensors, and in backward.
 
     >>> import cygrad
     >>> cygrad.unique(cygrad.tensor([3, 1, 3]), return_counts=True)
@@ -74,7 +74,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 @typed(return_inverse=bool, return_counts=bool)
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """The first of each run of equal elements, or along `dim` of equal slices, in their order; see `unique`.
+    """Return the first element of each run of equal elements (or of equal slices along `dim`), in order; see `unique`.
 
     Saves nothing.
 

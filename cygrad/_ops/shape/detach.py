@@ -4,7 +4,7 @@ from cygrad._ops.base.arguments import require
 
 
 def detach(input):
-    """The memory of `input` as a tensor without history; in-place changes are still counted.
+    """Return a tensor without history on the memory of `input`; the version counter still tracks in-place changes.
 
     >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -15,7 +15,7 @@ def detach(input):
 
 
 def detach_(input):
-    """Cut `input` from its history, in place. Raises RuntimeError for views."""
+    """Detach `input` from its history in place. Raises RuntimeError for views."""
     return require(input, "detach_").detach_()
 
 

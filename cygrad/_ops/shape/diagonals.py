@@ -1,4 +1,4 @@
-"""Diagonals and triangles of matrices. All ops are linear and save nothing but shapes."""
+"""Diagonals and triangles of matrices. All ops are linear and save only shapes."""
 
 import math
 from functools import partial
@@ -48,10 +48,10 @@ DIAGONAL = declare(
 
 
 def diagonal(input, offset=0, dim1=0, dim2=1):
-    """The diagonals of the matrices in dimensions `dim1` and `dim2`, as a new last dimension.
+    """Return the diagonals of the matrices in dimensions `dim1` and `dim2`, as a new last dimension.
 
-    `offset` > 0 takes a diagonal above the main one, < 0 below. Saves nothing. Gradient: g at its place in zeros.
-    Raises IndexError for a dimension that is not there, RuntimeError if both are the same.
+    A positive `offset` selects a diagonal above the main one, a negative one a diagonal below. Saves nothing. Gradient:
+    g on that diagonal of zeros. Raises IndexError for a dimension out of range, RuntimeError if both are the same.
 
     >>> import cygrad
     >>> cygrad.diagonal(cygrad.tensor([[1, 2], [3, 4]]))
@@ -69,7 +69,7 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
 
 
 def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
-    """The diagonals of the matrices in the last two dimensions, or in others; see `cygrad.diagonal`.
+    """Return the diagonals of the matrices in the last two (or the given) dimensions; see `cygrad.diagonal`.
 
     >>> import cygrad
     >>> cygrad.linalg.diagonal(cygrad.tensor([[1, 2], [3, 4]]))
@@ -89,7 +89,7 @@ DIAGONAL_BACKWARD = declare(
 
 
 def diagonal_backward(input, shape, offset, dim1, dim2):
-    """Zeros of `shape` with `input` on the diagonals."""
+    """Return zeros of `shape` with `input` on the diagonals."""
     return apply1_args(DIAGONAL_BACKWARD, input, (shape, offset, dim1, dim2), None)
 
 
@@ -104,10 +104,11 @@ DIAG_EMBED = declare("diag_embed", diag_embed_rule, flags=LINEAR, kernel=kernels
 
 
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    """Matrices, in dimensions `dim1` and `dim2` of the result, with the last dimension of `input` on a diagonal.
+    """Return matrices, in dimensions `dim1` and `dim2` of the result, with the last dimension of `input` on a diagonal.
 
-    `offset` > 0 takes a diagonal above the main one, < 0 below; elsewhere the matrices are 0. Saves nothing. Gradient:
-    the diagonals of g. Raises IndexError for a dimension that is not there, RuntimeError if both are the same.
+    A positive `offset` selects a diagonal above the main one, a negative one a diagonal below; all other elements are
+    0. Saves nothing. Gradient: the diagonals of g. Raises IndexError for a dimension out of range, RuntimeError if both
+    are the same.
 
     >>> import cygrad
     >>> cygrad.diag_embed(cygrad.tensor([1, 2]))
@@ -127,17 +128,17 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
 
 def _check_offset(shape, offset):
-    """Raise if matrices with such vectors so far from their diagonals can not be."""
+    """Raise if matrices with vectors of this length on a diagonal at this offset would be too large."""
     if shape and abs(offset) > shape[-1]:
         n = shape[-1] + abs(offset)
         checked_lengths((*shape[:-1], n, n))
 
 
 def diag(input, diagonal=0, *, out=None):
-    """A matrix with the vector `input` on a diagonal; or a copy of a diagonal of the matrix `input`.
+    """Return a matrix with the vector `input` on a diagonal, or a copy of a diagonal of the matrix `input`.
 
-    `diagonal` counts from the main one upwards. Gradient: the diagonal of g, or g on the diagonal. Raises RuntimeError
-    for other numbers of dimensions.
+    `diagonal` is the offset from the main diagonal, positive above it. Gradient: the diagonal of g, or g on the
+    diagonal. Raises RuntimeError for other numbers of dimensions.
 
     >>> import cygrad
     >>> cygrad.diag(cygrad.tensor([[1, 2], [3, 4]]))
@@ -161,7 +162,7 @@ DIAG_VECTOR_OUT = variant(DIAG_EMBED, "DiagEmbedBackward0", name="diag.vector")
 
 
 def diagflat(input, offset=0):
-    """A matrix with all elements of `input` on a diagonal; see `diag_embed`.
+    """Return a matrix with all elements of `input` on a diagonal; see `diag_embed`.
 
     >>> import cygrad
     >>> cygrad.diagflat(cygrad.tensor([[1], [2]]))
@@ -172,9 +173,9 @@ def diagflat(input, offset=0):
 
 
 def fill_diagonal_(self, fill_value, wrap=False):
-    """Set the diagonal of this tensor to a number, and return it; all dimensions of more than two must be equal.
+    """Fill the diagonal of this tensor with a number and return it; with more than two dimensions, all must be equal.
 
-    With `wrap` the diagonal of a tall matrix begins again below each square.
+    With `wrap`, the diagonal of a tall matrix restarts below each square.
 
     >>> import cygrad
     >>> cygrad.zeros(2, 2).fill_diagonal_(5)
@@ -220,9 +221,9 @@ BLOCK_DIAG = declare(
 
 
 def block_diag(*tensors):
-    """The tensors, as matrices, one after the other along the diagonal of a matrix; 0 elsewhere. Types are promoted.
+    """Return a block-diagonal matrix of the given matrices, with 0 elsewhere. Dtypes are promoted.
 
-    Vectors count as rows. Saves nothing. Gradient: to each its block of g. Raises RuntimeError for more than 2
+    Vectors count as rows. Saves nothing. Gradient: each tensor's block of g. Raises RuntimeError for more than 2
     dimensions.
 
     >>> import cygrad
@@ -255,9 +256,9 @@ TRIL = declare("tril", tril_rule, flags=LINEAR | INPLACE, kernel=kernels.tril, a
 
 
 def tril(input, diagonal=0, *, out=None):
-    """Matrices (the last two dimensions) with zeros above a diagonal. Saves nothing. Gradient: the same of g.
+    """Set elements above a diagonal of matrices (the last two dimensions) to zero. Saves nothing. Gradient: tril of g.
 
-    `diagonal` counts from the main one upwards. Raises RuntimeError for less than 2 dimensions.
+    `diagonal` is the offset from the main diagonal, positive above it. Raises RuntimeError for fewer than 2 dimensions.
 
     >>> import cygrad
     >>> cygrad.tril(cygrad.tensor([[1, 2], [3, 4]]))
@@ -275,9 +276,9 @@ TRIU = declare("triu", triu_rule, flags=LINEAR | INPLACE, kernel=kernels.triu, a
 
 
 def triu(input, diagonal=0, *, out=None):
-    """Matrices (the last two dimensions) with zeros below a diagonal. Saves nothing. Gradient: the same of g.
+    """Set elements below a diagonal of matrices (the last two dimensions) to zero. Saves nothing. Gradient: triu of g.
 
-    `diagonal` counts from the main one upwards. Raises RuntimeError for less than 2 dimensions.
+    `diagonal` is the offset from the main diagonal, positive above it. Raises RuntimeError for fewer than 2 dimensions.
 
     >>> import cygrad
     >>> cygrad.triu(cygrad.tensor([[1, 2], [3, 4]]))
@@ -298,7 +299,7 @@ def _triangle(op, t, diagonal, out):
 
 
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, requires_grad=False):
-    """The indices, rows above columns, of the elements that `tril` keeps of a matrix of `row` times `col`, in order.
+    """Return the indices of the elements that `tril` keeps of a `row` x `col` matrix: row numbers above column numbers.
 
     >>> import cygrad
     >>> cygrad.tril_indices(2, 2)
@@ -309,7 +310,7 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, re
 
 
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, requires_grad=False):
-    """The indices, rows above columns, of the elements that `triu` keeps of a matrix of `row` times `col`, in order.
+    """Return the indices of the elements that `triu` keeps of a `row` x `col` matrix: row numbers above column numbers.
 
     >>> import cygrad
     >>> cygrad.triu_indices(2, 2)
@@ -333,6 +334,6 @@ def _triangle_indices(name, kernel, row, col, offset, dtype, device):
 
 
 composite = {"diag": 0, "diagflat": 0, "tril_indices": FUNCTION_ONLY, "triu_indices": FUNCTION_ONLY}
-composite["linalg_diagonal"] = FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.linalg
+composite["linalg_diagonal"] = FUNCTION_ONLY | METHOD_ONLY  # in neither namespace, only in cygrad.linalg
 methods = {"fill_diagonal_": fill_diagonal_}
 functions = publish(globals())

@@ -1,4 +1,4 @@
-"""Derivatives of what a tensor's elements are samples of, estimated by finite differences; made of other ops."""
+"""Numerical derivatives of sampled functions by finite differences; composed of other ops."""
 
 from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.errors import messages
@@ -14,11 +14,11 @@ from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, l
 
 
 def gradient(input, *, spacing=None, dim=None, edge_order=1):
-    """The derivatives along each of `dim` (all if left out), one tensor for each, of second order of accuracy.
+    """Estimate the derivatives along each of `dim` (default: all) with second-order accuracy, as a tuple of tensors.
 
-    `spacing` is the distance of neighbours, a number for all or one for each dimension, 1 if left out; or a vector of
-    coordinates for each. At the ends one-sided differences of order `edge_order`, 1 or 2, are taken.
-    Raises RuntimeError for a spacing that does not fit and for dimensions shorter than edge_order + 1.
+    `spacing` is the distance between neighboring samples, one number for all dimensions or one per dimension, 1 by
+    default; or a vector of coordinates per dimension. At the ends, one-sided differences of order `edge_order`, 1 or 2,
+    are used. Raises RuntimeError for a spacing that does not fit and for dimensions shorter than edge_order + 1.
 
     >>> import cygrad
     >>> cygrad.gradient(cygrad.tensor([1.0, 2.0, 4.0, 8.0]))
@@ -63,7 +63,7 @@ def _along(t, d, step, order):
 
 
 def _steps(t, spacing, count, given):
-    """A number or a vector of coordinates for each dimension."""
+    """Return a number or a vector of coordinates for each dimension."""
     if isinstance(spacing, Tensor) and not spacing.ndim and not spacing.requires_grad:
         spacing = spacing.item()
     if spacing is None or not isinstance(spacing, (list, tuple)):
@@ -82,7 +82,7 @@ def _steps(t, spacing, count, given):
 
 
 def _parts(t, d):
-    """(how many elements, a function that gives `count` of them from a place on)."""
+    """Return (the length of dimension d, a function that returns `count` elements along it from a start index)."""
     length = array_of(t).shape[d]
     return length, lambda start, count=1: narrow(t, d, start % length, count)
 
@@ -103,13 +103,13 @@ def _evenly(t, d, step, order):
 
 
 def _weighted(part, places, weights):
-    """The sum of three parts times their weights."""
+    """Return the weighted sum of three slices."""
     a, b, c = (mul(part(place), weight) for place, weight in zip(places, weights))
     return add(add(a, b), c)
 
 
 def _by_coordinates(t, d, coordinates, order):
-    """The weights are those of the parabola through three neighbours."""
+    """Differentiate the parabola through three neighbors, for coordinates with any spacing."""
     length, part = _parts(t, d)
     steps = sub(coordinates[1:], coordinates[:-1])
 
@@ -133,7 +133,7 @@ def _by_coordinates(t, d, coordinates, order):
 
 
 def _of_end(near, far, sign):
-    """The weights of the end, its neighbour and the next, at these distances; `sign` is -1 at the start."""
+    """Return the weights of the end and the next two samples, given their distances; `sign` is -1 at the start."""
     both = add(near, far)
     return (
         mul(div(add(both, near), mul(near, both)), sign),

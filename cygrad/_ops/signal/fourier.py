@@ -1,10 +1,10 @@
 """Discrete Fourier transforms: the functions of `cygrad.fft`.
 
-All are made of three ops, whose values are NumPy's: complex to complex, real to complex, complex to real. They are
-linear, and the gradient of each is the adjoint: the transform back, at the same scale. Where a transform of real
-numbers keeps one half of its frequencies, those kept for two count twice.
+All are composed of three ops, evaluated by NumPy: complex to complex, real to complex, and complex to real. They are
+linear, and the gradient of each is its adjoint: the transform in the opposite direction with the same scale. One-sided
+transforms of real numbers keep half of the frequencies; a kept frequency that represents two counts twice.
 
-Integers are first converted to the default float type. Nothing is saved.
+Integers are first converted to the default float dtype. Nothing is saved.
 """
 
 from cygrad._core.engine.blocked_gradients import reused
@@ -39,7 +39,7 @@ def fft_c2c_rule(n, g):
 
 
 def is_of_reals(n, g):
-    """Whether the real part alone is wanted, of many elements, and nobody records it."""
+    """Whether only the real part is needed, of many elements, in a pass that is not recorded."""
     return n.may_run_in_parts(g) and not n.expected_gradients()[0][1]
 
 
@@ -55,7 +55,7 @@ FFT_C2C = declare(
 
 
 def fft_c2c(input, dims, norm, forward, out=None):
-    """The transform of a complex tensor, or its inverse. Gradient: the transform of g in the other direction."""
+    """Transform a complex tensor, or compute the inverse. Gradient: the transform of g in the opposite direction."""
     return apply_n(FFT_C2C, (input,), (dims, norm, forward), out)
 
 
@@ -65,7 +65,7 @@ def fft_r2c_rule(n, g):
         return fft_c2r(g, dims, SCALED_BACK[norm], length, pairs=0.5)
     if is_of_reals(n, g):
         return tensor_of(kernels.real_of_c2c(memory_of(g), dims, SCALED_BACK[norm], False))
-    return fft_c2c(g, dims, SCALED_BACK[norm], False)  # of which the engine takes the real part
+    return fft_c2c(g, dims, SCALED_BACK[norm], False)  # the engine takes the real part
 
 
 FFT_R2C = declare(
@@ -80,9 +80,9 @@ FFT_R2C = declare(
 
 
 def fft_r2c(input, dims, norm, onesided, out=None):
-    """The transform of a real tensor, of whose last dimension `onesided` keeps the first half.
+    """Transform a real tensor; `onesided` keeps the first half of the last dimension.
 
-    Gradient: the real transform back, of g with half the weight where a frequency stands for two.
+    Gradient: the transform of g back to real numbers, with half the weight for frequencies that represent two.
     """
     return apply_n(FFT_R2C, (input,), (dims, norm, onesided, array_of(input).shape[dims[-1]]), out)
 
@@ -115,10 +115,10 @@ FFT_C2R = declare(
 
 
 def fft_c2r(input, dims, norm, length, out=None, pairs=1):
-    """The real inverse of the one-sided transform; `length` is that of the result's last dimension.
+    """Invert the one-sided transform; the real result has length `length` in the last dimension.
 
-    Frequencies that stand for two are first multiplied by `pairs`.
-    Gradient: the one-sided transform of g, with twice that weight where a frequency stands for two.
+    Frequencies that represent two are first multiplied by `pairs`. Gradient: the one-sided transform of g, with twice
+    that weight for frequencies that represent two.
     """
     return apply_n(FFT_C2R, (input,), (dims, norm, length, pairs), out)
 
@@ -139,7 +139,7 @@ LENGTHENED = declare(
 
 
 def lengthened(input, dim, length):
-    """Zeros behind the elements along a dimension. Gradient: g without its end."""
+    """Pad a dimension with zeros at the end. Gradient: g without the padding."""
     return apply_n(LENGTHENED, (input,), (dim, length, input.shape[dim]))
 
 
@@ -147,7 +147,7 @@ def lengthened(input, dim, length):
 
 
 def prepared(input, function, only_real=None):
-    """`input` as a tensor of numbers with a fraction; `only_real` is the error's text for a complex one."""
+    """Convert `input` to a floating-point or complex tensor; `only_real` is the error message for a complex one."""
     t = require(input, f"fft_{function}")
     dtype = t.dtype
     if only_real and dtype.is_complex:
@@ -160,7 +160,7 @@ def prepared(input, function, only_real=None):
 
 
 def normalization(norm, function, inverse=False):
-    """The scale, as the underlying transform counts it: `inverse` for those that go the other way."""
+    """Return the scaling mode of the underlying transform; `inverse` for functions that use the opposite direction."""
     if norm is None:
         norm = "backward"
     if not isinstance(norm, str):
@@ -171,7 +171,7 @@ def normalization(norm, function, inverse=False):
 
 
 def one_dim(t, n, dim, function, default=None):
-    """(dimension, length) of a transform along one dimension; `default` gives the length that is not given."""
+    """Return (dimension, length) of a transform along one dimension; `default` computes the length if none is given."""
     dim = integer(dim, f"fft_{function}", "dim", 3)
     if t.ndim == 0:
         raise messages.no_dimensions(dim)
@@ -185,7 +185,7 @@ def one_dim(t, n, dim, function, default=None):
 
 
 def several_dims(input, s, dim, function, last=None):
-    """(dimensions, lengths) of a transform along several; `last` gives the last length if it is not given."""
+    """Return (dimensions, lengths) of a transform along several; `last` computes the last length if none is given."""
     t = require(input, f"fft_{function}")
     s, dim = listed(s, function, "s", 2), listed(dim, function, "dim", 3)
     if dim is not None:
@@ -213,7 +213,7 @@ def several_dims(input, s, dim, function, last=None):
 
 
 def checked(lengths):
-    """Raise if a transform would be of nothing."""
+    """Raise if the transform would have no elements."""
     for length in lengths:
         if length < 1:
             raise RuntimeError(f"Invalid number of data points ({length}) specified")
@@ -221,7 +221,7 @@ def checked(lengths):
 
 
 def listed(values, function, name, position):
-    """None, or a tuple of ints, of which one may stand for itself."""
+    """Convert None, an int, or a sequence of ints to None or a tuple of ints."""
     if values is None:
         return None
     if is_integer(values):
@@ -232,7 +232,7 @@ def listed(values, function, name, position):
 
 
 def resized(t, dims, lengths):
-    """The first elements along each dimension, or all and zeros behind them."""
+    """Truncate or zero-pad each dimension to the given length."""
     shape = array_of(t).shape
     for dim, length in zip(dims, lengths):
         if length < shape[dim]:
@@ -244,7 +244,7 @@ def resized(t, dims, lengths):
 
 
 def check_out(out, function, is_complex):
-    """Raise unless `out` can take the result."""
+    """Raise unless `out` can hold the result."""
     if out is None or not isinstance(out, Tensor):
         return
     function = "fftn" if function in ("fft2", "ifft2", "ifftn") else function.replace("2", "n")
@@ -255,21 +255,21 @@ def check_out(out, function, is_complex):
 
 
 def to_complex(function, input, dims, lengths, norm, forward, out):
-    """A transform whose result is complex and has all frequencies."""
+    """Compute a transform whose result is complex and has all frequencies."""
     check_out(out, function, True)
     norm = normalization(norm, function)
     return fft_c2c(resized(input, dims, lengths), dims, norm, forward, out)
 
 
 def half_to_real(function, input, dims, lengths, norm, out):
-    """A transform of half of the frequencies, the last of `dims` to be of the last of `lengths` in the result."""
+    """Transform half of the frequencies to a real result, whose last of `dims` has the last of `lengths`."""
     check_out(out, function, False)
     halves = [*lengths[:-1], lengths[-1] // 2 + 1]
     return fft_c2r(resized(input, dims, halves), dims, norm, lengths[-1], out)
 
 
 def twice(length):
-    """How many real numbers have so many frequencies."""
+    """Return the length of the real signal with this many frequencies."""
     return 2 * (length - 1)
 
 
@@ -277,11 +277,11 @@ def twice(length):
 
 
 def fft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The discrete Fourier transform along `dim`: y[k] = sum of x[j] * exp(-2j * pi * j * k / n) over j.
+    """Discrete Fourier transform along `dim`: y[k] = sum of x[j] * exp(-2j * pi * j * k / n) over j.
 
-    `n` elements of the dimension are transformed; if it has fewer, with zeros behind them. `norm` tells the scale:
-    "backward" (none, the default), "forward" (1/n) or "ortho" (1/sqrt(n)).
-    Gradient: the inverse transform of g at the same scale; its real part for a real tensor.
+    The dimension is first truncated or zero-padded to length `n`. `norm` selects the scale: "backward" (none, the
+    default), "forward" (1/n), or "ortho" (1/sqrt(n)). Saves nothing. Gradient: the inverse transform of g with the same
+    scale; its real part for a real tensor.
 
     Raises RuntimeError for a length below 1 and an unknown `norm`.
 
@@ -298,7 +298,7 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 def ifft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The inverse of `fft`: "backward" scales by 1/n, "forward" does not. Arguments and errors are those of `fft`.
+    """Inverse of `fft`: "backward" scales by 1/n, "forward" does not. Arguments and errors are those of `fft`.
 
     >>> import cygrad
     >>> cygrad.fft.ifft(cygrad.tensor([8.0 + 0j, -2, 0, -2]))
@@ -314,10 +314,10 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 def conjugate_of_reals(t, dims, norm, onesided, out=None):
-    """The conjugate of the transform of a real tensor: in its memory, as one node, if that is large."""
+    """Conjugate the transform of a real tensor; for large tensors in place, as one node."""
     if out is not None:
         result = fft_r2c(t, dims, norm, onesided)
-        if len(dims) == 1:  # whose `out` must have just this type, as in PyTorch
+        if len(dims) == 1:  # here `out` must have exactly this dtype, as in PyTorch
             return conj_physical(result, out=out)
         return given("ihfftn", conj(result), out)
     if not is_own_number(t):
@@ -335,9 +335,10 @@ CONJUGATE_OF_REALS = variant(LINEAR_STEPS, "ConjBackward0")
 
 
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The transform of real numbers: the first n // 2 + 1 elements of `fft`, of which the others are conjugates.
+    """Transform of real numbers: the first n // 2 + 1 elements of `fft`; the others are their conjugates.
 
-    Gradient: the real transform of g back, at the same scale. Raises RuntimeError for a complex tensor, and as `fft`.
+    Gradient: the transform of g back to real numbers, with the same scale. Raises RuntimeError for a complex tensor,
+    and the errors of `fft`.
 
     >>> import cygrad
     >>> cygrad.fft.rfft(cygrad.tensor([1.0, 2.0, 3.0, 2.0]))
@@ -350,10 +351,10 @@ def rfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 def irfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The inverse of `rfft`: n real numbers of n // 2 + 1 frequencies; 2 * (m - 1) of m frequencies if n is not given.
+    """Inverse of `rfft`: n real numbers from n // 2 + 1 frequencies; n defaults to 2 * (m - 1) for m frequencies.
 
-    The imaginary part of the first frequency, and of the last for even n, does not count.
-    Gradient: `rfft` of g at the same scale, twice where a frequency stands for two.
+    The imaginary part of the first frequency is ignored, and for even n also that of the last. Gradient: `rfft` of g
+    with the same scale, doubled for frequencies that represent two.
 
     >>> import cygrad
     >>> cygrad.fft.irfft(cygrad.tensor([8.0 + 0j, -2, 0]))
@@ -365,9 +366,9 @@ def irfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The transform of n numbers of which each is the conjugate of the one at the other end; only one half is given.
+    """Transform of n numbers with Hermitian symmetry (x[j] = conj(x[n - j])), of which only one half is given.
 
-    The result is real. It is `irfft` of the conjugate, at the scale of `fft`.
+    The result is real. Same as `irfft` of the conjugate, with the scale of `fft`.
 
     >>> import cygrad
     >>> cygrad.fft.hfft(cygrad.tensor([1.0, 2.0, 3.0]))
@@ -380,7 +381,7 @@ def hfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The inverse of `hfft`: the conjugate of `rfft`, at the scale of `ifft`.
+    """Inverse of `hfft`: the conjugate of `rfft`, with the scale of `ifft`.
 
     >>> import cygrad
     >>> cygrad.fft.ihfft(cygrad.tensor([8.0, -2.0, 0.0, -2.0]))
@@ -393,14 +394,14 @@ def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
     return conjugate_of_reals(resized(t, (dim,), (length,)), (dim,), norm, True, out)
 
 
-# -- along several --
+# -- along several dimensions --
 
 
 def fftn(input, s=None, dim=None, norm=None, *, out=None):
-    """`fft` along the dimensions `dim`, with lengths `s`; -1 keeps a length.
+    """`fft` along the dimensions `dim`, with lengths `s`, where -1 keeps the length of the input.
 
-    Without `dim` these are the last ones, as many as `s` has; without both, all. The scale is that of all lengths.
-    Raises RuntimeError for a dimension named twice, and if `s` and `dim` are not of one length.
+    Without `dim`, the last `len(s)` dimensions are transformed; without both, all. The scale is based on the product of
+    the lengths. Raises RuntimeError for duplicate dimensions, and if `s` and `dim` differ in length.
 
     >>> import cygrad
     >>> cygrad.fft.fftn(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -434,7 +435,7 @@ def real_of_several(function, input, s, dim, norm, out):
 
 
 def irfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """The inverse of `rfftn`; the last length is that of the result. See `irfft`."""
+    """Inverse of `rfftn`; the last length is that of the result. See `irfft`."""
     return several_to_real("irfftn", input, s, dim, norm, out)
 
 
@@ -457,7 +458,7 @@ def hermitian_of_several(function, input, s, dim, norm, out):
 
 
 def ihfftn(input, s=None, dim=None, norm=None, *, out=None):
-    """The inverse of `hfftn`: the conjugate of `rfftn`, at the scale of `ifftn`."""
+    """Inverse of `hfftn`: the conjugate of `rfftn`, with the scale of `ifftn`."""
     return inverse_hermitian_of_several("ihfftn", input, s, dim, norm, out)
 
 
@@ -469,51 +470,51 @@ def inverse_hermitian_of_several(function, input, s, dim, norm, out):
     return conjugate_of_reals(resized(t, dims, lengths), dims, norm, True, out)
 
 
-# -- along two --
+# -- along two dimensions --
 
 
 def fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`fftn` along two dimensions, the last ones unless `dim` says otherwise."""
+    """`fftn` along two dimensions, by default the last two."""
     return transform_several("fft2", input, s, pair(dim, "fft2"), norm, True, out)
 
 
 def pair(dim, function):
-    """`dim` of a transform along two dimensions, which can not be left open."""
+    """Check `dim` of a transform along two dimensions, which must not be None."""
     if dim is None:
         raise messages.wrong_type(f"fft_{function}", "dim", 3, "tuple of ints", None)
     return dim
 
 
 def ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`ifftn` along two dimensions."""
+    """`ifftn` along two dimensions, by default the last two."""
     return transform_several("ifft2", input, s, pair(dim, "ifft2"), norm, False, out)
 
 
 def rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`rfftn` along two dimensions."""
+    """`rfftn` along two dimensions, by default the last two."""
     return real_of_several("rfft2", input, s, pair(dim, "rfft2"), norm, out)
 
 
 def irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`irfftn` along two dimensions."""
+    """`irfftn` along two dimensions, by default the last two."""
     return several_to_real("irfft2", input, s, pair(dim, "irfft2"), norm, out)
 
 
 def hfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`hfftn` along two dimensions."""
+    """`hfftn` along two dimensions, by default the last two."""
     return hermitian_of_several("hfft2", input, s, pair(dim, "hfft2"), norm, out)
 
 
 def ihfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
-    """`ihfftn` along two dimensions."""
+    """`ihfftn` along two dimensions, by default the last two."""
     return inverse_hermitian_of_several("ihfft2", input, s, pair(dim, "ihfft2"), norm, out)
 
 
-# -- frequencies, and their order --
+# -- frequencies and their order --
 
 
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """The frequencies of `fft` of length n in its order, in cycles per unit of the spacing `d`.
+    """Return the frequencies of `fft` of length n, in the order of its output, in cycles per unit of the spacing `d`.
 
     >>> import cygrad
     >>> cygrad.fft.fftfreq(4)
@@ -524,7 +525,7 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_mem
 
 
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """The frequencies of `rfft` of length n, in cycles per unit of the spacing `d`.
+    """Return the frequencies of `rfft` of length n, in cycles per unit of the spacing `d`.
 
     >>> import cygrad
     >>> cygrad.fft.rfftfreq(4)
@@ -551,9 +552,9 @@ def frequencies(function, n, d, onesided, out, dtype, requires_grad, place):
 
 
 def fftshift(input, dim=None):
-    """The elements moved by half of the length along `dim` (all dimensions if None), so that frequency 0 is central.
+    """Rotate `dim` (default: all dimensions) by half its length, which moves frequency 0 to the center.
 
-    Gradient: g, moved back.
+    Gradient: g, rotated back.
 
     >>> import cygrad
     >>> cygrad.fft.fftshift(cygrad.tensor([0, 1, 2, -2, -1]))
@@ -563,7 +564,7 @@ def fftshift(input, dim=None):
 
 
 def ifftshift(input, dim=None):
-    """The inverse of `fftshift`.
+    """Inverse of `fftshift`.
 
     >>> import cygrad
     >>> cygrad.fft.ifftshift(cygrad.tensor([-2, -1, 0, 1, 2]))

@@ -1,4 +1,4 @@
-"""What the families written in Python ask of their arguments; errors are in PyTorch's words."""
+"""Argument checks for op families written in Python; errors use PyTorch's wording."""
 
 from functools import wraps
 
@@ -15,45 +15,45 @@ from cygrad._ops.base.arguments import broadcast_shape, is_integer
 
 
 def number_of(value):
-    """Python's number for one of NumPy's; all else as it is."""
+    """Convert a NumPy scalar to a Python number; return anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def require_tensors(op, *values, names=("input", "other"), first=1):
-    """Each value must be a tensor; `op` is the row, `first` the position of the first value."""
+    """Raise unless each value is a tensor; `op` is the row, `first` the position of the first value."""
     for i, value in enumerate(values):
         if not isinstance(value, Tensor):
-            tensor_argument(op, value, names[i], first + i)  # which raises
+            tensor_argument(op, value, names[i], first + i)  # raises
 
 
 def kind_of(dtype):
-    """'b' for truth values, 'i' for integers, 'f' for floating point, 'c' for complex numbers."""
+    """Return 'b' for boolean, 'i' for integer, 'f' for floating-point, and 'c' for complex dtypes."""
     if dtype.is_floating_point or dtype.is_complex:
         return "c" if dtype.is_complex else "f"
     return "b" if dtype.name == "bool" else "i"
 
 
 def require_kind(kinds, kernel, *values):
-    """The common type of tensors and numbers must be of one of these kinds; else the error names PyTorch's kernel."""
+    """Raise, with the name of PyTorch's kernel, unless the common dtype of the operands is of one of these kinds."""
     dtype = values[0].dtype if len(values) == 1 else result_type(values)
     if kind_of(dtype) not in kinds:
         raise messages.not_implemented_for(kernel, dtype)
 
 
 def require_real(op, *values, kernel=None, integers=True):
-    """The common type of tensors and numbers must not be complex, nor, without `integers`, integral or boolean."""
+    """Raise if the common dtype of tensors and numbers is complex or, without `integers`, integral or boolean."""
     require_kind("bif" if integers else "f", kernel or f"{op.name}_cpu", *values)
 
 
 def write_converted(target, result):
-    """`target`, an operand that is changed in place and had to be converted to the type of `result`, which it takes."""
+    """Copy `result` to `target`, an in-place operand that had to be converted to the dtype of `result`."""
     messages.check_result_type(array_of(result).dtype.num, array_of(target).dtype.num)
     messages.check_inplace_shape(tuple(result.shape), tuple(target.shape))
     return target.copy_(result)
 
 
 def require_broadcast(*tensors):
-    """The shape of all tensors together, or RuntimeError."""
+    """Return the shape to which all tensors broadcast; raises RuntimeError."""
     shape = array_of(tensors[0]).shape
     for tensor in tensors[1:]:
         other = array_of(tensor).shape
@@ -66,7 +66,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 def require_operands(function, a, b):
-    """Two tensors, or a tensor and a number."""
+    """Raise unless the operands are two tensors, or a tensor and a number."""
     if not all(isinstance(v, (Tensor, *NUMBERS)) for v in (a, b)) or not any(isinstance(v, Tensor) for v in (a, b)):
         raise messages.fits_none(function)
 
@@ -75,7 +75,10 @@ _UNSIGNED = {"l": np.uint64, "q": np.uint64, "i": np.uint32}
 
 
 def are_within(index, low, high):
-    """Whether low <= element < high for all integers of an array. In one pass if low is 0: negative ones are large."""
+    """Whether low <= element < high for all integers of an array.
+
+    For low = 0, one pass suffices: as unsigned integers, negative ones are large.
+    """
     if not index.size:
         return True
     unsigned = _UNSIGNED.get(index.dtype.char) if low == 0 else None
@@ -85,16 +88,16 @@ def are_within(index, low, high):
 
 
 def first_outside(index, low, high):
-    """The first element of an array for which not low <= element < high, or None; one on a GPU is not looked at."""
+    """Return the first element outside [low, high), or None; arrays on a GPU are not checked."""
     if is_array(index) or are_within(index, low, high):
         return None
     return index[(index < low) | (index >= high)].flat[0]
 
 
 def typed(**kinds):
-    """A decorator: of these arguments each must be of that type, which is bool, int, float or str, as PyTorch demands.
+    """Decorator that requires exact argument types (bool, int, float or str), as PyTorch does.
 
-    A whole number counts as a float, and so does a tensor without dimensions; True counts as no int.
+    Integers and 0-dim tensors are accepted as floats; True is not accepted as an int.
     """
 
     def decorate(function):
@@ -127,21 +130,21 @@ def _is_of(kind, value):
 
 
 def number_argument(value, function, name, position):
-    """A number that the user gives, also as a tensor without dimensions."""
+    """Convert a user-supplied number, possibly a 0-dim tensor, to a float."""
     if isinstance(value, (int, float, np.number)) or (isinstance(value, Tensor) and not value.ndim):
         return float(value)
     raise messages.wrong_type(function, name, position, "Number", value)
 
 
 def check_unbatched(name, *tensors):
-    """Raise NoBatchingRule inside of `vmap` where the values of a batched tensor would be read, and not recorded."""
+    """Raise NoBatchingRule inside `vmap` where the values of a batched tensor would be read without being recorded."""
     if is_forward():
-        from cygrad._core.transforms.forward_mode import refuse_samples  # not before there is a level
+        from cygrad._core.transforms.forward_mode import refuse_samples  # not needed before there is a level
 
         refuse_samples(name, [t for t in tensors if isinstance(t, Tensor)])
 
 
 def check_gradient_of_part(t, part):
-    """Raise if a copy of `t` with `part` in it would have to be differentiated although it holds integers."""
+    """Raise if writing `part` into a copy of `t` would have to be differentiated although `t` holds integers."""
     if part.requires_grad and not get_modes() & 1 and not (t.is_floating_point() or t.is_complex()):  # grad mode is on
         raise RuntimeError(f"Autograd not support dtype: {t.dtype.type_name}")

@@ -1,4 +1,4 @@
-"""How `to` and its kin read their arguments, and what copies say of arguments that do not fit."""
+"""Argument parsing for `to` and related conversions, and error messages for copies and fills."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from cygrad._core.types.device import check_device, device
 from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name
 from cygrad._ops.base.arguments import broadcast_shape, require
 
-# Methods that convert, by name.
+# Conversion methods by name.
 CONVERSIONS = {
     name: by_name()[name] for name in ("float", "double", "half", "int", "long", "short", "bool", "cfloat", "cdouble")
 }
@@ -23,9 +23,9 @@ _TO = (
 
 
 def read_to(args, wanted, place, other, non_blocking, copy):
-    """(dtype or None, device or None, non_blocking, copy) from what `to` was given: positions, then keywords.
+    """Parse the arguments of `to`, positional before keyword, into (dtype or None, device or None, non_blocking, copy).
 
-    Raises TypeError for arguments that fit no signature, RuntimeError for a device that is not there.
+    Raises TypeError for arguments that match no signature, RuntimeError for an unavailable device.
     """
     named = {"device": place, "dtype": wanted, "other": other, "non_blocking": non_blocking, "copy": copy}
     rest, is_twice = list(args), False
@@ -55,7 +55,7 @@ def read_to(args, wanted, place, other, non_blocking, copy):
 
 
 def gpu_wanted(place):
-    """The GPU that `cuda` was asked for: by its number, by a device, or the current one for None."""
+    """Return the GPU that `cuda` was given as a number or a device; the current one for None."""
     if place is None:
         return check_device("cuda")
     wanted = device("cuda", place) if isinstance(place, int) else device(place)
@@ -65,11 +65,11 @@ def gpu_wanted(place):
 
 
 def type_wanted(name):
-    """The dtype that `type` was asked for: by itself, or by the name of a tensor type, as 'torch.FloatTensor'.
+    """Return the dtype that `type` was given as a dtype or a tensor type name such as 'torch.FloatTensor'.
 
-    Raises ValueError for a name that is none.
+    Raises ValueError for an unknown name.
     """
-    if type(name).__name__ == "tensortype":  # as torch.FloatTensor, see legacy_types.py
+    if type(name).__name__ == "tensortype":  # such as torch.FloatTensor, see legacy_types.py
         return name.dtype
     if isinstance(name, str):
         if name.startswith("torch.cuda."):
@@ -86,16 +86,16 @@ def type_wanted(name):
 
 
 def does_not_fit(target, source):
-    """A source whose shape does not broadcast to the target's."""
+    """Return the error for a source whose shape does not broadcast to the target's."""
     shape = list(broadcast_shape(target, source))
     return RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {shape}")
 
 
 def fill_of_dims(value):
-    """A tensor with dimensions to fill with."""
+    """Return the error for a fill value that has dimensions."""
     return RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
 
 
 def fill_of_no_number(value, function):
-    """Neither a number nor a tensor to fill with."""
+    """Return the error for a fill value that is neither a number nor a tensor."""
     return messages.no_such_call(function, (value,), {}, ("Tensor value", "Number value"))

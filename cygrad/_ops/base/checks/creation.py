@@ -1,4 +1,4 @@
-"""What functions that make tensors say of arguments that do not fit, and how they read unusual ones."""
+"""Error messages and parsing of unusual arguments for functions that create tensors."""
 
 from functools import cache
 
@@ -13,7 +13,7 @@ from cygrad._ops.base.arguments import integer, integers
 
 
 def check_strides(array):
-    """Raise ValueError unless strides in elements express the array."""
+    """Raise ValueError if the array has negative strides, or strides that are not a multiple of the element size."""
     for stride in array.strides:
         if stride % array.itemsize:
             raise ValueError(
@@ -32,12 +32,12 @@ def check_strides(array):
 
 
 def negative_length():
-    """A negative length, which `zeros` words in its own way."""
+    """Return the error of `zeros` for a negative length, which has its own wording."""
     return RuntimeError("zeros: Dimension size must be non-negative.")
 
 
 def number(value, function, name, position):
-    """The Python number that a NumPy number or 0-dim tensor holds. Raises TypeError for what is none."""
+    """Convert a NumPy number or 0-dim tensor to a Python number. Raises TypeError for other values."""
     if isinstance(value, np.generic) and value.dtype.kind in "biufc" or (isinstance(value, Tensor) and value.ndim == 0):
         return value.item()
     raise messages.wrong_type(function, name, position, "Number", value)
@@ -57,17 +57,17 @@ _NORMAL = (
 
 
 def no_size(function):
-    """Random numbers of no size."""
+    """Return the error for random numbers without a size."""
     return messages.no_such_call(function, (), {}, (_SIZED,))
 
 
 def no_normal_of(*given):
-    """`normal` with two numbers and no size, or with a size beside tensors of several numbers."""
+    """Return the error for `normal` of two numbers without a size, or of a size together with non-scalar tensors."""
     return messages.no_such_call("normal", given, {}, _NORMAL)
 
 
 def randint_arguments(args, low, high, size):
-    """(low, high, size) from what `randint` was given."""
+    """Parse the arguments of `randint` into (low, high, size)."""
     given = len(args)
     bounds = list(args)
     if size is None and given:
@@ -88,16 +88,16 @@ def randint_arguments(args, low, high, size):
     return first, last, integers(size, "randint", "size", 2 if low is None else 3)
 
 
-# -- types --
+# -- dtypes --
 
 
 def wrong_dtype(wanted, function):
-    """A `dtype` that is none."""
+    """Return the error for a `dtype` argument that is not a dtype."""
     return TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {messages.type_name(wanted)}")
 
 
 def type_of_out(out, named, function):
-    """The type of `out`. Raises TypeError for no tensor, RuntimeError if another type was named."""
+    """Return the dtype of `out`. Raises TypeError for a non-tensor, RuntimeError if another dtype was requested."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {messages.type_name(out)}")
     if named is not None and named is not out.dtype:
@@ -106,8 +106,8 @@ def type_of_out(out, named, function):
 
 
 def check_bounds(low, high, dtype):
-    """Raise RuntimeError unless there are integers low, ..., high - 1, all of which the type can hold."""
-    if 0 <= low < high <= 128 and dtype.numpy.kind in "iuf":  # what all of these can hold
+    """Raise RuntimeError unless low < high and the dtype can hold all integers from low to high - 1."""
+    if 0 <= low < high <= 128 and dtype.numpy.kind in "iuf":  # which all of these dtypes can hold
         return
     if dtype.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
@@ -128,24 +128,24 @@ def check_bounds(low, high, dtype):
 
 @cache
 def precision(dtype):
-    """The bits of precision of a floating-point type: up to this power of 2 it has all integers."""
+    """Return the bits of precision of a floating-point dtype: it holds all integers up to 2 to this power."""
     return {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[dtype.name]
 
 
 @cache
 def limits(dtype):
-    """The integers that are drawn for a type: all that it can hold, for floating point those of int64."""
+    """Return the range of integers drawn for a dtype: all that it can hold; for floating point, those of int64."""
     if dtype.numpy.kind == "b":
         return 0, 1
     info = np.iinfo(dtype.numpy if dtype.numpy.kind in "iu" else np.int64)
     return info.min, info.max
 
 
-# -- gradients and place --
+# -- gradients and device --
 
 
 def cannot_require_grad(requires_grad, tensor, function):
-    """A `requires_grad` that is no bool, or a type that has no gradients."""
+    """Return the error for a non-bool `requires_grad`, or for a dtype that has no gradients."""
     if type(requires_grad) is not bool:
         return TypeError(
             f"{function}(): argument 'requires_grad' must be bool, not {messages.type_name(requires_grad)}"
@@ -157,7 +157,7 @@ def cannot_require_grad(requires_grad, tensor, function):
 
 
 def out_requires_grad(function):
-    """An `out` that collects a gradient."""
+    """Return the error for an `out` that requires grad."""
     return RuntimeError(
         f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the "
         "arguments requires grad."
@@ -165,7 +165,7 @@ def out_requires_grad(function):
 
 
 def pinned_place(index, can_pin):
-    """Where `pin_memory=True` puts a tensor that is asked to be on the GPU `index`, or on the CPU for None."""
+    """Return the place of a tensor requested with `pin_memory=True` on the GPU `index`, or on the CPU for None."""
     if not cupy_library.is_available():
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
@@ -179,7 +179,7 @@ def pinned_place(index, can_pin):
 
 
 def warn_copy(call):
-    """A tensor where data was expected."""
+    """Warn about a tensor passed as data."""
     warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
         f"sourceTensor.detach().clone().requires_grad_(True), rather than {call}."
@@ -187,7 +187,7 @@ def warn_copy(call):
 
 
 def of_samples(data, wanted, requires_grad):
-    """A copy of a tensor that is another one for each sample of `vmap`; None for other data."""
+    """Copy a tensor that differs between the samples of `vmap`; return None for other data."""
     if not isinstance(data, Tensor) or not has_samples(data):
         return None
     copy = data.detach().clone()
