@@ -1,6 +1,6 @@
-"""Families that are imported when one of their names is first used: those that no training loop calls in every step.
+"""Lazily imports the families whose ops training loops do not call in every step, on first use of one of their names.
 
-Which names these are is read off the families by `tools/make_stubs.py`, and stands in published.py.
+`tools/make_stubs.py` extracts these names from the families and writes them to published.py.
 """
 
 from importlib import import_module
@@ -13,7 +13,7 @@ from cygrad._ops.lazy_names import FUNCTIONS, METHODS
 
 
 class MethodOnFirstUse:
-    """Stands in Tensor for a method until its family is imported, which puts the method there."""
+    """Placeholder in Tensor for a method; on first access it imports the method's family, which replaces it."""
 
     __slots__ = ("family", "name")
 
@@ -28,7 +28,7 @@ class MethodOnFirstUse:
 
 
 def families():
-    """{name of a function of the package: the module it is in}; and Tensor gets its methods."""
+    """Return {function name: module that defines it}, and put placeholders for the methods into Tensor."""
     bind(
         {
             name: MethodOnFirstUse(name, f"cygrad._ops.{family}")
@@ -48,7 +48,7 @@ def families():
 
 
 def batching_rules():
-    """The function that finds the batching rule of an op."""
+    """Return the function that looks up the batching rule of an op; imports the rules."""
     if "cygrad._ops.batching.sorting" not in modules:
         for subject in ("indexing", "layers", "losses", "linalg", "products", "random", "sorting"):
             import_module(f"cygrad._ops.batching.{subject}")
@@ -56,6 +56,6 @@ def batching_rules():
 
 
 def import_all():
-    """Import all families, for what looks at every op."""
-    for family in sorted({*FUNCTIONS, *METHODS}):  # ops in the same order in every process
+    """Import all families, for code that inspects every op."""
+    for family in sorted({*FUNCTIONS, *METHODS}):  # sorted: the same order in every process
         import_module(f"cygrad._ops.{family}")

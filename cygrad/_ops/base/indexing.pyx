@@ -1,14 +1,15 @@
-"""Reading and writing parts of a tensor: `x[...]` and `x[...] = value`.
+"""Reads and writes parts of a tensor: `x[...]` and `x[...] = value`.
 
 Note [Indexing]
 ---------------
-An index is read from left to right. Its basic parts make views, one after the other, each with a node of its own if
-a history is recorded: an int selects (SelectBackward0), a slice narrows (SliceBackward0), None adds a dimension
-(UnsqueezeBackward0), a bool adds one and picks it or nothing. Lists, arrays and tensors with dimensions are collected
-meanwhile; they pick elements from the last of these views, all at once and into a new tensor (IndexBackward0). Ints
-never take part in that, which is why `x[0, :, [1, 2]]` has another order of dimensions than in NumPy.
+An index is processed from left to right. Each basic part makes a view of the previous one, with its own node if autograd
+is recording: an int selects (SelectBackward0), a slice narrows (SliceBackward0), None inserts a dimension
+(UnsqueezeBackward0), and a bool inserts one and keeps or drops its only element. Lists, arrays and tensors with
+dimensions are collected along the way; they then gather elements from the last view, all at once, into a new tensor
+(IndexBackward0). Ints never take part in this fancy indexing, which is why `x[0, :, [1, 2]]` orders its dimensions
+differently than NumPy.
 
-Writing uses the same views and puts the value into the last one.
+Assignment makes the same views and writes the value into the last one.
 """
 
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
@@ -41,7 +42,7 @@ from cygrad._ops.base.views cimport UNSQUEEZE, alias, expanded, viewed
 
 
 cdef object checks():
-    """The module that reads unusual indices and words what is wrong, imported when it is needed."""
+    """Return the module that handles unusual indices and builds error messages; imported on first use."""
     from cygrad._ops.base.checks import indexing as index_checks
     return index_checks
 
@@ -49,7 +50,7 @@ cdef object checks():
 # -- reading -----------------------------------------------------------------------------------------------
 
 cpdef object getitem(Tensor t, object index):
-    """What `t[index]` is; see Note [Indexing]."""
+    """Return `t[index]`; see Note [Indexing]."""
     cdef Reading reading
     mark_start()
     if type(index) is int:
@@ -63,7 +64,7 @@ cpdef object getitem(Tensor t, object index):
 
 
 cdef Tensor item(Tensor t, object index):
-    """`t[index]` for an int, the most common index."""
+    """Return `t[index]` for an int, the most common index."""
     cdef Geometry g
     cdef Py_ssize_t i
     if t.array.ndim == 0:
@@ -75,12 +76,12 @@ cdef Tensor item(Tensor t, object index):
 
 
 cdef inline bint needs_steps(Tensor t) noexcept:
-    """Does each step of an index need a node, or the samples of a batch?"""
+    """Whether each step of an index needs its own node, or forward-mode or batching support."""
     return requires_grad(t) and is_recording() or thread_state().modes & FORWARD
 
 
 cdef Tensor stretch(Tensor t, object bounds):
-    """`t[start:stop:step]`."""
+    """Return `t[start:stop:step]`."""
     cdef Geometry g
     cdef Py_ssize_t start, stop, step, length
     geometry_of(t.array, &g)
@@ -100,7 +101,7 @@ cdef Py_ssize_t as_index(object index) except? -1:
 
 
 cdef Py_ssize_t checked_index(Geometry* g, int dim, Py_ssize_t i, Py_ssize_t position) except -1:
-    """`i` counted from the front; `position` is its place in the index, for the error."""
+    """Return `i` counted from the front; `position` is its position in the index, for the error message."""
     cdef Py_ssize_t length = g.dims[dim]
     if not -length <= i < length:
         raise checks().out_of_bounds(i, position, length)
@@ -109,7 +110,7 @@ cdef Py_ssize_t checked_index(Geometry* g, int dim, Py_ssize_t i, Py_ssize_t pos
 
 cdef Py_ssize_t unpack_slice(object bounds, Py_ssize_t size, Py_ssize_t* start, Py_ssize_t* stop,
                              Py_ssize_t* step) except -1:
-    """Its bounds within `size`; gives how many steps it makes."""
+    """Clip the bounds of a slice to `size` and return its length."""
     PySlice_Unpack(bounds, start, stop, step)
     if step[0] < 0:
         raise checks().backwards()
@@ -119,18 +120,18 @@ cdef Py_ssize_t unpack_slice(object bounds, Py_ssize_t size, Py_ssize_t* start, 
 # -- the parts of an index ---------------------------------------------------------------------------------
 
 cdef class Reading:
-    """What an index has made of a tensor so far."""
+    """State while an index is being applied to a tensor."""
     cdef Tensor t               # the last recorded view
-    cdef Geometry g             # what it has become since
-    cdef bint recording         # does each step need a node?
-    cdef bint changed           # has any step been made?
-    cdef bint pending           # is `g` ahead of `t`?
-    cdef int dim                # the dimension that comes next
+    cdef Geometry g             # geometry after the steps applied since
+    cdef bint recording         # whether each step needs a node
+    cdef bint changed           # whether any step was applied
+    cdef bint pending           # whether `g` is ahead of `t`
+    cdef int dim                # the next dimension to index
     cdef list tensors           # the index tensors, None for dimensions taken whole
-    cdef int covered            # how many dimensions `tensors` speaks of
+    cdef int covered            # number of dimensions covered by `tensors`
 
     cdef int step(self, OpDef op, tuple args) except -1:
-        """Note that `g` was changed by `op`."""
+        """Note that `op` changed `g`."""
         self.changed = True
         self.pending = True
         if self.recording:
@@ -138,7 +139,7 @@ cdef class Reading:
         return 0
 
     cdef int settle(self, OpDef op, tuple args) except -1:
-        mark_start()                # the first step has begun already, with the index
+        mark_start()                # the event of the first step has already begun, with the index
         self.t = record_view(op, view_of(self.t.array, &self.g), self.t, args)
         geometry_of(self.t.array, &self.g)
         self.pending = False
@@ -159,7 +160,7 @@ cdef class Reading:
         cdef Py_ssize_t start, stop, step, size = self.g.dims[self.dim], length, spelled
         PySlice_Unpack(bounds, &spelled, &stop, &step)
         length = unpack_slice(bounds, size, &start, &stop, &step)
-        if length != size or step != 1 or spelled != 0:         # PyTorch, too, looks at the start as it is spelled
+        if length != size or step != 1 or spelled != 0:         # PyTorch also tests the start as written
             args = (self.t.array.shape, self.dim, start, stop, step) if self.recording else None
             slice_at(&self.g, self.dim, start, length, step)
             self.step(SLICE, args)
@@ -171,7 +172,7 @@ cdef class Reading:
         return self.step(UNSQUEEZE, (self.dim,))
 
     cdef int pick(self, Tensor index) except -1:
-        """Let `index` choose along the next dimension, or the next few if it is a mask."""
+        """Collect `index`, which gathers along the next dimension, or along several if it is a mask."""
         self.tensors += [None] * (self.dim - self.covered)
         self.tensors.append(index)
         self.dim += dims_taken(index)
@@ -180,7 +181,7 @@ cdef class Reading:
 
 
 cdef Reading read(Tensor t, object index):
-    """Go through the index; see Note [Indexing]."""
+    """Apply the basic parts of an index and collect the tensors; see Note [Indexing]."""
     cdef Reading r = Reading.__new__(Reading)
     cdef list parts = index_parts(index)
     cdef Py_ssize_t position, taken = dims_indexed(parts)
@@ -202,7 +203,7 @@ cdef Reading read(Tensor t, object index):
             r.dim += 1
         elif part is Ellipsis:
             r.dim += <int>(t.array.ndim - taken)
-            taken = t.array.ndim        # a second one stands for nothing
+            taken = t.array.ndim        # a second ellipsis expands to nothing
         elif isinstance(part, bool):
             r.new_dim()
             r.pick(wrap(np.zeros(1 if part else 0, np.int64)))
@@ -213,7 +214,7 @@ cdef Reading read(Tensor t, object index):
 
 
 cdef list index_parts(object index):
-    """The parts of an index: ints, bools, slices, None, Ellipsis and tensors with dimensions."""
+    """Split an index into ints, bools, slices, None, Ellipsis and tensors with dimensions."""
     if isinstance(index, tuple):
         return [index_part(part) for part in index]
     if type(index) is int or type(index) is slice or isinstance(index, (Tensor, np.ndarray, str)):
@@ -233,7 +234,7 @@ cdef object index_part(object part):
 
 
 cdef object tensor_part(Tensor index):
-    """A 0-dim tensor is an int or a bool."""
+    """Convert a 0-dim tensor to an int or a bool; check the dtype of others."""
     if ndim_of(index.array) == 0 and index.array.dtype.kind in "biu":
         if thread_state().modes & FORWARD and checks().is_batched(index):
             return index.long()
@@ -244,7 +245,7 @@ cdef object tensor_part(Tensor index):
 
 
 cdef inline bint is_index(Tensor index):
-    """Is it of a type that indices have?"""
+    """Whether the dtype of a tensor is allowed for indices."""
     cdef int num = typenum_of(index.array)
     return num == NPY_INT64 or num == NPY_BOOL or num == NPY_INT32 or num == NPY_UINT8
 
@@ -255,12 +256,12 @@ cdef bint is_mask(Tensor index):
 
 
 cdef int dims_taken(Tensor index):
-    """How many dimensions an index tensor chooses along."""
+    """Number of dimensions that an index tensor consumes."""
     return ndim_of(index.array) if is_mask(index) else 1
 
 
 cdef Py_ssize_t dims_indexed(list parts):
-    """How many dimensions a list of parts speaks of."""
+    """Number of dimensions that a list of index parts consumes."""
     cdef Py_ssize_t count = 0
     for part in parts:
         if type(part) is int or type(part) is slice:
@@ -279,9 +280,9 @@ cdef OpDef INDEX = op("index", index_rule).row(
     flags=LINEAR | PRIVATE, kernel=indexing.index, inputs="self _ indices", attributes="self_sym_sizes")
 
 cpdef Tensor index(object input, tuple indices):
-    """The elements that index tensors choose, one tensor or None for each dimension. Saves the tensors.
+    """Gather the elements that index tensors select; `indices` has a tensor or None for each dimension. Saves the tensors.
 
-    Gradient: each element of g, added at its place in zeros.
+    Gradient: the elements of g, scatter-added into zeros.
     """
     return pick(require(input, "index"), indices)
 
@@ -296,11 +297,11 @@ cdef Tensor pick(Tensor t, tuple indices):
 
 
 cpdef bint writes_expanded(Tensor t, object value, str name) except -1:
-    """May expanded memory be written to here, with a warning? Not where the change is recorded."""
+    """Whether `t` is expanded memory that may be written to; warns if so. Not allowed where the write is recorded."""
     if not overlaps_itself(t.array):
         return False
     if is_recording() and (requires_grad(t) or isinstance(value, Tensor) and requires_grad(<Tensor>value)):
-        return False            # the gradient could not tell elements apart that are the same memory
+        return False            # the gradient cannot distinguish elements that share memory
     checks().warn_of_expanded(name)
     return True
 
@@ -310,7 +311,7 @@ cdef tuple versions_of(tuple indices):
 
 
 cdef tuple checked_indices(OpNode n, tuple versions):
-    """The saved index tensors. Raises RuntimeError if one was changed in place since."""
+    """Return the saved index tensors. Raises RuntimeError if one was modified in place since."""
     indices = n.saved(2)
     for index, version in zip(indices, versions):
         if index is not None and version_of(<Tensor>index) != version:
@@ -325,7 +326,7 @@ cdef OpDef INDEX_BACKWARD = op("index_backward", index_backward_rule).row(
     flags=LINEAR | PRIVATE, kernel=scatter.index_sum, inputs="self _ indices")
 
 cpdef Tensor index_backward(object input, tuple shape, tuple indices):
-    """Zeros of `shape` with each element of `input` added where `index` read it."""
+    """Return zeros of `shape` with each element of `input` added at the position that `indices` read it from."""
     cdef Tensor g = require(input, "index_backward")
     cdef Tensor result
     kernel = INDEX_BACKWARD.kernel if is_on_cpu(g.array) else gpu_forms.form_of(INDEX_BACKWARD.kernel)
@@ -340,10 +341,10 @@ cdef list index_arrays(Tensor t, tuple indices):
 
 
 cdef list index_arrays_of_shape(tuple shape, tuple indices):
-    """The arrays of index tensors, bytes as booleans. Raises IndexError for a mask that does not fit."""
+    """Return the arrays of index tensors, with bytes as booleans. Raises IndexError for a mask of the wrong shape."""
     cdef list arrays = []
     cdef Py_ssize_t dim = 0
-    cdef bint alike = True      # so that nothing is left to check
+    cdef bint alike = True      # integer arrays of one shape on the CPU need no further checks
     cdef Tensor index
     cdef object first = None
     for value in indices:
@@ -374,7 +375,7 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
 
 
 cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
-    """Call `picking.index` or `picking.index_put`, with PyTorch's words for what NumPy refuses."""
+    """Call `picking.index` or `picking.index_put`, and translate NumPy's errors into PyTorch's."""
     if not is_on_cpu(t.array):
         kernel = gpu_forms.form_of(kernel)
     try:
@@ -403,17 +404,17 @@ cdef object index_put_rule(OpNode n, object g):
 cdef OpDef INDEX_PUT = op("index_put", index_put_rule).row(
     flags=LINEAR | INPLACE, kernel=indexing.index_put, inputs="self values indices",
     attributes="accumulate")
-cdef OpDef INDEX_PUT_UNRECORDED = variant(INDEX_PUT)      # of integers, and into expanded memory
+cdef OpDef INDEX_PUT_UNRECORDED = variant(INDEX_PUT)      # for integers, and for writes into expanded memory
 INDEX_PUT_UNRECORDED.flags |= MAY_OVERLAP
 
 cpdef Tensor index_put(object input, object indices, object values, bint accumulate=False, Tensor out=None):
-    """`input` with `values` where the tensors in the tuple `indices` choose, or added there.
+    """Write `values` into a copy of `input` at the positions selected by the tensors in `indices`, or add them there.
 
-    Saves the indices. Gradients: g with zeros there (all of g if `accumulate`), and what the index reads from g.
-    Without `accumulate`, for a place that the index names twice, it is not said which value it gets.
+    Saves the indices. Gradients: g with zeros at these positions (all of g if `accumulate`), and the elements of g that
+    the indices read. Without `accumulate`, if an index occurs twice, it is unspecified which value is kept.
 
-    Raises RuntimeError for values whose dtype differs or whose shape does not broadcast, IndexError for indices that
-    are not there.
+    Raises RuntimeError for values whose dtype differs or whose shape does not broadcast, IndexError for indices out of
+    bounds.
 
     >>> import cygrad
     >>> cygrad.zeros(3).index_put((cygrad.tensor([0, 2]),), cygrad.tensor([1.0, 2.0]))
@@ -440,29 +441,29 @@ cdef Tensor put_into_copy(Tensor t, tuple indices, Tensor values, bint accumulat
 
 
 cdef object put_array(Tensor t, list arrays, Tensor values, bint accumulate):
-    """Change the array of `t`."""
+    """Write into the array of `t` and return it."""
     if dtype_of(t) is not dtype_of(values) or (values.array.ndim and values.array.ndim > result_ndim(t, arrays)):
         checks().check_values(t.array, arrays, values, accumulate)
     return run_index(INDEX_PUT.kernel, t, arrays, values.array, accumulate)
 
 
 cdef int result_ndim(Tensor t, list indices):
-    """How many dimensions fancy indexing gives."""
+    """Number of dimensions of the result of fancy indexing."""
     taken = sum([index.ndim if index.dtype.kind == "b" else 1 for index in indices if index is not None])
     return t.array.ndim - taken + max([1 if index.dtype.kind == "b" else index.ndim
                                        for index in indices if index is not None])
 
 
 cdef Tensor put(Tensor t, tuple indices, Tensor values, bint accumulate, str label):
-    """`index_put` in place."""
+    """Run `index_put` in place."""
     cdef unsigned int mask = 0
     cdef tuple inputs
     cdef OpNode node
     mark_start()
     row = INDEX_PUT if is_float_num(t.array.dtype.num) else INDEX_PUT_UNRECORDED
     recording = (requires_grad(t) or requires_grad(values)) and is_recording()
-    check_inplace(t, label or "index_put_", recording)      # before anything that is wrong with the index
-    if values.array.size == 1 and is_single_mask(indices):      # both are read before anything is written
+    check_inplace(t, label or "index_put_", recording)      # before any error about the index
+    if values.array.size == 1 and is_single_mask(indices):      # mask and value are both read before the write
         values = apart(values, t)
     else:
         for operand in indices + (values,):
@@ -480,7 +481,7 @@ cdef Tensor put(Tensor t, tuple indices, Tensor values, bint accumulate, str lab
 # -- writing -----------------------------------------------------------------------------------------------
 
 cpdef object setitem(Tensor t, object index, object value):
-    """Do `t[index] = value`; see Note [Indexing]."""
+    """Assign `t[index] = value`; see Note [Indexing]."""
     cdef Reading reading
     if isinstance(value, np.generic):
         value = value.item()
@@ -511,14 +512,14 @@ cdef int put_values(Tensor target, tuple indices, object value) except -1:
 
 
 cdef bint is_single_mask(tuple indices):
-    """Is all that the index chooses with one mask?"""
+    """Whether the index consists of a single mask."""
     given = [index for index in indices if index is not None]
     return len(given) == 1 and is_mask(<Tensor>given[0])
 
 
 cdef object number_element(object number, Tensor target):
     if target.array.dtype == np.float16 and not isinstance(number, complex):
-        return cast(np.asarray(number), target.array.dtype.num)       # infinite rather than an error: masks rely on it
+        return cast(np.asarray(number), target.array.dtype.num)       # overflow to inf is no error: masks rely on it
     try:
         return copying.element(number, target.array.dtype)
     except OverflowError:
@@ -526,7 +527,7 @@ cdef object number_element(object number, Tensor target):
 
 
 cdef int write(Tensor target, object value) except -1:
-    """Write a number or a tensor, broadcast, into all of `target`."""
+    """Write a number or a tensor into all of `target`, with broadcasting."""
     mark_start()
     cdef Tensor source = value if isinstance(value, Tensor) else wrap(number_element(value, target))
     if source.array.shape != target.array.shape:

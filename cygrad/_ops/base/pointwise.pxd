@@ -19,6 +19,6 @@ cpdef object positive(object input)
 
 cpdef Tensor real_part(Tensor t)
 cpdef Tensor conjugate(Tensor t)             # a real tensor is its own conjugate
-cdef Tensor zeros_like(Tensor t)            # the gradient of what is flat everywhere
+cdef Tensor zeros_like(Tensor t)            # the gradient of piecewise constant functions
 
 cpdef Tensor threshold_backward(Tensor g, Tensor result)

@@ -1,7 +1,7 @@
 """Elementwise functions of one tensor.
 
-All keep the shape and save what their line says. Where a formula needs a floating-point input, integers are first
-converted to the default float type. Gradients of complex functions are PyTorch's (the conjugate of the derivative).
+All keep the shape and save the tensors that their row declares. Where a formula needs floating-point input, integers are
+first converted to the default dtype. Gradients of complex functions follow PyTorch: the conjugate of the derivative.
 """
 
 import math
@@ -37,7 +37,7 @@ cdef Tensor zeros_like(Tensor t):
 
 
 cdef object zero_rule(OpNode n, object g):
-    """For steps: flat wherever there is a derivative."""
+    """The rule of step functions: the gradient is 0 wherever it exists."""
     return zeros_like(<Tensor>g)
 
 
@@ -79,7 +79,7 @@ cdef object expm1_rule(OpNode n, object g):
 cdef OpDef EXPM1 = op("expm1", expm1_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="expm1", inputs="self")
 
 cpdef Tensor expm1(object input, Tensor out=None):
-    """`e ** input - 1`, elementwise, precise near 0. Saves the result r. Gradient: g * (r + 1).
+    """`e ** input - 1`, elementwise, accurate near 0. Saves the result r. Gradient: g * (r + 1).
 
     >>> import cygrad
     >>> cygrad.expm1(cygrad.tensor([0.0, 1.0]))
@@ -94,7 +94,7 @@ cdef object log_rule(OpNode n, object g):
 cdef OpDef LOG = op("log", log_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log", inputs="self")
 
 cpdef Tensor log(object input, Tensor out=None):
-    """Natural logarithm, elementwise: -inf at 0, nan below. Saves `input`. Gradient: g / input.
+    """Natural logarithm, elementwise: -inf at 0, NaN below. Saves `input`. Gradient: g / input.
 
     >>> import cygrad
     >>> cygrad.log(cygrad.tensor([1.0, 2.0]))
@@ -140,7 +140,7 @@ cdef object log1p_rule(OpNode n, object g):
 cdef OpDef LOG1P = op("log1p", log1p_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log1p", inputs="self")
 
 cpdef Tensor log1p(object input, Tensor out=None):
-    """`log(1 + input)`, elementwise, precise near 0. Saves `input`. Gradient: g / (input + 1).
+    """`log(1 + input)`, elementwise, accurate near 0. Saves `input`. Gradient: g / (input + 1).
 
     >>> import cygrad
     >>> cygrad.log1p(cygrad.tensor([0.0, 1.0]))
@@ -157,7 +157,7 @@ cdef object sqrt_rule(OpNode n, object g):
 cdef OpDef SQRT = op("sqrt", sqrt_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="sqrt", inputs="self")
 
 cpdef Tensor sqrt(object input, Tensor out=None):
-    """Square root, elementwise: nan below 0. Saves the result r. Gradient: g / (2 * r), which is inf at 0.
+    """Square root, elementwise: NaN below 0. Saves the result r. Gradient: g / (2 * r), which is inf at 0.
 
     >>> import cygrad
     >>> cygrad.sqrt(cygrad.tensor([4.0, 9.0]))
@@ -281,7 +281,7 @@ cdef OpDef TANH_BACKWARD = op("tanh_backward", tanh_backward_rule).row(
     saves=(IN1, IN0 | IN1), flags=ELEMENTWISE | PRIVATE, kernel=activations.tanh_backward, inputs="grad_output result")
 
 cpdef Tensor tanh_backward(Tensor g, Tensor result):
-    """g * conj(1 - result^2): the gradient of tanh."""
+    """Return g * conj(1 - result^2), the gradient of tanh."""
     return spend(TANH_BACKWARD, g, result)
 
 
@@ -315,7 +315,7 @@ cdef OpDef SIGMOID_BACKWARD = op("sigmoid_backward", sigmoid_backward_rule).row(
     inputs="grad_output result")
 
 cpdef Tensor sigmoid_backward(Tensor g, Tensor result):
-    """g * conj(result * (1 - result)): the gradient of the sigmoid."""
+    """Return g * conj(result * (1 - result)), the gradient of the sigmoid."""
     return spend(SIGMOID_BACKWARD, g, result)
 
 
@@ -344,14 +344,14 @@ cpdef Tensor relu(object input, Tensor out=None):
 
 cdef object threshold_backward_rule(OpNode n, object g):
     return (threshold_backward(<Tensor>g, n.saved(1)) if n.needs(0) else None,
-            zeros_like(<Tensor>g) if n.needs(1) else None)     # no slope, but the input was used
+            zeros_like(<Tensor>g) if n.needs(1) else None)     # zeros instead of None: the input was used
 
 cdef OpDef THRESHOLD_BACKWARD = op("threshold_backward", threshold_backward_rule).row(
     saves=(IN1, 0), flags=LINEAR | ELEMENTWISE | PRIVATE, kernel=activations.threshold_backward,
     inputs="grad_output self")
 
 cpdef Tensor threshold_backward(Tensor g, Tensor result):
-    """g where `result` is positive, else 0: the gradient of relu."""
+    """Return g where `result` is positive, else 0: the gradient of relu."""
     return spend(THRESHOLD_BACKWARD, g, result)
 
 
@@ -375,7 +375,7 @@ cpdef Tensor erf(object input, Tensor out=None):
     return apply1(ERF, input, out)
 
 
-# -- size and sign -----------------------------------------------------------------------------------------
+# -- absolute value and sign -------------------------------------------------------------------------------
 
 cdef object abs_rule(OpNode n, object g):
     return spend_mul(g, sgn(n.saved(0)))
@@ -398,7 +398,7 @@ cpdef Tensor abs(object input, Tensor out=None):
     cdef dtype kind = dtype_of(tensor_argument(ABS, input, "input", 1))
     if kind.category == BOOLEAN:
         raise messages.not_implemented_for("abs_cpu", kind)
-    if kind.category == COMPLEX and out is not None:    # whatever real numbers can be converted to
+    if kind.category == COMPLEX and out is not None:    # `out` may have any dtype that the real result can be cast to
         return write_into(ABS_OF_COMPLEX, out, apply1(ABS, wrap((<Tensor>input).array), None).array, (input,), None)
     return apply1(ABS, input, out)
 
@@ -406,9 +406,9 @@ cpdef Tensor abs(object input, Tensor out=None):
 cdef OpDef SIGN = op("sign", zero_rule).row(flags=ELEMENTWISE | INPLACE, kernel=kernels.sign, inputs="self")
 
 cpdef Tensor sign(object input, Tensor out=None):
-    """-1, 0 or 1 according to the sign, elementwise; 0 for nan. Saves nothing. Gradient: 0.
+    """-1, 0 or 1 according to the sign, elementwise; 0 for NaN. Saves nothing. Gradient: 0.
 
-    Raises NotImplementedError for complex tensors, for which there is `sgn`.
+    Raises NotImplementedError for complex tensors; use `sgn` for these.
 
     >>> import cygrad
     >>> cygrad.sign(cygrad.tensor([-3.0, 0.0, 2.0]))
@@ -425,7 +425,7 @@ cdef object sgn_rule(OpNode n, object g):
         return zeros_like(<Tensor>g)
     z, result = n.saved(0), n.saved_result()
     size = abs(z)
-    # the part of g along z changes the size of z alone
+    # the component of g along z only changes the magnitude of z
     along = real_part(mul(conj_physical(result), g))
     across = div(sub(g, mul(result, along)), where(size == 0, 1.0, size))
     return where(size == 0, 0.0, across)
@@ -453,7 +453,7 @@ cdef OpDef CONJ_PHYSICAL = op("conj_physical", conj_physical_rule).row(
     flags=ELEMENTWISE | INPLACE, ufunc="conjugate", inputs="self")
 
 cpdef Tensor conj_physical(object input, Tensor out=None):
-    """The complex conjugate, elementwise, in memory of its own; a real tensor is returned as it is.
+    """Complex conjugate, elementwise, as a copy; a real tensor is returned as it is.
 
     Saves nothing. Gradient: the conjugate of g.
 
@@ -474,7 +474,7 @@ cdef OpDef REAL_PART = op("real_part", real_part_rule).row(
     flags=ELEMENTWISE | PRIVATE, kernel=kernels.copy_of_real, inputs="self")
 
 cpdef Tensor real_part(Tensor t):
-    """The real part, in memory of its own; a real tensor is returned as it is. Gradient: g."""
+    """Return a copy of the real part; a real tensor is returned as it is. Gradient: g."""
     return apply1(REAL_PART, t, None) if dtype_of(t).category == COMPLEX else t
 
 

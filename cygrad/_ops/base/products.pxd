@@ -13,6 +13,6 @@ cpdef Tensor dot(object input, object tensor, Tensor out=*)
 
 cdef object operator_matmul(object a, object b)
 
-# for gradients and other families: one or the other factor transposed; a stack of matrices as one tall matrix
+# for gradients and other families: products with transposed factors; a batch of matrices as one tall matrix
 cpdef Tensor times(Tensor a, Tensor b, bint transpose_a, bint transpose_b)
 cpdef Tensor as_matrix(Tensor a)

@@ -1,8 +1,8 @@
 """Products of matrices and vectors.
 
-The gradients of a product are products with one factor transposed. No factor is ever copied for that: BLAS takes
-transposed operands as they are (`times`). Where a stack of matrices meets a single one, the stack is folded into one
-tall matrix, so that one call of BLAS does the work, forward and for the single one's gradient.
+The gradients of a product are products with one factor transposed. Factors are never copied for that, since BLAS
+accepts transposed operands (`times`). Where a batch of matrices is multiplied by a single one, the batch is folded into
+one tall matrix, so that one BLAS call computes the product, and another the gradient of the single matrix.
 """
 
 from numpy cimport NPY_BOOL
@@ -27,27 +27,27 @@ from cygrad._ops.base.pointwise cimport conjugate
 from cygrad._ops.base.views cimport reshaped, t, transpose, unsqueeze
 
 
-cdef enum:                  # what the factors of a product are; kept in the node's `args`
-    MATRIX                  # the second is a matrix,
-    TRANSPOSED              # or one whose columns are contiguous, as w in x @ w.t()
-    STACK                   # several matrices
-    COLUMN                  # a vector
+cdef enum:                  # the kinds of factors of a product; kept in the node's `args`
+    MATRIX                  # the second is a matrix
+    TRANSPOSED              # the second is a matrix in column-major order, as w.t() in x @ w.t()
+    STACK                   # the second is a batch of matrices
+    COLUMN                  # the second is a vector
     ROW                     # the first is a vector
 
 cdef tuple KINDS = ((MATRIX,), (TRANSPOSED,), (STACK,), (COLUMN,), (ROW,))
 
 
 cdef object checks():
-    """The module that words what is wrong, imported when something is."""
+    """Return the module that builds error messages; imported when an error occurs."""
     from cygrad._ops.base.checks import products as product_checks
     return product_checks
 
 
-cdef object instead = None      # `autocast.instead` while somebody stands before the ops
+cdef object instead = None      # `autocast.instead` while autocast or a selective checkpoint is active in a thread
 
 
 def call_instead(function):
-    """Let the products of matrices ask this function first, or None."""
+    """Set the function that matrix products call first, or None."""
     global instead
     instead = function
 
@@ -57,12 +57,12 @@ autocast.follow(call_instead)
 # -- arrays ------------------------------------------------------------------------------------------------
 
 cdef tuple fold(tuple shape):
-    cdef Py_ssize_t last = len(shape) - 1       # no negative indices: the build switches them off
+    cdef Py_ssize_t last = len(shape) - 1       # the build disables negative indices
     return math.prod(shape[:last]), shape[last]
 
 
 cdef object product(object a, object b):
-    """a @ b; a stack of matrices times a matrix or vector is one product of two matrices."""
+    """Compute a @ b; a batch of matrices times a matrix or vector is computed as one product of two matrices."""
     cdef int ndim = ndim_of(a)
     if ndim <= 2 or ndim_of(b) > 2:
         return kernels.matmul(a, b)
@@ -73,9 +73,9 @@ cdef object product(object a, object b):
 # -- gradients ---------------------------------------------------------------------------------------------
 
 cpdef Tensor times(Tensor a, Tensor b, bint transpose_a, bint transpose_b):
-    """The product, one or the other factor transposed and conjugated."""
+    """Compute the product with either factor transposed and conjugated."""
     if thread_state().modes & NO_GRAD and category_of_num(a.array.dtype.num) != COMPLEX:
-        # an ordinary backward pass records nothing: no need to make tensors of the transposed factors
+        # an ordinary backward pass records nothing, so no tensors are needed for the transposed factors
         return wrap(product(swap_last(a.array) if transpose_a else held_array(a),
                             swap_last(b.array) if transpose_b else held_array(b)))
     return matmul(transpose(conjugate(a), -2, -1) if transpose_a else a,
@@ -83,18 +83,18 @@ cpdef Tensor times(Tensor a, Tensor b, bint transpose_a, bint transpose_b):
 
 
 cpdef Tensor as_matrix(Tensor a):
-    """A stack of matrices, or a vector, as one tall matrix of the rows it has along its last dimension."""
+    """Reshape a batch of matrices, or a vector, to one tall matrix of its rows along the last dimension."""
     return a if a.array.ndim == 2 else reshaped(a, fold(a.array.shape))
 
 
 cdef Tensor without(Tensor a, Py_ssize_t dim):
-    """Drop a dimension of length 1."""
+    """Remove a dimension of length 1."""
     cdef tuple shape = a.array.shape
     return reshaped(a, shape[:dim] + shape[dim + 1:])
 
 
 cdef object column_rule(OpNode n, Tensor g):
-    """Of a matrix by a vector."""
+    """The rule of a matrix times a vector."""
     cdef Tensor grad_a = None, grad_b = None
     if n.needs(0):
         grad_a = times(unsqueeze(g, -1), unsqueeze(n.saved(1), 1), False, True)
@@ -126,7 +126,7 @@ cdef object matmul_rule(OpNode n, object g):
         if kind == STACK or kind == ROW:
             grad_b = times(a if kind != ROW else unsqueeze(a, 0), g, True, False)
         elif kind == TRANSPOSED:
-            # the gradient has the layout of the factor: so it is contiguous for the w of x @ w.t()
+            # the gradient has the layout of the factor, so for x @ w.t() it is contiguous with respect to w
             grad_b = t(times(as_matrix(g), as_matrix(a), True, False))
         else:
             grad_b = times(as_matrix(a), as_matrix(g), True, False)
@@ -136,7 +136,7 @@ cdef object matmul_rule(OpNode n, object g):
 
 
 cdef int kind_of(object b) except -1:
-    """The kind of a second factor whose first is no vector."""
+    """Return the kind of a second factor, if the first is not a vector."""
     cdef int ndim = ndim_of(b)
     if ndim == 1:
         return COLUMN
@@ -148,7 +148,7 @@ cdef int kind_of(object b) except -1:
 
 
 cdef Tensor multiplied(OpDef op, Tensor a, Tensor b, Tensor out):
-    """The product of two tensors, of which only the numbers of dimensions have been checked."""
+    """Multiply two tensors whose numbers of dimensions have been checked, and nothing else."""
     cdef int num = typenum_of(a.array)
     if num != typenum_of(b.array) or num == NPY_BOOL:
         checks().check_factors(op.name, a, b)
@@ -168,10 +168,10 @@ cdef Tensor multiplied(OpDef op, Tensor a, Tensor b, Tensor out):
 cdef OpDef MM = op("mm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", flags=PRODUCT, kernel=matmul_kernel)
 
 cpdef Tensor mm(object input, object mat2, Tensor out=None):
-    """The product of two matrices, (n, k) and (k, m), of shape (n, m). Does not broadcast.
+    """Compute the product of two matrices, (n, k) and (k, m), of shape (n, m). Does not broadcast.
 
-    Saves the factor that the other's gradient needs: g @ mat2^T, and input^T @ g.
-    Raises RuntimeError for shapes that do not fit and for different dtypes.
+    Saves each factor if the other needs a gradient: g @ mat2^T, and input^T @ g.
+    Raises RuntimeError for mismatched shapes and dtypes.
 
     >>> import cygrad
     >>> cygrad.mm(cygrad.tensor([[1.0, 2.0]]), cygrad.tensor([[3.0], [4.0]]))
@@ -192,10 +192,10 @@ cpdef Tensor mm(object input, object mat2, Tensor out=None):
 cdef OpDef BMM = op("bmm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", kernel=matmul_kernel)
 
 cpdef Tensor bmm(object input, object mat2, Tensor out=None):
-    """The products of the matrices in two stacks, (b, n, k) and (b, k, m), of shape (b, n, m). Does not broadcast.
+    """Compute the products of two batches of matrices, (b, n, k) and (b, k, m), of shape (b, n, m). Does not broadcast.
 
-    Saves the factor that the other's gradient needs: g @ mat2^T, and input^T @ g.
-    Raises RuntimeError for shapes that do not fit and for different dtypes.
+    Saves each factor if the other needs a gradient: g @ mat2^T, and input^T @ g.
+    Raises RuntimeError for mismatched shapes and dtypes.
 
     >>> import cygrad
     >>> cygrad.bmm(cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 4)).shape
@@ -219,10 +219,10 @@ cpdef Tensor bmm(object input, object mat2, Tensor out=None):
 cdef OpDef MV = op("mv", matmul_rule).row(saves=(IN1, IN0), inputs="self vec", kernel=matmul_kernel)
 
 cpdef Tensor mv(object input, object vec, Tensor out=None):
-    """The product of a matrix (n, m) and a vector (m), of shape (n).
+    """Compute the product of a matrix (n, m) and a vector (m), of shape (n).
 
-    Saves the factor that the other's gradient needs: g times vec^T, and input^T @ g.
-    Raises RuntimeError for shapes that do not fit and for different dtypes.
+    Saves each factor if the other needs a gradient: the outer product of g and vec, and input^T @ g.
+    Raises RuntimeError for mismatched shapes and dtypes.
 
     >>> import cygrad
     >>> cygrad.mv(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]), cygrad.tensor([1.0, 1.0]))
@@ -245,9 +245,9 @@ cdef object dot_rule(OpNode n, object g):
 cdef OpDef DOT = op("dot", dot_rule).row(saves=(IN1, IN0), inputs="self tensor", kernel=dot_kernel)
 
 cpdef Tensor dot(object input, object tensor, Tensor out=None):
-    """The sum of the products of two vectors of one length, a tensor without dimensions.
+    """Compute the dot product of two vectors of equal length, a 0-dim tensor.
 
-    Saves the vector that the other's gradient needs: g * tensor, and g * input.
+    Saves each vector if the other needs a gradient: g * tensor, and g * input.
     Raises RuntimeError for other shapes and for different dtypes.
 
     >>> import cygrad
@@ -266,20 +266,21 @@ cpdef Tensor dot(object input, object tensor, Tensor out=None):
 
 # -- matmul ------------------------------------------------------------------------------------------------
 
-# One node whatever the shapes; each row is named as the last of the several that PyTorch makes.
+# One node for all shapes; each row is named like the last of the several nodes that PyTorch records.
 cdef OpDef MATMUL = op("matmul", matmul_rule).row(saves=(IN1, IN0), node="UnsafeViewBackward0", flags=PRODUCT,
                                    kernel=matmul_kernel)
 cdef OpDef VECTOR_MATRIX = variant(MATMUL, "SqueezeBackward4")
 
 cpdef Tensor matmul(object input, object other, Tensor out=None):
-    """The matrix product `input @ other`.
+    """Compute the matrix product `input @ other`.
 
     Two vectors give their dot product, a matrix and a vector a vector, two matrices (n, k) and (k, m) a matrix
-    (n, m). With more dimensions these are stacks of matrices: the last two are multiplied, the others broadcast. A
-    vector as first factor counts as a row, as second as a column, and that dimension does not appear in the result.
+    (n, m). Tensors with more dimensions are batches of matrices: the last two dimensions are multiplied, the others
+    broadcast. A vector as first factor is treated as a row, as second factor as a column, and that dimension is removed
+    from the result.
 
-    Saves the factor that the other's gradient needs: g @ other^T, and input^T @ g.
-    Raises RuntimeError for shapes that do not fit, for tensors without dimensions and for different dtypes.
+    Saves each factor if the other needs a gradient: g @ other^T, and input^T @ g.
+    Raises RuntimeError for mismatched shapes and dtypes, and for 0-dim tensors.
 
     >>> import cygrad
     >>> a = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -308,7 +309,7 @@ cpdef Tensor matmul(object input, object other, Tensor out=None):
 # -- linear ------------------------------------------------------------------------------------------------
 
 def linear_array(bias, a, weight):
-    """a @ weight.T + bias, `a` being a vector, a matrix, or a stack of them."""
+    """Compute a @ weight.T + bias for a vector, a matrix, or a batch of matrices `a`."""
     cdef object transposed = swap_last(weight)
     cdef int ndim = ndim_of(a)
     if ndim == 2:
@@ -326,15 +327,15 @@ cdef object linear_rule(OpNode n, object g):
 
 cdef OpDef LINEAR = op("linear", linear_rule).row(
     saves=(0, IN2, IN1), node="AddmmBackward0", inputs="self mat1 weight", kernel=linear_array,
-    flags=FUNCTION_ONLY | METHOD_ONLY | PRODUCT)                # neither: found in nn.functional
-cdef OpDef LINEAR_FOLDED = variant(LINEAR, "ViewBackward0")     # PyTorch's last node if the input is no matrix
+    flags=FUNCTION_ONLY | METHOD_ONLY | PRODUCT)                # both: found only in nn.functional
+cdef OpDef LINEAR_FOLDED = variant(LINEAR, "ViewBackward0")     # PyTorch's last node if the input is not a matrix
 
 def linear(input, weight, bias=None):
-    """`input @ weight^T + bias`: what a linear layer computes.
+    """Compute `input @ weight^T + bias`, a linear layer.
 
-    Shapes: input (..., k), weight (m, k), bias (m) or None, result (..., m). With a bias it is one node, whose inputs
-    are bias, input and weight. Saves weight and input for each other's gradient: g @ weight, and g^T @ input; the
-    gradient of the bias is the sum of g. Raises RuntimeError for shapes that do not fit and for different dtypes.
+    Shapes: input (..., k), weight (m, k), bias (m) or None, result (..., m). With a bias it is one node with inputs bias,
+    input and weight. Saves weight and input if the other needs a gradient: g @ weight, and g^T @ input; the gradient of
+    the bias is the sum of g. Raises RuntimeError for mismatched shapes and dtypes.
 
     >>> import cygrad
     >>> weight = cygrad.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -350,7 +351,7 @@ def linear(input, weight, bias=None):
     a, w = tensor_argument(LINEAR, input, "input", 1), tensor_argument(LINEAR, weight, "weight", 2)
     if a.array.ndim == 0:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are 0D and {w.array.ndim}D")
-    if bias is None or w.array.ndim > 2:        # which t() refuses
+    if bias is None or w.array.ndim > 2:        # t() rejects the latter
         return matmul(a, t(w))
     b = tensor_argument(LINEAR, bias, "bias", 3)
     if b.array.ndim > 1 and a.array.ndim != 2 or a.array.ndim == w.array.ndim == 1:

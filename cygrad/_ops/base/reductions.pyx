@@ -1,7 +1,7 @@
 """Sums and means over dimensions.
 
-Wherever `dim` is an argument it is an int, a tuple of ints, or None for all dimensions; `keepdim=True` leaves the
-reduced dimensions in place with size 1. NumPy's names `axis` and `keepdims` are understood too.
+`dim` is an int, a tuple of ints, or None for all dimensions; `keepdim=True` keeps the reduced dimensions with size 1.
+NumPy's names `axis` and `keepdims` are accepted, too.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ cdef Tensor finish(OpDef op, object array, Tensor t, tuple args, Tensor out):
 
 
 cpdef Tensor restored(Tensor t, object shape, tuple axes, bint keepdim):
-    """A reduction over `axes` of a tensor of that shape, with the reduced dimensions again, of length 1."""
+    """Reinsert the reduced dimensions, of length 1, into a reduction over `axes` of a tensor of that shape."""
     if keepdim or axes is None:
         return t
     return viewed(t, tuple([1 if i in axes else n for i, n in enumerate(shape)]))
@@ -69,7 +69,7 @@ cdef Py_ssize_t reduced_count(tuple shape, tuple axes) except -1:
 
 
 cdef object of_all(OpDef op, object axis, object keepdim):
-    """None, for all dimensions if none is given; PyTorch refuses `keepdim` alone."""
+    """Return None, for all dimensions, if none is given; PyTorch rejects `keepdim` without `dim`."""
     if axis is None and keepdim is not False:
         raise messages.fits_none(op.name)
 
@@ -89,10 +89,10 @@ cdef OpDef SUM_DIM = op("sum.dim", sum_dim_rule).row(
     flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim self_sym_sizes", node="SumBackward1")
 
 def sum(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
-    """The sum of the elements over `dim`.
+    """Sum the elements over `dim`.
 
-    Integers and truth values are added in int64, other types in their own or in `dtype`. Saves nothing. Gradient: g,
-    repeated. Raises IndexError for a dimension that is not there, RuntimeError for one given twice.
+    Integers and booleans are summed in int64, other dtypes in their own or in `dtype`. Saves nothing. Gradient: g,
+    expanded. Raises IndexError for a dimension out of range, RuntimeError for a repeated one.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -119,7 +119,7 @@ def sum(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, 
 
 
 cpdef int accumulator(Tensor t, object wanted) except -1:
-    """The type number of the dtype to add or multiply in."""
+    """Return the type number of the dtype to sum or multiply in."""
     cdef dtype kind = as_dtype(wanted)
     if requires_grad(t) and kind.category < FLOATING:
         raise RuntimeError(f"Autograd not support dtype: {kind.type_name}")
@@ -137,9 +137,9 @@ cdef OpDef SUM_TO_SIZE = op("sum_to_size", sum_to_size_rule).row(
     flags=LINEAR | METHOD_ONLY, inputs="self", node="SumBackward1")
 
 def sum_to_size(input, *size, **named):
-    """The sum over what broadcasting would repeat to make this tensor out of one of the given size.
+    """Sum over the dimensions that broadcasting would expand, so that the result has the given size.
 
-    Saves nothing. Gradient: g, repeated. Raises RuntimeError if a tensor of that size does not expand to this one's.
+    Saves nothing. Gradient: g, expanded. Raises RuntimeError if a tensor of that size does not expand to this one's.
 
     >>> import cygrad
     >>> cygrad.ones(2, 3).sum_to_size(1, 3)
@@ -177,10 +177,10 @@ cdef OpDef MEAN_DIM = op("mean.dim", mean_dim_rule).row(
     node="MeanBackward1")
 
 def mean(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
-    """The mean of the elements over `dim`, taken in `dtype` if that is given; nan of no elements.
+    """Compute the mean of the elements over `dim`, in `dtype` if given; NaN for no elements.
 
-    Saves nothing. Gradient: g / count, repeated. Raises RuntimeError for integers without a floating-point `dtype`,
-    IndexError for a dimension that is not there.
+    Saves nothing. Gradient: g / count, expanded. Raises RuntimeError for integers without a floating-point `dtype`,
+    IndexError for a dimension out of range.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])

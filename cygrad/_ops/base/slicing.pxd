@@ -1,4 +1,4 @@
-"""Views of a part of a tensor, or of several parts, and tensors made of parts."""
+"""Slicing, splitting and joining: select, narrow, slice, unbind, cat, stack."""
 
 from cygrad._core.graph.opdef cimport OpDef
 from cygrad._core.graph.tensor cimport Tensor
@@ -11,5 +11,5 @@ cpdef tuple unbind(object input, object dim=*, object axis=*)
 cpdef Tensor cat(object tensors, object dim=*, Tensor out=*, object axis=*)
 cpdef Tensor stack(object tensors, object dim=*, Tensor out=*, object axis=*)
 
-# rows of which indexing makes its chains of views
+# rows that indexing composes views from
 cdef OpDef SELECT, SLICE

@@ -1,8 +1,8 @@
-"""Views of a part of a tensor, or of several parts, and tensors made of parts: each is the gradient of the other.
+"""Slicing, splitting and joining: select, narrow, slice, split, unbind, cat, stack.
 
-The gradient of a part is the incoming one at its place in zeros of the input's shape. Functions that return several
-views return them as outputs of one node; such views can not be changed in place while a history is recorded. What is
-joined is new and contiguous.
+Slicing and joining are each other's gradients: the gradient of a slice is the incoming one, written into zeros of the
+input's shape. Functions that return several views record them as outputs of one node; such views cannot be modified in
+place while autograd is recording. Joined tensors are new and contiguous.
 """
 
 from cygrad._core.graph.opdef cimport FUNCTION_ONLY, IS_PART, LINEAR, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
@@ -22,7 +22,7 @@ cdef unsigned int JOINED = LINEAR | SELECTS | FUNCTION_ONLY
 
 
 cdef object checks():
-    """The module that reads unusual arguments and words what is wrong, imported when it is needed."""
+    """Return the module that checks unusual arguments and builds error messages; imported on first use."""
     from cygrad._ops.base.checks import slicing as part_checks
     return part_checks
 
@@ -36,9 +36,9 @@ cdef object select_rule(OpNode n, object g):
 cdef OpDef SELECT = op("select", select_rule).row(flags=PART | IS_PART, attributes="self_sym_sizes dim index")
 
 cpdef Tensor select(object input, object dim, object index):
-    """The part of `input` at `index` of dimension `dim`, which vanishes; the same as `input[:, ..., index]`.
+    """Return the slice of `input` at `index` of dimension `dim`, without that dimension: `input[:, ..., index]`.
 
-    Gradient: g at its place in zeros. Raises IndexError for a dimension or an index that is not there. Saves nothing.
+    Gradient: g at its position in zeros. Raises IndexError for a dimension or an index out of range. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.select(cygrad.tensor([[1, 2], [3, 4]]), 1, 0)
@@ -67,7 +67,7 @@ cdef object select_backward_rule(OpNode n, object g):
 cdef OpDef SELECT_BACKWARD = op("select_backward", select_backward_rule).row(flags=EMBEDDING)
 
 cpdef Tensor select_backward(object input, tuple shape, int dim, Py_ssize_t index):
-    """Zeros of `shape` with `input` at `index` of dimension `dim`."""
+    """Return zeros of `shape` with `input` written at `index` of dimension `dim`."""
     cdef Tensor t = require(input, "select_backward")
     cdef Geometry g
     whole = zeros_beside(t.array, shape, typenum_of(t.array))
@@ -77,7 +77,7 @@ cpdef Tensor select_backward(object input, tuple shape, int dim, Py_ssize_t inde
 
 
 cdef object embedded(Tensor t, object whole, Geometry* g):
-    """Write `t` where `g` looks at `whole`."""
+    """Write `t` into the view of `whole` with geometry `g` and return `whole`."""
     copy_into(view_of(whole, g), t.array)
     return whole
 
@@ -92,7 +92,7 @@ cdef OpDef SLICE = op("slice", slice_rule).row(flags=PART | PRIVATE | IS_PART,
                                                attributes="self_sym_sizes dim start end step")
 
 cpdef Tensor slice(object input, Py_ssize_t dim, Py_ssize_t start, Py_ssize_t length, Py_ssize_t step=1):
-    """`length` steps of dimension `dim` from `start` on, all within it: what `input[start:stop:step]` looks at."""
+    """Return `length` elements of dimension `dim` from `start` on, `step` apart and in bounds: `input[start:stop:step]`."""
     cdef Tensor t = require(input, "slice")
     cdef Geometry g
     geometry_of(t.array, &g)
@@ -107,7 +107,7 @@ cdef object slice_backward_rule(OpNode n, object g):
 cdef OpDef SLICE_BACKWARD = op("slice_backward", slice_backward_rule).row(flags=EMBEDDING)
 
 cpdef Tensor slice_backward(object input, tuple shape, int dim, Py_ssize_t start, Py_ssize_t step):
-    """Zeros of `shape` with `input` from `start` on along dimension `dim`."""
+    """Return zeros of `shape` with `input` written from `start` on along dimension `dim`."""
     cdef Tensor t = require(input, "slice_backward")
     cdef Geometry g
     cdef Py_ssize_t length = length_of(t.array, dim)
@@ -118,9 +118,9 @@ cpdef Tensor slice_backward(object input, tuple shape, int dim, Py_ssize_t start
 
 
 cpdef Tensor narrow(object input, object dim, object start, object length):
-    """`length` elements of dimension `dim` from `start` on. Gradient: g at its place in zeros.
+    """Return `length` elements of dimension `dim` from `start` on, a view. Gradient: g at its position in zeros.
 
-    `start` may be a 0-dim integer tensor. Raises IndexError or RuntimeError if the part is not all there.
+    `start` may be a 0-dim integer tensor. Raises IndexError or RuntimeError if the range exceeds the dimension.
 
     >>> import cygrad
     >>> cygrad.narrow(cygrad.tensor([1, 2, 3, 4]), 0, 1, 2)
@@ -144,10 +144,10 @@ cpdef Tensor narrow(object input, object dim, object start, object length):
     return slice(t, d, first, count)
 
 
-# -- several parts -----------------------------------------------------------------------------------------
+# -- unbind, split -----------------------------------------------------------------------------------------
 
 cdef tuple filled(object grads, list shapes):
-    """The gradients of several outputs, with zeros for those that did not come."""
+    """Return the gradients of several outputs, with zeros in place of None."""
     cdef Tensor given = None
     cdef list full = []
     cdef Py_ssize_t i
@@ -169,9 +169,9 @@ cdef object unbind_rule(OpNode n, object g):
 cdef OpDef UNBIND = op("unbind", unbind_rule).row(flags=PART, attributes="self_sym_sizes dim")
 
 cpdef tuple unbind(object input, object dim=0, object axis=None):
-    """All parts along dimension `dim`, which vanishes. Saves nothing. Gradient: the incoming ones, stacked.
+    """Return all slices along dimension `dim`, without that dimension. Saves nothing. Gradient: the incoming ones, stacked.
 
-    Raises IndexError for a 0-dim tensor or a dimension that is not there.
+    Raises IndexError for a 0-dim tensor or a dimension out of range.
 
     >>> import cygrad
     >>> cygrad.unbind(cygrad.tensor([[1, 2], [3, 4]]))
@@ -232,10 +232,10 @@ cdef int dim_to_split(Tensor t, object dim, str name) except -1:
 
 
 def split(tensor, split_size_or_sections=None, dim=0, *, split_size=None, axis=None):
-    """Parts of the length `split_size` along `dim`, of which the last may be shorter; or parts of given lengths.
+    """Split along `dim` into views of length `split_size`, the last of which may be shorter, or of given lengths.
 
-    Gradient: the incoming ones, concatenated. Raises RuntimeError if the lengths do not fit the dimension. Saves
-    nothing.
+    Gradient: the incoming ones, concatenated. Raises RuntimeError if the lengths do not add up to that of the dimension.
+    Saves nothing.
 
     >>> import cygrad
     >>> cygrad.split(cygrad.tensor([1, 2, 3]), 2)
@@ -268,9 +268,9 @@ cdef tuple even_lengths(Py_ssize_t length, Py_ssize_t size):
 
 
 def split_with_sizes(input, split_sizes, dim=0):
-    """Parts of the given lengths along `dim`. Saves nothing. Gradient: the incoming ones, concatenated.
+    """Split along `dim` into views of the given lengths. Saves nothing. Gradient: the incoming ones, concatenated.
 
-    Raises RuntimeError if the lengths do not sum up to the length of the dimension.
+    Raises RuntimeError if the lengths do not add up to the length of the dimension.
     """
     cdef Tensor t = require(input, "split_with_sizes")
     cdef Py_ssize_t length, size
@@ -279,7 +279,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     cdef int d = dim_to_split(t, dim, "split_with_sizes")
     length = length_of(t.array, d)
     for size in lengths:
-        fits = 0 <= size <= length  # looked at one by one: the sum of large ones may be any number
+        fits = 0 <= size <= length  # checked one by one, because the sum of large lengths may overflow
         if not fits:
             break
         length -= size
@@ -289,7 +289,7 @@ def split_with_sizes(input, split_sizes, dim=0):
 
 
 def chunk(input, chunks, dim=0, *, axis=None):
-    """At most `chunks` parts of the same length along `dim`, the last one possibly shorter; views, as of `split`.
+    """Split along `dim` into at most `chunks` views of equal length, the last of which may be shorter; see `split`.
 
     Raises RuntimeError unless `chunks` > 0.
 
@@ -332,15 +332,15 @@ cdef OpDef CAT = op("cat", cat_rule).row(
 
 
 cdef inline bint is_skipped(Tensor t) except -1:
-    """Of shape (0,): such tensors have always been passed over."""
+    """Whether a tensor has shape (0,): `cat` has always skipped these."""
     return ndim_of(t.array) == 1 and length_of(t.array, 0) == 0
 
 
 cpdef Tensor cat(object tensors, object dim=0, Tensor out=None, object axis=None):
-    """Tensors one after the other along dimension `dim`; all other lengths must agree. Types are promoted.
+    """Concatenate tensors along dimension `dim`; all other dimensions must match. Dtypes are promoted.
 
-    Tensors of shape (0,) are passed over. Saves nothing. Gradient: to each its part of g. Raises ValueError for no
-    tensors, RuntimeError for shapes that do not agree or 0-dim tensors, IndexError for a dimension that is not there.
+    Tensors of shape (0,) are skipped. Saves nothing. Gradient: each tensor gets its slice of g. Raises ValueError for no
+    tensors, RuntimeError for mismatched shapes and 0-dim tensors, IndexError for a dimension out of range.
 
     >>> import cygrad
     >>> cygrad.cat([cygrad.tensor([1, 2]), cygrad.tensor([3])])
@@ -368,7 +368,7 @@ cpdef Tensor cat(object tensors, object dim=0, Tensor out=None, object axis=None
 
 
 cdef bint agree(object a, object b, int dim) except -1:
-    """Are the shapes the same but for the length of `dim`?"""
+    """Whether the shapes are equal except for the length of `dim`."""
     cdef int i
     if ndim_of(a) != ndim_of(b):
         return False
@@ -398,7 +398,7 @@ cdef Tensor joined_into(OpDef op, Tensor out, object array, tuple tensors):
 
 
 cdef Tensor concatenated(tuple tensors, int dim):
-    """Agreeing tensors, one after the other."""
+    """Concatenate tensors whose shapes match, after all checks."""
     cdef Tensor t
     cdef list lengths = []
     for t in tensors:
@@ -419,9 +419,9 @@ cdef OpDef STACK = op("stack", stack_rule).row(flags=JOINED, inputs="tensors", a
 
 
 cpdef Tensor stack(object tensors, object dim=0, Tensor out=None, object axis=None):
-    """Tensors of one shape side by side along a new dimension at place `dim`. Types are promoted.
+    """Stack tensors of one shape along a new dimension `dim`. Dtypes are promoted.
 
-    Gradient: to each its part of g. Raises RuntimeError for no tensors or shapes that differ. Saves nothing.
+    Gradient: each tensor gets its slice of g. Raises RuntimeError for no tensors or shapes that differ. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.stack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])], 1)

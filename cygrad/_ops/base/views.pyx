@@ -1,8 +1,8 @@
-"""Views: other looks at the same memory.
+"""Views: tensors that share memory with others.
 
-All of them share memory and version counter with their input, copy nothing and save nothing but geometry; a change of
-one in place is a change of the others (Note [Views and in-place] in inplace.pyx). The gradient of a view is the
-incoming one, put back into the input's shape, with zeros where the view did not look.
+Views share memory and version counter with their input; they copy nothing and save nothing but geometry. Modifying
+one in place modifies the others (Note [Views and in-place] in inplace.pyx). The gradient of a view is the incoming
+one, rearranged to the input's shape, with zeros for elements outside the view.
 """
 
 import warnings
@@ -33,7 +33,7 @@ cdef unsigned int MOVES = VIEW | LINEAR | SELECTS
 
 
 cdef object checks():
-    """The module that words what is wrong, imported when something is."""
+    """Return the module that builds error messages; imported when an error occurs."""
     from cygrad._ops.base.checks import views as view_checks
     return view_checks
 
@@ -51,14 +51,14 @@ cdef OpDef UNSAFE_VIEW = op("reshape.copy", view_rule).row(
 
 
 def view(input, *size, **named):
-    """The same elements in another shape, or the same memory as another dtype.
+    """Return a view of the same elements in another shape, or of the same memory as another dtype.
 
-    `view(2, 3)`, `view((2, 3))`: one length may be -1, which is inferred. `view(dtype)` reads the bytes as that type;
-    it has no gradient, and changes the last length if the types differ in size. Saves nothing. Gradient: g in the
+    `view(2, 3)`, `view((2, 3))`: one length may be -1, which is inferred. `view(dtype)` reinterprets the bytes as that
+    dtype; it has no gradient, and changes the last length if the item sizes differ. Saves nothing. Gradient: g in the
     input's shape.
 
-    Raises RuntimeError if the number of elements differs, or if strides can not express the shape (`reshape` copies
-    then).
+    Raises RuntimeError if the number of elements differs, or if strides cannot express the shape (`reshape` copies in
+    this case).
 
     >>> import cygrad
     >>> cygrad.tensor([[1, 2, 3], [4, 5, 6]]).view(3, -1)
@@ -88,7 +88,7 @@ cdef Tensor viewed(Tensor t, tuple shape):
 
 
 cpdef tuple infer_shape(tuple shape, Py_ssize_t numel):
-    """The shape with its -1 replaced. Raises RuntimeError if it does not hold just `numel` elements."""
+    """Replace the -1 in a shape. Raises RuntimeError if the shape does not have `numel` elements."""
     cdef Py_ssize_t i, unknown = -1
     product = 1
     for i in range(len(shape)):
@@ -107,7 +107,7 @@ cpdef tuple infer_shape(tuple shape, Py_ssize_t numel):
 
 
 cdef Tensor view_as_type(Tensor t, dtype wanted):
-    """The bytes of `t` read as another type; no gradient, but a change of one is a change of the other."""
+    """Reinterpret the bytes of `t` as another dtype; without a gradient, but with a shared version counter."""
     cdef Tensor out
     own = dtype_of_num(t.array.dtype.num)
     if wanted.itemsize != own.itemsize:
@@ -119,7 +119,7 @@ cdef Tensor view_as_type(Tensor t, dtype wanted):
 
 
 def reshape(input, *shape, **named):
-    """The same elements in another shape: a view if strides can express it, otherwise a copy.
+    """Return the same elements in another shape: a view if strides can express it, otherwise a copy.
 
     One length may be -1, which is inferred. Saves nothing. Gradient: g in the input's shape. Raises RuntimeError if the
     number of elements differs.
@@ -146,9 +146,9 @@ cdef Tensor reshaped(Tensor t, tuple shape):
 
 
 def flatten(input, start_dim=0, end_dim=-1):
-    """The dimensions from `start_dim` to `end_dim` made one; a view where possible, the input itself if nothing is to do.
+    """Flatten dimensions `start_dim` to `end_dim` into one: the input itself or a view if possible, otherwise a copy.
 
-    Raises IndexError for a dimension that is not there, RuntimeError if the start comes after the end.
+    Raises IndexError for a dimension out of range, RuntimeError if the start comes after the end.
 
     >>> import cygrad
     >>> cygrad.flatten(cygrad.zeros(2, 3, 4), 1).shape
@@ -168,7 +168,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 
 def product(lengths):
-    """The product of some lengths."""
+    """Return the product of some lengths."""
     result = 1
     for length in lengths:
         result *= length
@@ -184,9 +184,9 @@ cdef OpDef TRANSPOSE = op("transpose", transpose_rule).row(
     flags=MOVES, attributes="dim0 dim1", aliases="swapdims")
 
 cpdef Tensor transpose(object input, object dim0, object dim1):
-    """Dimensions `dim0` and `dim1` exchanged. Saves nothing. Gradient: g, exchanged back.
+    """Swap dimensions `dim0` and `dim1`. Saves nothing. Gradient: g, swapped back.
 
-    Raises IndexError for a dimension that is not there.
+    Raises IndexError for a dimension out of range.
 
     >>> import cygrad
     >>> cygrad.transpose(cygrad.tensor([[1, 2, 3], [4, 5, 6]]), 0, 1)
@@ -205,7 +205,7 @@ cpdef Tensor transpose(object input, object dim0, object dim1):
 
 
 def swapaxes(input, axis0, axis1):
-    """Dimensions `axis0` and `axis1` exchanged; see `transpose`."""
+    """Swap dimensions `axis0` and `axis1`; see `transpose`."""
     return transpose(input, axis0, axis1)
 
 
@@ -215,8 +215,7 @@ cdef object t_rule(OpNode n, object g):
 cdef OpDef T_ROW = op("t", t_rule).row(flags=MOVES)
 
 cpdef Tensor t(object input):
-    """The transpose of a matrix; tensors of less dimensions stay as they are. Saves nothing. Gradient: g
-    transposed.
+    """Transpose a matrix; tensors with fewer dimensions are unchanged. Saves nothing. Gradient: g, transposed.
 
     Raises RuntimeError for more than 2 dimensions.
     """
@@ -243,9 +242,9 @@ cdef OpDef PERMUTE = op("permute", permute_rule).row(flags=MOVES, attributes="di
 
 
 def permute(input, *dims, **named):
-    """The dimensions in the order `dims`. Saves nothing. Gradient: g in the reverse order.
+    """Reorder the dimensions to the order `dims`. Saves nothing. Gradient: g in the inverse order.
 
-    Raises RuntimeError if `dims` does not name each dimension once, IndexError for one that is not there.
+    Raises RuntimeError if `dims` does not name each dimension once, IndexError for one out of range.
 
     >>> import cygrad
     >>> cygrad.permute(cygrad.zeros(2, 3, 4), (2, 0, 1)).shape
@@ -287,7 +286,7 @@ def reversed_dims(self):
 
 
 def matrix_transpose(self):
-    """The last two dimensions exchanged."""
+    """The last two dimensions swapped."""
     if self.ndim == 0:
         warnings.warn("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.",
                       UserWarning, stacklevel=1)
@@ -310,10 +309,10 @@ cdef OpDef SQUEEZE_DIMS = op("squeeze.dims", squeeze_rule).row(
 
 
 def squeeze(input, dim=..., *, axis=None):
-    """Without the dimensions of length 1: all of them, or those of `dim` (an int or several) that have it.
+    """Remove dimensions of length 1: all of them, or those in `dim` (an int or several) that have length 1.
 
-    Gradient: g in the input's shape. Raises IndexError for a dimension that is not there, RuntimeError for one named
-    twice. Saves nothing.
+    Gradient: g in the input's shape. Raises IndexError for a dimension out of range, RuntimeError for a repeated one.
+    Saves nothing.
 
     >>> import cygrad
     >>> x = cygrad.zeros(1, 3, 1)
@@ -328,7 +327,7 @@ def squeeze(input, dim=..., *, axis=None):
 
 
 cdef tuple drop_dims(Geometry* g, object dim):
-    """Take the wanted dimensions out of `g`; gives the row for this form of the call and its arguments."""
+    """Remove the wanted dimensions from `g`; return the row for this form of the call and its arguments."""
     cdef int i
     if dim is ...:
         for i in range(g.ndim - 1, -1, -1):
@@ -355,7 +354,7 @@ cdef object unsqueeze_rule(OpNode n, object g):
 cdef OpDef UNSQUEEZE = op("unsqueeze", unsqueeze_rule).row(flags=MOVES, attributes="dim")
 
 cpdef Tensor unsqueeze(object input, object dim=None, object axis=None):
-    """With a new dimension of length 1 at place `dim`. Saves nothing. Gradient: g without it.
+    """Insert a new dimension of length 1 at position `dim`. Saves nothing. Gradient: g without it.
 
     Raises IndexError unless -ndim - 1 <= dim <= ndim.
 
@@ -383,18 +382,18 @@ cdef int add_dim(Geometry* g, object dim, npy_intp itemsize) except -1:
 # -- expand ------------------------------------------------------------------------------------------------
 
 cdef object expand_rule(OpNode n, object g):
-    return g                # the engine sums over what was repeated
+    return g                # the engine sums over the expanded dimensions
 
 cdef OpDef EXPAND = op("expand", expand_rule).row(flags=MOVES | METHOD_ONLY)
 
 
 def expand(input, *size, implicit=False, **named):
-    """Dimensions of length 1 repeated to the lengths `size`, without copying; new ones may come in front.
+    """Expand dimensions of length 1 to the lengths `size`, without copying; new ones may be added in front.
 
-    -1 keeps a length. Saves nothing. Gradient: g summed over what was repeated. The result can not be changed in place,
-    since several of its elements are the same memory.
+    -1 keeps a length. Saves nothing. Gradient: g summed over the expanded dimensions. The result cannot be modified in
+    place, since several of its elements share memory.
 
-    Raises RuntimeError for a length other than 1 that would have to change.
+    Raises RuntimeError if a length other than 1 would have to change.
 
     >>> import cygrad
     >>> cygrad.tensor([[1], [2]]).expand(2, 3)
@@ -444,7 +443,7 @@ cdef object alias_rule(OpNode n, object g):
 cdef OpDef ALIAS = op("alias", alias_rule).row(flags=MOVES | PRIVATE)
 
 cpdef Tensor alias(object input):
-    """The same tensor as a view of itself. Gradient: g."""
+    """Return the tensor as a view of itself. Gradient: g."""
     cdef Tensor x = require(input, "alias")
     cdef Geometry g
     geometry_of(x.array, &g)
@@ -453,7 +452,7 @@ cpdef Tensor alias(object input):
 
 # -- in place ----------------------------------------------------------------------------------------------
 #
-# Families in Python change so no element, but how the tensor itself looks at its memory from now on.
+# Families in Python use these to change no element, but a tensor's own shape and strides.
 
 cpdef Tensor look_otherwise(OpDef op, Tensor x, object array, tuple args):
     cdef OpNode node = None
@@ -475,7 +474,7 @@ cpdef Tensor look_otherwise(OpDef op, Tensor x, object array, tuple args):
 
 
 cpdef int may_look_otherwise(Tensor x, str op_name) except -1:
-    """Raise if `x` is a leaf that requires grad, or another view that can not be changed."""
+    """Raise if `x` is a leaf that requires grad, or a view that cannot be modified in place."""
     return check_inplace(x, op_name, requires_grad(x) and is_recording())
 
 

@@ -1,6 +1,6 @@
-"""Functions made of several ops, on large stacks of operands, as one node: part by part, forward and backward.
+"""Runs composed functions on large batches of operands as one node, chunk by chunk, forward and backward.
 
-Each part has a graph of its own, which the node keeps; what its gradients need besides is then as large as a part.
+Each chunk has its own graph, which the node keeps, so the temporary memory of the gradients is that of one chunk.
 """
 
 from functools import wraps
@@ -40,10 +40,10 @@ def steps_rule(n, g):
 
 
 def _recorded(function, tensors, wanted, args, g):
-    """The gradients as functions of the tensors."""
-    own = [view(t, t.shape) for t in tensors]  # one tensor may be several operands
+    """Compute the gradients as differentiable functions of the tensors."""
+    own = [view(t, t.shape) for t in tensors]  # views, because one tensor may be several operands
     for t, want in zip(own, wanted):
-        if want and not t.requires_grad:  # it has a tangent
+        if want and not t.requires_grad:  # it has a tangent instead
             t.requires_grad_()
     inputs = [t for t, want in zip(own, wanted) if want]
     found = iter(grad((function(*own, *args),), inputs, (g,), create_graph=True, allow_unused=True))
@@ -56,10 +56,10 @@ STEPS = declare(
 
 
 def steps(function, dims, last, tensors, args=(), row=STEPS, linear=()):
-    """`function(*tensors, *args)` of tensors with `dims` dimensions behind their stack, as one node if in memory.
+    """`function(*tensors, *args)` of tensors with `dims` dimensions after their batch, as one node if on the CPU.
 
-    The result has `last` dimensions behind the stack. Saves what the function saves; tensors of the numbers `linear`,
-    in which it is linear, may change.
+    The result has `last` dimensions after the batch. Saves what the function saves. Tensors at the indices in `linear`,
+    in which the function is linear, may be modified later.
     """
     arrays = [memory_of(t) for t in tensors]
     stack = np.broadcast_shapes(*(a.shape[: a.ndim - own] for a, own in zip(arrays, dims)))
@@ -67,7 +67,7 @@ def steps(function, dims, last, tensors, args=(), row=STEPS, linear=()):
         return function(*tensors, *args)
     size = max(a.size for a in arrays)
     axis = chunks.axis_to_cut(stack, size // chunks.SIZE)
-    length, behind = stack[axis], len(stack) - axis  # the axis, counted from the end of the stack
+    length, behind = stack[axis], len(stack) - axis  # the axis, counted from the end of the batch
     step = -(-length * chunks.SIZE // size)
     parts, out = [], None
     for start in range(0, length, step):
@@ -103,7 +103,7 @@ def linear_steps_rule(n, g):
         return tensor_of(transpose(tuple(None if one is None else array_of(one) for one in g), *args))
     first = array_of(given[0])
     zero = filled_like(first, (), 0, first.dtype if n.expected_gradients()[0][1] else first.real.dtype)
-    t = tensor_of(module_of(first).broadcast_to(zero, shape), True)  # any
+    t = tensor_of(module_of(first).broadcast_to(zero, shape), True)  # any values, as the function is linear
     found = function(t, *args)
     outs = [out for out, one in zip(found, g) if one is not None] if type(g) is tuple else (found,)
     return grad(outs, (t,), given, create_graph=True)[0]
@@ -119,9 +119,9 @@ LINEAR_STEPS = declare(
 
 
 def linear_steps(function, kernel, transpose, input, args, row=LINEAR_STEPS):
-    """`function(input, *args)` as one node: `kernel` is that function of arrays, `transpose` its transpose.
+    """`function(input, *args)` as one node: `kernel` is that function on arrays, `transpose` its transpose.
 
-    If there are several results, these are tuples; the transpose gets None for a gradient that there is not.
+    If there are several results, these are tuples; the transpose gets None for missing gradients.
     """
     array = array_of(input)
     found = kernel(array, *args)
@@ -132,18 +132,18 @@ def linear_steps(function, kernel, transpose, input, args, row=LINEAR_STEPS):
 
 
 def is_own_number(t, *numbers):
-    """Whether `linear_steps` takes the tensor, and these are numbers."""
+    """Whether `linear_steps` supports the tensor, and the others are numbers."""
     return is_own(t) and array_of(t).dtype.char in "fdFD" and all(type(x) in (int, float) for x in numbers)
 
 
-# -- what is taken by parts --
+# -- decorator --
 
 
 def in_steps(*dims, last=0, node, linear=()):
-    """A decorator of functions of tensors, with `dims` dimensions behind their stack, and of other arguments.
+    """Decorate a function of tensors with `dims` dimensions after their batch, and of other arguments.
 
-    The result has `last` dimensions behind the stack. Numbers less than 0 count from the first tensor's dimensions.
-    Large operands are taken part by part, and the whole is a node with that name; `linear` is that of `steps`.
+    The result has `last` dimensions after the batch. Negative numbers count from the first tensor's dimensions. Large
+    operands are processed chunk by chunk, as a node with the name `node`; `linear` is that of `steps`.
     """
     row = variant(STEPS, node)
 
@@ -162,7 +162,7 @@ def in_steps(*dims, last=0, node, linear=()):
 
 
 def _are_large(tensors):
-    """Whether parts are worth it, and nobody looks at single steps."""
+    """Whether chunks are worthwhile, and nothing observes the single steps."""
     arrays = [memory_of(t) for t in tensors]
     return (
         max(a.size for a in arrays) > 2 * blocked_gradients.SIZE

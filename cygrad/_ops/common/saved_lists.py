@@ -1,4 +1,4 @@
-"""Several tensors in one place of a node, for rules that need more than a node has places."""
+"""Saves a list of tensors in one slot of a node, for rules that need more tensors than a node has slots."""
 
 from cygrad._core.diagnostics import graph_errors
 from cygrad._core.graph.dual import keep
@@ -6,7 +6,7 @@ from cygrad._core.graph.internals import versions_of
 
 
 def check_unchanged(n, tensors, versions):
-    """Raise RuntimeError if one of the tensors that node `n` keeps has changed since `versions_of` gave these."""
+    """Raise RuntimeError if a tensor saved by node `n` was modified since `versions_of` returned `versions`."""
     now = versions_of(tensors)
     if now == versions:
         return
@@ -16,10 +16,10 @@ def check_unchanged(n, tensors, versions):
 
 
 def keep_tensors(result, slot, tensors, changing=()):
-    """Save tensors, or None, beside the inputs, for the rule of what just made `result`.
+    """Save tensors (or None), in addition to the inputs, for the rule of the op that just made `result`.
 
-    Those of the numbers `changing` may change. Raises RuntimeError for tensors of inference mode, if `result` requires
-    grad.
+    Tensors at the indices in `changing` may be modified later. Raises RuntimeError for inference tensors if `result`
+    requires grad.
     """
     versions = versions_of(tensors)
     for tensor, version in zip(tensors, versions):
@@ -31,7 +31,7 @@ def keep_tensors(result, slot, tensors, changing=()):
 
 
 def kept_tensors(n, slot):
-    """What `keep_tensors` saved. Raises RuntimeError for a tensor that has changed since."""
+    """Return the tensors saved by `keep_tensors`. Raises RuntimeError if one was modified since."""
     tensors, versions = n.saved(slot)
     check_unchanged(n, tensors, versions)
     return tensors

@@ -1,6 +1,6 @@
-"""New tensors whose elements are whatever the memory held, and lie in it in a given order.
+"""New uninitialized tensors with given strides or dimension order.
 
-None is recorded. The keywords are described in creation.pyx.
+These are not recorded. The keyword arguments are described in creation.pyx.
 """
 
 import numpy as np
@@ -13,9 +13,9 @@ from cygrad._ops.base.creation import check_place, check_size, filled, fresh, pl
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A tensor of shape `size` whose neighbours along each dimension lie `stride` elements apart.
+    """Return an uninitialized tensor of shape `size` with the given strides, in elements.
 
-    Elements share memory where the strides say so. Raises RuntimeError for negative strides and lengths.
+    Elements may share memory, if the strides imply it. Raises RuntimeError for negative strides and lengths.
 
     >>> import cygrad
     >>> cygrad.empty_strided((2, 3), (1, 2)).stride()
@@ -28,7 +28,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
 def new_empty_strided(
     self, size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """What `empty_strided` makes, of this tensor's type."""
+    """Like `empty_strided`, with this tensor's dtype by default."""
     place = place_beside(self, device, pin_memory)
     return _strided(size, stride, dtype, self.dtype, place, requires_grad, "new_empty_strided")
 
@@ -58,9 +58,9 @@ def _with_strides(library, shape, dtype, size, strides):
 def empty_permuted(
     size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
-    """A tensor of shape `size` without gaps, whose dimensions lie in memory in the order that `physical_layout` names.
+    """Return an uninitialized tensor of shape `size` without gaps, with dimensions in memory order `physical_layout`.
 
-    The outermost comes first. Raises RuntimeError unless it names each dimension once.
+    The outermost dimension comes first. Raises RuntimeError unless it names each dimension once.
 
     >>> import cygrad
     >>> cygrad.empty_permuted((2, 3, 4), (1, 0, 2)).stride()

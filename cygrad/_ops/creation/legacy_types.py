@@ -1,6 +1,6 @@
-"""Old names of tensors of a given type: `FloatTensor`, `LongTensor`, ...
+"""Legacy tensor types such as `FloatTensor` and `LongTensor`.
 
-They make tensors, and answer `isinstance`; no tensor is of these classes.
+They construct tensors and support `isinstance`, but no tensor is an instance of these classes.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from cygrad._ops.base.creation import fresh
 
 
 class tensortype(type):
-    """The class of `FloatTensor` and its kin."""
+    """The metaclass of `FloatTensor` and the other legacy types."""
 
     __module__ = "torch"
     dtype: Any
@@ -44,7 +44,7 @@ def _options(kind):
 
 
 def _type_of(kind):
-    """The class of the old name of a dtype."""
+    """Return the legacy type of a dtype."""
     name = f"{kind.type_name}Tensor"
     doc = f"Makes tensors of {kind!r}: `{name}(2, 3)` uninitialised, `{name}([1, 2])` from data. Prefer `tensor`."
     return tensortype(
@@ -53,7 +53,7 @@ def _type_of(kind):
 
 
 def set_default_tensor_type(t):
-    """Make the dtype of `t` ('torch.DoubleTensor', or the class) the one that Python floats get. Deprecated.
+    """Set the default floating-point dtype to that of `t` ('torch.DoubleTensor', or the class). Deprecated.
 
     Raises TypeError for types that are not floating-point.
     """

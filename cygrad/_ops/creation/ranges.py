@@ -1,6 +1,6 @@
-"""Tensors whose elements follow from their indices: ranges, grids, the identity matrix.
+"""Tensors computed from indices: arange, range, linspace, logspace, meshgrid, eye.
 
-None is recorded. The keywords are described in creation.pyx.
+These are not recorded. The keyword arguments are described in creation.pyx.
 """
 
 import math
@@ -43,10 +43,9 @@ def arange(
     pin_memory=False,
     requires_grad=False,
 ):
-    """`arange(end)`, `arange(start, end)`, `arange(start, end, step)`: start, start + step, ... up to but not including
-    end.
+    """`arange(end)`, `arange(start, end)`, `arange(start, end, step)`: start, start + step, ..., excluding end.
 
-    Of int64 if all are ints, else of the default type. Raises RuntimeError if step is 0 or leads away from end.
+    The dtype is int64 if all are ints, else the default dtype. Raises RuntimeError if step is 0 or has the wrong sign.
 
     >>> import cygrad
     >>> cygrad.arange(3), cygrad.arange(1, 2, 0.5)
@@ -64,7 +63,7 @@ def arange(
     count = None
     if kind in "iu":
         if wanted.numpy != np.int64 and not is_whole:
-            count = _count(low, high, by)  # of the steps as they are given, which are cut off only then
+            count = _count(low, high, by)  # count the steps before they are truncated to integers
         elif by and not _whole(by):
             raise ValueError("step must be nonzero")
         low, high, by = _whole(low), _whole(high), _whole(by)
@@ -79,25 +78,25 @@ def arange(
 
 
 def _delivered(array, out, requires_grad, function):
-    """`delivered`, where an `out` of as many elements keeps its shape."""
+    """Run `delivered`; an `out` with the same number of elements keeps its shape."""
     if out is not None and out.numel() == array.size:
         array = array.reshape(out.shape)
     return delivered(array, out, requires_grad, function)
 
 
 def _plain(bounds):
-    """Whether these are bounds of whose meaning there is no doubt."""
+    """Whether these bounds can take the fast path: ints for which np.arange is exact."""
     if len(bounds) == 1:
         return type(bounds[0]) is int and 0 <= bounds[0] < 2**53
     if len(bounds) == 3 and type(bounds[2]) is int and bounds[2] > 0:
-        return _plain(bounds[:2]) and max(-bounds[0], bounds[1], bounds[2]) < 2**31  # NumPy divides: 2^53 are too many
+        return _plain(bounds[:2]) and max(-bounds[0], bounds[1], bounds[2]) < 2**31  # NumPy divides: exact up to 2^31
     return len(bounds) == 2 and type(bounds[0]) is type(bounds[1]) is int and -(2**53) <= bounds[0] <= bounds[1] < 2**53
 
 
 def _bounds(given, start, end, step):
-    """(low, high, by) as numbers."""
+    """Return (low, high, by) as numbers."""
     values = [start, end, step]
-    first = 1 if len(given) == 1 and end is None else 0  # arange(3) gives the end
+    first = 1 if len(given) == 1 and end is None else 0  # the argument of arange(3) is the end
     if len(given) > 3 or (not given and end is None):
         raise messages.no_such_call("arange", given, {}, _ARANGE)
     for i, value in enumerate(given, first):
@@ -117,14 +116,14 @@ def _bounds(given, start, end, step):
 
 
 def _whole(value):
-    """A bound of an integer range."""
+    """Convert a bound of an integer range to int64."""
     if isinstance(value, complex) or not -(2**63) <= value < 2**63:
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
     return int(value)
 
 
 def _check_range(low, high, by):
-    """Raise RuntimeError unless there are finitely many steps from low to high."""
+    """Raise RuntimeError unless a finite number of steps leads from low to high."""
     for value in (low, high, by):
         if isinstance(value, complex):
             raise RuntimeError("value cannot be converted to type double without overflow")
@@ -137,7 +136,7 @@ def _check_range(low, high, by):
 
 
 def _count(low, high, by):
-    """How many steps there are from low to high."""
+    """Return the number of steps from low to high."""
     _check_range(low, high, by)
     return math.ceil((high - low) / by)
 
@@ -149,7 +148,7 @@ def _range(library, low, high, by, dtype, count=None):
 
 
 def _steps(library, low, by, count, dtype):
-    """So many numbers from `low` on."""
+    """Return `count` numbers from `low` on."""
     checked_lengths((count,))
     return steps_from(library, low, by, count, dtype)
 
@@ -162,9 +161,9 @@ def _whole_count(low, high, by):
 def range(
     start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """start, start + step, ... up to and including `end`, of the default type: the old form of `arange`.
+    """Return start, start + step, ... up to and including `end`, in the default dtype; deprecated in favor of `arange`.
 
-    Raises RuntimeError if step is 0 or leads away from end.
+    Raises RuntimeError if step is 0 or has the wrong sign.
 
     >>> import cygrad, warnings
     >>> with warnings.catch_warnings(action="ignore"):
@@ -213,7 +212,7 @@ _SPACED = {"linspace": _spaced_signatures(""), "logspace": _spaced_signatures("f
 
 
 def _ends(start, end, steps, function):
-    """The bounds as numbers, and how many elements."""
+    """Return the bounds as numbers, and the number of elements."""
     if type(start) in (int, float) and type(end) in (int, float) and type(steps) is int and 0 <= steps < 2**63:
         return start, end, steps
     given = [value for value in (start, end, steps) if value is not None]
@@ -234,7 +233,7 @@ def _ends(start, end, steps, function):
 
 
 def _type_between(dtype, out, low, high, function):
-    """The type of numbers between two ends."""
+    """Return the dtype of the numbers between two bounds."""
     default = get_default_dtype()
     if isinstance(low, complex) or isinstance(high, complex):
         wanted = type_of_new(dtype, out, default.to_complex(), function)
@@ -251,7 +250,7 @@ def _type_between(dtype, out, low, high, function):
 
 
 def _ends_of_type(low, high, count, wanted):
-    """The ends as `count` elements of this type can have them. Raises RuntimeError for integers that it has not."""
+    """Convert the bounds to the dtype, as far as `count` elements use them. Raises RuntimeError if they do not fit."""
     if wanted.numpy.kind not in "iu":
         return low, high
     whole = [element(value, wanted.numpy).item() for value in (low, high)[:count]]
@@ -261,7 +260,7 @@ def _ends_of_type(low, high, count, wanted):
 def linspace(
     start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """`steps` numbers from start to end, both included, at equal distances.
+    """Return `steps` evenly spaced numbers from start to end, both included.
 
     >>> import cygrad
     >>> cygrad.linspace(0, 1, 5)
@@ -289,7 +288,7 @@ def logspace(
     pin_memory=False,
     requires_grad=False,
 ):
-    """`steps` numbers from base^start to base^end, both included, at equal ratios.
+    """Return `steps` numbers from base^start to base^end, both included, evenly spaced on a log scale.
 
     >>> import cygrad
     >>> cygrad.logspace(0, 2, 3)
@@ -310,7 +309,7 @@ def logspace(
 @silent
 def _powers(base, exponents, dtype):
     found = np.power(base, exponents)
-    if found.size == 1 and dtype.kind in "iu":  # alone it is a power of what it was, and has to fit
+    if found.size == 1 and dtype.kind in "iu":  # a single power is computed from the unconverted start and must fit
         element(found.item(), dtype)
     return found.astype(dtype, copy=False)
 
@@ -319,10 +318,10 @@ def _powers(base, exponents, dtype):
 
 
 def meshgrid(*tensors, indexing=None):
-    """Coordinates of a grid: for each vector (of lengths n, m, ...) a tensor of shape (n, m, ...) that varies along it.
+    """Return grid coordinates: for each vector (of lengths n, m, ...) a tensor (n, m, ...) that varies along its axis.
 
-    `indexing` 'ij' gives the shapes in the order of the vectors, 'xy' exchanges the first two. The results are views.
-    Raises RuntimeError for vectors of different types.
+    With `indexing` 'ij' dimensions are in the order of the vectors; 'xy' swaps the first two. The results are views.
+    Raises RuntimeError for vectors of different dtypes.
 
     >>> import cygrad
     >>> rows, columns = cygrad.meshgrid(cygrad.arange(2), cygrad.arange(3), indexing="ij")
@@ -358,7 +357,7 @@ def meshgrid(*tensors, indexing=None):
 
 
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """A matrix of n rows and m (or n) columns with ones on the diagonal and zeros elsewhere.
+    """Return a matrix of n rows and m (or n) columns with ones on the diagonal and zeros elsewhere.
 
     >>> import cygrad
     >>> cygrad.eye(2, 3)

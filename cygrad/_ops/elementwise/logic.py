@@ -1,4 +1,4 @@
-"""Nearly equal, nan and infinity, truth values, bits. None of these has a derivative; most results are boolean."""
+"""Comparisons with tolerance, NaN and infinity tests, logical and bitwise ops. None is differentiable."""
 
 import numpy as np
 
@@ -19,9 +19,9 @@ ISCLOSE = declare("isclose", flags=QUESTION, kernel=numpy_pointwise.isclose)
 
 
 def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """`abs(input - other) <= atol + rtol * abs(other)`, elementwise with broadcasting.
+    """Test `abs(input - other) <= atol + rtol * abs(other)`, elementwise with broadcasting.
 
-    Infinities are close to themselves alone, nan to nan if `equal_nan`. Raises RuntimeError for two dtypes and for
+    Infinities are close only to themselves, NaN to NaN if `equal_nan`. Raises RuntimeError for different dtypes and for
     negative tolerances.
 
     >>> import cygrad
@@ -63,13 +63,13 @@ def equal(input, other):
     return x.shape == y.shape and not np.count_nonzero(x != y)
 
 
-# -- what kind of number --
+# -- NaN and infinity --
 
 ISNAN = declare("isnan", flags=QUESTION, ufunc="isnan")
 
 
 def isnan(input):
-    """Whether each element is nan; for complex ones, whether a part is.
+    """Whether each element is NaN; for complex elements, whether either part is.
 
     >>> import cygrad
     >>> cygrad.isnan(cygrad.tensor([1.0, float("nan")]))
@@ -82,7 +82,7 @@ ISINF = declare("isinf", flags=QUESTION, ufunc="isinf")
 
 
 def isinf(input):
-    """Whether each element is inf or -inf; for complex ones, whether a part is.
+    """Whether each element is inf or -inf; for complex elements, whether either part is.
 
     >>> import cygrad
     >>> cygrad.isinf(cygrad.tensor([1.0, -float("inf")]))
@@ -95,7 +95,7 @@ ISFINITE = declare("isfinite", flags=QUESTION, ufunc="isfinite")
 
 
 def isfinite(input):
-    """Whether each element is neither infinite nor nan.
+    """Whether each element is neither infinite nor NaN.
 
     >>> import cygrad
     >>> cygrad.isfinite(cygrad.tensor([1.0, float("nan"), float("inf")]))
@@ -104,7 +104,7 @@ def isfinite(input):
     return apply1(ISFINITE, input, None)
 
 
-# -- truth values --
+# -- logical --
 
 
 def logical(op, input, other, out):
@@ -142,7 +142,7 @@ LOGICAL_XOR = declare("logical_xor", flags=TRUTH, ufunc="logical_xor")
 
 
 def logical_xor(input, other, *, out=None):
-    """Whether just one of two elements is true (not 0), with broadcasting.
+    """Whether exactly one of two elements is true (not 0), with broadcasting.
 
     >>> import cygrad
     >>> cygrad.logical_xor(cygrad.tensor([1, 1]), cygrad.tensor([False, True]))
@@ -183,9 +183,9 @@ BITWISE_AND = declare("bitwise_and", flags=TRUTH, ufunc="bitwise_and")
 
 
 def bitwise_and(input, other, *, out=None):
-    """The bits set in both operands, with broadcasting; logical `and` for truth values. Keeps the type.
+    """Bitwise AND of both operands, with broadcasting; logical AND for booleans. Keeps the dtype.
 
-    Either operand may be a number. Raises NotImplementedError for other than integers and truth values.
+    Either operand may be a number. Raises NotImplementedError unless both are integers or booleans.
 
     >>> import cygrad
     >>> cygrad.bitwise_and(cygrad.tensor([6, 3]), 2)
@@ -198,9 +198,9 @@ BITWISE_OR = declare("bitwise_or", flags=TRUTH, ufunc="bitwise_or")
 
 
 def bitwise_or(input, other, *, out=None):
-    """The bits set in either operand, with broadcasting; logical `or` for truth values. Keeps the type.
+    """Bitwise OR of both operands, with broadcasting; logical OR for booleans. Keeps the dtype.
 
-    Either operand may be a number. Raises NotImplementedError for other than integers and truth values.
+    Either operand may be a number. Raises NotImplementedError unless both are integers or booleans.
 
     >>> import cygrad
     >>> cygrad.bitwise_or(cygrad.tensor([4, 3]), 2)
@@ -213,9 +213,9 @@ BITWISE_XOR = declare("bitwise_xor", flags=TRUTH, ufunc="bitwise_xor")
 
 
 def bitwise_xor(input, other, *, out=None):
-    """The bits set in just one operand, with broadcasting; exclusive `or` for truth values. Keeps the type.
+    """Bitwise XOR of both operands, with broadcasting; logical XOR for booleans. Keeps the dtype.
 
-    Either operand may be a number. Raises NotImplementedError for other than integers and truth values.
+    Either operand may be a number. Raises NotImplementedError unless both are integers or booleans.
 
     >>> import cygrad
     >>> cygrad.bitwise_xor(cygrad.tensor([6, 3]), 2)
@@ -228,9 +228,9 @@ BITWISE_NOT = declare("bitwise_not", flags=TRUTH, ufunc="invert")
 
 
 def bitwise_not(input, *, out=None):
-    """All bits turned over; logical `not` for truth values. Keeps the type.
+    """Invert all bits; logical NOT for booleans. Keeps the dtype.
 
-    Raises NotImplementedError for other than integers and truth values.
+    Raises NotImplementedError for dtypes other than integers and booleans.
 
     >>> import cygrad
     >>> cygrad.bitwise_not(cygrad.tensor([True, False]))

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials, found in `cygrad.special`; their gradients are their derivatives, where PyTorch has none."""
+"""Orthogonal polynomials of `cygrad.special`, which are differentiable here, unlike in PyTorch."""
 
 from cygrad._core.graph.opdef import (
     ELEMENTWISE,
@@ -43,17 +43,17 @@ DERIVATIVE = declare(
 
 
 def polynomial_derivative(x, degree, family, order):
-    """The derivative of that order of a polynomial."""
+    """Return the derivative of the given order of a polynomial."""
     return apply_n(DERIVATIVE, (x, degree), (family, order))
 
 
 def polynomial(name, what, family, example):
-    """The row of a family of polynomials, and its function."""
+    """Declare the row of a family of polynomials and return its function."""
     row = declare(
         name,
         rule,
         saves=(IN0 | IN1, 0),
-        flags=ELEMENTWISE | FLOAT_RESULT | FUNCTION_ONLY | METHOD_ONLY,  # neither: found in cygrad.special
+        flags=ELEMENTWISE | FLOAT_RESULT | FUNCTION_ONLY | METHOD_ONLY,  # both: found only in cygrad.special
         kernel=kernels.polynomial,
         inputs="x n",
     )

@@ -1,4 +1,4 @@
-"""Questions about the value of each element, and functions that treat special values: nan, infinities, 0 and 1."""
+"""Elementwise predicates on values (sign, infinities), and nan_to_num, logit and frexp."""
 
 import math
 
@@ -25,7 +25,7 @@ from cygrad._ops.nn.activations import fused_gradient
 
 QUESTION = ELEMENTWISE | NONDIFF
 
-# -- questions --
+# -- predicates --
 
 
 def signbit_array(x):
@@ -36,7 +36,7 @@ SIGNBIT = declare("signbit", flags=QUESTION, kernel=signbit_array, inputs="self"
 
 
 def signbit(input, *, out=None):
-    """Whether each element is negative, -0.0 included. Raises NotImplementedError for complex tensors.
+    """Whether each element is negative, including -0.0. Raises NotImplementedError for complex tensors.
 
     >>> import cygrad
     >>> cygrad.signbit(cygrad.tensor([1.0, -0.0, -2.0]))
@@ -91,7 +91,7 @@ ISREAL = declare("isreal", flags=QUESTION, kernel=isreal_array, inputs="self")
 
 
 def isreal(input):
-    """Whether each element has no imaginary part.
+    """Whether each element has a zero imaginary part.
 
     >>> import cygrad
     >>> cygrad.isreal(cygrad.tensor([1.0, 1j]))
@@ -100,11 +100,11 @@ def isreal(input):
     return apply1(ISREAL, input, None)
 
 
-# -- in place of special values --
+# -- nan_to_num --
 
 
 def _numbers_of_finite(nan, posinf, neginf):
-    """nan stands for the largest and the least number of the type."""
+    """Return the arguments of the loop, in which NaN stands for the largest and smallest number of the dtype."""
     if posinf != posinf or neginf != neginf:
         return None
     return 0.0 if nan is None else nan, math.nan if posinf is None else posinf, math.nan if neginf is None else neginf
@@ -149,9 +149,10 @@ def _check_number(function, name, place, value):
 
 
 def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
-    """`input` with `nan` (0 if None) in place of nan, and `posinf` and `neginf` in place of infinities.
+    """Replace NaN by `nan` (0 if None), inf by `posinf` and -inf by `neginf`.
 
-    None stands for the largest and the smallest number of the dtype. Saves `input`. Gradient: g, 0 where replaced.
+    For the latter two, None means the largest and smallest number of the dtype. Saves `input`. Gradient: g, 0 where
+    replaced.
 
     >>> import cygrad
     >>> cygrad.nan_to_num(cygrad.tensor([1.0, float("nan"), float("inf")]), posinf=9.0)
@@ -160,7 +161,7 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None, *, out=None):
     t = tensor_argument(NAN_TO_NUM, input, "input", 1)
     for place, (name, value) in enumerate((("nan", nan), ("posinf", posinf), ("neginf", neginf)), 2):
         _check_number("nan_to_num", name, place, value)
-    if t.dtype.name in ("bfloat16", "float16"):  # whose kernel computes in float32
+    if t.dtype.name in ("bfloat16", "float16"):  # the kernel computes in float32, which has other limits
         limits = finfo(t.dtype)
         posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
     return apply1_args(NAN_TO_NUM, t, (nan, posinf, neginf), out)
@@ -198,9 +199,9 @@ LOGIT = declare(
 
 
 def logit(input, eps=None, *, out=None):
-    """`log(input / (1 - input))`: nan outside of [0, 1], unless `eps` bounds the input to [eps, 1 - eps] first.
+    """Compute `log(input / (1 - input))`: NaN outside [0, 1], unless `eps` clamps the input to [eps, 1 - eps] first.
 
-    Saves `input`. Gradient: g / (input * (1 - input)); outside nan, or 0 with `eps`.
+    Saves `input`. Gradient: g / (input * (1 - input)); outside, NaN, or 0 with `eps`.
 
     >>> import cygrad
     >>> cygrad.logit(cygrad.tensor([0.5, 0.9]))
@@ -224,7 +225,7 @@ FREXP = declare("frexp", frexp_rule, saves=OUT1, flags=LINEAR, inputs="self", ou
 
 
 def frexp(input, *, out=None):
-    """`input` as mantissa * 2 ** exponent with 0.5 <= |mantissa| < 1: a tuple (mantissa, exponent), the latter int32.
+    """Decompose `input` into mantissa * 2 ** exponent, 0.5 <= |mantissa| < 1: a tuple (mantissa, int32 exponent).
 
     Gradient of the mantissa: g / 2 ** exponent. Raises RuntimeError for dtypes that are not floating-point. Saves the
     exponent.

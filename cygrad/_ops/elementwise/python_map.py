@@ -1,4 +1,4 @@
-"""Python functions of numbers, applied to each element in place. Slow; nothing is recorded."""
+"""Applies Python functions of numbers to each element, in place. Slow, and not recorded by autograd."""
 
 import math
 
@@ -12,7 +12,7 @@ from cygrad._ops.base.views import expand
 
 
 def mapped(name, self, others, function):
-    """`function` of the elements of all tensors, in `self`."""
+    """Apply `function` to the elements of all tensors and store the results in `self`."""
     for position, other in enumerate(others, 1):
         if not isinstance(other, Tensor):
             argument = "other" if len(others) == 1 else "xy"[position - 1]
@@ -34,7 +34,7 @@ def mapped(name, self, others, function):
 
 
 def reader(dtype):
-    """What makes an element of that type of a number; whole numbers are cut."""
+    """Return the conversion from a number to an element of that dtype; fractions are truncated for integers."""
     if dtype.is_complex:
         return complex
     if dtype.name == "bool":
@@ -45,14 +45,14 @@ def reader(dtype):
 
 
 def as_float(value):
-    """A number as a float. Raises TypeError for text, which `float` would read."""
+    """Convert a number to float. Raises TypeError for strings, which `float` would parse."""
     if isinstance(value, (str, bytes)):
         raise TypeError(f"must be real number, not {type(value).__name__}")
     return float(value)
 
 
 def apply_(self, callable):
-    """Replace each element by what `callable` gives for it.
+    """Replace each element by `callable(element)`.
 
     Raises RuntimeError if the tensor requires grad.
 
@@ -64,9 +64,9 @@ def apply_(self, callable):
 
 
 def map_(self, other, callable):
-    """Replace each element by what `callable` gives for it and the element of `other`, which is expanded.
+    """Replace each element by `callable(element, other_element)`; `other` is expanded.
 
-    Raises TypeError for another type, RuntimeError if one requires grad.
+    Raises TypeError if the dtypes differ, RuntimeError if either tensor requires grad.
 
     >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0]).map_(cygrad.tensor([5.0]), lambda a, b: a + b)
@@ -76,7 +76,7 @@ def map_(self, other, callable):
 
 
 def map2_(self, x, y, callable):
-    """Replace each element by what `callable` gives for it and the elements of `x` and `y`. See `map_`."""
+    """Replace each element by `callable` of it and the elements of `x` and `y`. See `map_`."""
     return mapped("map2_", self, (x, y), callable)
 
 

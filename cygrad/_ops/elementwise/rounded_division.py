@@ -1,4 +1,4 @@
-"""Division with a rounded quotient, behind `div(rounding_mode=)`. The quotient is a step function: gradients are 0."""
+"""Division with a rounded quotient, for `div(rounding_mode=)`. The quotient is a step function: gradients are 0."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import ELEMENTWISE, PRIVATE, declare, publish
@@ -23,7 +23,7 @@ _ROWS = {"floor": _row("floor", ufunc="floor_divide"), "trunc": _row("trunc", ke
 
 
 def divided(input, other, mode, out):
-    """`input / other` rounded down ('floor') or towards 0 ('trunc')."""
+    """Compute `input / other` rounded down ('floor') or towards 0 ('trunc')."""
     if not isinstance(mode, str):
         raise messages.fits_none("div")
     if mode not in _ROWS:

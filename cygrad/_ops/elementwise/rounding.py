@@ -1,4 +1,4 @@
-"""Rounding, and division with a whole quotient."""
+"""Rounding, and division with an integral quotient."""
 
 from functools import partial
 
@@ -21,22 +21,22 @@ from cygrad._ops.base.copying import zeros_of
 
 SMOOTH = ELEMENTWISE | INPLACE
 
-# -- to whole numbers --
+# -- to integers --
 
 
 def step_rule(n, g):
-    """Flat wherever there is a derivative."""
+    """The rule of step functions: the gradient is 0 wherever it exists."""
     return zeros_of(g)
 
 
 def rounded(op, input, out, refusal=None):
-    """Integers are whole already; truth values and complex numbers are refused in PyTorch's words."""
+    """Apply a rounding op. Integers are copied unchanged; booleans and complex numbers raise PyTorch's errors."""
     dtype = tensor_argument(op, input, "input", 1).dtype
     if dtype.name == "bool" or (dtype.is_complex and refusal is None):
         raise messages.not_implemented_for(op.name + "_vml_cpu", dtype)
     if dtype.is_complex:
         raise NotImplementedError(refusal)
-    if not dtype.is_floating_point:  # NumPy 2.0 would make floats of them
+    if not dtype.is_floating_point:  # NumPy 2.0 would convert them to float
         return recorded(op, copying.copy(array_of(input)), (input,), None, out)
     return apply1(op, input, out)
 
@@ -45,9 +45,9 @@ FLOOR = declare("floor", step_rule, flags=SMOOTH, ufunc="floor", inputs="self")
 
 
 def floor(input, *, out=None):
-    """The next whole number at or below, elementwise. Saves nothing. Gradient: 0.
+    """Round down to an integer, elementwise. Saves nothing. Gradient: 0.
 
-    Integers stay as they are. Raises NotImplementedError for boolean and complex tensors.
+    Integers are returned unchanged. Raises NotImplementedError for boolean and complex tensors.
 
     >>> import cygrad
     >>> cygrad.floor(cygrad.tensor([-1.5, 1.5]))
@@ -60,9 +60,9 @@ CEIL = declare("ceil", step_rule, flags=SMOOTH, ufunc="ceil", inputs="self")
 
 
 def ceil(input, *, out=None):
-    """The next whole number at or above, elementwise. Saves nothing. Gradient: 0.
+    """Round up to an integer, elementwise. Saves nothing. Gradient: 0.
 
-    Integers stay as they are. Raises NotImplementedError for boolean and complex tensors.
+    Integers are returned unchanged. Raises NotImplementedError for boolean and complex tensors.
 
     >>> import cygrad
     >>> cygrad.ceil(cygrad.tensor([-1.5, 1.5]))
@@ -75,9 +75,9 @@ TRUNC = declare("trunc", step_rule, flags=SMOOTH, ufunc="trunc", inputs="self", 
 
 
 def trunc(input, *, out=None):
-    """The whole part, elementwise: rounds towards 0. Saves nothing. Gradient: 0.
+    """Round towards 0 to an integer, elementwise. Saves nothing. Gradient: 0.
 
-    Integers stay as they are. Raises NotImplementedError for boolean and complex tensors.
+    Integers are returned unchanged. Raises NotImplementedError for boolean and complex tensors.
 
     >>> import cygrad
     >>> cygrad.trunc(cygrad.tensor([-1.5, 1.5]))
@@ -104,10 +104,10 @@ ROUND_DECIMALS = declare(
 
 
 def round(input, *, decimals=0, out=None):
-    """The nearest whole number, elementwise, halves to the even one; or the nearest with so many `decimals`.
+    """Round to the nearest integer, elementwise, halves to even; or to the given number of `decimals`.
 
-    Gradient: 0. Integers stay as they are. Raises NotImplementedError for boolean and complex tensors, and for integers
-    with decimals. Saves nothing.
+    Gradient: 0. Integers are returned unchanged. Raises NotImplementedError for boolean and complex tensors, and for
+    integers with decimals. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.round(cygrad.tensor([0.5, 1.5, 2.6]))
@@ -136,9 +136,9 @@ FRAC = declare("frac", pass_on, flags=SMOOTH, kernel=frac_array, inputs="self")
 
 
 def frac(input, *, out=None):
-    """`input - trunc(input)`, elementwise: what is behind the point, with the sign. Saves nothing. Gradient: g.
+    """Compute `input - trunc(input)`, the fractional part with the sign of `input`, elementwise. Saves nothing.
 
-    Raises NotImplementedError for other than floating-point tensors.
+    Gradient: g. Raises NotImplementedError unless the tensor is floating-point.
 
     >>> import cygrad
     >>> cygrad.frac(cygrad.tensor([-1.5, 1.25]))
@@ -148,20 +148,20 @@ def frac(input, *, out=None):
     return apply1(FRAC, input, out)
 
 
-# -- division with a whole quotient --
+# -- division with an integral quotient --
 
 NUMBER = (Tensor, int, float, complex)
 
 
 def check_division(kernel, a, b):
-    """Only real numbers; whole numbers, if there are any, are not divided by 0."""
+    """Require real numbers, and if they are integers, a nonzero divisor."""
     dtype = result_type((a, b))
     if dtype.is_floating_point:
         return
     if dtype.is_complex or dtype.name == "bool":
         raise messages.not_implemented_for(kernel, dtype)
     divisor = array_of(b) if isinstance(b, Tensor) else b
-    if is_array(divisor):  # a GPU would be waited for
+    if is_array(divisor):  # the check would wait for the GPU
         return
     if not (all_(divisor) if isinstance(b, Tensor) else divisor) and not (isinstance(a, Tensor) and a.numel() == 0):
         raise RuntimeError("ZeroDivisionError")
@@ -176,12 +176,12 @@ def divide(op, kernel, input, other, out):
 
 
 def divided(ufunc, a, b):
-    """A `Ufunc` of two arrays, wherever they are."""
+    """Apply a `Ufunc` to two arrays, on the CPU or a GPU."""
     return numpy_fallback.call(ufunc.numpy, a, b) if is_array(a) or is_array(b) else ufunc(a, b)
 
 
 def divide_by_number(op, input, other, out):
-    """`other` is no input of the node then."""
+    """Divide by a number, or by a tensor that is not an input of the node."""
     t = tensor_argument(op, input, "input", 1)
     if not isinstance(other, NUMBER):
         tensor_argument(op, other, "other", 2)
@@ -192,7 +192,7 @@ def divide_by_number(op, input, other, out):
 
 
 def quotient_rule(mode):
-    """The rule for `input - other * q`, where q is the quotient in this mode of rounding."""
+    """Return the rule of `input - other * q`, where q is the quotient with this rounding mode."""
 
     def rule(n, g):
         if not n.needs(1):
@@ -215,10 +215,10 @@ FLOOR_DIVIDE = declare(
 
 
 def floor_divide(input, other, *, out=None):
-    """`floor(input / other)`, elementwise with broadcasting.
+    """Compute `floor(input / other)`, elementwise with broadcasting.
 
-    Either operand may be a number. Raises RuntimeError where an integer is divided by 0, and NotImplementedError for
-    two boolean and for complex tensors. Has no derivative: backward through it raises RuntimeError, as in PyTorch.
+    Either operand may be a number. Raises RuntimeError if an integer is divided by 0, NotImplementedError for two
+    boolean tensors and for complex ones. Not differentiable: backward through it raises RuntimeError, as in PyTorch.
     Saves nothing.
 
     >>> import cygrad
@@ -240,11 +240,11 @@ REMAINDER_TENSOR = declare(
 
 
 def remainder(input, other, *, out=None):
-    """`input - other * floor(input / other)`, elementwise with broadcasting: has the sign of `other`, as Python's %.
+    """Compute `input - other * floor(input / other)`, elementwise; it has the sign of `other`, like Python's %.
 
-    Either operand may be a number. If `other` needs its gradient both are saved. Gradients: g, and
-    -g * floor(input / other). Raises RuntimeError where an integer is divided by 0, and NotImplementedError for two
-    boolean and for complex tensors.
+    Operands broadcast, and either may be a number. Both are saved if `other` needs a gradient. Gradients: g, and
+    -g * floor(input / other). Raises RuntimeError if an integer is divided by 0, NotImplementedError for two boolean
+    tensors and for complex ones.
 
     >>> import cygrad
     >>> cygrad.remainder(cygrad.tensor([-3.0, 3.0]), 2)
@@ -267,11 +267,11 @@ FMOD_TENSOR = declare(
 
 
 def fmod(input, other, *, out=None):
-    """`input - other * trunc(input / other)`, elementwise with broadcasting: has the sign of `input`, as C's fmod.
+    """Compute `input - other * trunc(input / other)`, elementwise; it has the sign of `input`, like C's fmod.
 
-    `other` may be a number. If it needs its gradient both are saved. Gradients: g, and -g * trunc(input / other).
-    Raises RuntimeError where an integer is divided by 0, and NotImplementedError for two boolean and for complex
-    tensors.
+    Operands broadcast; `other` may be a number. Both are saved if it needs a gradient. Gradients: g, and -g *
+    trunc(input / other). Raises RuntimeError if an integer is divided by 0, NotImplementedError for two boolean tensors
+    and for complex ones.
 
     >>> import cygrad
     >>> cygrad.fmod(cygrad.tensor([-3.0, 3.0]), 2)

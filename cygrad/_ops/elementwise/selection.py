@@ -1,4 +1,4 @@
-"""One of several values, element by element: the larger, the smaller, the bounded (`where`: in comparisons.pyx)."""
+"""Elementwise selection: maximum, minimum, fmax, fmin and clamp (`where` is in comparisons.pyx)."""
 
 import operator
 from functools import partial
@@ -18,15 +18,15 @@ from cygrad._ops.base.comparisons import check_fits, where
 
 
 def kept(g, mask):
-    """The gradient g where `mask` holds, else 0 (also where g is nan or inf)."""
+    """Return the gradient g where `mask` is true, else 0 (also where g is NaN or inf)."""
     return where(mask, g, 0.0)
 
 
-# -- the larger, the smaller --
+# -- maximum, minimum --
 
 
 def sharing(is_behind):
-    """The rule for the better of two values: where they are equal each gets half; `is_behind` is `<` or `>`."""
+    """Return the rule of maximum or minimum, which splits g between equal values; `is_behind` is `<` or `>`."""
 
     def rule(n, g):
         a, b = n.saved(0), n.saved(1)
@@ -40,7 +40,7 @@ def sharing(is_behind):
 
 
 def passing_over_nan(is_ahead):
-    """The rule for the better of two values that passes over nan; `is_ahead` is `>=` or `<=`."""
+    """Return the rule of fmax or fmin, which ignore NaN; `is_ahead` is `>=` or `<=`."""
 
     def rule(n, g):
         a, b = n.saved(0), n.saved(1)
@@ -61,9 +61,9 @@ MAXIMUM = declare("maximum", sharing(operator.lt), saves=IN0 | IN1, flags=ELEMEN
 
 
 def maximum(input, other, *, out=None):
-    """The larger of two tensors' elements, with broadcasting; nan if either is.
+    """Elementwise maximum of two tensors, with broadcasting; NaN if either is NaN.
 
-    Saves both. Gradient: g for the larger; where they are equal each gets half. Raises RuntimeError for complex
+    Saves both. Gradient: g for the larger element; equal elements get half each. Raises RuntimeError for complex
     tensors and for shapes that do not broadcast.
 
     >>> import cygrad
@@ -77,9 +77,9 @@ MINIMUM = declare("minimum", sharing(operator.gt), saves=IN0 | IN1, flags=ELEMEN
 
 
 def minimum(input, other, *, out=None):
-    """The smaller of two tensors' elements, with broadcasting; nan if either is.
+    """Elementwise minimum of two tensors, with broadcasting; NaN if either is NaN.
 
-    Saves both. Gradient: g for the smaller; where they are equal each gets half. Raises RuntimeError for complex
+    Saves both. Gradient: g for the smaller element; equal elements get half each. Raises RuntimeError for complex
     tensors and for shapes that do not broadcast.
 
     >>> import cygrad
@@ -93,10 +93,10 @@ FMAX = declare("fmax", passing_over_nan(operator.ge), saves=IN0 | IN1, flags=ELE
 
 
 def fmax(input, other, *, out=None):
-    """The larger of two tensors' elements, with broadcasting; the other one if one is nan.
+    """Elementwise maximum of two tensors, with broadcasting; if one is NaN, the other one.
 
-    Saves both. Gradient: g for the one taken, `input` if they are equal. Raises RuntimeError for complex tensors and
-    for shapes that do not broadcast.
+    Saves both. Gradient: g for the selected element, `input` if they are equal. Raises RuntimeError for complex tensors
+    and for shapes that do not broadcast.
 
     >>> import cygrad
     >>> cygrad.fmax(cygrad.tensor([1.0, float("nan")]), cygrad.tensor([3.0, 2.0]))
@@ -109,10 +109,10 @@ FMIN = declare("fmin", passing_over_nan(operator.le), saves=IN0 | IN1, flags=ELE
 
 
 def fmin(input, other, *, out=None):
-    """The smaller of two tensors' elements, with broadcasting; the other one if one is nan.
+    """Elementwise minimum of two tensors, with broadcasting; if one is NaN, the other one.
 
-    Saves both. Gradient: g for the one taken, `input` if they are equal. Raises RuntimeError for complex tensors and
-    for shapes that do not broadcast.
+    Saves both. Gradient: g for the selected element, `input` if they are equal. Raises RuntimeError for complex tensors
+    and for shapes that do not broadcast.
 
     >>> import cygrad
     >>> cygrad.fmin(cygrad.tensor([1.0, float("nan")]), cygrad.tensor([3.0, 2.0]))
@@ -121,7 +121,7 @@ def fmin(input, other, *, out=None):
     return better(FMIN, input, other, out)
 
 
-# -- bounds --
+# -- clamp --
 
 
 def clamp_rule(n, g):
@@ -154,7 +154,7 @@ def clamp_tensor_rule(n, g):
     if high is not None:
         inside = x <= high if inside is None else inside & (x <= high)
         above = x > high
-        if low is not None:  # where the bounds are the wrong way round the upper one holds
+        if low is not None:  # if low > high, the result is high
             below, above = below & (low < high), above | (high < low)
     return (
         kept(g, inside) if n.needs(0) else None,
@@ -174,11 +174,11 @@ CLAMP_TENSOR = declare(
 
 
 def clamp(input, min=None, max=None, *, out=None):
-    """`input` kept between `min` and `max`, elementwise; where `min` > `max` it is `max`.
+    """Clamp `input` to [`min`, `max`], elementwise; the result is `max` where `min` > `max`.
 
     The bounds are both numbers or both tensors (which broadcast), or one of them is None. Saves `input` and tensor
-    bounds. Gradient: g for `input` where it lies between the bounds or on one, else for the bound that it passes.
-    Raises RuntimeError without bounds or for complex tensors, TypeError for a number with a tensor as bounds.
+    bounds. Gradient: g for `input` where it is within the bounds (inclusive), else for the bound that it exceeds.
+    Raises RuntimeError without bounds or for complex tensors, TypeError for a number and a tensor as bounds.
 
     >>> import cygrad
     >>> cygrad.clamp(cygrad.tensor([-2.0, 0.5, 3.0]), min=0, max=1)
@@ -194,14 +194,14 @@ def clamp(input, min=None, max=None, *, out=None):
 
 
 def as_number(bound, other):
-    """A 0-dim tensor without gradient counts as a number beside a number."""
+    """Convert a 0-dim tensor that does not require grad to a number if the other bound is a number."""
     if isinstance(bound, Tensor) and isinstance(other, (int, float)) and bound.ndim == 0 and not is_recorded(bound):
         return bound.item()
     return bound
 
 
 def bounded(op, input, low, high, out):
-    """The result as an array, and whether the bounds are tensors rather than numbers; None goes with both."""
+    """Return the result as an array, and whether the bounds are tensors rather than numbers; either may be None."""
     by_tensors = isinstance(low, Tensor) or isinstance(high, Tensor)
     accepted = (Tensor, type(None)) if by_tensors else (int, float, type(None))
     if not isinstance(input, Tensor) or not isinstance(low, accepted) or not isinstance(high, accepted):
@@ -225,7 +225,7 @@ def bounded(op, input, low, high, out):
         found = fused("clamped", as_type(input, dtype), *bounds)
         if found is not None:
             return found, by_tensors
-    if by_tensors and target is None and input.numel() > chunks.SIZE:  # which takes a pass for each bound
+    if by_tensors and target is None and input.numel() > chunks.SIZE:  # in chunks, as it takes a pass per bound
         return chunks.in_blocks(kernels.clamp, (as_type(input, dtype), *bounds)), by_tensors
     array = as_type(input, dtype)
     if target is None or target.size <= chunks.FEW:
@@ -235,7 +235,7 @@ def bounded(op, input, low, high, out):
 
 
 def require_bound(op, input, bound, name):
-    """The one bound of `clamp_min` or `clamp_max` must be there, and be real."""
+    """Require that the bound of `clamp_min` or `clamp_max` is given and real."""
     if bound is None:
         raise messages.fits_none(op.name)
     if isinstance(bound, complex):
@@ -267,9 +267,9 @@ CLAMP_MIN_TENSOR = declare(
 
 
 def clamp_min(input, min, *, out=None):
-    """`clamp` with a lower bound alone, a number or a tensor.
+    """`clamp` with only a lower bound, a number or a tensor.
 
-    Saves `input` and `min`. Gradient: g, also at the bound, or 0.
+    Saves `input` and `min`. Gradient: g where `input >= min`, else 0.
 
     >>> import cygrad
     >>> cygrad.clamp_min(cygrad.tensor([-2.0, 0.5]), 0)
@@ -308,9 +308,9 @@ CLAMP_MAX_TENSOR = declare(
 
 
 def clamp_max(input, max, *, out=None):
-    """`clamp` with an upper bound alone, a number or a tensor.
+    """`clamp` with only an upper bound, a number or a tensor.
 
-    Saves `input` and `max`. Gradient: g, also at the bound, or 0.
+    Saves `input` and `max`. Gradient: g where `input <= max`, else 0.
 
     >>> import cygrad
     >>> cygrad.clamp_max(cygrad.tensor([-2.0, 0.5]), 0)

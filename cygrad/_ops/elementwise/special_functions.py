@@ -1,7 +1,7 @@
 """Gamma and error functions, elementwise. Their values come from SciPy, which must be installed.
 
-Integers are first converted to the default float type. Complex tensors raise NotImplementedError. Names without a
-function of the package are in `cygrad.special`.
+Integers are first converted to the default dtype. Complex tensors raise NotImplementedError. Names that `cygrad` itself
+does not have are in `cygrad.special`.
 """
 
 import math
@@ -47,7 +47,9 @@ ERFC = declare("erfc", erfc_rule, saves=IN0, flags=SMOOTH, kernel=partial(erfc_a
 
 
 def erfc(input, *, out=None):
-    """`1 - erf(input)`, precise where that is near 0. Saves `input`. Gradient: -g * 2 / sqrt(pi) * exp(-input^2).
+    """Compute `1 - erf(input)`, accurate also for small results. Saves `input`.
+
+    Gradient: -g * 2 / sqrt(pi) * exp(-input^2).
 
     >>> import cygrad
     >>> cygrad.erfc(cygrad.tensor([0.0, 1.0]))
@@ -62,14 +64,14 @@ def erfinv_rule(n, g):
 
 
 def erfinv_from_1(y):
-    """erfinv(1 - y) / (1 - y)."""
+    """Compute erfinv(1 - y) / (1 - y)."""
     x = 1 - y
     return np.where(x == 0, math.sqrt(math.pi) / 2, ERFCINV(y) / np.where(x == 0, 1, x))
 
 
 @silent
 def erfinv_array(x):
-    """SciPy's; of float32 x times a function of 1 - |x|, which is exact where that function is steep."""
+    """SciPy's erfinv; for float32, x * f(1 - |x|), since 1 - |x| is exact where f is steep."""
     found = ERFINV_TABLE(np.asarray(1 - abs(x))) if type(x) is np.ndarray and x.dtype == np.float32 else None
     return ERFINV_VALUES(x) if found is None else np.multiply(found, x, out=found)
 
@@ -80,7 +82,9 @@ ERFINV = declare("erfinv", erfinv_rule, saves=IN0, flags=SMOOTH, kernel=erfinv_a
 
 
 def erfinv(input, *, out=None):
-    """The inverse of `erf`: inf at 1, nan beyond. Saves `input`. Gradient: g * sqrt(pi) / 2 * exp(erfinv(input)^2).
+    """Compute the inverse of `erf`: inf at 1, NaN beyond. Saves `input`.
+
+    Gradient: g * sqrt(pi) / 2 * exp(erfinv(input)^2).
 
     >>> import cygrad
     >>> cygrad.erfinv(cygrad.tensor([0.0, 0.5]))
@@ -90,7 +94,7 @@ def erfinv(input, *, out=None):
     return apply1(ERFINV, input, out)
 
 
-# From where on the terms of the derivative of erfcx leave fewer digits of each other than its series has
+# Beyond these, cancellation in the derivative of erfcx loses more digits than its asymptotic series
 FAR, FAR_FOR_SINGLE = 20, 6
 
 
@@ -103,7 +107,7 @@ def erfcx_rule(n, g):
 
 
 def slope_of_erfcx(x):
-    """The derivative for large `x`, by its asymptotic series."""
+    """Compute the derivative for large `x`, by its asymptotic series."""
     y = square(div(1, x))
     total = 1
     for k in range(7, 0, -1):
@@ -115,7 +119,9 @@ ERFCX = unary("erfcx", erfcx_rule, flags=SPECIAL, node="SpecialErfcxBackward0")
 
 
 def erfcx(input, *, out=None):
-    """`exp(input^2) * erfc(input)`, without underflow. Saves `input`. Gradient: g * (2 * input * r - 2 / sqrt(pi)).
+    """Compute `exp(input^2) * erfc(input)` without underflow. Saves `input`.
+
+    Gradient: g * (2 * input * r - 2 / sqrt(pi)), where r is the result.
 
     >>> import cygrad
     >>> cygrad.special.erfcx(cygrad.tensor([0.0, 10.0]))
@@ -131,7 +137,7 @@ def ndtri_rule(n, g):
 
 @silent
 def ndtri_array(x):
-    """SciPy's; of float32 above 1/2 that of 1 - x, which is exact and where it is steep."""
+    """SciPy's ndtri; for float32 above 1/2, -ndtri(1 - x), since 1 - x is exact and ndtri is steep there."""
     if type(x) is not np.ndarray or x.dtype != np.float32:
         return NDTRI_VALUES(x)
     values = NDTRI_VALUES(np.asarray(np.minimum(x, 1 - x)))
@@ -145,7 +151,7 @@ NDTRI = declare(
 
 
 def ndtri(input, *, out=None):
-    """The inverse of `ndtr`: quantiles of the standard normal distribution. Saves `input`.
+    """Compute the inverse of `ndtr`, quantiles of the standard normal distribution. Saves `input`.
 
     Gradient: g * sqrt(2 pi) * exp(r^2 / 2), where r is the result.
 
@@ -158,7 +164,7 @@ def ndtri(input, *, out=None):
 
 
 def log_ndtr_rule(n, g):
-    """The density over what is below: the latter has few digits below 0, where erfcx has all."""
+    """g times density / ndtr(x); below 0, where ndtr loses precision, the ratio is computed by erfcx."""
     x = n.saved(0)
     is_below = x < 0
     above, below = where(is_below, 0.0, x), where(is_below, x, 0.0)
@@ -171,7 +177,7 @@ LOG_NDTR = unary("log_ndtr", log_ndtr_rule, flags=SPECIAL, node="SpecialLogNdtrB
 
 
 def log_ndtr(input, *, out=None):
-    """The logarithm of `ndtr(input)`, precise far below 0. Saves `input`.
+    """Compute the logarithm of `ndtr(input)`, accurate far below 0. Saves `input`.
 
     Gradient: g * sqrt(2 / pi) / erfcx(-input / sqrt(2)).
 
@@ -198,7 +204,7 @@ NDTR = declare("ndtr", ndtr_rule, saves=IN0, flags=SPECIAL, kernel=ndtr_array, n
 
 
 def ndtr(input, *, out=None):
-    """The standard normal distribution function: `(1 + erf(input / sqrt(2))) / 2`. Does without SciPy.
+    """Compute the standard normal distribution function, `(1 + erf(input / sqrt(2))) / 2`. Does not need SciPy.
 
     Saves `input`. Gradient: g * exp(-input^2 / 2) / sqrt(2 pi).
 
@@ -231,7 +237,7 @@ ENTR = declare(
 
 
 def entr(input, *, out=None):
-    """`-input * log(input)`, 0 at 0 and -inf below. Does without SciPy. Saves `input`.
+    """Compute `-input * log(input)`, 0 at 0 and -inf below. Does not need SciPy. Saves `input`.
 
     Gradient: -g * (1 + log(input)).
 
@@ -270,9 +276,10 @@ XLOG1PY = declare(
 
 
 def xlog1py(input, other, *, out=None):
-    """`input * log1p(other)`, but 0 where `input` is 0 and `other` is not nan. Either may be a number. Needs no SciPy.
+    """`input * log1p(other)`, but 0 where `input` is 0 and `other` is not NaN. Does not need SciPy.
 
-    Saves both. Gradients: g * log1p(other), 0 where `input` is 0 and `other` at most -1; g * input / (1 + other).
+    Either may be a number. Saves both. Gradients: g * log1p(other), 0 where `input` is 0 and `other` at most -1; and
+    g * input / (1 + other).
 
     >>> import cygrad
     >>> cygrad.special.xlog1py(cygrad.tensor([0.0, 2.0]), cygrad.tensor([-1.0, 1.0]))
@@ -282,7 +289,7 @@ def xlog1py(input, other, *, out=None):
 
 
 def of_operands(op, input, other, out):
-    """An op on two tensors, or a tensor and a number, of which integers become floating-point numbers."""
+    """Apply an op to two tensors, or a tensor and a number; integers are converted to floating point."""
     require_operands(f"special_{op.name}", input, other)
     require_real(op, input, other)
     input, other = as_tensors(op, input, other)
@@ -299,15 +306,15 @@ def lgamma_rule(n, g):
 
 def log_gamma(x):
     if type(x) is np.ndarray:
-        scipy_for("lgamma")  # which must be there, whatever the table knows
+        scipy_for("lgamma")  # raises if SciPy is missing, even if the table has the values
     found = LGAMMA_TABLE(x)
     return log_gamma_values(x) if found is None else found
 
 
 def log_gamma_values(x):
-    """SciPy's, but infinite at -infinity as well."""
+    """SciPy's gammaln, but inf at -inf as well."""
     values = as_array(by_scipy("gammaln", "lgamma")(x))
-    np.copyto(values, np.inf, where=values == -np.inf)  # a mask as an index would wait for a GPU
+    np.copyto(values, np.inf, where=values == -np.inf)  # indexing by a mask would wait for a GPU
     return values
 
 
@@ -316,7 +323,7 @@ LGAMMA = declare("lgamma", lgamma_rule, saves=IN0, flags=SMOOTH, kernel=partial(
 
 
 def lgamma(input, *, out=None):
-    """The logarithm of the magnitude of the gamma function. Saves `input`. Gradient: g * digamma(input).
+    """Compute the logarithm of the magnitude of the gamma function. Saves `input`. Gradient: g * digamma(input).
 
     >>> import cygrad
     >>> cygrad.lgamma(cygrad.tensor([1.0, 5.0]))
@@ -332,7 +339,7 @@ def digamma_array(x):
 
 
 def digamma_values(x):
-    """SciPy's, but at the poles -inf at 0, inf at -0 and nan at negative integers, as in PyTorch."""
+    """SciPy's digamma, but at the poles -inf at 0, inf at -0 and NaN at negative integers, as in PyTorch."""
     values = by_scipy("digamma", "digamma")(x)
     with np.errstate(all="ignore"):
         values = np.where(x == 0, np.copysign(x.dtype.type(np.inf), -x), values)
@@ -351,7 +358,7 @@ DIGAMMA = declare("digamma", digamma_rule, saves=IN0, flags=SMOOTH, kernel=parti
 
 
 def digamma(input, *, out=None):
-    """The logarithmic derivative of the gamma function. Saves `input`. Gradient: g * polygamma(1, input).
+    """Compute the logarithmic derivative of the gamma function. Saves `input`. Gradient: g * polygamma(1, input).
 
     >>> import cygrad
     >>> cygrad.digamma(cygrad.tensor([1.0, 0.5]))
@@ -362,9 +369,10 @@ def digamma(input, *, out=None):
 
 
 def trigamma_values(x):
-    """The derivative of digamma, of float64, within 1e-15 of it: 10 terms of its series, and what follows them.
+    """Compute trigamma in float64, accurate to 1e-15: 10 terms of its series, plus the remainder.
 
-    That is, with y = x + 10, the asymptotic series of Abramowitz and Stegun, 6.4.12; below 1/2 it is reflected, 6.4.7.
+    The remainder is, with y = x + 10, the asymptotic series 6.4.12 of Abramowitz and Stegun; x < 1/2 is reflected by
+    6.4.7.
     """
     reflected = x < 0.5
     some = reflected.any()
@@ -372,7 +380,7 @@ def trigamma_values(x):
     r = 1 / (z + 10)
     s = r * r
     found = np.full_like(z, -3617 / 510)
-    for number in (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):  # of Bernoulli
+    for number in (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):  # Bernoulli numbers
         found *= s
         found += number
     found *= s
@@ -429,7 +437,7 @@ POLYGAMMA = declare(
 
 
 def polygamma(n, input, *, out=None):
-    """The `n`-th derivative of `digamma`, n >= 0. Saves `input`. Gradient: g * polygamma(n + 1, input).
+    """Compute the `n`-th derivative of `digamma`, n >= 0. Saves `input`. Gradient: g * polygamma(n + 1, input).
 
     >>> import cygrad
     >>> cygrad.polygamma(1, cygrad.tensor([1.0]))
@@ -444,7 +452,7 @@ def polygamma(n, input, *, out=None):
 
 
 def polygamma_method(self, n):
-    """The `n`-th derivative of `digamma`; see `cygrad.polygamma`."""
+    """Compute the `n`-th derivative of `digamma`; see `cygrad.polygamma`."""
     return polygamma(n, self)
 
 
@@ -480,10 +488,10 @@ MVLGAMMA = declare(
 
 
 def mvlgamma(input, p, *, out=None):
-    """The logarithm of the multivariate gamma function of dimension `p`, for `input` > (p - 1) / 2.
+    """Compute the logarithm of the multivariate gamma function of dimension `p`, for `input` > (p - 1) / 2.
 
-    It is p (p - 1) / 4 * log(pi) + the sum of lgamma(input - j / 2) over j < p. Saves `input`. Gradient: g * the sum of
-    digamma(input - j / 2).
+    The result is p (p - 1) / 4 * log(pi) + the sum of lgamma(input - j / 2) over j < p. Saves `input`. Gradient: g
+    times the sum of digamma(input - j / 2).
 
     >>> import cygrad
     >>> cygrad.mvlgamma(cygrad.tensor([2.0]), 2)
@@ -497,7 +505,7 @@ def mvlgamma(input, p, *, out=None):
     return apply1_args(MVLGAMMA, t if t.is_floating_point() else t + 0.0, (p,), out)
 
 
-# -- incomplete gamma, zeta --
+# -- incomplete gamma and zeta functions --
 
 
 def no_gradient_of_first(n, name):
@@ -511,12 +519,12 @@ def igamma_rule(n, g):
 
 
 def gamma_density(a, x):
-    """x^(a - 1) * exp(-x) / gamma(a)."""
+    """Compute x^(a - 1) * exp(-x) / gamma(a)."""
     return exp(sub(sub(mul(sub(a, 1), log(x)), x), lgamma(a)))
 
 
 def incomplete_gamma(name, function, is_upper):
-    """A kernel: SciPy's function, and a loop of float32 for what that knows."""
+    """Return a kernel: a float32 loop where it has a result (else it gives NaN), otherwise SciPy's function."""
     by_name = by_scipy(name, function)
 
     def kernel(a, x):
@@ -526,7 +534,7 @@ def incomplete_gamma(name, function, is_upper):
             return by_name(a, x)
         unknown = np.isnan(found)
         if unknown.any():
-            unknown &= (a >= 0) & (x >= 0)  # else it is nan
+            unknown &= (a >= 0) & (x >= 0)  # elsewhere the result is NaN
             found[unknown] = by_name(*(operand[unknown] for operand in np.broadcast_arrays(a, x)))
         return found
 
@@ -543,10 +551,10 @@ IGAMMA = declare(
 
 
 def igamma(input, other, *, out=None):
-    """The regularised lower incomplete gamma function P(input, other). Saves both.
+    """Compute the regularized lower incomplete gamma function P(input, other). Saves both.
 
-    Gradient for `other`: g * other^(input - 1) * exp(-other) / gamma(input). There is none for `input`, which raises
-    NotImplementedError in backward.
+    Gradient for `other`: g * other^(input - 1) * exp(-other) / gamma(input). Not differentiable in `input`, which
+    raises NotImplementedError in backward.
 
     >>> import cygrad
     >>> cygrad.igamma(cygrad.tensor([1.0]), cygrad.tensor([1.0]))
@@ -570,7 +578,7 @@ IGAMMAC = declare(
 
 
 def igammac(input, other, *, out=None):
-    """The regularised upper incomplete gamma function Q = 1 - P. See `igamma`.
+    """Compute the regularized upper incomplete gamma function Q = 1 - P. See `igamma`.
 
     Saves `input` and `other`.
 
@@ -607,10 +615,10 @@ ZETA = declare(
 
 
 def zeta(input, other, *, out=None):
-    """The Hurwitz zeta function: the sum of (k + other) ** -input over k >= 0. Either may be a number. Saves both.
+    """Compute the Hurwitz zeta function, the sum of (k + other) ** -input over k >= 0. Saves both.
 
-    Gradient for `other`: -g * input * zeta(input + 1, other). There is none for `input`, which raises
-    NotImplementedError in backward.
+    Either may be a number. Gradient for `other`: -g * input * zeta(input + 1, other). Not differentiable in `input`,
+    which raises NotImplementedError in backward.
 
     >>> import cygrad
     >>> cygrad.special.zeta(cygrad.tensor([2.0, 4.0]), 1)

@@ -1,7 +1,7 @@
-"""Trigonometric and hyperbolic functions and their inverses, angles: elementwise.
+"""Trigonometric and hyperbolic functions, their inverses and angles, elementwise.
 
-Integers are first converted to the default float type. Gradients of complex functions are PyTorch's (the conjugate of
-the derivative). `sin`, `cos`, `tan` and `tanh` stand in pointwise.pyx.
+Integers are first converted to the default dtype. Gradients of complex functions follow PyTorch: the conjugate of the
+derivative. `sin`, `cos`, `tan` and `tanh` are in pointwise.pyx.
 """
 
 import math
@@ -32,7 +32,7 @@ ASIN = declare("asin", asin_rule, saves=IN0, flags=SMOOTH, ufunc="arcsin", input
 
 
 def asin(input, *, out=None):
-    """Arc sine in radians: nan beyond [-1, 1]. Saves `input`. Gradient: g / sqrt(1 - input^2), inf at -1 and 1.
+    """Arc sine in radians: NaN beyond [-1, 1]. Saves `input`. Gradient: g / sqrt(1 - input^2), inf at -1 and 1.
 
     >>> import cygrad
     >>> cygrad.asin(cygrad.tensor([0.0, 1.0]))
@@ -49,7 +49,7 @@ ACOS = declare("acos", acos_rule, saves=IN0, flags=SMOOTH, ufunc="arccos", input
 
 
 def acos(input, *, out=None):
-    """Arc cosine in radians: nan beyond [-1, 1]. Saves `input`. Gradient: -g / sqrt(1 - input^2), -inf at -1 and 1.
+    """Arc cosine in radians: NaN beyond [-1, 1]. Saves `input`. Gradient: -g / sqrt(1 - input^2), -inf at -1 and 1.
 
     >>> import cygrad
     >>> cygrad.acos(cygrad.tensor([0.0, 1.0]))
@@ -77,7 +77,7 @@ def atan(input, *, out=None):
 
 
 def over_squares(g, y, x):
-    """g / (y^2 + x^2), but 0 where both are 0."""
+    """Compute g / (y^2 + x^2), but 0 where both are 0."""
     squares = add(mul(y, y), mul(x, x))
     return where(squares == 0, 0.0, div(g, squares))
 
@@ -92,7 +92,7 @@ ATAN2 = declare("atan2", atan2_rule, saves=IN0 | IN1, flags=SMOOTH, ufunc="arcta
 
 
 def atan2(input, other, *, out=None):
-    """The angle in radians of the point with height `input` and abscissa `other`, in [-pi, pi], with broadcasting.
+    """The angle in radians of the point with y = `input` and x = `other`, in [-pi, pi], with broadcasting.
 
     Saves both. Gradients: g * other / (input^2 + other^2), and -g * input / (input^2 + other^2); 0 at the origin.
 
@@ -169,7 +169,7 @@ ACOSH = declare("acosh", acosh_rule, saves=IN0, flags=SMOOTH, ufunc="arccosh", i
 
 
 def acosh(input, *, out=None):
-    """Inverse hyperbolic cosine: nan below 1. Saves `input`. Gradient: g / sqrt(input^2 - 1), inf at 1.
+    """Inverse hyperbolic cosine: NaN below 1. Saves `input`. Gradient: g / sqrt(input^2 - 1), inf at 1.
 
     >>> import cygrad
     >>> cygrad.acosh(cygrad.tensor([1.0, 2.0]))
@@ -187,7 +187,7 @@ ATANH = declare("atanh", atanh_rule, saves=IN0, flags=SMOOTH, ufunc="arctanh", i
 
 
 def atanh(input, *, out=None):
-    """Inverse hyperbolic tangent: inf at 1, nan beyond [-1, 1]. Saves `input`. Gradient: g / (1 - input^2).
+    """Inverse hyperbolic tangent: inf at 1, NaN beyond [-1, 1]. Saves `input`. Gradient: g / (1 - input^2).
 
     >>> import cygrad
     >>> cygrad.atanh(cygrad.tensor([0.0, 0.5]))
@@ -219,7 +219,7 @@ DEG2RAD = declare(
 
 
 def deg2rad(input, *, out=None):
-    """Degrees to radians: `input * pi / 180`. Saves nothing. Gradient: g * pi / 180.
+    """Convert degrees to radians: `input * pi / 180`. Saves nothing. Gradient: g * pi / 180.
 
     >>> import cygrad
     >>> cygrad.deg2rad(cygrad.tensor([0.0, 180.0]))
@@ -244,7 +244,7 @@ RAD2DEG = declare(
 
 
 def rad2deg(input, *, out=None):
-    """Radians to degrees: `input * 180 / pi`. Saves nothing. Gradient: g * 180 / pi.
+    """Convert radians to degrees: `input * 180 / pi`. Saves nothing. Gradient: g * 180 / pi.
 
     >>> import cygrad
     >>> cygrad.rad2deg(cygrad.tensor([0.0, 3.14159265]))
@@ -254,12 +254,12 @@ def rad2deg(input, *, out=None):
     return apply1(RAD2DEG, input, out)
 
 
-NEAR = 0.01  # below it, four terms of the series are exact to double precision
+NEAR = 0.01  # below this, four terms of the series are exact in double precision
 
 
 @silent
 def sinc_array(x):
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """Compute sin(pi x) / (pi x), and 1 at 0."""
     scaled = x * x.dtype.type(math.pi)
     found = as_array(np.sin(scaled) / scaled)
     np.copyto(found, 1, where=x == 0)
@@ -269,7 +269,7 @@ def sinc_array(x):
 def sinc_rule(n, g):
     x = n.saved(0)
     near = abs(x) < NEAR
-    scaled = mul(where(near, 1.0, x), math.pi)  # no 0 / 0 where the series counts: its nan would spread
+    scaled = mul(where(near, 1.0, x), math.pi)  # avoids 0 / 0 where the series is used: its NaN would propagate
     slope = div(sub(cos(scaled), div(sin(scaled), scaled)), div(scaled, math.pi))
     series, squared = 0.0, mul(mul(x, x), math.pi**2)
     for k in (4, 3, 2, 1):  # the sum of (-1)^k 2k (pi x)^(2k - 2) / (2k + 1)!
@@ -303,7 +303,7 @@ HYPOT = declare("hypot", hypot_rule, saves=(IN0 | OUT0, IN1 | OUT0), flags=ELEME
 def hypot(input, other, *, out=None):
     """`sqrt(input^2 + other^2)` without overflow, with broadcasting. Saves both and the result r.
 
-    Gradients: g * input / r, and g * other / r; nan at the origin.
+    Gradients: g * input / r, and g * other / r; NaN at the origin.
 
     >>> import cygrad
     >>> cygrad.hypot(cygrad.tensor([3.0]), cygrad.tensor([4.0]))

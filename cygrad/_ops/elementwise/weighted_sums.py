@@ -1,4 +1,4 @@
-"""Sums with weights, elementwise with broadcasting: between two tensors, and of a tensor and a product or quotient.
+"""Elementwise weighted sums with broadcasting: lerp, addcmul and addcdiv.
 
 Each is one node. Shapes that do not broadcast raise RuntimeError.
 """
@@ -27,7 +27,7 @@ INTEGER_QUOTIENT = (
 )
 
 
-# -- between two --
+# -- lerp --
 
 
 def lerp_rule(n, g):
@@ -37,7 +37,7 @@ def lerp_rule(n, g):
 
 @by_loop("lerp", 3)
 def lerp_array(start, end, weight, out=None):
-    """start + weight * (end - start), exact at both ends: beyond the middle, end + (weight - 1) * (end - start)."""
+    """start + weight * (end - start), exact at both ends: if |weight| >= 1/2, end + (weight - 1) * (end - start)."""
     near = np.abs(weight) < 0.5
     if np.ndim(weight) == 0 and not is_array(weight):
         begin, weight = (start, weight) if near else (end, weight - 1)
@@ -89,10 +89,10 @@ LERP = declare(
 
 
 def lerp(input, end, weight, *, out=None):
-    """`input + weight * (end - input)`: from `input` to `end` as the weight, a number or a tensor, goes from 0 to 1.
+    """Interpolate linearly: `input + weight * (end - input)`, where `weight` is a number or a tensor.
 
     Saves nothing for a number, else all three. Gradients: g * (1 - weight), g * weight, g * (end - input).
-    All must be of one floating-point or complex type.
+    All must have the same floating-point or complex dtype.
 
     >>> import cygrad
     >>> cygrad.lerp(cygrad.tensor([0.0, 10.0]), cygrad.tensor([1.0, 20.0]), 0.5)
@@ -106,7 +106,7 @@ def lerp(input, end, weight, *, out=None):
         require_kind("fc", "lerp_kernel_scalar", input)
         return computed(LERP_NUMBER, (input, end), (weight,), out)
     if not weight.dim():
-        kind = result_type((input, weight))  # complex if the weight alone is
+        kind = result_type((input, weight))  # complex if only the weight is
         input, end, weight = input.to(kind), end.to(kind), weight.to(kind)
     require_same_type(input, "weight", weight)
     require_broadcast(input, end, weight)
@@ -117,10 +117,10 @@ def lerp(input, end, weight, *, out=None):
 
 
 def computed(op, inputs, args, out):
-    """As `apply_n`, of a kernel that may write into `out`, which then is not computed elsewhere first."""
+    """Like `apply_n`, for a kernel that can write directly into `out`, without a temporary result."""
     if isinstance(out, Tensor) and out.numel() > chunks.FEW:
         arrays = [array_of(t) for t in inputs]
-        if out.numel() > chunks.SIZE and not has_loop(*arrays):  # which is computed by blocks
+        if out.numel() > chunks.SIZE and not has_loop(*arrays):  # `apply_n` computes it chunk by chunk
             return apply_n(op, inputs, args or None, out)
         result = chunks.result_into(array_of(out), lambda *arrays, out: op.kernel(*arrays, *args, out=out), *arrays)
         if result is not None:
@@ -135,7 +135,7 @@ def require_same_type(input, name, value):
         )
 
 
-# -- and a product or quotient --
+# -- addcmul, addcdiv --
 
 
 def addcmul_rule(n, g):
@@ -154,7 +154,7 @@ def addcmul_array(x, a, b, value, out=None):
 
 
 def spare(x, term):
-    """The memory of a term for its sum with `x`, if that lies in memory like the term."""
+    """Return a term's memory for its sum with `x`, if `x` has the same memory layout."""
     return term if (x.shape, x.strides) == (term.shape, term.strides) else None
 
 
@@ -170,7 +170,7 @@ ADDCMUL = declare(
 
 
 def addcmul(input, tensor1, tensor2, *, value=1, out=None):
-    """`input + value * tensor1 * tensor2`. Saves the two factors whose gradients are asked for.
+    """Compute `input + value * tensor1 * tensor2`. Saves each factor if the other needs a gradient.
 
     Gradients: g, value * g * tensor2, value * g * tensor1.
 
@@ -182,7 +182,7 @@ def addcmul(input, tensor1, tensor2, *, value=1, out=None):
 
 
 def of_three(op, input, tensor1, tensor2, value, out):
-    """The result of operands that are first converted to its type."""
+    """Convert the operands to their promoted dtype and compute."""
     if not (isinstance(input, Tensor) and isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor)):
         require_tensors(op, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
     require_broadcast(input, tensor1, tensor2)
@@ -231,7 +231,7 @@ ADDCDIV = declare(
 
 
 def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
-    """`input + value * tensor1 / tensor2`. Saves `tensor2`, and `tensor1` if the gradient of `tensor2` is asked for.
+    """Compute `input + value * tensor1 / tensor2`. Saves `tensor2`, and `tensor1` if `tensor2` needs a gradient.
 
     Gradients: g, value * g / tensor2, -value * g * tensor1 / tensor2^2. Raises RuntimeError for a quotient of integers.
 

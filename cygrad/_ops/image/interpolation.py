@@ -1,6 +1,7 @@
-"""Images made larger or smaller: each element of the result is a weighted sum of elements near its place.
+"""Resizes images: each element of the result is a weighted sum of neighboring input elements.
 
-Dimension by dimension; `_kernels/resampling.py` has the sums, here are the tables of weights.
+Dimensions are resized one after the other. This module builds the tables of weights; `_kernels/resampling.py` computes
+the sums.
 """
 
 import math
@@ -25,21 +26,21 @@ BY_DIMS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 
 
 
 def step(image, size, factor, align_corners, kind):
-    """How far apart the places of the result are in the image."""
+    """Distance between neighboring result positions, in input elements."""
     if align_corners:
         return kind((image - 1) / (size - 1)) if size > 1 else kind(0)
     return kind(1 / factor) if factor else kind(image) / kind(size)
 
 
 def sources(image, size, factor, align_corners, kind):
-    """Where the places of the result are in the image."""
+    """Input coordinates of the result positions."""
     places, scale = np.arange(size).astype(kind), step(image, size, factor, align_corners, kind)
     return places * scale if align_corners else (places + kind(0.5)) * scale - kind(0.5)
 
 
 @lru_cache(maxsize=256)
 def nearest(image, size, factor, exact):
-    scale = step(image, size, factor, False, np.float32)  # PyTorch's places, whatever the type of the elements
+    scale = step(image, size, factor, False, np.float32)  # as in PyTorch, whatever the dtype of the elements
     places = np.arange(size, dtype=np.float32) + np.float32(0.5 if exact else 0)
     return Table(image, np.minimum(np.floor(places * scale).astype(np.int64), image - 1)[:, None])
 
@@ -53,7 +54,7 @@ def linear(image, size, factor, align_corners, kind):
 
 
 def cubic_weight(x, a):
-    """The weight of what is `x` away, by a cubic spline."""
+    """Weight of an element at distance `x`, by cubic convolution with coefficient `a`."""
     x = np.abs(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
@@ -70,7 +71,7 @@ def cubic(image, size, factor, align_corners, kind):
     return Table(image, np.clip(places, 0, image - 1), None, weights)
 
 
-FILTERS = {  # (how far it reaches, the weight of what is so far away)
+FILTERS = {  # (radius, weight as a function of the distance)
     "bilinear": (1, lambda x: np.maximum(1 - np.abs(x), 0)),
     "bicubic": (2, lambda x: cubic_weight(x, -0.5)),
     "lanczos": (3, lambda x: np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0)),
@@ -79,7 +80,7 @@ FILTERS = {  # (how far it reaches, the weight of what is so far away)
 
 @lru_cache(maxsize=256)
 def smoothed(image, size, factor, align_corners, kind, mode):
-    """With a filter as wide as the places of the result are apart, so that nothing of the image is passed over."""
+    """Build an antialiasing table: the filter is as wide as the step, so that every input element contributes."""
     reach, weight = FILTERS[mode]
     scale = step(image, size, factor, align_corners, kind)
     width = reach * max(scale, kind(1))
@@ -94,9 +95,9 @@ def smoothed(image, size, factor, align_corners, kind, mode):
 
 
 def for_bytes(table):
-    """The table with weights as PyTorch has them for bytes: as fine as 16 bits can hold, so that sums are exact."""
+    """Quantize the weights as PyTorch does for bytes: as finely as 16 bits allow, so that sums are exact."""
     weights = table.weights.copy()
-    for tap in range(weights.shape[1] - 1, 0, -1):  # what lies beyond the edge counts to the element there
+    for tap in range(weights.shape[1] - 1, 0, -1):  # taps beyond the edge add their weight to the edge element
         same = table.places[:, tap] == table.places[:, tap - 1]
         weights[same, tap - 1] += weights[same, tap]
         weights[same, tap] = 0
@@ -111,7 +112,7 @@ def for_bytes(table):
 
 
 def rows():
-    """The row for each mode, number of dimensions, and whether smoothed."""
+    """Declare a row for each mode, number of dimensions and antialiasing."""
     found = {}
     for dims in (1, 2, 3):
         found["nearest", dims, False] = resampling(f"UpsampleNearest{dims}DBackward0")
@@ -145,7 +146,7 @@ def check_mode(t, mode, align_corners, antialias):
 
 
 def wanted_size(t, size, scale_factor, recompute, mode):
-    """(the size of the result, the factor of each dimension or None)."""
+    """Return (the size of the result, the scale factor of each dimension or None)."""
     image = array_of(t).shape[2:]
     dims = len(image)
     if size is not None and scale_factor is not None:
@@ -194,18 +195,18 @@ def interpolate(
     recompute_scale_factor=None,
     antialias=False,
 ):
-    """Images (n, channels, length), (..., height, width) or (..., depth, height, width), made larger or smaller.
+    """Resize images of shape (n, channels, length), (..., height, width) or (..., depth, height, width).
 
-    To `size` or by `scale_factor`, each a number or one for each dimension. `mode` tells from what an element is made:
-    'nearest' and 'nearest-exact' (the nearest in the image), 'linear', 'bilinear' or 'trilinear' (the 2, 4 or 8 around
-    it), 'bicubic' (16), 'area' (the mean of the area it covers), 'lanczos' (only with `antialias`).
+    The new size is given by `size` or `scale_factor`, each a number or one for each dimension. `mode` selects the
+    elements that contribute: 'nearest' and 'nearest-exact' (the nearest one), 'linear', 'bilinear' or 'trilinear' (the
+    surrounding 2, 4 or 8), 'bicubic' (16), 'area' (the mean of the covered area), 'lanczos' (only with `antialias`).
 
-    With `align_corners`, the centers of the corners of image and result are the same places, otherwise their outer
-    corners. With `recompute_scale_factor`, places are found from the sizes and not from the factor. With `antialias`,
-    all of the image counts when it is made smaller ('bilinear', 'bicubic', 'lanczos').
+    With `align_corners`, the centers of the corner elements of input and result coincide, otherwise their outer corners
+    do. With `recompute_scale_factor`, positions are computed from the sizes instead of the factor. With `antialias`,
+    every input element contributes when downsampling ('bilinear', 'bicubic', 'lanczos').
 
-    Saves nothing. Gradient: the transpose of these sums. Raises ValueError for arguments that contradict one another,
-    NotImplementedError for a mode or a type of elements that is not known.
+    Saves nothing. Gradient: the transpose of these sums. Raises ValueError for arguments that contradict each other,
+    NotImplementedError for unsupported modes and dtypes.
 
     >>> import cygrad
     >>> F = cygrad.nn.functional
@@ -240,7 +241,7 @@ def interpolate(
     tables = tables_of(mode, image, size, factors, bool(align_corners), kind, bool(antialias))
     row = ROWS[mode, dims, bool(antialias)]
     if name == "Byte" and not mode.startswith("nearest"):
-        for d in range(dims - 1, -1, -1):  # what is between two dimensions is rounded, too
+        for d in range(dims - 1, -1, -1):  # intermediate results between two dimensions are rounded, too
             own = for_bytes(tables[d]) if is_byte_image else tables[d]
             one = tuple([own if i == d else None for i in range(dims)])
             between = resample(t.float(), one, row=row)
@@ -251,7 +252,7 @@ def interpolate(
 
 @lru_cache(256)
 def tables_of(mode, image, size, factors, *how):
-    """The table of each dimension."""
+    """Return the table of each dimension."""
     return tuple([table_of(mode, n, m, factor, *how) for n, m, factor in zip(image, size, factors)])
 
 
@@ -279,7 +280,7 @@ def deprecated(name):
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
-    """The old name of `interpolate`; warns.
+    """Deprecated alias of `interpolate`.
 
     >>> import cygrad
     >>> import warnings
@@ -292,7 +293,7 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
-    """`interpolate` with mode 'nearest'; warns.
+    """Deprecated alias of `interpolate` with mode 'nearest'.
 
     >>> import cygrad
     >>> import warnings
@@ -305,7 +306,7 @@ def upsample_nearest(input, size=None, scale_factor=None):
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
-    """`interpolate` with mode 'bilinear' and corners aligned; warns.
+    """Deprecated alias of `interpolate` with mode 'bilinear' and aligned corners.
 
     >>> import cygrad
     >>> import warnings
@@ -317,6 +318,6 @@ def upsample_bilinear(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-# those that warn are left to tests of their own
+# deprecated functions, which warn, have their own tests
 composite = {"interpolate": FUNCTION_ONLY | METHOD_ONLY}
 functions = publish(globals())

@@ -1,7 +1,6 @@
-"""The largest element of each window of images: pooling with windows of one size, with a wanted number of windows, with
-windows at random places; and the way back.
+"""Max pooling of images: with windows of fixed size, and adaptive, with a given number of windows.
 
-Each saves where its elements come from; the gradient of an element goes there.
+Each op saves the indices of its results' elements; the gradient of a result goes to that element.
 """
 
 import math
@@ -50,7 +49,7 @@ ADAPTIVE = {
 
 
 def recorded(row, t, values, places, dims, how=None):
-    """(values, places) as tensors; places may be None where nothing is recorded. `how`: the arguments of the entry."""
+    """Return (values, indices) as tensors; `places` may be None if nothing is recorded. `how`: the call's arguments."""
     array = array_of(t)
     if values.dtype is not array.dtype:
         values = values.astype(array.dtype, copy=False)
@@ -61,7 +60,7 @@ def recorded(row, t, values, places, dims, how=None):
     return value, index
 
 
-# -- windows of one size --
+# -- windows of fixed size --
 
 
 def pool(function, dims, input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
@@ -73,11 +72,11 @@ def pool(function, dims, input, kernel_size, stride, padding, dilation, ceil_mod
 
 
 def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places):
-    """`pool` of two dimensions for images of one row."""
+    """Run 2-d `pool` on images of one row."""
     t = require(input, "max_pool1d")
     where = windows(t, "max_pool1d", kernel_size, stride, padding, dilation, ceil_mode, 1, results1d)
     check_elements(t, "max_pool1d_impl", with_places)
-    if not is_recorded(t):  # then nobody sees that there is but one op
+    if not is_recorded(t):  # without a graph, the squeeze and unsqueeze nodes are not needed
         values, places = kernels.of_windows(as_float32(array_of(t)), where, with_places)
         return recorded(MAX_POOL[2], t, values, places, 1)
     kernel, stride, padding, dilation = where.given
@@ -87,7 +86,7 @@ def pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, with_places
 
 
 def results1d(shape, kernel, stride, padding, dilation, ceil_mode, dims):
-    """How many windows there are along a sequence; they have to fit."""
+    """Check the arguments and return the number of windows along a sequence."""
     (kernel,), (stride,), (padding,), (dilation,) = kernel, stride, padding, dilation
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise RuntimeError(
@@ -113,7 +112,7 @@ def results1d(shape, kernel, stride, padding, dilation, ceil_mode, dims):
 def max_pool1d_with_indices(
     input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
 ):
-    """(values, indices) of `max_pool1d`.
+    """Return (values, indices) of `max_pool1d`.
 
     >>> import cygrad
     >>> cygrad.max_pool1d_with_indices(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
@@ -125,7 +124,7 @@ def max_pool1d_with_indices(
 def max_pool2d_with_indices(
     input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
 ):
-    """(values, indices) of `max_pool2d`.
+    """Return (values, indices) of `max_pool2d`.
 
     Saves the indices.
 
@@ -139,7 +138,7 @@ def max_pool2d_with_indices(
 def max_pool3d_with_indices(
     input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
 ):
-    """(values, indices) of `max_pool3d`.
+    """Return (values, indices) of `max_pool3d`.
 
     Saves the indices.
 
@@ -151,7 +150,7 @@ def max_pool3d_with_indices(
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest element of each window of a sequence ([n,] channels, length); see `max_pool2d`.
+    """Return the maximum of each window of a sequence ([n,] channels, length); see `max_pool2d`.
 
     >>> import cygrad
     >>> cygrad.max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
@@ -162,15 +161,16 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest element of each window of images ([n,] channels, height, width).
+    """Return the maximum of each window of images ([n,] channels, height, width).
 
-    `kernel_size`: of a window, `stride`: how far apart windows are (their size, if left out), `padding`: how far they
-    reach beyond the image, at most half of a window, `dilation`: how far apart the elements of a window are; each an
-    int, or one for each dimension. With `ceil_mode` windows at the end may reach further. With `return_indices` a tuple
-    (values, indices into each image read as one row).
+    `kernel_size` is the window size, `stride` the distance between windows (by default `kernel_size`), `padding` how
+    far windows extend beyond the image, at most half of the window size, and `dilation` the distance between elements
+    of a window; each is an int, or one for each dimension. With `ceil_mode`, windows at the end may extend further.
+    With `return_indices`, returns a tuple (values, indices into each flattened image).
 
-    Saves the indices, if a gradient is needed. Gradient: g at the place of the largest element, of equal ones the
-    first. nan is largest. Raises RuntimeError for windows that do not fit, NotImplementedError for complex numbers.
+    Saves the indices if a gradient is needed. Gradient: g at the position of the maximum, the first one if there are
+    several. NaN counts as largest. Raises RuntimeError for windows that do not fit, NotImplementedError for complex
+    numbers.
 
     >>> import cygrad
     >>> cygrad.max_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
@@ -182,7 +182,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    """The largest element of each window of volumes ([n,] channels, depth, height, width); see `max_pool2d`.
+    """Return the maximum of each window of volumes ([n,] channels, depth, height, width); see `max_pool2d`.
 
     >>> import cygrad
     >>> cygrad.max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
@@ -192,12 +192,12 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return found if return_indices else found[0]
 
 
-# -- a wanted number of windows --
+# -- a given number of windows --
 
 
 @lru_cache(256)
 def adaptive_places(image, size):
-    """The places (windows, taps) that windows cover along a dimension, of shorter ones the last again."""
+    """Return the indices (windows, taps) that windows cover along a dimension; shorter windows repeat their last."""
     first, last = adaptive_spans(image, size)
     return np.minimum(first[:, None] + np.arange((last - first).max(initial=0)), last[:, None] - 1)
 
@@ -234,7 +234,7 @@ def adaptive(dims, input, size):
 
 
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
-    """(values, indices) of `adaptive_max_pool1d`.
+    """Return (values, indices) of `adaptive_max_pool1d`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.adaptive_max_pool1d_with_indices(cygrad.tensor([[1.0, 3.0, 2.0]]), 1)
@@ -252,7 +252,7 @@ def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
 
 
 def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
-    """(values, indices) of `adaptive_max_pool2d`.
+    """Return (values, indices) of `adaptive_max_pool2d`.
 
     Saves the indices.
 
@@ -264,7 +264,7 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
 
 
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
-    """(values, indices) of `adaptive_max_pool3d`.
+    """Return (values, indices) of `adaptive_max_pool3d`.
 
     Saves the indices.
 
@@ -276,7 +276,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
 
 
 def adaptive_max_pool1d(input, output_size, return_indices=False):
-    """The largest elements of `output_size` windows that cover a sequence; see `adaptive_max_pool2d`.
+    """Return the maxima of `output_size` windows that cover a sequence; see `adaptive_max_pool2d`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.adaptive_max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0]]), 2)
@@ -287,10 +287,10 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 
 
 def adaptive_max_pool2d(input, output_size, return_indices=False):
-    """The largest elements of so many windows that cover images ([n,] channels, height, width).
+    """Return the maxima of a given number of windows that cover images ([n,] channels, height, width).
 
-    `output_size`: (rows, columns) of the result, an int for both; None keeps the number. Windows are as in
-    `adaptive_avg_pool2d`; saved values and gradient as in `max_pool2d`.
+    `output_size` is (rows, columns) of the result, or an int for both; None keeps the size of the input. Windows are as
+    in `adaptive_avg_pool2d`; saved values and gradient as in `max_pool2d`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.adaptive_max_pool2d(cygrad.arange(9.0).reshape(1, 3, 3), 2)
@@ -302,7 +302,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 
 
 def adaptive_max_pool3d(input, output_size, return_indices=False):
-    """The largest elements of so many windows that cover volumes; see `adaptive_max_pool2d`.
+    """Return the maxima of a given number of windows that cover volumes; see `adaptive_max_pool2d`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.adaptive_max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
@@ -317,4 +317,4 @@ composite = {
     **dict.fromkeys(("adaptive_max_pool2d", "adaptive_max_pool3d", "adaptive_max_pool1d_with_indices"), ELSEWHERE),
 }
 functions = publish(globals())
-functions["adaptive_max_pool1d"] = adaptive_max_pool1d_with_indices  # in the package, this name gives both
+functions["adaptive_max_pool1d"] = adaptive_max_pool1d_with_indices  # in cygrad itself, this name returns both

@@ -1,4 +1,4 @@
-"""The way back from max pooling: elements put at the places that their indices name, zeros elsewhere."""
+"""Max unpooling: scatters elements to the positions that pooling returned, zeros elsewhere."""
 
 import math
 
@@ -34,7 +34,7 @@ UNPOOL = {2: unpooling(2), 3: unpooling(3)}
 
 
 def wanted_size(t, dims, kernel, stride, padding, size):
-    """The size of the result: as wanted, if pooling could have come from it."""
+    """Return the size of the result; raises if pooling could not have reduced `size` to that of `t`."""
     image = t.shape[t.dim() - dims :]
     usual = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(image, kernel, stride, padding)]
     if size is None:
@@ -53,7 +53,7 @@ def wanted_size(t, dims, kernel, stride, padding, size):
 
 
 def unpool(dims, t, indices, size):
-    """`dims` dimensions of t, spread over `size`."""
+    """Scatter the last `dims` dimensions of t into zeros of `size`."""
     row, index = UNPOOL[dims], array_of(indices)
     if index.dtype != np.int64:
         raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.type_name}")
@@ -85,7 +85,7 @@ def unpool(dims, t, indices, size):
 
 
 def read(function, dims, input, indices, kernel_size, stride, padding, output_size):
-    """(input, indices, size of the result)."""
+    """Return (input, indices, size of the result), after checks."""
     t, indices = require(input, function), require(indices, function, "indices", 2)
     kernel = numbers(kernel_size, function, "kernel_size", 3, dims)
     stride = numbers(stride, function, "stride", 4, dims, kernel)
@@ -94,7 +94,7 @@ def read(function, dims, input, indices, kernel_size, stride, padding, output_si
 
 
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Undoes `max_pool1d`, from its values and indices; see `max_unpool2d`.
+    """Invert `max_pool1d`, given its values and indices; see `max_unpool2d`.
 
     >>> import cygrad
     >>> F = cygrad.nn.functional
@@ -106,12 +106,13 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Undoes `max_pool2d`, from its values and indices: the values at their places, zeros elsewhere.
+    """Invert `max_pool2d`, given its values and indices: the values at their positions, zeros elsewhere.
 
-    `kernel_size`, `stride` and `padding` are those of the pooling; `output_size` is needed where pooling gives the same
-    size for images of several. Of equal indices, the last value counts. Saves the indices. Gradient: g at these places.
+    `kernel_size`, `stride` and `padding` are those of the pooling; `output_size` is needed if images of several sizes
+    pool to the same size. For repeated indices, the last value is used. Saves the indices. Gradient: g at these
+    positions.
 
-    Raises RuntimeError for indices that are not int64, are not so many or lie beyond the result.
+    Raises RuntimeError for indices that are not int64, do not have the shape of `input` or are out of bounds.
 
     >>> import cygrad
     >>> F = cygrad.nn.functional
@@ -123,7 +124,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Undoes `max_pool3d`, from its values and indices; see `max_unpool2d`.
+    """Invert `max_pool3d`, given its values and indices; see `max_unpool2d`.
 
     Saves `indices`.
 

@@ -1,4 +1,4 @@
-"""What poolings ask of their arguments; errors are in PyTorch's words."""
+"""Argument checks of pooling functions, with PyTorch's errors."""
 
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ NUMBERS = {1: "one", 2: "two", 3: "three"}
 
 
 def numbers(value, function, name, position, dims, empty=None):
-    """An int, or a list of one or `dims` ints, as `dims` ints; `empty` stands for None and the empty list."""
+    """Expand an int, or a list of one or `dims` ints, to `dims` ints; `empty` replaces None and the empty list."""
     if value is None and empty is not None:
         return empty
     if type(value) is int and 0 <= value < 1 << 31:
@@ -31,7 +31,7 @@ def numbers(value, function, name, position, dims, empty=None):
 
 
 def results(shape, kernel, stride, padding, dilation, ceil_mode, dims):
-    """How many windows there are along each dimension."""
+    """Check the arguments and return the number of windows along each dimension."""
     check_images(shape, dims)
     image = shape[len(shape) - dims :]
     if min(stride) == 0:
@@ -69,12 +69,12 @@ def results(shape, kernel, stride, padding, dilation, ceil_mode, dims):
 
 
 def windows(t, function, kernel_size, stride, padding, dilation, ceil_mode, dims, results=results):
-    """How windows lie on the images of a tensor. `results` counts them and raises if they do not fit."""
+    """Return the geometry of the windows on a tensor's images. `results` checks the arguments and counts windows."""
     given = kernel_size, stride, padding, dilation
     if type(ceil_mode) is not bool:
         messages.check_flag(function, "ceil_mode", 6, ceil_mode)
     if not (type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int)):
-        given = _each(function, dims, *given)  # for 1.0 and True are equal to 1, but wrong
+        given = _each(function, dims, *given)  # check types before the cache, for which 1.0 and True equal 1
     return _windows(array_of(t).shape, function, dims, results, not ceil_mode, *given)
 
 
@@ -98,7 +98,7 @@ def words(name, values):
 
 
 def places(n, k, s, p, d, ceil_mode):
-    """How many windows there are; with `ceil_mode` the last may end beyond the image, but not begin there."""
+    """Return the number of windows; with `ceil_mode` the last may end beyond the image, but not start there."""
     reach = n + 2 * p - d * (k - 1) - 1
     if not ceil_mode:
         return reach // s + 1
@@ -107,7 +107,7 @@ def places(n, k, s, p, d, ceil_mode):
 
 
 def check_images(shape, dims):
-    """`dims` spatial dimensions, channels, and perhaps a batch, of which only the batch may be empty."""
+    """Require `dims` spatial dimensions, channels and an optional batch; only the batch may be empty."""
     if len(shape) not in (dims + 1, dims + 2):
         raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
     if 0 in shape[len(shape) - dims - 1 :]:
@@ -118,7 +118,7 @@ def check_images(shape, dims):
 
 
 def check_elements(t, kernel, integers=True):
-    """Real numbers, and with `integers` integers, but no truth values."""
+    """Require floating-point elements, or with `integers` also integers, but not booleans."""
     dtype = t.dtype
     if dtype.is_floating_point or (integers and not dtype.is_complex and dtype.type_name != "Bool"):
         return
@@ -126,7 +126,7 @@ def check_elements(t, kernel, integers=True):
 
 
 def output_size(given, t, function, dims):
-    """The sizes that an adaptive pooling is asked for: an int, or a list of ints and None, which keeps a size."""
+    """Return the output sizes of an adaptive pooling: given an int, or a list of ints and None, which keeps a size."""
     if is_integer(given):
         return (integer(given, function, "output_size", 2),) * dims
     if not isinstance(given, (list, tuple)):

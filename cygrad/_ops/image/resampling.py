@@ -1,4 +1,4 @@
-"""The row of all ops that are linear along each spatial dimension: averages over windows, interpolation."""
+"""Declares the op that is linear along each spatial dimension, used by average pooling and interpolation."""
 
 from cygrad._core.graph.opdef import LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.graph.record import apply_n
@@ -14,12 +14,12 @@ RESAMPLE = declare("resample", resample_rule, flags=PRIVATE | LINEAR, kernel=ker
 
 
 def resample(input, tables, divisor=None, back=False, row=RESAMPLE):
-    """Map the last dimensions by one table each, and divide by `divisor`. Saves nothing. Gradient: the way back."""
+    """Map each of the last dimensions by a table, and divide by `divisor`. Saves nothing. Gradient: the transpose."""
     return apply_n(row, (input,), (tables, divisor, back))
 
 
 def resampling(node):
-    """The row under another name of its node."""
+    """Return the row with another node name."""
     return variant(RESAMPLE, node)
 
 

@@ -1,7 +1,7 @@
-"""Writing elements where an index names them: each at its own place, but at `index` along one dimension.
+"""Scatter ops: write elements at the positions that an index gives along one dimension.
 
-All of them save the index, and write without order: what a place gets that is named twice is not said, except where
-the elements are reduced.
+All save the index. Writes are unordered: if an index occurs twice, it is unspecified which value is kept, except where
+elements are reduced.
 """
 
 import numpy as np
@@ -83,12 +83,13 @@ _OLD_REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
-    """`input` with each element of `src`, or the number `value`, at its own place, but at `index` along `dim`.
+    """Write each element of `src`, or the number `value`, into a copy of `input`, at position `index` along `dim`.
 
-    For dim 0: out[index[i][j]][j] = src[i][j]. `index` is nowhere larger than `src`, nor than `input` but along `dim`.
-    With `reduce`, 'add' or 'multiply', what is there takes part (see `scatter_reduce`, which is preferred).
-    Saves `index`. Gradients: g with zeros at the places written to, and what `gather` reads from g.
-    Raises RuntimeError for an index that does not fit or is not there and for other dtypes of `src`.
+    For dim 0: out[index[i][j]][j] = src[i][j]. `index` must not exceed the shape of `src`, nor that of `input` except
+    along `dim`. With `reduce`, 'add' or 'multiply', the value is combined with the existing one (prefer
+    `scatter_reduce`). Saves `index`. Gradients: of `input`, g with zeros at the written positions; of `src`, what
+    `gather` reads from g. Raises RuntimeError for an index of the wrong shape or out of bounds, and for another dtype
+    of `src`.
 
     >>> import cygrad
     >>> cygrad.zeros(2, 3).scatter(1, cygrad.tensor([[0], [2]]), 1.0)
@@ -115,7 +116,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
 
 
 def _checked(t, dim, index, source, name):
-    """The dimension, after all that is to be asked of the index and the source; no source has any shape."""
+    """Check the index and the source, which is None for a number, and return the dimension."""
     array = array_of(index)
     d = dim_argument(dim, t.ndim, name, "dim", 1)
     check_integral(index, "scatter(): Expected dtype int32/int64 for index")
@@ -126,7 +127,7 @@ def _checked(t, dim, index, source, name):
 
 
 def _filled(t, value, dtype):
-    """An array of the shape of a tensor and where that is, of one value."""
+    """Return an array filled with one value, of the shape and on the device of a tensor."""
     return filled_like(memory_of(t), tuple(t.shape), value, dtype)
 
 
@@ -151,12 +152,12 @@ def scatter_reduce_rule(n, g):
     index = n.saved(2)
     own, sent = _reduced_gradients(n, g, dim, index, reduce, include_self)
     if own is not None and not include_self:
-        own = scatter(own, dim, index, value=0)  # what was there is lost wherever something came
+        own = scatter(own, dim, index, value=0)  # the input is discarded wherever something was written
     return own, sent if sent is None else padded(sent, shape)
 
 
 def _reduced_gradients(n, g, dim, index, reduce, include_self):
-    """Gradients of what was there, right where nothing came or it takes part, and of what was sent."""
+    """Gradients of the input, valid where it was included or nothing was written, and of the source."""
     if reduce == "sum":
         return g, gather(g, dim, index) if n.needs(1) else None
     if reduce == "mean":
@@ -175,7 +176,7 @@ def _reduced_gradients(n, g, dim, index, reduce, include_self):
 
 
 def _product_gradients(n, g, t, source, dim, index, include_self):
-    """Each factor gets g times the product of the others, which is the result over itself unless that is 0."""
+    """Each factor gets g times the product of the others, which is the result divided by the factor unless it is 0."""
     result = n.saved_result()
     zero, sent_zero = t == 0, source == 0
     whole = mul(g, result)
@@ -194,7 +195,7 @@ def _product_gradients(n, g, t, source, dim, index, include_self):
 
 
 def _first(t, shape):
-    """The part of `t` that an index of that shape speaks of."""
+    """Return the leading part of `t` that an index of that shape covers."""
     for d, length in enumerate(shape[: t.ndim]):
         if t.shape[d] > length:
             t = slice_of(t, d, 0, length)
@@ -210,7 +211,7 @@ SCATTER_REDUCE = declare(
     inputs="self src index",
     attributes="dim reduce include_self",
 )
-# the gradients of sums and means need the index only
+# the gradients of sums and means only need the index
 SCATTER_SUM = declare(
     "scatter_reduce.sum",
     scatter_reduce_rule,
@@ -225,11 +226,12 @@ _NOT_OF_COMPLEX = ("amax", "amin")
 
 
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
-    """`input` with the elements of `src` reduced into the places that `index` names along `dim`, as in `scatter`.
+    """Reduce the elements of `src` into a copy of `input` at positions `index` along `dim`, as in `scatter`.
 
-    `reduce` is 'sum', 'prod', 'mean', 'amax' or 'amin'; without `include_self` what is there takes no part.
-    Saves `index`, and `input`, `src` and the result where the gradient needs them. Gradients: those of the reduction;
-    equal extrema share. Raises RuntimeError for an index that does not fit or is not there.
+    `reduce` is 'sum', 'prod', 'mean', 'amax' or 'amin'; without `include_self` the elements of `input` at these
+    positions are ignored. Saves `index`, and `input`, `src` and the result if the gradient needs them. Gradients: those
+    of the reduction; equal extrema share the gradient. Raises RuntimeError for an index of the wrong shape or out of
+    bounds.
 
     >>> import cygrad
     >>> x, index = cygrad.tensor([1.0, 2.0, 3.0, 4.0]), cygrad.tensor([0, 1, 0, 1])
@@ -273,10 +275,10 @@ INDEX_REDUCE = declare(
 
 
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
-    """`input` with the slices of `source` reduced into the slices that `index`, a vector, names along `dim`.
+    """Reduce the slices of `source` into a copy of `input`, at the slices that `index`, a vector, selects along `dim`.
 
-    `reduce` is 'prod', 'mean', 'amax' or 'amin'; for sums there is `index_add`. Saves what `scatter_reduce` saves.
-    Raises RuntimeError for shapes or types that do not fit, IndexError for an index that is not there.
+    `reduce` is 'prod', 'mean', 'amax' or 'amin'; for sums use `index_add`. Saves the same tensors as `scatter_reduce`.
+    Raises RuntimeError for mismatched shapes or dtypes, IndexError for an index out of bounds.
 
     >>> import cygrad
     >>> cygrad.ones(2).index_reduce(0, cygrad.tensor([1, 1]), cygrad.tensor([2.0, 3.0]), "prod")
@@ -320,10 +322,10 @@ INDEX_COPY = declare(
 
 
 def index_copy(input, dim, index, source, *, out=None):
-    """`input` with the slices of `source` in place of those that `index`, a vector, names along `dim`.
+    """Write the slices of `source` into a copy of `input`, at the slices that `index`, a vector, selects along `dim`.
 
-    Saves `index`. Gradients: g with zeros there, and the named slices of g. Raises IndexError or RuntimeError for an
-    index, a shape or a dtype that does not fit.
+    Saves `index`. Gradients: g with zeros there, and the selected slices of g. Raises IndexError or RuntimeError for an
+    invalid index and for a mismatched shape or dtype.
 
     >>> import cygrad
     >>> cygrad.zeros(3).index_copy(0, cygrad.tensor([2, 0]), cygrad.tensor([1.0, 2.0]))
@@ -413,10 +415,10 @@ _FILL_SIGNATURES = ("int dim, Tensor index, Tensor value", "int dim, Tensor inde
 
 
 def index_fill(input, dim, index, value, *, out=None):
-    """`input` with `value`, a number or a 0-dim tensor, in the slices that `index`, a vector, names along `dim`.
+    """Write `value`, a number or a 0-dim tensor, into the slices of a copy of `input` that `index` selects along `dim`.
 
-    Negative indices count from the end. Saves `index`. Gradients: g with zeros there, and the sum of g there.
-    Raises IndexError for an index that is not there, RuntimeError for a value that has dimensions.
+    Negative indices count from the end. Saves `index`. Gradients: g with zeros there, and the sum of g there. Raises
+    IndexError for an index out of bounds, RuntimeError for a value that has dimensions.
 
     >>> import cygrad
     >>> cygrad.zeros(3).index_fill(0, cygrad.tensor([0, -1]), 7)
@@ -444,7 +446,7 @@ def index_fill(input, dim, index, value, *, out=None):
 
 
 def _filling(t, value):
-    """The value to fill with as a 0-dim array."""
+    """Return the fill value as a 0-dim array."""
     is_complex = value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
     if is_complex and not t.is_complex():
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")

@@ -1,4 +1,4 @@
-"""Elements by their number in the flattened tensor, or by a mask: read, and written. All ops save the index or mask."""
+"""Reads and writes elements by flat index or by mask. All ops save the index or the mask."""
 
 import math
 
@@ -25,7 +25,7 @@ from cygrad._ops.indexing.gathering import finished, gather, masked_fill, zeros_
 from cygrad._ops.reduction.aggregates import nonzero
 from cygrad._ops.shape.reshaping import broadcast_to
 
-# -- by number --
+# -- by flat index --
 
 
 def take_rule(n, g):
@@ -36,10 +36,10 @@ TAKE = declare("take", take_rule, flags=LINEAR, kernel=kernels.take, inputs="sel
 
 
 def take(input, index, *, out=None):
-    """The elements that the integers in `index` number in the flattened `input`, in the shape of `index`.
+    """Gather the elements of the flattened `input` at the integers in `index`, in the shape of `index`.
 
-    Negative ones count from the end. Saves `index`. Gradient: each element of g, added at its place in zeros.
-    Raises IndexError for a number that is not there, RuntimeError for an index that is not int64.
+    Negative indices count from the end. Saves `index`. Gradient: the elements of g, scatter-added into zeros.
+    Raises IndexError for an index out of bounds, RuntimeError for an index that is not int64.
 
     >>> import cygrad
     >>> cygrad.take(cygrad.tensor([[1, 2], [3, 4]]), cygrad.tensor([0, -1]))
@@ -92,10 +92,10 @@ PUT = declare(
 
 
 def put(input, index, source, accumulate=False, *, out=None):
-    """`input` with the elements of `source` at the places that `index` numbers in the flattened tensor, or added there.
+    """Write the elements of `source` to a copy of `input`, or add them, at the flat positions in `index`.
 
-    Saves `index`. Gradients: g with zeros there (all of g if `accumulate`), and the elements of g there.
-    Raises IndexError for numbers that are not there or are not as many as the elements of `source`.
+    Saves `index`. Gradients: g with zeros at these positions (all of g if `accumulate`), and the elements of g there.
+    Raises IndexError for indices out of bounds, and if `index` and `source` differ in number of elements.
 
     >>> import cygrad
     >>> cygrad.zeros(2, 2).put(cygrad.tensor([0, 3]), cygrad.tensor([1.0, 2.0]))
@@ -123,9 +123,10 @@ def put(input, index, source, accumulate=False, *, out=None):
 
 
 def take_along_dim(input, indices, dim=None, *, out=None):
-    """As `gather`, but `input` and `indices` broadcast but for `dim`, and indices count modulo the length of `dim`.
+    """Like `gather`, but `input` and `indices` broadcast except in `dim`, and indices wrap around its length.
 
-    Without `dim` both are flattened. Raises RuntimeError for indices that are not int64, or not there without `dim`.
+    Without `dim` both are flattened. Raises RuntimeError for indices that are not int64, or out of bounds without
+    `dim`.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[3, 1], [2, 4]])
@@ -176,9 +177,9 @@ MASKED_SELECT = declare(
 
 
 def masked_select(input, mask, *, out=None):
-    """The elements of `input` where the boolean `mask` holds, as a vector; both broadcast. Saves `mask`.
+    """Return the elements of `input` where the boolean `mask` is true, as a vector; both broadcast. Saves `mask`.
 
-    Gradient: g at its places in zeros. Raises RuntimeError for a mask that is not boolean or does not broadcast.
+    Gradient: g at its positions in zeros. Raises RuntimeError for a mask that is not boolean or does not broadcast.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, -2.0, 3.0])
@@ -214,10 +215,10 @@ MASKED_SCATTER = declare(
 
 
 def masked_scatter(input, mask, source, *, out=None):
-    """`input` with the elements of `source`, one after the other, where the boolean `mask` holds.
+    """Write consecutive elements of `source` to a copy of `input` where the boolean `mask` is true.
 
-    `input` and `mask` broadcast. Saves `mask`. Gradients: g with zeros there, and what g has there.
-    Raises RuntimeError for a mask that is not boolean, and for a source of another dtype or of too few elements.
+    `input` and `mask` broadcast. Saves `mask`. Gradients: g with zeros there, and the elements of g there. Raises
+    RuntimeError for a mask that is not boolean, and for a source of another dtype or with too few elements.
 
     >>> import cygrad
     >>> cygrad.zeros(3).masked_scatter(cygrad.tensor([True, False, True]), cygrad.tensor([1.0, 2.0]))
@@ -265,16 +266,16 @@ MASKED_SCATTER_BACKWARD = declare(
 
 
 def masked_scatter_backward(input, mask, shape):
-    """What `input` has where the mask holds, as the first elements of a tensor of that shape; the others are 0."""
+    """Return the elements of `input` where the mask is true as the first elements of zeros of that shape."""
     array = kernels.masked_first(array_of(input), array_of(mask), math.prod(shape)).reshape(shape)
     return finished(MASKED_SCATTER_BACKWARD, array, input, None, mask, (array_of(input).shape,), None)
 
 
-# -- where something is --
+# -- nonzero and flat indices --
 
 
 def argwhere(input):
-    """Where the elements are not 0: one row of indices for each, in int64; as `nonzero`.
+    """Return the indices of the nonzero elements, one row for each, in int64; like `nonzero`.
 
     >>> import cygrad
     >>> cygrad.argwhere(cygrad.tensor([0, 5, 7]))
@@ -288,7 +289,7 @@ def argwhere(input):
 
 
 def nonzero_static(input, *, size, fill_value=-1, out=None):
-    """The first `size` rows of `nonzero(input)`, and rows of `fill_value` if there are fewer.
+    """Return the first `size` rows of `nonzero(input)`, padded with rows of `fill_value`.
 
     >>> import cygrad
     >>> cygrad.nonzero_static(cygrad.tensor([0, 5, 7]), size=3)
@@ -317,9 +318,9 @@ UNRAVEL_INDEX = declare("unravel_index", flags=NONDIFF | FUNCTION_ONLY)
 
 
 def unravel_index(indices, shape):
-    """The indices, one tensor for each dimension, of the elements of these numbers in a flattened tensor of `shape`.
+    """Convert flat indices into a tensor of `shape` to indices along each dimension, one tensor for each.
 
-    Raises TypeError for numbers that are no integers, ValueError for a negative length.
+    Raises TypeError for indices that are not integers, ValueError for a negative length.
 
     >>> import cygrad
     >>> cygrad.unravel_index(cygrad.tensor([5, 7]), (3, 4))

@@ -1,4 +1,4 @@
-"""What the families of linear algebra share: checks in PyTorch's words, adjoints, results of several tensors."""
+"""Shared by the linear algebra modules: argument checks with PyTorch's errors, adjoints, and multi-tensor results."""
 
 import numpy as np
 
@@ -19,11 +19,11 @@ from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import transpose, unsqueeze
 from cygrad._ops.common.out_argument import given, unrecorded, write_several
 
-LINALG = FUNCTION_ONLY | METHOD_ONLY  # neither: found in cygrad.linalg
+LINALG = FUNCTION_ONLY | METHOD_ONLY  # neither in cygrad nor a method: found in cygrad.linalg
 
 
 class LinAlgError(RuntimeError):
-    """A matrix without the property that a function needs: invertible, positive-definite."""
+    """Raised for a matrix that is not invertible or positive-definite, where a function requires it."""
 
     __module__ = "cygrad.linalg"
 
@@ -32,19 +32,19 @@ class LinAlgError(RuntimeError):
 
 
 def check_matrices(t, shown, name="A"):
-    """At least two dimensions; `shown` is how errors spell the function."""
+    """Require at least two dimensions; `shown` is the function's name in error messages."""
     if t.dim() < 2:
         raise RuntimeError(f"{shown}: The input tensor {name} must have at least 2 dimensions.")
 
 
 def check_square(t, shown, name="A"):
-    """Square matrices."""
+    """Require square matrices."""
     check_matrices(t, shown, name)
     check_lengths(t, f"{shown}: ", name)
 
 
 def check_lengths(t, before="", name="A"):
-    """The last two lengths must be equal."""
+    """Require that the last two dimensions have equal length."""
     shape = array_of(t).shape
     if shape[-1] != shape[-2]:
         raise RuntimeError(
@@ -53,20 +53,20 @@ def check_lengths(t, before="", name="A"):
 
 
 def check_inexact(t, shown):
-    """Floating-point or complex numbers."""
+    """Require a floating-point or complex dtype."""
     if not (t.dtype.is_floating_point or t.dtype.is_complex):
         raise RuntimeError(f"{shown}: Expected a floating point or complex tensor as input. Got {t.dtype.type_name}")
 
 
 def check_precision(t, shown):
-    """Of at least single precision."""
+    """Require a floating-point or complex dtype of at least single precision."""
     check_inexact(t, shown)
     if array_of(t).dtype.char not in "fdFD":
         raise RuntimeError(f"{shown}: Low precision dtypes not supported. Got {t.dtype.type_name}")
 
 
 def check_kernel(t, kernel):
-    """One of the four types that LAPACK knows."""
+    """Require one of the four dtypes that LAPACK supports."""
     if array_of(t).dtype.char not in "fdFD":
         raise messages.not_implemented_for(kernel, t.dtype)
 
@@ -81,7 +81,7 @@ def check_same_dtype(a, b, shown, names):
 
 
 def check_equation(a, b, shown, left):
-    """Can B be a right-hand side of the system with A? Both hold matrices."""
+    """Require that the matrices B can be the right-hand side of a system with the matrices A."""
     if b.size(-2 if left else -1) != a.size(-1):
         raise RuntimeError(
             f"{shown}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
@@ -90,7 +90,7 @@ def check_equation(a, b, shown, left):
 
 
 def check_old_system(b, a, shown):
-    """The same in the words of the older functions, which are called f(B, A)."""
+    """Like `check_equation`, with the errors of the older functions, which are called as f(B, A)."""
     if a.dtype is not b.dtype:
         raise RuntimeError(
             f"Expected b and A to have the same dtype, but found b of type {b.dtype.type_name} and A of type "
@@ -105,12 +105,12 @@ def check_old_system(b, a, shown):
 
 
 def batch_element(number, ndim):
-    """How errors name a matrix of a stack."""
+    """Return the prefix by which errors identify a matrix of a batch."""
     return f"(Batch element {number}): " if ndim > 2 else ""
 
 
 def first_failure(info):
-    """(number of the first matrix whose info is not 0, that info), or None."""
+    """Return (index of the first matrix whose info is not 0, that info), or None."""
     if not (info.item() if info.size == 1 else np.count_nonzero(info)):
         return None
     bad = info.reshape(-1).nonzero()[0]
@@ -125,21 +125,21 @@ def adjoint(t):
 
 
 def times_adjoint(a, b):
-    """`a @ adjoint(b)`."""
+    """Compute `a @ adjoint(b)`."""
     if not _are_long(a, b):
         return matmul(a, adjoint(b))
     return tensor_of(_times_adjoint(array_of(a), array_of(b)))
 
 
 def adjoint_times(a, b):
-    """`adjoint(a) @ b`."""
+    """Compute `adjoint(a) @ b`."""
     if not _are_long(b, a):
         return matmul(adjoint(a), b)
     return tensor_of(_times_adjoint(array_of(b).T, array_of(a).T).T)
 
 
 def _are_long(a, b):
-    """Whether two matrices, of which b is to be conjugated, are multiplied part by part: nobody records it."""
+    """Whether to multiply chunk by chunk, without a full copy of conj(b): large b, in an unrecorded backward pass."""
     return b.is_complex() and reused(b) is not None and a.ndim == b.ndim == 2 and isinstance(array_of(b), np.ndarray)
 
 
@@ -150,12 +150,12 @@ def _times_adjoint(a, b):
 
 
 def as_matrix(t):
-    """Numbers as matrices of one element."""
+    """Reshape scalars to 1x1 matrices."""
     return unsqueeze(unsqueeze(t, -1), -1)
 
 
 def lengthened(t, length, dim):
-    """With zeros behind, up to this length; `dim` is negative."""
+    """Pad with zeros at the end of `dim` (negative) up to this length."""
     missing = length - t.shape[dim]
     if not missing:
         return t
@@ -168,14 +168,14 @@ def lengthened(t, length, dim):
 
 
 def delivered(name, array, out, t):
-    """An array as the result, into `out`; nothing is recorded, so t must not ask for it."""
+    """Return an array as the result, or write it to `out`. Not recorded, so t must not require grad."""
     if is_recorded(t):
         raise out_requires_grad(name)
     return given(name, tensor_of(array), out, t)
 
 
 def several(op, kind, arrays, inputs, args, out=None, differentiable=None):
-    """Several results of an op, as the named tuple `kind`; the first `differentiable` of them have gradients."""
+    """Record an op with several results, as the named tuple `kind`; the first `differentiable` have gradients."""
     n = len(arrays) if differentiable is None else differentiable
     if out is None:
         return kind(record_outputs(op, arrays, inputs, args, n))
@@ -194,5 +194,5 @@ def check_outs(name, out, n):
 
 
 def constant(name, array, *inputs, args=None):
-    """A result without a gradient."""
+    """Return a result without a gradient."""
     return record_n(unrecorded(name), array, inputs, args)

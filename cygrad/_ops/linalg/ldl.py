@@ -1,6 +1,6 @@
-"""LDL factors of symmetric or Hermitian matrices that need not be definite, A = L D L^T, and what is solved with them.
+"""LDL factorization A = L D L^T of symmetric or Hermitian indefinite matrices, and solving with the factors.
 
-PyTorch has no derivatives of these functions, and there are none here.
+These functions are not differentiable, as in PyTorch.
 """
 
 from cygrad._core.graph.internals import array_of
@@ -40,7 +40,7 @@ FACTOR = declare(
 
 
 def factors(A, hermitian, check_errors, name):
-    """(tensor, (LD, pivots, info)), checked."""
+    """Return (tensor, (LD, pivots, info)) after checking the argument."""
     t = require(A, name)
     check_square(t, "torch.linalg.ldl_factor_ex")
     check_inexact(t, "torch.linalg.ldl_factor_ex")
@@ -56,10 +56,10 @@ def factors(A, hermitian, check_errors, name):
 
 
 def linalg_ldl_factor(A, *, hermitian=False, out=None):
-    """The LDL factors of symmetric matrices, or `hermitian` ones, in LAPACK's format: a tuple (LD, pivots).
+    """Factor symmetric matrices (Hermitian ones if `hermitian`) as L D L^T, in LAPACK's format: (LD, pivots).
 
-    LD holds L below its diagonal of ones, and the blocks of D, of one or two rows, on the diagonal; `pivots`, int32 of
-    shape (..., n), tells the exchanges of rows and where blocks of two are (negative). Only the lower triangle of A is
+    LD holds L below its unit diagonal and the 1x1 and 2x2 blocks of D on the diagonal. `pivots`, int32 of shape
+    (..., n), encodes the row interchanges and marks 2x2 blocks by negative values. Only the lower triangle of A is
     read. Raises RuntimeError for a block of D that is 0. Not differentiable, as in PyTorch.
 
     >>> import cygrad
@@ -71,10 +71,10 @@ def linalg_ldl_factor(A, *, hermitian=False, out=None):
 
 
 def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
-    """`ldl_factor` that raises nothing: a tuple (LD, pivots, info).
+    """Run `ldl_factor` without raising for singular blocks: a tuple (LD, pivots, info).
 
-    info is an int32 tensor of shape (...): 0, or the number from 1 of the first block of D that is 0. `check_errors`
-    raises after all. Saves nothing.
+    info is an int32 tensor of shape (...): 0, or the 1-based index of the first block of D that is 0. Raises only if
+    `check_errors`. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.linalg.ldl_factor_ex(cygrad.zeros(2, 2)).info
@@ -100,9 +100,9 @@ SOLVE = declare(
 
 
 def linalg_ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
-    """X with A X = B, from what `ldl_factor` gives for A; B is (..., n, k), stacks broadcast.
+    """Solve A X = B, given the result of `ldl_factor` for A. B is (..., n, k); batch dimensions broadcast.
 
-    Raises RuntimeError for shapes that do not fit and for pivots that number no rows. Not differentiable, as in
+    Raises RuntimeError for mismatched shapes and for pivots that are not valid row numbers. Not differentiable, as in
     PyTorch. Saves nothing.
 
     >>> import cygrad
@@ -139,7 +139,7 @@ def check_factors(t, p, b):
     check_old_system(b, t, shown)
     check_kernel(t, "ldl_solve_kernel_cpu")
     broadcast_shape(factors.shape[:-2], columns.shape[:-2])
-    if is_array(pivots):  # nobody waits for a GPU to say so
+    if is_array(pivots):  # the check would wait for the GPU
         return
     rows = abs(pivots.astype("int64"))
     if are_rows(rows, t.size(-2)):

@@ -1,4 +1,4 @@
-"""Least squares: the X for which A X comes nearest to B, where A has any shape and any rank."""
+"""Least squares: the X that minimizes |A X - B|, for A of any shape and rank."""
 
 import numpy as np
 
@@ -21,13 +21,13 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def own_dims(n):
-    """Of B and the result."""
+    """Number of matrix or vector dimensions of B and the result."""
     return 1 if n.args[0] else 2
 
 
 @in_parts(lambda n: (own_dims(n), 1), lambda n: (2, own_dims(n), 2, 2), inputs=lambda n: (2, own_dims(n)))
 def lstsq_rule(n, grads):
-    """Of X = P B with the pseudoinverse P; and of |R|^2, R = B - A X, which is orthogonal to what X changes."""
+    """Gradient of X = P B, P the pseudoinverse, and of |R|^2, where R = B - A X is orthogonal to the range of A."""
     is_vector = n.args[0]
     of_x, of_squares = grads
     a, b = n.saved(0), n.saved(1)
@@ -62,15 +62,15 @@ LSTSQ = declare(
 
 
 def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
-    """The least squares solution of A X = B: a tuple (solution, residuals, rank, singular_values).
+    """Compute the least squares solution of A X = B: a tuple (solution, residuals, rank, singular_values).
 
-    A = `input` is (..., m, n); B = `b` is (..., m, k), or of vectors: (..., m). The solution is (..., n, k); where
-    there are several it is the shortest. The residuals are the squared lengths of the columns of A X - B, if m > n and
-    all matrices have rank n, else they are empty, as with the driver "gelsy", which is the one unless another is given.
-    "gels" takes A to have full rank and computes none, singular values come with "gelsd" and "gelss", which are one
-    here. Those up to `rcond` (eps * max(m, n)) times the largest count as 0. Saves A and B. Gradients: of B,
-    P^H g, P the pseudoinverse; of A, that of `linalg.pinv` for g B^H; for a rank that stays. Raises RuntimeError for
-    shapes that do not fit, LinAlgError where "gels" finds no full rank.
+    A = `input` is (..., m, n); B = `b` is (..., m, k), or vectors of shape (..., m). The solution is (..., n, k), the
+    one of minimum norm if there are several. The residuals are the squared norms of the columns of A X - B if m > n and
+    all matrices have rank n, else they are empty; the default driver "gelsy" never computes them. "gels" assumes that A
+    has full rank and does not compute it; "gelsd" and "gelss", which are the same here, also return singular values.
+    Those up to `rcond` (eps * max(m, n)) times the largest count as 0. Saves A and B. Gradients, for a rank that is
+    locally constant: of B, P^H g with the pseudoinverse P; of A, that of `linalg.pinv` for g B^H. Raises RuntimeError
+    for mismatched shapes, LinAlgError if "gels" finds A rank-deficient.
 
     >>> import cygrad
     >>> A, B = cygrad.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), cygrad.tensor([[1.0], [3.0], [5.0]])
@@ -80,7 +80,7 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     """
     t, other = require(input, "linalg_lstsq"), require(b, "linalg_lstsq", "b", 2)
     is_vector, batch = check_call(t, other, driver)
-    if t.dim() > other.dim() and not is_vector:  # matrices, for all of which there is one B
+    if t.dim() > other.dim() and not is_vector:  # several matrices share one B
         batch = broadcast_shape(batch, tuple(other.shape[:-2]))
         other = expand(other, (*batch, *other.shape[-2:]))
         t = expand(t, (*batch, *t.shape[-2:]))
@@ -99,7 +99,7 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     if m > n and driver != "gelsy" and (rank == n).all():
         squares = kernels.residuals(a, columns, x)
     x = x[..., 0] if is_vector else x
-    own = tuple(slice(None if length > 1 else 1) for length in array_of(input).shape[:-2])  # not of the common stack
+    own = tuple(slice(None if length > 1 else 1) for length in array_of(input).shape[:-2])  # without broadcasting
     rank, values = rank[own], values[own]
     rank = np.empty(0, np.int64, like=values) if driver == "gels" else as_array(rank).astype(np.int64, copy=False)
     values = values if driver in ("gelsd", "gelss") else nothing
@@ -121,7 +121,7 @@ def check_rank(info, ndim):
 
 
 def check_call(t, other, driver):
-    """Whether B holds vectors, and the shape of the stack of systems; errors are PyTorch's."""
+    """Return whether B holds vectors, and the batch shape. Raises PyTorch's errors."""
     shown = "torch.linalg.lstsq"
     if t.dim() < 2:
         raise RuntimeError(f"{shown}: input must have at least 2 dimensions.")

@@ -1,4 +1,4 @@
-"""A few singular values or eigenvalues of large matrices: by random projections, and by LOBPCG."""
+"""The leading singular values or eigenvalues of large matrices, by random projections and LOBPCG."""
 
 from types import SimpleNamespace
 
@@ -28,7 +28,7 @@ from cygrad._ops.shape.diagonals import diag_embed
 
 
 def approximate_basis(a, q, niter):
-    """Orthonormal columns (m, q) near which the columns of A lie: Halko et al., algorithm 4.4."""
+    """Return orthonormal columns (m, q) that approximately span the range of A: Halko et al., algorithm 4.4."""
     basis = linalg_qr(matmul(a, randn(a.shape[-1], q, dtype=a.dtype, device=a.device)))[0]
     for _ in range(niter):
         basis = linalg_qr(matmul(adjoint(a), basis))[0]
@@ -37,11 +37,11 @@ def approximate_basis(a, q, niter):
 
 
 def svd_lowrank(A, q=6, niter=2, M=None):
-    """About the largest `q` singular values of matrices (..., m, n), with vectors: a tuple (U, S, V).
+    """Approximate the `q` largest singular values of matrices (..., m, n), with vectors: a tuple (U, S, V).
 
-    A is nearly U diag(S) V^H, or A - M is with M. For matrices whose rank is not much above q: N. Halko,
-    P.-G. Martinsson, J. A. Tropp, "Finding structure with randomness" (2009), algorithm 5.1, with `niter` steps of
-    subspace iteration. It is made of products, QR and a small `linalg.svd`, and has their gradients.
+    A is approximately U diag(S) V^H; with `M`, A - M is. Intended for matrices whose rank is not much above q, by
+    N. Halko, P.-G. Martinsson, J. A. Tropp, "Finding structure with randomness" (2009), algorithm 5.1, with `niter`
+    steps of subspace iteration. Composed of products, QR and a small `linalg.svd`, and differentiable through them.
 
     >>> import cygrad
     >>> U, S, V = cygrad.svd_lowrank(cygrad.diag(cygrad.tensor([3.0, 2.0, 0.0, 0.0])), 2)
@@ -62,10 +62,10 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 
 
 def pca_lowrank(A, q=None, center=True, niter=2):
-    """About the `q` first principal components of the rows of matrices (..., m, n): a tuple (U, S, V).
+    """Approximate the first `q` principal components of the rows of matrices (..., m, n): a tuple (U, S, V).
 
-    V (..., n, q) holds the directions, S their singular values. Columns are centered unless `center` is False. q is
-    min(6, m, n) unless given. See `svd_lowrank`. Raises ValueError for q > min(m, n).
+    V (..., n, q) holds the directions, S their singular values. Columns are centered unless `center` is False. q
+    defaults to min(6, m, n). See `svd_lowrank`. Raises ValueError for q > min(m, n).
 
     >>> import cygrad
     >>> U, S, V = cygrad.pca_lowrank(cygrad.tensor([[1.0, 0.0], [3.0, 0.0]]), 1)
@@ -87,7 +87,7 @@ def pca_lowrank(A, q=None, center=True, niter=2):
 
 
 def lobpcg_rule(n, grads):
-    """As that of `linalg.eigh`, and what turns the vectors x_i out of their span: (E_i - A)^-1 on what is outside."""
+    """The rule of `linalg.eigh` within the span of the vectors x_i, plus (E_i - A)^-1 applied outside of it."""
     (general,) = n.args
     if general:
         raise ValueError("lobpcg.backward does not support backward with B != I yet.")
@@ -100,7 +100,7 @@ def lobpcg_rule(n, grads):
     inside = without_diagonal(div(inside, differences(values)))
     if of_values is not None:
         inside = add(inside, diag_embed(of_values))
-    away = 2 * float(np.abs(array_of(values)).max()) + 1  # so that none of the systems is singular
+    away = 2 * float(np.abs(array_of(values)).max()) + 1  # shifts known eigenvalues, so that no system is singular
     shifted = sub(mul(matmul(x, adjoint(x)), away), a)
     each = unsqueeze(unsqueeze(values, -1), -1)
     systems = add(unsqueeze(shifted, -3), mul(each, eye(a.shape[-1], dtype=a.dtype, device=a.device)))
@@ -136,16 +136,17 @@ def lobpcg(
     ortho_fparams=None,
     ortho_bparams=None,
 ):
-    """The `k` largest eigenvalues (or smallest, if `largest` is False) of Hermitian matrices (..., m, m), with vectors.
+    """Find the `k` largest (smallest if not `largest`) eigenvalues of Hermitian matrices (..., m, m), with vectors.
 
-    A tuple (E, X) with A X = X diag(E), or A X = B X diag(E) for a positive-definite B. `X` (..., m, n) is where to
-    begin, random unless given; `n` is how many vectors to work with, k unless given, and `iK` a preconditioner. Stops
-    after `niter` steps (1000), or when residuals are below `tol`, which is the root of the type's eps. Both `method`s
-    are one here, that of A. V. Knyazev (2001) with the blocks made orthonormal together; so the `ortho_` parameters
-    have no effect. `tracker` is called in each step with an object that holds A, B, E, X, R, `ivars` and `tvars`.
+    Returns a tuple (E, X) with A X = X diag(E), or A X = B X diag(E) for a positive-definite B. `X` (..., m, n) is the
+    initial guess, random by default; `n` is the number of vectors to iterate, k by default; `iK` is a preconditioner.
+    Stops after `niter` steps (1000) or when residuals fall below `tol`, by default sqrt(eps) of the dtype. Both
+    `method`s run the same algorithm, that of A. V. Knyazev (2001) with the blocks orthonormalized together, so the
+    `ortho_` parameters have no effect. `tracker` is called in each step with an object that has A, B, E, X, R, `ivars`
+    and `tvars`.
 
-    Saves A, E and X. Gradient: that of `linalg.eigh` for pairs that are not all. Raises ValueError if 3 n > m, and in
-    backward with B.
+    Saves A, E and X. Gradient: that of `linalg.eigh`, for a subset of the eigenpairs. Raises ValueError if 3 n > m, and
+    in backward if B was given.
 
     >>> import cygrad
     >>> E, X = cygrad.lobpcg(cygrad.diag(cygrad.arange(1.0, 10.0)), 2)
@@ -177,7 +178,7 @@ def lobpcg(
 
 
 def each_lobpcg(a, matrices, start, options, report):
-    """Over stacks."""
+    """Run LOBPCG on each matrix of a batch."""
     stack, n = a.shape[:-2], start.shape[-1]
     values, vectors = (
         np.empty(shape, dtype, like=a)
@@ -193,7 +194,7 @@ def each_lobpcg(a, matrices, start, options, report):
 
 
 def watcher(t, b, tracker):
-    """What calls the user's function in each step."""
+    """Return a function that calls the user's tracker in each step."""
     if tracker is None:
         return None
 
@@ -206,5 +207,5 @@ def watcher(t, b, tracker):
     return report
 
 
-# not among those that the generic tests call: random numbers are in them
+# random, so the generic tests leave them out
 functions = publish(globals(), {"svd_lowrank": svd_lowrank, "pca_lowrank": pca_lowrank})

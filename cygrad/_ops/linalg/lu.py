@@ -1,9 +1,9 @@
-"""LU factors of matrices with partial pivoting, A = P L U, or of stacks of them, and what is solved with them.
+"""LU factorization with partial pivoting, A = P L U, with batching, and solving with the factors.
 
-A is of shape (..., m, n). The compact format is LAPACK's: L below the diagonal (its own is of ones) and U in one
-matrix, and the int32 tensor `pivots` of shape (..., min(m, n)), which numbers from 1 the row that was exchanged with
-each. Gradients: F. R. de Hoog, R. S. Anderssen, M. A. Lukas, "Differentiation of matrix functionals using triangular
-factorization" (2011).
+A is of shape (..., m, n). The compact format is LAPACK's: a matrix that holds L below the diagonal (the diagonal of L
+is 1) and U, and an int32 tensor `pivots` of shape (..., min(m, n)), the 1-based index of the row that each row was
+exchanged with. Gradients: F. R. de Hoog, R. S. Anderssen, M. A. Lukas, "Differentiation of matrix functionals using
+triangular factorization" (2011).
 """
 
 import numpy as np
@@ -48,17 +48,17 @@ from cygrad._ops.shape.diagonals import tril, triu
 
 
 def product_gradient(p, lower, upper, of_lower, of_upper):
-    """The gradient of A = P L U from those of L and U, of which one may be None."""
+    """Return the gradient of A = P L U, given those of L and U, one of which may be None."""
     k = lower.shape[-1]
     first, rest = upper[..., :, :k], upper[..., :, k:]
     top, bottom = lower[..., :k, :], lower[..., k:, :]
     of_first = None if of_upper is None else of_upper[..., :, :k]
     of_top = None if of_lower is None else of_lower[..., :k, :]
     of_rest = of_bottom = None
-    if rest.shape[-1] and of_upper is not None:  # it is L^-1 P^T A there
+    if rest.shape[-1] and of_upper is not None:  # these columns of U are L^-1 P^T A
         of_rest = solve(adjoint(top), of_upper[..., :, k:], True, True, True)
         of_top = plus(of_top, matmul(of_rest, adjoint(rest)), -1)
-    if bottom.shape[-2] and of_lower is not None:  # it is P^T A U^-1 there
+    if bottom.shape[-2] and of_lower is not None:  # these rows of L are P^T A U^-1
         of_bottom = solve(adjoint(first), of_lower[..., k:, :], False, False)
         of_first = plus(of_first, matmul(adjoint(bottom), of_bottom), -1)
     inner = None
@@ -77,13 +77,13 @@ def plus(a, b, sign=1):
 
 
 def unit_lower(compact, k):
-    """L from the compact format."""
+    """Extract L from the compact format."""
     lower = compact[..., :, :k]
     ones = eye(lower.shape[-2], k, dtype=compact.dtype, device=compact.device)
     return add(tril(lower, -1), ones)
 
 
-# -- factors --
+# -- factorization --
 
 
 def checked(A, function, shown, pivot):
@@ -118,7 +118,7 @@ FACTOR = declare(
 
 
 def permutation(name, pivots, m, *others):
-    """The matrices P with A = P L U, of the type of the first of `others`: constant, but made of the pivots."""
+    """Return the matrices P with A = P L U, with the dtype of the first of `others`; constant for autograd."""
     return constant(name, kernels.permutation(array_of(pivots), m, array_of(others[0]).dtype), pivots, *others)
 
 
@@ -136,10 +136,10 @@ def factored(t, kind, function, check_errors, out, n=3):
 
 
 def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
-    """The LU factors in the compact format: a tuple (LU, pivots, info).
+    """Compute the LU factors in compact format: a tuple (LU, pivots, info).
 
-    info is an int32 tensor of shape (...): 0, or the number from 1 of the first zero on the diagonal of U.
-    `check_errors` raises RuntimeError for that. Saves LU. Gradient: see `linalg.lu`.
+    info is an int32 tensor of shape (...): 0, or the 1-based index of the first zero on the diagonal of U; raises
+    RuntimeError for the latter if `check_errors`. Saves LU. Gradient: see `linalg.lu`.
 
     >>> import cygrad
     >>> cygrad.linalg.lu_factor_ex(cygrad.tensor([[1.0, 2.0], [2.0, 1.0]])).pivots
@@ -150,7 +150,7 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
 
 
 def linalg_lu_factor(A, *, pivot=True, out=None):
-    """The LU factors in the compact format: a tuple (LU, pivots). Raises RuntimeError for a zero on the diagonal of U.
+    """Compute the LU factors in compact format: a tuple (LU, pivots). Raises RuntimeError for a zero on U's diagonal.
 
     Saves LU. Gradient: see `linalg.lu`.
 
@@ -164,7 +164,7 @@ def linalg_lu_factor(A, *, pivot=True, out=None):
 
 
 def lu(A, pivot=True, get_infos=False, out=None):
-    """The LU factors in the compact format: a tuple (LU, pivots), and infos if wanted; see `linalg.lu_factor_ex`.
+    """Compute the LU factors in compact format: (LU, pivots), plus infos if `get_infos`. See `linalg.lu_factor_ex`.
 
     >>> import cygrad
     >>> cygrad.lu(cygrad.tensor([[2.0]]))[1]
@@ -185,10 +185,10 @@ LU = declare("linalg_lu", lu_rule, saves=OUT0 | OUT1, flags=LINALG, inputs="A", 
 
 
 def linalg_lu(A, *, pivot=True, out=None):
-    """The LU factors: a tuple (P, L, U) with A = P L U.
+    """Compute the LU factors: a tuple (P, L, U) with A = P L U.
 
-    P is a permutation matrix (..., m, m), L lower triangular (..., m, k) with ones on its diagonal, U upper triangular
-    (..., k, n), k = min(m, n). P is constant; saves all three. Gradient for square A:
+    P is a permutation matrix (..., m, m), L lower triangular (..., m, k) with unit diagonal, U upper triangular
+    (..., k, n), k = min(m, n). P is constant; all three are saved. Gradient for square A:
     P L^-H (tril(L^H gL, -1) + triu(gU U^H)) U^-H.
 
     >>> import cygrad
@@ -218,10 +218,10 @@ UNPACK = declare("lu_unpack", unpack_rule, flags=FUNCTION_ONLY, inputs="LU_data"
 
 
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
-    """The matrices of the compact format: a tuple (P, L, U). What is not to be unpacked is an empty tensor.
+    """Unpack the compact format: a tuple (P, L, U). Factors that are not requested are empty tensors.
 
-    Gradient: those of L below the diagonal and of U from it on, in one matrix. Raises RuntimeError for pivots that
-    number no rows. Saves nothing.
+    Gradient: that of L below the diagonal and that of U on and above it, in one matrix. Raises RuntimeError for pivots
+    that are not valid row numbers. Saves nothing.
 
     >>> import cygrad
     >>> LU, pivots = cygrad.linalg.lu_factor(cygrad.tensor([[1.0, 2.0], [2.0, 1.0]]))
@@ -260,15 +260,15 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     return return_types.lu_unpack((p, *found))
 
 
-# -- systems --
+# -- linear systems --
 
 
 def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
-    """X with A X = B, or X A = B if not `left`, from the compact LU factors of A; A^H if `adjoint`. Stacks broadcast.
+    """Solve A X = B (X A = B if not `left`) given the compact LU factors of A; A^H if `adjoint`. Batches broadcast.
 
-    Saves the factors and the result X. Gradients: that of B is G = A^-H g; with A = P L U that of L is the triangle of
-    -P^T G X^H U^H, that of U the triangle of -L^H P^T G X^H. Raises RuntimeError for shapes that do not fit and for
-    pivots that number no rows.
+    Saves the factors and the result X. Gradients: that of B is G = A^-H g; with A = P L U, that of L is the triangle of
+    -P^T G X^H U^H, that of U the triangle of -L^H P^T G X^H. Raises RuntimeError for mismatched shapes and for pivots
+    that are not valid row numbers.
 
     >>> import cygrad
     >>> LU, pivots = cygrad.linalg.lu_factor(cygrad.tensor([[0.0, 2.0], [4.0, 0.0]]))
@@ -296,7 +296,7 @@ def solve_rule(n, g):
         return None, None, of_b
     x = n.saved_result()
     pair = (of_b, x) if left != turned else (x, of_b)
-    of_a = times_adjoint(*pair) if left else adjoint_times(*pair)  # but for the sign; A = P L U
+    of_a = times_adjoint(*pair) if left else adjoint_times(*pair)  # up to the sign; A = P L U
     size = compact.shape[-1]
     p = permutation("lu_unpack", pivots, size, compact)
     moved = matmul(transpose(p, -2, -1), of_a)
@@ -342,7 +342,7 @@ def check_lu_system(t, pivots, b, left):
 
 
 def lu_solve(input, LU_data, LU_pivots, *, out=None):
-    """X with A X = `input`, from the compact LU factors of A; see `linalg.lu_solve`.
+    """Solve A X = `input` given the compact LU factors of A; see `linalg.lu_solve`.
 
     >>> import cygrad
     >>> cygrad.lu_solve(cygrad.tensor([[4.0]]), *cygrad.linalg.lu_factor(cygrad.tensor([[2.0]])))

@@ -28,7 +28,7 @@ def _by_rows(t):
 
 
 def matrix_power(input, n, *, out=None):
-    """`input`, a square matrix or a stack of them, multiplied by itself `n` times; the inverse's power for n < 0.
+    """Raise square matrices (..., m, m) to the integer power `n`; for n < 0, raise the inverse to the power -n.
 
     >>> import cygrad
     >>> cygrad.matrix_power(cygrad.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
@@ -47,7 +47,7 @@ def matrix_power(input, n, *, out=None):
     if n < 0:
         t, n = linalg_inv(t), -n
     if n == 0:
-        result = _by_rows(t).copy_(eye(t.shape[-1], dtype=t.dtype, device=t.device))  # which has a gradient: zero
+        result = _by_rows(t).copy_(eye(t.shape[-1], dtype=t.dtype, device=t.device))  # its gradient is zero
     else:
         result = _power(t, n) if n > 1 else _by_rows(t) if t is input else t
     return given("matrix_power", result, out, input)
@@ -67,7 +67,7 @@ def _power(t, n):
 
 @in_parts(smaller=4)
 def exp_rule(n, g):
-    """The derivative at A^H in direction g: a block of e^[[A^H, g], [0, A^H]]."""
+    """The derivative at A^H in the direction g: the upper right block of e^[[A^H, g], [0, A^H]]."""
     a = adjoint(n.saved(0))
     size = a.shape[-1]
     zeros = a.new_zeros(a.shape)
@@ -79,7 +79,7 @@ EXP = declare("linalg_matrix_exp", exp_rule, saves=IN0, flags=LINALG, kernel=mat
 
 
 def linalg_matrix_exp(A):
-    """e^A for square matrices A of shape (..., n, n), by scaling and squaring (Higham 2005).
+    """Compute e^A for square matrices A of shape (..., n, n), by scaling and squaring (Higham 2005).
 
     Saves A. Gradient: the derivative of the exponential at A^H in the direction g, which is a block of the exponential
     of a matrix of twice the size: A. H. Al-Mohy, N. J. Higham, "Computing the Frechet derivative of the matrix
@@ -97,7 +97,7 @@ def linalg_matrix_exp(A):
 
 
 def matrix_exp(input):
-    """e^A for square matrices; see `linalg.matrix_exp`.
+    """Compute e^A for square matrices; see `linalg.matrix_exp`.
 
     >>> import cygrad
     >>> cygrad.matrix_exp(cygrad.tensor([[0.0, 1.0], [0.0, 0.0]]))
@@ -111,7 +111,7 @@ def matrix_exp(input):
 
 
 def chain_matmul(*matrices, out=None):
-    """The product of matrices, in the order of multiplications that takes the fewest steps.
+    """Multiply several matrices in the order that needs the fewest scalar multiplications.
 
     >>> import cygrad
     >>> cygrad.chain_matmul(cygrad.ones(2, 3), cygrad.ones(3, 4), cygrad.ones(4, 1))
@@ -130,7 +130,7 @@ def chain_matmul(*matrices, out=None):
 
 
 def in_best_order(matrices):
-    """Cormen et al., Introduction to Algorithms, 15.2: the cheapest place to split each part of the chain."""
+    """Multiply a chain in the cheapest order (Cormen et al., Introduction to Algorithms, 15.2)."""
     place = splits((array_of(matrices[0]).shape[0], *[array_of(m).shape[1] for m in matrices]))
 
     def product(i, j):
@@ -141,7 +141,7 @@ def in_best_order(matrices):
 
 @lru_cache(256)
 def splits(sizes):
-    """Where to split the product of the matrices i to j, of those with these lengths."""
+    """Return {(i, j): k}, where to split the product of matrices i to j, given the sizes along the chain."""
     n = len(sizes) - 1
     cost, place = {(i, i): 0 for i in range(n)}, {}
     for length in range(1, n):
@@ -154,10 +154,10 @@ def splits(sizes):
 
 
 def linalg_multi_dot(tensors, *, out=None):
-    """The product of two matrices or more, in the order of multiplications that takes the fewest steps.
+    """Multiply two or more matrices in the order that needs the fewest scalar multiplications.
 
-    The first and the last may be vectors, of which one is a row and the other a column. Raises RuntimeError for shapes
-    that do not fit and for different dtypes.
+    The first may be a vector, treated as a row, and the last, treated as a column. Raises RuntimeError for mismatched
+    shapes and for different dtypes.
 
     >>> import cygrad
     >>> cygrad.linalg.multi_dot([cygrad.ones(2), cygrad.ones(2, 3), cygrad.ones(3)])
@@ -179,7 +179,7 @@ def linalg_multi_dot(tensors, *, out=None):
 
 
 def factors(tensors):
-    """The tensors, whose shapes and types fit."""
+    """Check the shapes and dtypes of the tensors and return them."""
     if not isinstance(tensors, (list, tuple)):
         raise TypeError(
             "linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, "

@@ -1,4 +1,4 @@
-"""Norms of matrices, norms by any of their names, and condition numbers."""
+"""Matrix norms, general norms and condition numbers."""
 
 import math
 
@@ -26,16 +26,16 @@ from cygrad._ops.linalg.vector_norms import (
 from cygrad._ops.reduction.extrema import amax, amin
 from cygrad._ops.shape.reshaping import movedim
 
-# -- of matrices --
+# -- matrix norms --
 
 
 def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
-    """The norm of the matrices in two dimensions.
+    """Compute the norm of the matrices in two dimensions.
 
     ord="fro" is the Euclidean norm of the elements, "nuc" the sum of the singular values; 2 and -2 are the largest and
-    the smallest of them; 1 and -1 the largest and smallest sum of sizes of a column, inf and -inf of a row. The norm of
-    nothing is 0, where it is not a smallest value. Gradients are those of the sums, extrema and singular values.
-    Raises RuntimeError for another ord.
+    smallest singular value; 1 and -1 the largest and smallest column sum of absolute values, inf and -inf the same of
+    rows. The norm of an empty matrix is 0, except for norms that are a minimum. Gradients are those of the sums,
+    extrema and singular values. Raises RuntimeError for another ord.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[3.0, 0.0], [1.0, 4.0]])
@@ -80,14 +80,14 @@ def matrix_dims(t, dim):
 
 
 def extreme(t, ord, dim, keepdim):
-    """The largest, or the smallest if ord < 0, along a dimension; 0 is the largest of none."""
+    """Return the maximum (minimum if ord < 0) along a dimension; the maximum of no elements is 0."""
     if ord > 0 and not t.shape[dim]:
         return total(t, dim, keepdim)
     return (amax if ord > 0 else amin)(t, dim, keepdim)
 
 
 def of_sums(t, ord, row, column, keepdim):
-    """The largest or smallest sum of |A| over the columns or rows."""
+    """Return the largest or smallest sum of |A| over the columns or rows."""
     summed, other = (row, column) if math.fabs(ord) == 1 else (column, row)
     other -= not keepdim and other > summed
     return extreme(total(abs(t), summed, keepdim), ord, other, keepdim)
@@ -100,9 +100,9 @@ def of_values(t, ord, row, column, keepdim):
 
 
 def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
-    """The sum of the singular values of matrices, in the last two dimensions unless `dim` says others.
+    """Compute the sum of the singular values of matrices, in the last two dimensions or in `dim`.
 
-    Gradient: g * U V^H, also where singular values are 0: there one of many, which depends on U and V.
+    Gradient: g * U V^H. Where singular values are 0 this is one of many subgradients, which depends on U and V.
 
     >>> import cygrad
     >>> cygrad.nuclear_norm(cygrad.tensor([[3.0, 0.0], [0.0, -4.0]]))
@@ -114,16 +114,16 @@ def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
     return linalg_matrix_norm(t, "nuc", (-2, -1) if dim is None else dim, keepdim, out=out)
 
 
-# -- by any name --
+# -- general norms --
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The p-norm of the elements over `dim`: sum(|x|^p)^(1/p); or the nuclear norm of matrices for p="nuc".
+    """Compute the p-norm of the elements over `dim`: sum(|x|^p)^(1/p); for p="nuc" the nuclear norm of matrices.
 
-    p=2 (or 'fro') is the Euclidean norm, p=inf and p=-inf the largest and smallest |x|, p=0 the number of elements
-    that are not 0. Complex input gives a real result. With `dtype` the input is converted first. Saves `input` and the
+    p=2 (or 'fro') is the Euclidean norm, p=inf and p=-inf the largest and smallest |x|, p=0 the number of nonzero
+    elements. Complex input gives a real result. With `dtype` the input is converted first. Saves `input` and the
     result r. Gradient: g * sgn(x) * (|x| / r)^(p - 1); 0 where r is 0; for p=inf shared between equal elements.
-    Raises RuntimeError for integers and for p=inf of no elements.
+    Raises RuntimeError for integers, and for p=inf over no elements.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[3.0, 4.0], [6.0, 8.0]])
@@ -144,10 +144,10 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
 
 def linalg_norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The norm of vectors, if `dim` is one dimension, or of matrices, if it is two.
+    """Compute the norm of vectors if `dim` is one dimension, of matrices if it is two.
 
-    Without `dim` the input is a vector or a matrix; without `ord` it is any tensor, whose Euclidean norm is taken. See
-    `linalg.vector_norm` and `linalg.matrix_norm` for what `ord` means.
+    Without `dim`, the input must be a vector or a matrix; without `ord` and `dim`, the Euclidean norm of all elements
+    of any tensor is computed. See `linalg.vector_norm` and `linalg.matrix_norm` for the meaning of `ord`.
 
     >>> import cygrad
     >>> x = cygrad.tensor([[3.0, 0.0], [0.0, 4.0]])
@@ -177,7 +177,7 @@ def tensor_type(t):
 
 
 def check_norm_call(t, ord, dim):
-    """The dimensions as a tuple, or None."""
+    """Return the dimensions as a tuple, or None."""
     dims = (dim,) if hasattr(dim, "__index__") and not isinstance(dim, bool) else dim
     if not isinstance(dims, (tuple, list, type(None))) or not isinstance(ord, (int, float, str, type(None))):
         raise messages.fits_none("linalg_norm")
@@ -188,10 +188,10 @@ def check_norm_call(t, ord, dim):
 
 
 def linalg_cond(input, p=None, *, out=None):
-    """The condition number of matrices, norm(A, p) * norm(A^-1, p); inf for singular ones.
+    """Compute the condition number of matrices, norm(A, p) * norm(A^-1, p); inf for singular matrices.
 
-    For p=2, which is meant without p, it is the quotient of the largest and the smallest singular value, also of
-    matrices that are not square; for p=-2 that of the smallest and the largest. Gradients are those of the norms.
+    For p=2, the default, it is the ratio of the largest to the smallest singular value, which non-square matrices have,
+    too; for p=-2 the inverse ratio. Gradients are those of the norms.
 
     >>> import cygrad
     >>> cygrad.linalg.cond(cygrad.tensor([[4.0, 0.0], [0.0, 2.0]]))

@@ -1,4 +1,4 @@
-"""QR factors of matrices, A = Q R, or of stacks of them, and products of the Householder reflectors they are made of.
+"""QR factorization A = Q R, with batching, and products of the Householder reflectors that Q consists of.
 
 Q has orthonormal columns, R is upper triangular. Gradients of QR: S. Walter, L. Lehmann, "Algorithmic differentiation
 of linear algebra functions with application in optimum experimental design" (2010) for matrices with at least as many
@@ -74,7 +74,7 @@ def qr_rule(n, grads):
     of_q, of_r = grads
     if columns <= rows:
         return tall_gradient(q, r, of_q, of_r)
-    # R = [R1 R2], of which R1 is square: A1 = Q R1, and R2 = Q^H A2
+    # R = [R1 R2] with R1 square: A1 = Q R1, and R2 = Q^H A2
     first, rest = r[..., :, :rows], r[..., :, rows:]
     of_rest = None
     if of_r is not None:
@@ -87,13 +87,13 @@ def qr_rule(n, grads):
 
 
 def tall_gradient(q, r, of_q, of_r):
-    """(gQ + Q S) R^-H, where S is Hermitian with the upper triangle of gR R^H - Q^H gQ."""
+    """Return (gQ + Q S) R^-H, where S is Hermitian with the upper triangle of gR R^H - Q^H gQ."""
     inner = None if of_r is None else matmul(of_r, adjoint(r))
     if of_q is not None:
         of_inner = matmul(adjoint(q), of_q)
         inner = neg(of_inner) if inner is None else sub(inner, of_inner)
     upper = triu(inner)
-    both = add(upper, adjoint(upper))  # twice the real part on the diagonal, which is once too often
+    both = add(upper, adjoint(upper))  # counts the (real part of the) diagonal twice; half is subtracted below
     both = sub(both, mul(diag_embed(diagonal(both, 0, -2, -1)), 0.5))
     array = array_of(q)
     incoming: Any = None if of_q is None else array_of(of_q)
@@ -116,12 +116,12 @@ QR = declare("linalg_qr", qr_rule, saves=OUT0 | OUT1, flags=LINALG, inputs="A", 
 
 
 def linalg_qr(A, mode="reduced", *, out=None):
-    """The QR factors of matrices (..., m, n): a tuple (Q, R) with A = Q R.
+    """Compute the QR factors of matrices (..., m, n): a tuple (Q, R) with A = Q R.
 
-    Q is (..., m, k) and R (..., k, n), k = min(m, n); with mode "complete" k = m; with mode "r" Q is not computed, and
-    empty. Saves Q and R. Gradient for m >= n: (gQ + Q S) R^-H with the Hermitian matrix S that has the upper triangle
-    of gR R^H - Q^H gQ; nan if the first k columns of A depend on each other. There is none for mode "r", nor for mode
-    "complete" if m > n. Raises RuntimeError for these, and for another mode.
+    Q is (..., m, k) and R (..., k, n), k = min(m, n); with mode "complete" k = m; with mode "r" Q is not computed and
+    is empty. Saves Q and R. Gradient for m >= n: (gQ + Q S) R^-H with the Hermitian matrix S that has the upper
+    triangle of gR R^H - Q^H gQ; NaN if the first k columns of A are linearly dependent. Not differentiable for mode
+    "r", nor for mode "complete" if m > n. Raises RuntimeError in these cases and for an unknown mode.
 
     >>> import cygrad
     >>> Q, R = cygrad.linalg.qr(cygrad.tensor([[3.0, 1.0], [4.0, 2.0]]))
@@ -145,7 +145,7 @@ def qr_factors(A, mode, kind, out):
 
 
 def qr(input, some=True, *, out=None):
-    """The QR factors, complete ones if not `some`; an older form of `linalg.qr`, which says more.
+    """Compute the QR factors, complete ones if not `some`; an older form of `linalg.qr`.
 
     >>> import cygrad
     >>> cygrad.qr(cygrad.ones(3, 2), some=False).Q.shape
@@ -167,10 +167,10 @@ GEQRF = declare("geqrf", geqrf_rule, inputs="self")
 
 
 def geqrf(input, *, out=None):
-    """The QR factors as LAPACK stores them: a tuple (a, tau).
+    """Compute the QR factors as LAPACK stores them: a tuple (a, tau).
 
-    R is on and above the diagonal of a, the Householder vectors are below it, of which `linalg.householder_product`
-    makes Q. PyTorch has no derivative of it, and there is none here; `linalg.qr` has one. Saves nothing.
+    R is on and above the diagonal of a, the Householder vectors are below it; `linalg.householder_product` computes Q
+    from them. Not differentiable, as in PyTorch; use `linalg.qr` instead. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.geqrf(cygrad.tensor([[3.0], [4.0]])).tau
@@ -184,15 +184,15 @@ def geqrf(input, *, out=None):
 
 
 def vectors(a, k):
-    """The Householder vectors, as columns."""
+    """Return the Householder vectors as columns."""
     lower = tril(a[..., :, :k], -1)
     return add(lower, eye(a.shape[-2], k, dtype=a.dtype, device=a.device), out=reused(lower))
 
 
 def rows_of_vectors(a, k):
-    """The same by blocks of rows, each as (its first row, one after its last, vectors): a list of one, or one by one.
+    """Return `vectors` in chunks of rows, as (first row, end row, vectors): a list of one chunk, or an iterator.
 
-    The latter if A is tall, and nobody records it.
+    It is an iterator if A is tall and the pass is not recorded.
     """
     array = array_of(a)
     if reused(a) is None or not kernels.is_tall(array):
@@ -209,14 +209,14 @@ def _blocks_of_vectors(array, k):
 
 
 def inner(squares, tau):
-    """(S, 1 + S D), with S = triu(V^H V, 1) and D = diag(tau): see the head of the kernel."""
+    """Return (S, 1 + S D), with S = triu(V^H V, 1) and D = diag(tau): see the docstring of `kernels`."""
     s = triu(squares, 1)
     return s, add(mul(s, unsqueeze(tau, -2)), eye(s.shape[-1], dtype=s.dtype, device=s.device))
 
 
 @in_parts(saved=(2, 1, 2, 2), inputs=(2, 1))
 def product_rule(n, g):
-    """That of Q = E - V D W with (1 + S D) W = V1^H, where E is the identity's and V1 the first rows of V."""
+    """Gradient of Q = E - V D W, (1 + S D) W = V1^H, with E from the identity and the first rows V1 of V."""
     a, tau = n.saved(0), n.saved(1)
     columns, k = a.shape[-1], tau.shape[-1]
     squares = products = first = None
@@ -253,7 +253,7 @@ def plus(total, more):
 
 
 def rows_of_product_gradient(v, g, of_v, of_g, of_first, start):
-    """Rows of the gradient of V from row `start` on; `of_first` is added to the first of all."""
+    """Return the rows of V's gradient from row `start` on; `of_first` is added to the matrix's first rows."""
     found = matmul(v, of_v)
     found = sub(found, matmul(g, of_g), out=reused(found))
     if of_first is not None and reused(found) is None:
@@ -268,12 +268,12 @@ PRODUCT = declare("linalg_householder_product", product_rule, saves=IN0 | IN1, f
 
 
 def linalg_householder_product(input, tau, *, out=None):
-    """The first n columns of the product of Householder reflectors, which `geqrf` stores in a matrix (..., m, n).
+    """Compute the first n columns of the product of Householder reflectors that `geqrf` stores in a matrix (..., m, n).
 
     tau is (..., k) with k <= n <= m. Reflector i is 1 - tau_i v v^H, where v has zeros above row i, a one there, and
-    the rest below the diagonal of column i of `input`. Saves both. Raises RuntimeError for shapes that do not fit.
-    Gradient: by the product's compact form, R. Schreiber, C. Van Loan, "A storage-efficient WY representation for
-    products of Householder transformations" (1989).
+    below it the elements below the diagonal of column i of `input`. Saves both. Raises RuntimeError for mismatched
+    shapes. Gradient: by the product's compact form, R. Schreiber, C. Van Loan, "A storage-efficient WY representation
+    for products of Householder transformations" (1989).
 
     >>> import cygrad
     >>> a, tau = cygrad.geqrf(cygrad.tensor([[3.0], [4.0]]))
@@ -313,7 +313,7 @@ def check_factors(a, tau, shown):
 
 
 def orgqr(input, input2, *, out=None):
-    """The columns of Q from what `geqrf` gives; see `linalg.householder_product`.
+    """Compute the columns of Q from the result of `geqrf`; see `linalg.householder_product`.
 
     >>> import cygrad
     >>> cygrad.orgqr(*cygrad.geqrf(cygrad.tensor([[3.0], [4.0]])))
@@ -324,9 +324,9 @@ def orgqr(input, input2, *, out=None):
 
 
 def ormqr(input, input2, input3, left=True, transpose=False, *, out=None):
-    """Q C, or C Q if not `left`, for C = `input3` and the square Q of which `geqrf` gave `input` and tau = `input2`.
+    """Compute Q C, or C Q if not `left`, for C = `input3` and the square Q given by `geqrf` as `input`, tau = `input2`.
 
-    With `transpose` Q^H stands for Q. Q itself is not formed. Raises RuntimeError for shapes that do not fit.
+    With `transpose`, Q^H replaces Q. Q itself is not formed. Raises RuntimeError for mismatched shapes.
 
     >>> import cygrad
     >>> a, tau = cygrad.geqrf(cygrad.tensor([[3.0], [4.0]]))
@@ -350,7 +350,7 @@ def ormqr(input, input2, input3, left=True, transpose=False, *, out=None):
 
 @in_steps(2, 1, 2, last=2, node="SubBackward0")
 def multiplied(a, tau, c, turned):
-    """C - V D M^-1 V^H C with M = 1 + S D, or C - V (D M^-1)^H V^H C."""
+    """Compute C - V D M^-1 V^H C with M = 1 + S D, or C - V (D M^-1)^H V^H C if `turned`."""
     v = vectors(a, tau.shape[-1])
     _, m = inner(matmul(adjoint(v), v), tau)
     column = unsqueeze(tau, -1)

@@ -1,8 +1,8 @@
-"""Inverses and linear systems of square matrices, or of stacks of them.
+"""Inverses and linear systems of square matrices, with batching.
 
-A is of shape (..., n, n), of float32, float64 or a complex type. Singular matrices raise `LinAlgError`, a RuntimeError.
-The values come from NumPy's LAPACK functions over stacks; gradients follow M. B. Giles, "An extended collection of
-matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
+A is of shape (..., n, n), of float32, float64 or a complex dtype. Singular matrices raise `LinAlgError`, a
+RuntimeError. Values come from NumPy's batched LAPACK functions; gradients follow M. B. Giles, "An extended collection
+of matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
 """
 
 import math
@@ -43,7 +43,7 @@ from cygrad._ops.linalg.common import (
 
 @over_stacks(2, 2)
 def solve_array(a, b):
-    """(A^-1 B, info): info is the number of the first zero pivot of each matrix, or 0. Stacks broadcast."""
+    """Return (A^-1 B, info), with broadcasting; info is the 1-based index of each matrix's first zero pivot, or 0."""
     if isinstance(a, np.ndarray):
         try:
             shape = (*stack_of(a, b), *b.shape[-2:])
@@ -61,7 +61,7 @@ def solve_array(a, b):
 
 @over_stacks(2)
 def inv_array(a):
-    """(A^-1, info)."""
+    """Return (A^-1, info)."""
     if isinstance(a, np.ndarray):
         try:
             found = by_columns("inv", "x->x", (a,), a.shape)
@@ -87,7 +87,7 @@ INV = declare("linalg_inv_ex", inv_rule, saves=OUT0, flags=LINALG, inputs="A", o
 
 
 def inverses(A):
-    """(tensor, inverse, info) with the argument checked."""
+    """Check the argument and return (tensor, inverse, info)."""
     t = require(A, "linalg_inv", "A")
     check_square(t, "linalg.inv")
     check_precision(t, "linalg.inv")
@@ -105,7 +105,7 @@ def check_invertible(info, shown):
 
 
 def linalg_inv(A, *, out=None):
-    """The inverse of square matrices A of shape (..., n, n). Saves the result r. Gradient: -r^H g r^H.
+    """Compute the inverse of square matrices A of shape (..., n, n). Saves the result r. Gradient: -r^H g r^H.
 
     Raises LinAlgError for a singular matrix.
 
@@ -118,7 +118,7 @@ def linalg_inv(A, *, out=None):
 
 
 def inv_named(A, shown, out=None):
-    """The inverse, under the name that errors give the function."""
+    """Compute the inverse; `shown` is the function's name in error messages."""
     t, inverse, info = inverses(A)
     check_invertible(info, shown)
     if out is None:
@@ -127,10 +127,10 @@ def inv_named(A, shown, out=None):
 
 
 def linalg_inv_ex(A, *, check_errors=False, out=None):
-    """`inv` that raises nothing for a singular matrix: a tuple (inverse, info).
+    """Run `inv` without raising for singular matrices: a tuple (inverse, info).
 
-    info is an int32 tensor of shape (...): 0, or the number from 1 of the first zero on the diagonal of U in the LU
-    factors, with which the values of the inverse mean nothing. `check_errors` raises after all. Saves the result.
+    info is an int32 tensor of shape (...): 0, or the 1-based index of the first zero on the diagonal of U in the LU
+    factorization; the inverse is then meaningless. Raises only if `check_errors`. Saves the result.
 
     >>> import cygrad
     >>> cygrad.linalg.inv_ex(cygrad.ones(2, 2)).info
@@ -143,7 +143,7 @@ def linalg_inv_ex(A, *, check_errors=False, out=None):
 
 
 def inverse(input, *, out=None):
-    """The inverse of square matrices; see `cygrad.linalg.inv`.
+    """Compute the inverse of square matrices; see `cygrad.linalg.inv`.
 
     >>> import cygrad
     >>> cygrad.inverse(cygrad.tensor([[2.0]]))
@@ -153,9 +153,10 @@ def inverse(input, *, out=None):
 
 
 def linalg_tensorinv(input, ind=2, *, out=None):
-    """The inverse for `tensordot`: of shape `input.shape[ind:] + input.shape[:ind]`, by the matrix of these two sizes.
+    """Compute the inverse with respect to `tensordot`, of shape `input.shape[ind:] + input.shape[:ind]`.
 
-    Raises LinAlgError for a singular matrix, RuntimeError if the two sizes differ.
+    `input` is treated as a matrix of shape (prod(input.shape[:ind]), prod(input.shape[ind:])). Raises LinAlgError for a
+    singular matrix, RuntimeError if it is not square.
 
     >>> import cygrad
     >>> a = cygrad.eye(4).reshape(4, 2, 2) * 2
@@ -180,11 +181,11 @@ def linalg_tensorinv(input, ind=2, *, out=None):
 
 
 def solved(a, b, left, is_vector):
-    """(X, info)."""
+    """Return (X, info)."""
     if is_vector:
         x, info = solve_array(a, b[..., None])
         x = x[..., 0]
-        return laid_by_columns(x) if x.ndim > 1 and type(x) is np.ndarray else x, info  # as PyTorch lays vectors
+        return laid_by_columns(x) if x.ndim > 1 and type(x) is np.ndarray else x, info  # PyTorch's memory layout
     if left:
         return solve_array(a, b)
     x, info = solve_array(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))
@@ -192,7 +193,7 @@ def solved(a, b, left, is_vector):
 
 
 def own_dims(n):
-    """Of the result or its gradient."""
+    """Number of matrix or vector dimensions of the result or its gradient."""
     return 1 if n.args[1] else 2
 
 
@@ -223,7 +224,7 @@ SOLVE = declare(
 
 
 def system(A, B, left):
-    """(inputs, (left, is_vector), X, info) with all arguments checked."""
+    """Check all arguments and return (inputs, (left, is_vector), X, info)."""
     a = require(A, "linalg_solve", "A")
     b = require(B, "linalg_solve", "B", 2)
     check_square(a, "linalg.solve")
@@ -252,9 +253,9 @@ def check_solvable(info, shown):
 
 
 def linalg_solve(A, B, *, left=True, out=None):
-    """X with A X = B, or X A = B if not `left`. A is (..., n, n); B is (..., n, k), or of vectors: (..., n).
+    """Solve A X = B, or X A = B if not `left`. A is (..., n, n); B is (..., n, k), or vectors of shape (..., n).
 
-    B holds vectors if it has one dimension, or the shape of A without its last one. Saves A and the result X.
+    B holds vectors if it has one dimension, or the shape of A without its last dimension. Saves A and the result X.
     Gradients: that of B is A^-H g, that of A is -A^-H g X^H. Raises LinAlgError for a singular A.
 
     >>> import cygrad
@@ -270,9 +271,9 @@ def linalg_solve(A, B, *, left=True, out=None):
 
 
 def linalg_solve_ex(A, B, *, left=True, check_errors=False, out=None):
-    """`solve` that raises nothing for a singular matrix: a tuple (result, info).
+    """Run `solve` without raising for singular matrices: a tuple (result, info).
 
-    info is as that of `inv_ex`. `check_errors` raises after all. Saves `A` and the result.
+    info is the same as that of `inv_ex`. Raises only if `check_errors`. Saves `A` and the result.
 
     >>> import cygrad
     >>> cygrad.linalg.solve_ex(cygrad.eye(2), cygrad.ones(2)).info
@@ -285,9 +286,9 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False, out=None):
 
 
 def linalg_tensorsolve(input, other, dims=None, *, out=None):
-    """X with `tensordot(input, X, X.ndim) == other`; `dims` of the input are moved to its end first.
+    """Solve `tensordot(input, X, X.ndim) == other` for X; `dims` of the input are first moved to its end.
 
-    Raises LinAlgError for a singular matrix, RuntimeError if the sizes do not fit.
+    Raises LinAlgError for a singular matrix, RuntimeError for mismatched sizes.
 
     >>> import cygrad
     >>> a = cygrad.eye(4).reshape(2, 2, 4) * 2

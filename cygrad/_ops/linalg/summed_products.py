@@ -1,4 +1,4 @@
-"""Sums of products, which are not kept where they are many."""
+"""Sums of products, which for large operands do not store the products."""
 
 from cygrad._core.engine.blocked_gradients import is_own
 from cygrad._core.graph.internals import array_of
@@ -27,7 +27,7 @@ SUMMED = declare(
 
 
 def summed_products(a, b, axes):
-    """The sum of a * b over axes, None for all, as one op; of real tensors in memory, of one shape and type."""
+    """Sum a * b over axes, None for all, as one op; for real CPU tensors of one shape and dtype."""
     x, y = array_of(a), array_of(b)
     found = stack_chunks.sum_of_products(x, y, axes)
     found = found.reshape(()) if axes is None else found.squeeze(axes)
@@ -35,7 +35,7 @@ def summed_products(a, b, axes):
 
 
 def sum_of_products(a, b, dim=None):
-    """`sum(a * b, dim)` of tensors."""
+    """Compute `sum(a * b, dim)`."""
     x, y = array_of(a), array_of(b)
     if is_own(a) and is_own(b) and x.dtype == y.dtype and x.dtype.char in "fd" and x.shape == y.shape:
         return summed_products(a, b, None if dim is None else (dim % x.ndim,))

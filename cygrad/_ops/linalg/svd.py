@@ -1,4 +1,4 @@
-"""Singular values and vectors of matrices, A = U diag(S) V^H, or of stacks of them; pseudoinverses and ranks.
+"""Singular value decomposition A = U diag(S) V^H, with batching; pseudoinverses and ranks.
 
 Gradients: of the decomposition, M. B. Giles, "An extended collection of matrix derivative results for forward and
 reverse mode algorithmic differentiation" (2008), section 3.2, and for complex matrices Z.-Q. Wan, S.-X. Zhang,
@@ -50,7 +50,7 @@ def svd_rule(n, grads):
     k, rows, columns = s.shape[-1], u.shape[-2], vh.shape[-1]
     u, vh = u[..., :, :k], vh[..., :k, :]
     if of_u is None and of_vh is None:
-        if rows > columns:  # the smaller factor is multiplied
+        if rows > columns:  # scale the smaller factor
             return matmul(u, mul(unsqueeze(of_s, -1), vh))
         return matmul(mul(u, unsqueeze(of_s, -2)), vh)
     of_u, of_vh = (None if of_u is None else of_u[..., :, :k]), (None if of_vh is None else of_vh[..., :k, :])
@@ -70,7 +70,7 @@ def svd_rule(n, grads):
 
 
 def core_gradient(left, right, of_s, s, is_complex):
-    """(left S + S right) / E + diag(gS), E_ij = S_j^2 - S_i^2."""
+    """Return (left S + S right) / E + diag(gS), E_ij = S_j^2 - S_i^2."""
     total = None if left is None else mul(left, unsqueeze(s, -2))
     if right is not None:
         moved = mul(unsqueeze(s, -1), right)
@@ -87,7 +87,7 @@ def skew(t):
 
 
 def check_phase(left, right):
-    """Refuse a loss that depends on the factors of size 1 which the singular vectors are free to have."""
+    """Raise if the loss depends on the phases of the singular vectors, which are arbitrary."""
     turns = sum(values_of(diagonal(part, 0, -2, -1)).imag for part in (left, right) if part is not None)
     if not np.allclose(turns, 0, rtol=1e-2, atol=1e-2):
         raise RuntimeError(
@@ -137,14 +137,14 @@ def decomposed(t, full_matrices):
 
 @typed(full_matrices=bool)
 def linalg_svd(A, full_matrices=True, *, driver=None, out=None):
-    """The singular value decomposition of matrices (..., m, n): a tuple (U, S, Vh) with A = U diag(S) Vh.
+    """Compute the singular value decomposition of matrices (..., m, n): a tuple (U, S, Vh) with A = U diag(S) Vh.
 
-    S, of shape (..., k), k = min(m, n), is real and descending. U and Vh are square and unitary, or not
-    `full_matrices`, (..., m, k) and (..., k, n). Saves all three. Gradient: that of S alone is U diag(gS) Vh; with
-    those of U and Vh it divides by differences of the squares of singular values, and by these values if m and n
-    differ: nan or inf where two are equal, or one is 0. What U and Vh hold beyond k is arbitrary, and its gradient is
-    left out. Raises LinAlgError for inf and nan, and in backward RuntimeError if the loss depends on the phases of
-    complex singular vectors.
+    S, of shape (..., k), k = min(m, n), is real and descending. U and Vh are square and unitary, or without
+    `full_matrices` of shapes (..., m, k) and (..., k, n). Saves all three. Gradient: that of S alone is U diag(gS) Vh;
+    those of U and Vh involve division by differences of squared singular values, and by the singular values if m and n
+    differ, so they are NaN or inf if two values are equal or one is 0. The part of U and Vh beyond k is arbitrary, and
+    its gradient is ignored. Raises LinAlgError for inf and NaN, and RuntimeError in backward if the loss depends on the
+    phases of complex singular vectors.
 
     >>> import cygrad
     >>> cygrad.linalg.svd(cygrad.tensor([[3.0, 0.0], [0.0, 4.0]])).S
@@ -164,7 +164,7 @@ def check_driver(driver):
 
 
 def linalg_svdvals(A, *, driver=None, out=None):
-    """The singular values of matrices (..., m, n), descending, of shape (..., min(m, n)); see `linalg.svd`.
+    """Compute the singular values of matrices (..., m, n), descending, of shape (..., min(m, n)); see `linalg.svd`.
 
     Gradient: U diag(g) Vh, whose factors are computed if A requires grad.
 
@@ -183,9 +183,9 @@ def linalg_svdvals(A, *, driver=None, out=None):
 
 
 def svd(input, some=True, compute_uv=True, *, out=None):
-    """The singular value decomposition: a tuple (U, S, V); an older form of `linalg.svd`, which says more.
+    """Compute the singular value decomposition: a tuple (U, S, V); an older form of `linalg.svd`.
 
-    It gives V, not V^H. Without `compute_uv` U and V are square and hold zeros.
+    It returns V, not V^H. Without `compute_uv`, U and V are square and filled with zeros.
 
     >>> import cygrad
     >>> cygrad.svd(cygrad.ones(3, 2)).V.shape
@@ -209,7 +209,7 @@ def svd(input, some=True, compute_uv=True, *, out=None):
     return return_types.svd(results)
 
 
-# -- pseudoinverse, rank --
+# -- pseudoinverse and rank --
 
 
 @in_parts()
@@ -218,7 +218,7 @@ def pinv_rule(n, g):
 
 
 def pinv_gradient(g, a, p):
-    """-P^H g P^H + (1 - A P) g^H P P^H + P^H P g^H (1 - P A)."""
+    """Return -P^H g P^H + (1 - A P) g^H P P^H + P^H P g^H (1 - P A)."""
     g, p_h = adjoint(g), adjoint(p)
     if a.shape[-2] <= a.shape[-1]:
         k = matmul(g, p)
@@ -245,7 +245,7 @@ PINV = declare(
 
 
 def bound(value, function, name):
-    """A tolerance: a tensor, a number, or None."""
+    """Check a tolerance, a tensor, a number, or None, and return it."""
     if value is None or isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     t = require(value, function, name)
@@ -255,17 +255,17 @@ def bound(value, function, name):
 
 
 def values_of_bounds(bounds):
-    """Tolerances as arrays, numbers, or None."""
+    """Return tolerances as arrays, numbers, or None."""
     return [array_of(value) if isinstance(value, Tensor) else value for value in bounds]
 
 
 def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
-    """The pseudoinverse of Moore and Penrose, of shape (..., n, m), of matrices (..., m, n).
+    """Compute the Moore-Penrose pseudoinverse, of shape (..., n, m), of matrices (..., m, n).
 
-    Singular values up to max(atol, rtol * the largest) count as 0. atol is 0 unless given; rtol (`rcond` is an older
-    name) is then eps * max(m, n), else 0. For `hermitian` matrices eigenvalues are computed, from the lower triangle.
-    Saves A and the result P. Gradient: -P^H g P^H + (1 - A P) g^H P P^H + P^H P g^H (1 - P A), for a rank that stays.
-    Raises LinAlgError for inf and nan.
+    Singular values up to max(atol, rtol * the largest) count as 0. atol defaults to 0; rtol (`rcond` is an older name)
+    defaults to eps * max(m, n) if atol is 0, else to 0. For `hermitian` matrices, eigenvalues of the lower triangle are
+    computed instead. Saves A and the result P. Gradient, for a rank that is locally constant:
+    -P^H g P^H + (1 - A P) g^H P P^H + P^H P g^H (1 - P A). Raises LinAlgError for inf and NaN.
 
     >>> import cygrad
     >>> cygrad.linalg.pinv(cygrad.tensor([[2.0], [0.0]]))
@@ -287,7 +287,7 @@ def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out
 
 
 def pinverse(input, rcond=1e-15):
-    """The pseudoinverse; see `linalg.pinv`.
+    """Compute the pseudoinverse; see `linalg.pinv`.
 
     >>> import cygrad
     >>> cygrad.pinverse(cygrad.tensor([[2.0], [0.0]]))
@@ -297,9 +297,10 @@ def pinverse(input, rcond=1e-15):
 
 
 def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
-    """The rank of matrices, int64 of shape (...): how many singular values are above max(atol, rtol * the largest).
+    """Compute the rank of matrices, int64 of shape (...): the number of singular values above a tolerance.
 
-    The tolerances are as those of `linalg.pinv`; `tol` is an older name of atol. Not differentiable.
+    The tolerance is max(atol, rtol * the largest), with defaults as in `linalg.pinv`; `tol` is an older name of atol.
+    Not differentiable.
 
     >>> import cygrad
     >>> cygrad.linalg.matrix_rank(cygrad.ones(2, 2))

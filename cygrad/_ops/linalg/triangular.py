@@ -1,4 +1,4 @@
-"""Systems with triangular matrices."""
+"""Linear systems with triangular matrices."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def solve_array(a, b, upper, left, unit, is_own=False):
 
 
 def triangle(t, upper, unit):
-    """The part of a matrix that is read."""
+    """Return the part of a matrix that the solver reads."""
     return triu(t, int(unit)) if upper else tril(t, -int(unit))
 
 
@@ -64,18 +64,18 @@ SOLVE = declare(
 
 
 def solve(a, b, upper, left=True, unit=False, spends=False):
-    """`linalg_solve_triangular` for arguments known to be good; it may overwrite `b` if it `spends` that."""
+    """`linalg_solve_triangular` for arguments that are known to be valid; may overwrite `b` if it `spends` it."""
     array = solve_array(array_of(a), array_of(b), upper, left, unit, spends)
     return record_n(SOLVE, array[...] if spends else array, (a, b), (upper, left, unit))
 
 
 @typed(upper=bool, left=bool, unitriangular=bool)
 def linalg_solve_triangular(input, B, *, upper, left=True, unitriangular=False, out=None):
-    """X with A X = B, or X A = B if not `left`, for a triangular A of shape (..., n, n): `input`.
+    """Solve A X = B, or X A = B if not `left`, for a triangular A = `input` of shape (..., n, n).
 
-    Only the `upper` or the lower triangle of A is read; its diagonal counts as ones if `unitriangular`. B is of shape
-    (..., n, k); stacks broadcast. A zero on the diagonal gives inf and nan. Saves A and the result X. Gradients: that
-    of B is A^-H g, that of A is the triangle of -A^-H g X^H. Raises RuntimeError for shapes that do not fit.
+    Only the `upper` or the lower triangle of A is read; its diagonal is treated as ones if `unitriangular`. B is of
+    shape (..., n, k); batches broadcast. A zero on the diagonal gives inf and NaN. Saves A and the result X. Gradients:
+    that of B is A^-H g, that of A is the triangle of -A^-H g X^H. Raises RuntimeError for mismatched shapes.
 
     >>> import cygrad
     >>> A = cygrad.tensor([[2.0, 0.0], [1.0, 4.0]])
@@ -131,9 +131,9 @@ TRIANGULAR_SOLVE = declare(
 
 
 def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False, *, out=None):
-    """X with A X = `input` for a triangular A, or with A^T if `transpose`: a tuple (solution, copy of A).
+    """Solve A X = `input` for a triangular A, or with A^T if `transpose`: a tuple (solution, copy of A).
 
-    An older form of `linalg.solve_triangular`, which says more. Saves `A` and the result.
+    An older form of `linalg.solve_triangular`. Saves `A` and the result.
 
     >>> import cygrad
     >>> A = cygrad.tensor([[2.0, 1.0], [0.0, 4.0]])

@@ -1,4 +1,4 @@
-"""Matrices of powers."""
+"""Vandermonde matrices."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from cygrad._ops.shape.flip_roll import FLIP, flip
 
 
 def powers(vectors, count, falling=False):
-    """1, x, x^2, ..., or `falling`, in a new last dimension of `count` elements; the gradient is right at 0, too."""
+    """Return 1, x, x^2, ..., or reversed if `falling`, in a new last dimension; differentiable also at 0."""
     kind = vectors.dtype if vectors.dtype.is_floating_point or vectors.dtype.is_complex else dtype_of_number(0)
     if count <= 1:
         return ones((*vectors.shape, count), dtype=kind, device=vectors.device)
@@ -28,7 +28,7 @@ def powers(vectors, count, falling=False):
         first = ones((*vectors.shape, 1), dtype=kind, device=vectors.device)
         rows = cat((first, cumprod(repeated, -1)), -1)
         return flip(rows, (-1,)) if falling else rows
-    # each op writes into the memory of the last one
+    # each op writes into the memory of the previous one
     out, last = np.empty((*array.shape, count), array.dtype), array.ndim
     rising = out[..., ::-1] if falling else out
     first = rising[..., :1]
@@ -45,10 +45,10 @@ def falling_powers(vectors, count):
 
 
 def vander(x, N=None, increasing=False):
-    """The powers of each element in a row: `x` (n), result (n, N), where N is n if left out.
+    """Return the powers of each element in a row: `x` (n), result (n, N); N defaults to n.
 
-    They fall from x^(N - 1) to 1, or with `increasing` rise. Integers give int64. Saves what `cumprod` saves; the
-    gradient is its gradient. Raises RuntimeError for a tensor that is no vector, and for a negative `N`.
+    They fall from x^(N - 1) to 1, or rise with `increasing`. Integers give int64. Saved tensors and gradient are those
+    of `cumprod`. Raises RuntimeError for a tensor that is not a vector, and for a negative `N`.
 
     >>> import cygrad
     >>> cygrad.vander(cygrad.tensor([1, 2, 3]))
@@ -67,7 +67,7 @@ def vander(x, N=None, increasing=False):
 
 
 def linalg_vander(x, *, N=None):
-    """The powers of each element in a row, rising from 1: x (..., n), result (..., n, N), where N is n if left out.
+    """Return the powers of each element in a row, rising from 1: x (..., n), result (..., n, N); N defaults to n.
 
     Integers give int64. Raises RuntimeError for N < 2.
 

@@ -1,7 +1,7 @@
-"""Norms of vectors: of all elements, or along dimensions.
+"""Vector norms, of all elements or along dimensions.
 
-At points without a derivative the gradient is the subgradient of least norm: 0 where a norm is 0; of largest elements
-that are equal, each gets its share.
+Where a norm has no derivative, the gradient is the subgradient of least norm: 0 where the norm is 0, and split among
+equal maxima.
 """
 
 import math
@@ -30,8 +30,8 @@ from cygrad._ops.reduction.variance import reduced_count
 
 
 def norm_array(a, ord, axes, keepdim):
-    """Of large arrays part by part: a norm of norms is the norm of all, but for the count of what is not 0."""
-    if a.size <= chunks.SIZE or ord == 2 and stack_chunks.is_of_rows(a, axes):  # whose squares are not kept
+    """Process large arrays chunk by chunk: a norm of norms is the norm of all, except for ord 0, which adds up."""
+    if a.size <= chunks.SIZE or ord == 2 and stack_chunks.is_of_rows(a, axes):  # the kernel stores no squares of rows
         return reduce.norm(a, ord, axes, keepdim)
 
     def norm(part, axes, keepdim):
@@ -49,7 +49,7 @@ def vector_norm_rule(n, g):
     if ord == 1:
         return times(sgn(x), g)
     norm = restored(n.saved_result(), x.shape, axes, keepdim)
-    # At a norm of 0 the gradient is 0, and so are its derivatives: nothing there is divided by 0.
+    # At a norm of 0 the gradient is 0, and so are its derivatives: avoid any division by 0 there.
     at_zero = norm == 0
     g, divisor = where(at_zero, 0.0, g), where(at_zero, 1.0, norm)
     if ord == 2:
@@ -89,7 +89,7 @@ FROBENIUS = variant(VECTOR_NORM, node="NormBackward1", name="frobenius_norm")
 
 
 def vector_norm(t, ord, axes, keepdim, out=None, op=VECTOR_NORM):
-    """The norm of the elements over `axes` (None: all), whatever the number of dimensions."""
+    """Compute the norm of the elements over `axes` (None: all), for any number of dimensions."""
     check_inexact(t, "linalg.vector_norm")
     if (ord < 0 or ord == math.inf) and reduced_count(t, axes) == 0:
         check_identity(t, ord, axes)
@@ -97,7 +97,7 @@ def vector_norm(t, ord, axes, keepdim, out=None, op=VECTOR_NORM):
 
 
 def check_identity(t, ord, axes):
-    """Nothing has no largest or smallest element; but no norms at all may be asked for."""
+    """Raise RuntimeError for a norm that is a maximum or minimum over no elements."""
     text = f"linalg.vector_norm cannot compute the {ord:g} norm on"
     if axes is None:
         raise RuntimeError(f"{text} an empty tensor because the operation does not have an identity")
@@ -109,12 +109,12 @@ def check_identity(t, ord, axes):
 
 
 def linalg_vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The norm of the elements over `dim`, all unless given: sum(|x|^ord)^(1/ord).
+    """Compute the norm of the elements over `dim`, by default all: sum(|x|^ord)^(1/ord).
 
-    ord=inf and ord=-inf are the largest and smallest |x|, ord=0 is the number of elements that are not 0. Complex
-    input gives a real result. With `dtype` the input is converted first. Saves x and the result r. Gradient:
-    g * sgn(x) * (|x| / r)^(ord - 1); 0 where r is 0; for ord=inf shared between equal elements. Raises RuntimeError
-    for integers and for the largest of no elements.
+    ord=inf and ord=-inf are the largest and smallest |x|, ord=0 is the number of nonzero elements. Complex input gives
+    a real result. With `dtype` the input is converted first. Saves x and the result r. Gradient:
+    g * sgn(x) * (|x| / r)^(ord - 1); 0 where r is 0; for ord=inf split among equal elements. Raises RuntimeError for
+    integers and for a maximum over no elements.
 
     >>> import cygrad
     >>> cygrad.linalg.vector_norm(cygrad.tensor([[3.0, 4.0], [6.0, 8.0]]), dim=1)
@@ -145,7 +145,7 @@ def axes_of(t, dim):
 
 
 def converted(t, wanted, function):
-    """In the type asked for, if one is; it must not be narrower."""
+    """Convert to the requested dtype, if any, which must not be narrower."""
     if wanted is None:
         return t
     check_inexact(t, function)
@@ -164,7 +164,7 @@ def converted(t, wanted, function):
 
 
 def frobenius_norm(input, dim, keepdim=False, *, out=None):
-    """The Euclidean norm over one or two dimensions; all if `dim` is empty. Gradient: g * x / r; 0 where it is 0.
+    """Compute the Euclidean norm over one or two dimensions, or all if `dim` is empty. Gradient: g * x / r; 0 at r = 0.
 
     >>> import cygrad
     >>> cygrad.frobenius_norm(cygrad.tensor([[3.0, 4.0]]), dim=(0, 1))

@@ -1,4 +1,4 @@
-"""Outer and inner products of vectors; all but `vecdot` are made of other ops."""
+"""Outer and inner products of vectors; all but `vecdot` are composed of other ops."""
 
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, IN1, declare, publish
@@ -14,9 +14,9 @@ from cygrad._ops.linalg.common import LINALG, check_inexact, check_same_dtype
 
 
 def outer(input, vec2, *, out=None):
-    """All products of an element of `input` (n) and one of `vec2` (m), of shape (n, m).
+    """Compute all products of an element of `input` (n) and one of `vec2` (m), of shape (n, m).
 
-    Raises RuntimeError if one is no vector.
+    Raises RuntimeError unless both are vectors.
 
     >>> import cygrad
     >>> cygrad.outer(cygrad.tensor([1, 2]), cygrad.tensor([3, 4, 5]))
@@ -32,14 +32,14 @@ def outer(input, vec2, *, out=None):
 
 
 def ger(input, vec2, *, out=None):
-    """The old name of `outer`."""
+    """Old name of `outer`."""
     return outer(input, vec2, out=out)
 
 
 def inner(input, other, *, out=None):
-    """The sums of products along the last dimension of both, of shape input.shape[:-1] + other.shape[:-1].
+    """Sum the products along the last dimension of both, with shape input.shape[:-1] + other.shape[:-1].
 
-    A tensor without dimensions multiplies the other. Raises RuntimeError if the last lengths differ.
+    A 0-dim tensor multiplies the other. Raises RuntimeError if the last lengths differ.
 
     >>> import cygrad
     >>> cygrad.inner(cygrad.tensor([1.0, 2.0]), cygrad.tensor([[3.0, 4.0], [5.0, 6.0]]))
@@ -59,7 +59,7 @@ def inner(input, other, *, out=None):
 
 
 def vdot(input, other, *, out=None):
-    """The inner product of two vectors, the first of them conjugated.
+    """Compute the inner product of two vectors, the first of which is conjugated.
 
     >>> import cygrad
     >>> cygrad.vdot(cygrad.tensor([1j, 2]), cygrad.tensor([1j, 1]))
@@ -89,9 +89,9 @@ VECDOT = declare(
 
 
 def linalg_vecdot(x, y, *, dim=-1, out=None):
-    """The inner products of the vectors along a dimension, the first conjugated: sum(conj(x) * y); broadcasts.
+    """Compute inner products of vectors along a dimension, the first conjugated: sum(conj(x) * y); broadcasts.
 
-    Saves each for the other's gradient: conj(g) * y, and g * x. Raises RuntimeError for integers and for
+    Saves each if the other needs a gradient: conj(g) * y, and g * x. Raises RuntimeError for integers and for
     different dtypes.
 
     >>> import cygrad

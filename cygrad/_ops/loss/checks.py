@@ -1,15 +1,15 @@
-"""What losses say of arguments that do not fit."""
+"""Checks of the arguments of losses."""
 
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.record import result_type
 from cygrad._ops.base.arguments import require
 
-# -- losses by element --
+# -- elementwise losses --
 
 
 def warn_sizes(input, target):
-    """Warn of shapes that differ."""
+    """Warn if the shapes differ."""
     if input.shape != target.shape:
         warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
@@ -18,7 +18,7 @@ def warn_sizes(input, target):
 
 
 def check_floating(input, target, kernel):
-    """Raise NotImplementedError unless the common type is floating point."""
+    """Raise NotImplementedError unless the promoted dtype is floating point."""
     kind = result_type((input, target))
     if not kind.is_floating_point:
         raise messages.not_implemented_for(kernel, kind)
@@ -44,11 +44,11 @@ def check_expands(weight, shape):
             )
 
 
-# -- losses of classifiers --
+# -- classification losses --
 
 
 def check_target(input, target):
-    """Raise unless shapes and type of log-probabilities and class indices fit."""
+    """Raise unless log-probabilities and class indices have matching shapes, and the indices a supported dtype."""
     shape, found = input.shape, target.shape
     if not shape:
         raise ValueError("Expected 1 or more dimensions (got 0)")
@@ -94,7 +94,7 @@ def _target_size_error(shape, found):
 
 
 def check_class_weight(weight, input, function, prefix=""):
-    """Raise unless there is a weight for each class, in the type of the input."""
+    """Raise unless there is one weight per class, with the dtype of the input."""
     require(weight, function, "weight", 3)
     shape = input.shape
     classes = shape[1 if len(shape) > 1 else 0]
@@ -111,5 +111,5 @@ def check_class_weight(weight, input, function, prefix=""):
 
 
 def too_much_smoothing(smoothing):
-    """A `label_smoothing` above 1."""
+    """Return the error for a `label_smoothing` above 1."""
     return RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {smoothing:g}")

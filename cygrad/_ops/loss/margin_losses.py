@@ -1,6 +1,6 @@
-"""Losses that ask for a margin: between an output and the side its label says, or between classes.
+"""Margin losses: between an output and the side its label is on, or between classes.
 
-`reduction` and its predecessors are described in loss_reductions.py; the package's forms take its code.
+`reduction` and its predecessors are described in loss_reductions.py; the functions in `cygrad` itself take its code.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ from cygrad._ops.loss.reductions import (
 from cygrad._ops.nn.activations import fused_gradient
 from cygrad._ops.reduction.scans import cumprod
 
-# -- by element --
+# -- elementwise --
 
 
 @in_parts(0, 0, inputs=0)
@@ -60,9 +60,9 @@ HINGE_BY_REDUCTION = by_reduction(HINGE, "AddBackward0")
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-    """`input` where target is 1, `max(0, margin - input)` where it is -1; mean, sum, or of each element.
+    """`input` where target is 1, `max(0, margin - input)` where it is -1; their mean, sum, or each element's loss.
 
-    Saves both.
+    Saves `input` and `target`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.hinge_embedding_loss(cygrad.tensor([0.2, 0.2]), cygrad.tensor([1.0, -1.0]))
@@ -78,7 +78,7 @@ def hinge_embedding_of_package(input, target, margin=1.0, reduction=NONE):
     x, y = require(input, "hinge_embedding_loss"), require(target, "hinge_embedding_loss", "target", 2)
     if x.is_complex():
         raise messages.not_implemented_for("clamp", x.dtype)
-    broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not
+    broadcast_shape(array_of(y).shape, array_of(x).shape)  # raises if they do not broadcast
     (x,) = of_one_type(x)
     arrays = array_of(x), array_of(y)
     result = computed(
@@ -113,10 +113,10 @@ MARGIN_RANKING_BY_REDUCTION = by_reduction(MARGIN_RANKING, "ClampMinBackward0")
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """`max(0, margin - target * (input1 - input2))`, target 1 or -1; mean, sum, or of each element.
+    """`max(0, margin - target * (input1 - input2))`, target 1 or -1; their mean, sum, or each element's loss.
 
-    Saves all three. Gradients: -target * g and target * g where the loss is positive or just begins, else 0. Raises
-    RuntimeError for different numbers of dimensions.
+    Saves all three. Gradients: -target * g and target * g where `margin - target * (input1 - input2) >= 0`, else 0.
+    Raises RuntimeError for different numbers of dimensions.
 
     >>> import cygrad
     >>> cygrad.nn.functional.margin_ranking_loss(cygrad.tensor([1.0]), cygrad.tensor([3.0]), cygrad.tensor([1.0]))
@@ -147,7 +147,7 @@ def margin_ranking_of_package(input1, input2, target, margin=0.0, reduction=NONE
 
 
 def _finished(op, losses, input, kept, reduction, more=()):
-    """The node of a loss that has a gradient for its input alone; `kept` are saved beside it."""
+    """Reduce and record a loss that is differentiable only in its input; `kept` are saved in addition."""
     result = finished(op, losses, (input,), reduction, more)
     for slot, value in enumerate(kept, 1):
         if value is not None:
@@ -173,10 +173,10 @@ SOFT_MARGIN = declare(
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """`log(1 + exp(-target * input))`, target 1 or -1; mean, sum, or of each element.
+    """`log(1 + exp(-target * input))`, target 1 or -1; their mean, sum, or each element's loss.
 
-    Saves both. Gradient: -g * target * sigmoid(-target * input), divided by the number of elements for the mean.
-    Complex numbers have none.
+    Saves `input` and `target`. Gradient: -g * target * sigmoid(-target * input), divided by the number of elements for
+    the mean. Not differentiable for complex inputs.
 
     >>> import cygrad
     >>> cygrad.nn.functional.soft_margin_loss(cygrad.tensor([0.0]), cygrad.tensor([1.0]))
@@ -184,7 +184,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     """
     x, y = require(input, "soft_margin_loss"), require(target, "soft_margin_loss", "target", 2)
     how = reduction_of(reduction, size_average, reduce)
-    broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
+    broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not broadcast
     kind = result_type((x, y))
     if not (x.is_floating_point() or x.is_complex()) or kind.is_complex > x.is_complex():
         kind = result_type((x, y, 1.0))
@@ -195,7 +195,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
         )
     kernel, arrays = kernels.soft_margin, (array_of(x), array_of(y))
     if arrays[1].dtype.kind in "biu" and arrays[0].dtype.char in "fd" and not is_array(arrays[0]):
-        kernel = kernels.soft_margin_of_labels  # which converts block by block
+        kernel = kernels.soft_margin_of_labels  # converts the labels chunk by chunk
     else:
         arrays = promoted(x, y, 0)
     result = computed(SOFT_MARGIN, kernel, arrays, (), (x,), how)
@@ -207,7 +207,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 
 def _check_rows(array):
-    """Raise unless the array holds scores of classes, or rows of them."""
+    """Raise unless the array is a vector or a matrix of class scores."""
     if array.ndim > 2 or (array.ndim and array.shape[-1] == 0):
         raise RuntimeError(
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(array.shape)}"
@@ -220,7 +220,7 @@ def _check_long(target):
 
 
 def _per_row(g, x):
-    """The gradient of each row's loss, or of the whole, in a shape that broadcasts over the classes."""
+    """Reshape the gradient of each row's loss, or of the reduced loss, to broadcast over the classes."""
     return unsqueeze(g, -1) if g.ndim and x.ndim == 2 else g
 
 
@@ -251,11 +251,10 @@ MULTI_MARGIN = declare(
 
 
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """The mean over other classes j of `max(0, margin - input[target] + input[j])^p`; mean, sum, or of each sample.
+    """The mean over other classes j of `max(0, margin - input[target] + input[j])^p`; mean, sum, or each sample's loss.
 
-    What is nan there counts as 0.
-    Shapes: input (C) or (N, C), target () or (N) of int64, weight (C), by which the losses of a class count. p is 1 or
-    2. Saves all. Raises ValueError or RuntimeError for what does not fit.
+    NaN terms count as 0. Shapes: input (C) or (N, C), target () or (N) of int64, weight (C), a factor for the losses of
+    each class. p is 1 or 2. Saves all. Raises ValueError or RuntimeError for invalid arguments.
 
     >>> import cygrad
     >>> cygrad.nn.functional.multi_margin_loss(cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([3]))
@@ -303,9 +302,9 @@ MULTILABEL_MARGIN = declare(
 
 
 def _multilabel_by_ops(x, y):
-    """The loss of each row by ops, for derivatives of a pass through the kernel's slopes, and for batches."""
+    """The loss of each row, composed of ops, for forward mode and batching, which cannot use the kernel's slopes."""
     x, y = (t if t.ndim else reshape(t, (1,)) for t in (x, y))
-    counts = cumprod(y >= 0, -1) > 0  # up to the first that is no label
+    counts = cumprod(y >= 0, -1) > 0  # up to the first entry that is not a label
     labels = where(counts, y, 0)
     is_label = scatter_add(y * 0, -1, labels, counts.long()) > 0
     gaps = add(sub(unsqueeze(x, -2), unsqueeze(gather(x, -1, labels), -1)), 1)
@@ -314,10 +313,10 @@ def _multilabel_by_ops(x, y):
 
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    """The sum over labels i and other classes j of `max(0, 1 - input[i] + input[j]) / C`; mean, sum, or of each sample.
+    """The sum over labels i, other classes j of `max(0, 1 - input[i] + input[j]) / C`; mean, sum, or each sample's.
 
     Shapes: input (C) or (N, C), target the same, of int64: the labels, then -1. Saves the derivatives. Raises
-    RuntimeError for what does not fit.
+    RuntimeError for invalid arguments.
 
     >>> import cygrad
     >>> scores, labels = cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([[3, 0, -1, 1]])
@@ -347,9 +346,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """The mean over classes of the binary cross-entropy of logits `input`; its mean, sum, or that of each sample.
+    """The mean over classes of the binary cross-entropy with logits `input`; its mean, sum, or each sample's loss.
 
-    `target` holds 1 for labels and 0 for the other classes; `weight` (C) weighs the classes.
+    `target` is 1 for labels and 0 for the other classes; `weight` (C) scales the losses of the classes.
 
     >>> import cygrad
     >>> cygrad.nn.functional.multilabel_soft_margin_loss(cygrad.zeros(1, 2), cygrad.tensor([[1.0, 0.0]]))

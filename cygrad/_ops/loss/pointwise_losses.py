@@ -1,6 +1,6 @@
-"""Losses that compare an output with a target element by element: squared and absolute errors.
+"""Elementwise losses between an output and a target: squared, absolute, smooth L1 and Huber.
 
-`reduction` and its predecessors are described in loss_reductions.py. Each loss is one node, reduction included.
+`reduction` and its predecessors are described in loss_reductions.py. Each loss is one node, including the reduction.
 """
 
 from cygrad._core.engine.blocked_gradients import in_parts
@@ -40,10 +40,11 @@ MSE = declare(
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """The squared error `(input - target)^2`; its mean, its sum, or that of each element.
+    """The squared error `(input - target)^2`; its mean, its sum, or each element's.
 
-    `weight` of the input's shape weighs the elements. Saves both. Gradient: 2 * g * (input - target), divided by their
-    number for the mean. Warns if input and target differ in shape, which broadcasts.
+    `weight`, of the input's shape, scales the elements. Saves `input` and `target`. Gradient: 2 * g * (input - target),
+    divided by the number of elements for the mean. Warns if input and target differ in shape, in which case they are
+    broadcast.
 
     >>> import cygrad
     >>> cygrad.nn.functional.mse_loss(cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 0.0]))
@@ -57,7 +58,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         a, b = promoted(x, y, 0)
     if a.shape != b.shape:
         checks.warn_sizes(x, y)
-        broadcast_shape(a.shape, b.shape)  # raises if they do not
+        broadcast_shape(a.shape, b.shape)  # raises if they do not broadcast
     if weight is not None:
         losses = computed(MSE, kernels.squared_error, (a, b), (), (x, y), NONE)
         return weighted(losses, weight, x, how, "mse_loss")
@@ -83,19 +84,20 @@ L1_BY_REDUCTION = by_reduction(L1, "AbsBackward0")
 
 
 def _absolute_errors(x, y, how):
-    """The mean, sum or each of the absolute errors."""
+    """Return the absolute errors, their mean or their sum."""
     a, b = array_of(x), array_of(y)
     if how == NONE or a.dtype is not b.dtype or a.dtype.kind != "f":
         return reduced(magnitude(sub(x, y)), how)
-    broadcast_shape(a.shape, b.shape)  # raises if they do not
+    broadcast_shape(a.shape, b.shape)  # raises if they do not broadcast
     return computed(L1_BY_REDUCTION[how], kernels.absolute_error, (a, b), (), (x, y), how)
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """The absolute error `|input - target|`; its mean, its sum, or that of each element.
+    """The absolute error `|input - target|`; its mean, its sum, or each element's.
 
-    `weight` of the input's shape weighs the elements. Saves both. Gradient: g * sign(input - target), divided by their
-    number for the mean. Warns if input and target differ in shape, which broadcasts.
+    `weight`, of the input's shape, scales the elements. Saves `input` and `target`. Gradient: g * sign(input - target),
+    divided by the number of elements for the mean. Warns if input and target differ in shape, in which case they are
+    broadcast.
 
     >>> import cygrad
     >>> cygrad.nn.functional.l1_loss(cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 0.0]))
@@ -109,7 +111,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return weighted(_absolute_errors(x, y, NONE), weight, x, how, "l1_loss")
 
 
-# -- absolute error, smoothed --
+# -- smooth L1 --
 
 
 def smooth_l1_rule(n, g):
@@ -141,10 +143,11 @@ SMOOTH_L1 = declare(
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    """`0.5 * d^2 / beta` for a difference |d| below beta, else `|d| - 0.5 * beta`; mean, sum, or of each element.
+    """`0.5 * d^2 / beta` if the difference |d| is below beta, else `|d| - 0.5 * beta`; mean, sum, or each element's.
 
-    Saves both. Gradient: g * d / beta, or g * sign(d), divided by the number of elements for the mean. Warns if input
-    and target differ in shape, which broadcasts. Raises RuntimeError for a negative beta.
+    Saves `input` and `target`. Gradient: g * d / beta, or g * sign(d), divided by the number of elements for the mean.
+    Warns if input and target differ in shape, in which case they are broadcast. Raises RuntimeError for a negative
+    beta.
 
     >>> import cygrad
     >>> cygrad.nn.functional.smooth_l1_loss(cygrad.tensor([0.5, 2.0]), cygrad.zeros(2), reduction="none")
@@ -158,12 +161,12 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     if beta == 0:
         return _absolute_errors(x, y, how)
     checks.check_floating(x, y, "smooth_l1_cpu")
-    broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
+    broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not broadcast
     a, b = promoted(x, y, 0)
     return computed(SMOOTH_L1, kernels.smooth_l1, (a, b), (beta,), (x, y), how, (float(beta),))
 
 
-# -- squared error up to a bound --
+# -- Huber --
 
 
 def huber_rule(n, g):
@@ -194,11 +197,11 @@ HUBER = declare(
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """`0.5 * d^2` for a difference |d| below delta, else `delta * (|d| - 0.5 * delta)`; mean, sum, or of each element.
+    """`0.5 * d^2` if the difference |d| is below delta, else `delta * (|d| - 0.5 * delta)`; mean, sum, or elementwise.
 
-    `weight` of the input's shape weighs the elements. Saves both. Gradient: g * d, at most delta in magnitude, divided
-    by the number of elements for the mean. Warns if input and target differ in shape, which broadcasts. Raises
-    RuntimeError for a delta that is not positive.
+    `weight`, of the input's shape, scales the elements. Saves `input` and `target`. Gradient: g * d, with d clamped to
+    magnitude delta, divided by the number of elements for the mean. Warns if input and target differ in shape, in
+    which case they are broadcast. Raises RuntimeError for a delta that is not positive.
 
     >>> import cygrad
     >>> cygrad.nn.functional.huber_loss(cygrad.tensor([0.5, 3.0]), cygrad.zeros(2), reduction="none")
@@ -206,7 +209,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """
     x, y = require(input, "huber_loss"), require(target, "huber_loss", "target", 2)
     checks.warn_sizes(x, y)
-    broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not
+    broadcast_shape(array_of(x).shape, array_of(y).shape)  # raises if they do not broadcast
     how = reduction_of(reduction, None, None)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")

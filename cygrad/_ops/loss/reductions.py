@@ -1,6 +1,6 @@
-"""What all losses share: `reduction` says what is made of the losses of all elements.
+"""Reductions shared by all losses: "mean", "sum" or "none" of the losses of all elements.
 
-That is their "mean", their "sum", or "none" of these. Its deprecated predecessors are `size_average` and `reduce`.
+The deprecated predecessors of `reduction` are `size_average` and `reduce`.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ CODES = {"none": NONE, "mean": MEAN, "sum": SUM}
 
 
 def reduction_of(reduction, size_average, reduce):
-    """The code of a reduction, which the two former arguments overrule."""
+    """Return the code of a reduction; the two deprecated arguments take precedence."""
     if size_average is not None or reduce is not None:
         reduction = meant_by(size_average, reduce)
         warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
@@ -38,14 +38,14 @@ def reduction_of(reduction, size_average, reduce):
 
 
 def meant_by(size_average, reduce):
-    """The reduction that the two former arguments stand for; one that is None counts as True."""
+    """Translate the two deprecated arguments to a reduction; None counts as True."""
     if reduce is not None and not reduce:
         return "none"
     return "mean" if size_average is None or size_average else "sum"
 
 
 def known(code):
-    """A code of a reduction; others than those of mean and sum stand for none."""
+    """Return a valid reduction code: any code other than MEAN and SUM counts as NONE."""
     return code if code in (MEAN, SUM) else NONE
 
 
@@ -53,7 +53,7 @@ def known(code):
 
 
 def computed(op, kernel, arrays, args, inputs, reduction, more=(), kept=None):
-    """As `finished`, with the losses of all elements computed by an elementwise kernel; large ones, block by block."""
+    """Like `finished`, but compute the elementwise losses by a kernel, in chunks if they are large."""
     reduction = known(reduction)
     function = partial(_with_args, kernel, args)
     is_large = max(a.size for a in arrays if a is not None) > chunks.SIZE
@@ -72,12 +72,12 @@ def _with_args(kernel, args, *arrays):
 
 
 def finished(op, losses, inputs, reduction, more=(), kept=None):
-    """The node of a loss, from the losses of all elements; its args begin with (reduction, number of elements).
+    """Reduce the losses of all elements and record the loss's node; its args begin with (reduction, element count).
 
-    `kept` is saved as a third input is, but has no edge.
+    `kept` is saved in the slot of a third input, but has no edge.
     """
     kinds = {array_of(input).dtype for input in inputs}
-    if len(kinds) == 1:  # NumPy before 2.1 makes float32 of bfloat16 and a Python number
+    if len(kinds) == 1:  # NumPy before 2.1 promotes bfloat16 and a Python number to float32
         losses = losses.astype(kinds.pop(), copy=False)
     array = losses
     if reduction == MEAN:
@@ -95,12 +95,12 @@ def _recorded(op, array, count, inputs, reduction, more, kept):
 
 
 def by_reduction(row, none):
-    """The rows of a loss that PyTorch makes of several ops, by reduction: the last of these names the node."""
+    """Return one row per reduction for a loss that PyTorch composes of several ops: the last op names the node."""
     return tuple(variant(row, name) for name in (none, "MeanBackward0", "SumBackward0"))
 
 
 def of_one_type(*tensors):
-    """The tensors in the type that their losses have, or None if that is complex."""
+    """Convert the tensors to the dtype of their losses; None if that is complex."""
     kind = result_type(tensors)
     if kind.is_complex:
         return None
@@ -109,22 +109,22 @@ def of_one_type(*tensors):
 
 
 def spread(n, g):
-    """The gradient of each element's loss, from that of the whole."""
+    """Return the gradient of the elementwise losses, given that of the reduced loss."""
     return mul(g, 1 / n.args[1]) if n.args[0] == MEAN and n.args[1] else g
 
 
-# -- by further ops --
+# -- composed of further ops --
 
 
 def reduced(losses, reduction):
-    """The losses, their mean or their sum."""
+    """Return the losses, their mean or their sum."""
     if reduction == MEAN:
         return mean(losses)
     return total(losses) if reduction == SUM else losses
 
 
 def weighted(losses, weight, input, reduction, function):
-    """The losses with a weight each; their mean is by the weights. Raises ValueError for another number of weights."""
+    """Weight the losses elementwise and reduce; the mean is weighted. Raises ValueError for mismatched weights."""
     require(weight, function, "weight", 6)
     if weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")

@@ -1,6 +1,6 @@
-"""How alike vectors are: cosines, distances of pairs, and the losses made of them.
+"""Cosine similarity, pairwise distance, and the losses based on them.
 
-`reduction` and its predecessors are described in loss_reductions.py; the package's forms take its code.
+`reduction` and its predecessors are described in loss_reductions.py; the functions in `cygrad` itself take its code.
 """
 
 from functools import partial
@@ -29,7 +29,7 @@ COSINE_EPS = 1e-12
 
 
 def _unit(x, dim, eps):
-    """x divided by its norm, which is `eps` at least; that bound has no part in the gradient."""
+    """Divide x by max(norm, eps); the gradient ignores the bound."""
     if may_be_unit(x):
         return unit(x, dim, eps, False)
     size = linalg_vector_norm(x, 2, dim, keepdim=True)
@@ -38,7 +38,7 @@ def _unit(x, dim, eps):
 
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
-    """The cosine of the angle between vectors along `dim`: their product divided by both norms, at least `eps` each.
+    """The cosine of the angle between vectors along `dim`: their product divided by both norms, each at least `eps`.
 
     Raises RuntimeError for integers and for shapes that do not broadcast.
 
@@ -57,7 +57,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 
 
 def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):
-    """The p-norm of `x1 - x2 + eps` over the last dimension.
+    """Compute the p-norm of `x1 - x2 + eps` over the last dimension.
 
     >>> import cygrad
     >>> cygrad.pairwise_distance(cygrad.tensor([[3.0, 4.0]]), cygrad.tensor([[0.0, 0.0]]))
@@ -72,9 +72,9 @@ def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
-    """`1 - cos` of pairs whose target is 1, `max(0, cos - margin)` where it is -1; mean, sum, or of each pair.
+    """`1 - cos` of pairs whose target is 1, `max(0, cos - margin)` if it is -1; mean, sum, or each pair's loss.
 
-    Shapes: inputs (N, D), target (N); or (D) and (). Raises RuntimeError for others.
+    Shapes: inputs (N, D), target (N); or (D) and (). Raises RuntimeError for other shapes.
 
     >>> import cygrad
     >>> x, y = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[1.0, 0.0]])
@@ -87,7 +87,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 @typed(margin=float, reduction=int)
 @named("cosine_embedding_loss")
 def cosine_embedding_of_package(input1, input2, target, margin=0.0, reduction=NONE):
-    """`1 - cos` of pairs whose target is 1, `max(0, cos - margin)` where it is -1; `reduction` is a code."""
+    """`1 - cos` of pairs whose target is 1, `max(0, cos - margin)` if it is -1; `reduction` is a code."""
     name = "cosine_embedding_loss"
     a, b = require(input1, name, "input1"), require(input2, name, "input2", 2)
     y = require(target, name, "target", 3)
@@ -122,9 +122,9 @@ def triplet_margin_loss(
     reduce=None,
     reduction="mean",
 ):
-    """`max(0, margin + |anchor - positive| - |anchor - negative|)` in the p-norm; mean, sum, or of each triplet.
+    """`max(0, margin + |anchor - positive| - |anchor - negative|)` in the p-norm; mean, sum, or each triplet's loss.
 
-    With `swap` the distance between positive and negative counts if it is less than the second one. Raises ValueError
+    With `swap`, the distance between positive and negative replaces the second one if it is smaller. Raises ValueError
     for a margin that is not positive, RuntimeError for different numbers of dimensions.
 
     >>> import cygrad
@@ -150,7 +150,7 @@ def triplet_margin_of_package(anchor, positive, negative, margin=1.0, p=2, eps=1
 def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
 ):
-    """`triplet_margin_loss` with a distance of two tensors of your own; `pairwise_distance` by default.
+    """`triplet_margin_loss` with a custom distance function of two tensors, by default `pairwise_distance`.
 
     >>> import cygrad
     >>> zero, one = cygrad.zeros(1, 1), cygrad.ones(1, 1)

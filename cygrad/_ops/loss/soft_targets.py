@@ -1,4 +1,4 @@
-"""Cross-entropy where the target is not one class alone: class probabilities, and smoothed labels."""
+"""Cross-entropy with class probabilities or label smoothing."""
 
 import math
 
@@ -19,12 +19,12 @@ def _class_dim(logp):
 
 
 def _per_class(weight, logp):
-    """The weights in a shape that broadcasts along the dimension of classes."""
+    """Reshape the weights to broadcast along the class dimension."""
     return weight if logp.ndim <= 2 else reshape(weight, (weight.numel(),) + (1,) * (logp.ndim - 2))
 
 
 def soft_loss(logp, target, weight, ignore_index, reduction, smoothing):
-    """Cross-entropy with class probabilities. Raises RuntimeError for a type that has none, or an `ignore_index`."""
+    """Cross-entropy with class probabilities. Raises RuntimeError for an integer target or an `ignore_index`."""
     classes = logp.shape[_class_dim(logp)] if logp.ndim else 1
     if not target.dtype.is_floating_point:
         raise RuntimeError(
@@ -48,7 +48,7 @@ def soft_loss(logp, target, weight, ignore_index, reduction, smoothing):
 
 
 def _number(ignored, classes, weight, like):
-    """What the classes that are not ignored weigh together."""
+    """Return the sum of the weights of the classes that are not ignored."""
     if weight is None:
         return sub(ignored.numel(), total(ignored)).to(like.dtype)
     places = reshape(masked_fill(classes, ignored, 0), (-1,))
@@ -57,7 +57,7 @@ def _number(ignored, classes, weight, like):
 
 
 def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing):
-    """Cross-entropy with class indices, part of which is spread over all classes; `by_class` is that without."""
+    """Cross-entropy with class indices and label smoothing; `by_class` is the loss without smoothing."""
     dim = _class_dim(logp)
     even = logp if weight is None else mul(logp, _per_class(weight, logp))
     even = total(even, dim)

@@ -1,6 +1,6 @@
-"""Normalisations under the names that PyTorch's own functions call: with their statistics, as a tuple.
+"""Normalization functions under the names of PyTorch's internal ops, which also return the statistics.
 
-Means and inverse deviations have no gradient; they are of the type of the weights, if there are any.
+Means and inverse deviations have no gradient; their dtype is that of the weights, if there are any.
 """
 
 from cygrad._core.graph.internals import array_of
@@ -16,7 +16,7 @@ from cygrad._ops.reduction.statistics import var_mean
 
 
 def _statistics(t, axes, shape, eps, *parameters):
-    """(mean, 1 / deviation) over some axes, in that shape."""
+    """Return (mean, 1 / deviation) over `axes`, reshaped to `shape`."""
     x = t.detach().float() if t.dtype.itemsize == 2 else t.detach()
     squares, middle = var_mean(x, axes, correction=0, keepdim=True)
     factor = rsqrt(add(squares, eps))
@@ -26,7 +26,7 @@ def _statistics(t, axes, shape, eps, *parameters):
 
 @typed(eps=float)
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    """`layer_norm` as a tuple (result, mean, 1 / sqrt(variance + eps)).
+    """Run `layer_norm` and return a tuple (result, mean, 1 / sqrt(variance + eps)).
 
     >>> import cygrad
     >>> cygrad.native_layer_norm(cygrad.tensor([1.0, 3.0]), [2], None, None, 0.0)
@@ -40,7 +40,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 
 @typed(N=int, C=int, HxW=int, group=int, eps=float)
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
-    """`group_norm` of N samples of C channels of HxW elements: a tuple (result, mean, 1 / sqrt(variance + eps)).
+    """Run `group_norm` on N samples of C channels of HxW elements: a tuple (result, mean, 1 / sqrt(variance + eps)).
 
     >>> import cygrad
     >>> cygrad.native_group_norm(cygrad.tensor([[1.0, 3.0]]), None, None, 1, 2, 1, 1, 0.0)
@@ -59,14 +59,14 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
 
 @typed(training=bool, momentum=float, eps=float)
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """`batch_norm` as a tuple (result, mean, 1 / sqrt(variance + eps)); without `training` the statistics are empty.
+    """Run `batch_norm`: (result, mean, 1 / sqrt(variance + eps)); without `training` the statistics are empty.
 
     >>> import cygrad
     >>> cygrad.native_batch_norm(cygrad.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0)
     (tensor([[-1.],
             [ 1.]]), tensor([2.]), tensor([1.]))
     """
-    if all(isinstance(value, Tensor | None) for value in (running_mean, running_var)):  # other kinds are named below
+    if all(isinstance(value, Tensor | None) for value in (running_mean, running_var)):  # other types raise below
         check_both_running(running_mean, running_var)
     result = batch_norm_of_package(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
     shape = tuple(array_of(input).shape)

@@ -1,4 +1,4 @@
-"""Dividing by a norm: that of neighbouring channels, or that of the whole along a dimension."""
+"""Division by a norm: local response normalization over channels, and normalization along dimensions."""
 
 import numpy as np
 
@@ -31,12 +31,12 @@ CHANNEL_WINDOW = declare(
 
 
 def channel_window(input, size, before):
-    """The sum over windows of channels: the element, `before` ones before it, others after it."""
+    """Sum over windows of channels: each element, `before` elements before it, and the others after it."""
     return record_n(CHANNEL_WINDOW, kernels.window_sums(array_of(input), size, before), (input,), (size, before))
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
-    """`input / (k + alpha * average)^beta`, the average of squares over `size` neighbouring channels.
+    """Compute `input / (k + alpha * average)^beta`, with the average of squares over `size` neighboring channels.
 
     Raises ValueError for fewer than three dimensions.
 
@@ -59,7 +59,7 @@ def _over_responses(x, size, alpha, beta, k):
     return div(x, power(add(squares, k, out=owned(squares)), beta))
 
 
-# -- slices by their 2-norm --
+# -- division by the 2-norm --
 
 
 @in_slices(beside)
@@ -83,7 +83,7 @@ UNIT = declare(
 
 
 def unit(input, dim, eps, is_bounded):
-    """`input` over its 2-norm along `dim`, which is `eps` at least: is the gradient that of a bound, or as above it?"""
+    """Divide `input` by max(2-norm along `dim`, eps). The gradient ignores the bound unless `is_bounded`."""
     x = array_of(input)
     norm = norm_array(x, 2.0, (dim,), True)
     divisor = np.maximum(norm, x.dtype.type(eps), out=norm)
@@ -92,15 +92,15 @@ def unit(input, dim, eps, is_bounded):
 
 
 def may_be_unit(t):
-    """Whether `unit` takes the tensor, and is better than the ops it stands for."""
+    """Whether `unit` supports the tensor and is faster than the ops it replaces."""
     return isinstance(t, Tensor) and is_own(t) and array_of(t).dtype.char in "fd" and array_of(t).flags.c_contiguous
 
 
-# -- both --
+# -- normalize --
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
-    """`input / max(norm, eps)`, the p-norm over dimension(s) `dim`.
+    """Compute `input / max(norm, eps)`, with the p-norm over dimension(s) `dim`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.normalize(cygrad.tensor([[3.0, 4.0]]))

@@ -1,10 +1,10 @@
-"""Normalisations: outputs of mean 0 and variance 1 over the batch, a group of channels, or the last dimensions.
+"""Batch, instance, layer, RMS and group normalization.
 
-Each is one node. What they share: an input is looked at in a shape (`view`) in which the statistics are those over some
-`axes`, and in which weight and bias broadcast. A backward pass that is not recorded runs fused kernels on the saved
-statistics; one that is recorded repeats the statistics with recorded ops, so that gradients of any order follow.
+Each is one node. They share one scheme: the input is reshaped to `view`, in which the statistics are reduced over
+`axes` and weight and bias broadcast. An unrecorded backward pass runs fused kernels on the saved statistics; a recorded
+one recomputes the statistics with recorded ops, which gives gradients of any order.
 
-Under the signatures of nn.functional; the package's forms have their own order of arguments.
+The functions have the signatures of nn.functional; the `_of_package` variants, those of `cygrad` itself.
 """
 
 import math
@@ -38,9 +38,9 @@ NO_GRAD = 1  # the bit of `_core/state.pxd`
 
 
 def _normalized(op, input, weight, bias, frame, given=None, more=(), running=None):
-    """(result, mean, mean square) of a normalisation; the node's args begin with those that `_rule` needs.
+    """Return (result, mean, mean square) of a normalization; the node's args begin with those that `_rule` needs.
 
-    `given` and `running` are those of the kernel.
+    `given` and `running` are passed to the kernel.
     """
     array = array_of(input)
     if op is not LAYER_NORM and op is not RMS_NORM:
@@ -50,7 +50,7 @@ def _normalized(op, input, weight, bias, frame, given=None, more=(), running=Non
     result = kernels.shaped(result, array.shape)
     if result.dtype is not array.dtype:
         result = result.astype(array.dtype, copy=False)
-    # Weight and bias have one shape. It stands beside them, since the weight is saved for the input's gradient alone.
+    # Weight and bias share a shape. It is stored separately because the weight is saved only for the input's gradient.
     one = bias if weight is None else weight
     shape = None if one is None else array_of(one).shape
     args = frame, middle, factor, shape, *more
@@ -59,7 +59,7 @@ def _normalized(op, input, weight, bias, frame, given=None, more=(), running=Non
 
 
 def _in_order(array):
-    """An array that is contiguous, or an image that has its channels last, as the result will be."""
+    """Return the array if it is contiguous or a channels-last image, else a contiguous copy."""
     flags = array.flags
     if flags.c_contiguous or (array.ndim > 3 and array.transpose((0, *range(2, array.ndim), 1)).flags.c_contiguous):
         return array
@@ -90,7 +90,7 @@ def _recorded(n, g):
     frame, middle, factor, shape = n.args[:4]
     input, weight = n.saved(0), n.saved(1)
     h = reshape(g, frame.view)
-    if input is None:  # The gradient of the bias alone is asked for.
+    if input is None:  # Only the gradient of the bias is needed.
         return None, None, reshape(_over_shared(h, frame), shape)
     x = reshape(input, frame.view)
     if frame.fixed:
@@ -135,7 +135,7 @@ def _row(name, node, attributes, inputs="input weight bias", rule=_rule):
 
 
 def _check_types(input, kernel, *parameters):
-    """Raise unless the input is floating point, and the parameters are of its type, or float32 for shorter ones."""
+    """Raise unless the input is floating point and the parameters share its dtype, or are float32 for 16-bit inputs."""
     kind = input.dtype
     for given in parameters:
         if given is not None:
@@ -166,11 +166,11 @@ BATCH_NORM = _row("batch_norm", "NativeBatchNormBackward0", "running_mean runnin
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    """`(input - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1).
+    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1).
 
-    In training, mean and variance are those over all other dimensions, and `momentum` of them goes into
-    `running_mean` and `running_var`, which are overwritten; else they are these. Saves input, weight and the
-    statistics. Raises ValueError for one value per channel in training, RuntimeError for what does not fit.
+    In training, mean and variance are computed over all other dimensions, and `running_mean` and `running_var` are
+    updated in place with weight `momentum`; otherwise the running statistics are used. Saves input, weight and the
+    statistics. Raises ValueError for one value per channel in training, RuntimeError for mismatched arguments.
 
     >>> import cygrad
     >>> cygrad.nn.functional.batch_norm(cygrad.tensor([[1.0], [3.0]]), None, None, training=True)
@@ -187,7 +187,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 @typed(training=bool, momentum=float, eps=float, cudnn_enabled=bool)
 @named("batch_norm")
 def batch_norm_of_package(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    """`(input - mean) / sqrt(variance + eps) * weight + bias` for each channel; see nn.functional.batch_norm."""
+    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias` per channel; see nn.functional.batch_norm."""
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -220,7 +220,7 @@ def _frame_of_batch(shape, fixed, eps):
 
 
 def _check_channels(channels, means, variances, weight, bias, training, batch=1):
-    """Raise unless all have an element for each channel; texts have those of all samples, if each has its own."""
+    """Raise unless all have one element per channel; errors state the counts for all samples if each has its own."""
     for word, value in (("running_mean", means), ("running_var", variances), ("weight", weight), ("bias", bias)):
         if value is not None:
             if array_of(value).size != channels:
@@ -233,13 +233,13 @@ def _check_channels(channels, means, variances, weight, bias, training, batch=1)
 
 
 def check_both_running(means, variances):
-    """Raise if there is one of the running statistics without the other."""
+    """Raise if only one of the running statistics is given."""
     if (means is None) != (variances is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
 
 
 def _check_running(input, *statistics):
-    """Raise unless running statistics can be overwritten."""
+    """Raise unless the running statistics can be updated in place."""
     for value in statistics:
         if value is not None and not is_writable(array_of(value)):
             raise graph_errors.read_only_error(value)
@@ -248,7 +248,7 @@ def _check_running(input, *statistics):
 
 
 def _check_samples(input, running):
-    """Raise if each sample of `vmap` would change statistics that all have in common."""
+    """Raise if the samples of a `vmap` batch would update statistics that they share."""
     if has_samples(input) and not has_samples(running):
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
@@ -270,11 +270,11 @@ def instance_norm(
     momentum=0.1,
     eps=1e-5,
 ):
-    """`batch_norm` for each sample alone: mean and variance are over all dimensions but the first two.
+    """Run `batch_norm` for each sample separately: mean and variance are over all dimensions but the first two.
 
-    Running statistics take over the mean of the samples' statistics; without `use_input_stats` they are used instead.
-    Saves input, weight and the statistics.
-    Raises ValueError for one spatial element, RuntimeError for what does not fit.
+    Running statistics are updated with the mean of the samples' statistics; without `use_input_stats` they are used
+    instead. Saves input, weight and the statistics. Raises ValueError for one spatial element, RuntimeError for
+    mismatched arguments.
 
     >>> import cygrad
     >>> cygrad.nn.functional.instance_norm(cygrad.tensor([[[1.0, 3.0]]]))
@@ -292,7 +292,7 @@ def instance_norm(
 def instance_norm_of_package(
     input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
 ):
-    """`batch_norm` for each sample alone; see nn.functional.instance_norm. Saves what that does."""
+    """Run `batch_norm` for each sample separately; see nn.functional.instance_norm. Saves the same tensors."""
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
@@ -325,7 +325,7 @@ RMS_NORM = _row("rms_norm", "MulBackward0", "normalized_shape", "input weight", 
 
 
 def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
-    """The frame of a normalisation over the last dimensions, which must have these lengths."""
+    """Return the frame of a normalization over the last dimensions, whose lengths must be `normalized_shape`."""
     wanted = integers(normalized_shape, function, "normalized_shape", 2)
     shape = array_of(input).shape
     if not wanted:
@@ -358,10 +358,10 @@ def _frame_of_last(shape, wanted, centered, eps):
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over the last dimensions.
+    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over the last dimensions.
 
-    `normalized_shape` are their lengths, and the shape of weight and bias. Saves input, weight and the statistics.
-    Raises RuntimeError for shapes and dtypes that do not fit.
+    `normalized_shape` gives the lengths of these dimensions, which is also the shape of weight and bias. Saves input,
+    weight and the statistics. Raises RuntimeError for mismatched shapes and dtypes.
 
     >>> import cygrad
     >>> cygrad.nn.functional.layer_norm(cygrad.tensor([[1.0, 3.0], [0.0, 0.0]]), (2,))
@@ -377,15 +377,15 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 @named("layer_norm")
 def layer_norm_of_package(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
-    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over the last dimensions."""
+    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over the last dimensions."""
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):
-    """`input / sqrt(mean(input^2) + eps) * weight`, the mean over the last dimensions.
+    """Compute `input / sqrt(mean(input^2) + eps) * weight`, with the mean over the last dimensions.
 
-    `normalized_shape` are their lengths, and the shape of weight; without `eps` it is the smallest step from 1. Saves
-    input, weight and the root. Raises RuntimeError for shapes that do not fit.
+    `normalized_shape` gives the lengths of these dimensions, which is also the shape of weight; `eps` defaults to the
+    machine epsilon of the dtype. Saves input, weight and the root. Raises RuntimeError for mismatched shapes.
 
     >>> import cygrad
     >>> cygrad.rms_norm(cygrad.tensor([[3.0, 3.0], [0.0, 2.0]]), (2,))
@@ -417,11 +417,11 @@ GROUP_NORM = _row("group_norm", "NativeGroupNormBackward0", "group eps")
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
-    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over groups of channels.
+    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over groups of channels.
 
-    Of each sample, the channels (dimension 1) are divided into `num_groups`, each with its mean and variance; weight
-    and bias have an element for each channel. Saves input, weight and the statistics. Raises RuntimeError for what does
-    not fit.
+    The channels (dimension 1) of each sample are divided into `num_groups` groups with a mean and variance each; weight
+    and bias have one element per channel. Saves input, weight and the statistics. Raises RuntimeError for mismatched
+    arguments.
 
     >>> import cygrad
     >>> cygrad.nn.functional.group_norm(cygrad.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
@@ -439,7 +439,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 @typed(num_groups=int, eps=float)
 @named("group_norm")
 def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
-    """`(input - mean) / sqrt(variance + eps) * weight + bias`, mean and variance over groups of channels."""
+    """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over groups of channels."""
     name = "group_norm"
     x, w, b = require(input, name), _optional(weight, name, "weight", 3), _optional(bias, name, "bias", 4)
     shape = array_of(x).shape
@@ -462,7 +462,7 @@ def group_norm_of_package(input, num_groups, weight=None, bias=None, eps=1e-5, c
 
 
 def _rms_norm_by_ops(x, normalized_shape, w, eps):
-    """`rms_norm` of complex elements."""
+    """`rms_norm` of complex elements, composed of ops."""
     eps = float(np.finfo(array_of(x).dtype).eps) if eps is None else eps
     frame = _last_dims(x, normalized_shape, w, None, eps, "rms_norm", False)
     result = mul(x, rsqrt(add(mean(square(x), frame.axes, True), eps)))

@@ -1,7 +1,7 @@
-"""Nonlinearities made of two or three pieces, elementwise: relu and its kin; most are found in nn.functional alone.
+"""Piecewise elementwise activations: relu and its variants. Most are found only in nn.functional.
 
-They save their input, and where two pieces meet with different slopes, the gradient is that of PyTorch's piece. With
-`inplace` they overwrite the input, and return it; in place they are other rows where PyTorch names the node otherwise.
+They save their input. Where two pieces meet with different slopes, the gradient is the same as PyTorch's. With
+`inplace` they overwrite and return the input; they then use another row where PyTorch names the node differently.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ FLAGS = ELEMENTWISE | ELSEWHERE | ONE_PASS
 
 
 def relu(input, inplace=False):
-    """`max(input, 0)`, elementwise; with `inplace` it overwrites `input`. Gradient: g where the result is positive.
+    """`max(input, 0)`, elementwise, in place if `inplace`. Gradient: g where the result is positive, else 0.
 
     >>> import cygrad
     >>> cygrad.nn.functional.relu(cygrad.tensor([-1.0, 2.0]))
@@ -41,7 +41,7 @@ def relu(input, inplace=False):
 
 
 def relu_(input):
-    """`relu`, which overwrites `input` and returns it."""
+    """`relu` in place: overwrites and returns `input`."""
     return relu(input, True)
 
 
@@ -76,7 +76,7 @@ LEAKY_RELU_INPLACE = variant(LEAKY_RELU, "LeakyReluBackward1")
 def leaky_relu(input, negative_slope=0.01, inplace=False):
     """`input` where positive, else `negative_slope * input`. Saves `input`.
 
-    Gradient: g, or g * negative_slope, also at 0.
+    Gradient: g where `input` is positive, else g * negative_slope.
 
     >>> import cygrad
     >>> cygrad.nn.functional.leaky_relu(cygrad.tensor([-1.0, 2.0]), 0.1)
@@ -87,13 +87,13 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
 
 
 def leaky_relu_(input, negative_slope=0.01):
-    """`leaky_relu`, which overwrites `input` and returns it."""
+    """`leaky_relu` in place: overwrites and returns `input`."""
     return leaky_relu(input, negative_slope, True)
 
 
 @by_loop("threshold")
 def threshold_array(a, threshold, value):
-    """value up to the threshold, a above."""
+    """a where it exceeds the threshold, else value."""
     limit, other = (np.asarray(number).astype(a.dtype)[()] for number in (threshold, value))  # integers wrap around
     return select(a <= limit, other, a)
 
@@ -117,9 +117,9 @@ THRESHOLD_INPLACE = variant(THRESHOLD, "ThresholdBackward1")
 
 
 def threshold(input, threshold, value, inplace=False):
-    """`input` where above `threshold`, else `value`. Saves `input`. Gradient: g, or 0, also at
-    `threshold`. Raises NotImplementedError for
-    truth values.
+    """`input` where it exceeds `threshold`, else `value`. Saves `input`. Gradient: g where it exceeds it, else 0.
+
+    Raises NotImplementedError for boolean and complex tensors.
 
     >>> import cygrad
     >>> cygrad.nn.functional.threshold(cygrad.tensor([-1.0, 2.0]), 0.5, 9.0)
@@ -131,12 +131,15 @@ def threshold(input, threshold, value, inplace=False):
 
 @named("threshold")
 def threshold_of_package(input, threshold, value, *, out=None):
-    """`input` where above `threshold`, else `value`. Gradient: g, or 0. Raises NotImplementedError for truth values."""
+    """`input` where it exceeds `threshold`, else `value`. Gradient: g where it exceeds it, else 0.
+
+    Raises NotImplementedError for boolean and complex tensors.
+    """
     return _threshold(THRESHOLD, input, threshold, value, out)
 
 
 def threshold_(input, threshold, value):
-    """`threshold`, which overwrites `input` and returns it."""
+    """`threshold` in place: overwrites and returns `input`."""
     return _threshold(THRESHOLD_INPLACE, input, threshold, value, input)
 
 
@@ -194,8 +197,8 @@ PRELU = declare(
 def prelu(input, weight):
     """`input` where positive, else `weight * input`; `weight` has one element, or one for each channel (dimension 1).
 
-    Gradients: g, or g * weight; and the sums of g * input where that is negative. Raises RuntimeError for shapes and
-    dtypes that do not fit. Saves `input` and `weight`.
+    Gradients: of `input`, g or g * weight; of `weight`, the sum of g * input over the elements that are not positive.
+    Raises RuntimeError for mismatched shapes and dtypes. Saves `input` and `weight`.
 
     >>> import cygrad
     >>> cygrad.prelu(cygrad.tensor([[-1.0, -2.0]]), cygrad.tensor([0.5, 0.1]))
@@ -240,9 +243,10 @@ RRELU_INPLACE = variant(RRELU, "RreluWithNoiseBackward1")
 
 
 def rrelu(input, lower=0.125, upper=1.0 / 3, training=False, inplace=False):
-    """`input` where positive, else multiplied by a slope: in training a random one for each element, else the middle.
+    """`input` where positive, else `slope * input`, with random slopes in training, otherwise the mean slope.
 
-    Slopes are drawn uniformly from [lower, upper). Saves `input`. Gradient: g, or g * slope, also at 0.
+    Slopes are drawn uniformly from [lower, upper). Saves `input`. Gradient: g where `input` is positive, else
+    g * slope.
 
     >>> import cygrad
     >>> cygrad.nn.functional.rrelu(cygrad.tensor([-1.0, 2.0]), 0.1, 0.3)
@@ -253,7 +257,7 @@ def rrelu(input, lower=0.125, upper=1.0 / 3, training=False, inplace=False):
 
 @named("rrelu")
 def rrelu_of_package(input, lower=0.125, upper=1.0 / 3, training=False, generator=None):
-    """`input` where positive, else multiplied by a slope: in training a random one for each element, else the middle.
+    """`input` where positive, else `slope * input`, with random slopes in training, otherwise the mean slope.
 
     Slopes are drawn uniformly from [lower, upper). Gradient: g, or g * slope.
     """
@@ -261,7 +265,7 @@ def rrelu_of_package(input, lower=0.125, upper=1.0 / 3, training=False, generato
 
 
 def rrelu_(input, lower=0.125, upper=1.0 / 3, training=False, generator=None):
-    """`rrelu`, which overwrites `input` and returns it."""
+    """`rrelu` in place: overwrites and returns `input`."""
     return _rrelu(input, lower, upper, training, generator, True)
 
 
@@ -291,12 +295,12 @@ def _rrelu(input, lower, upper, training, generator, inplace):
     return record_n(RRELU, result, (x,), args)
 
 
-# -- pieces between bounds --
+# -- clamped --
 
 
 @by_loop("hardtanh")
 def hardtanh_array(a, low, high):
-    """a, but not beyond the bounds."""
+    """Clamp a to [low, high]."""
     return as_array(np.clip(a, a.dtype.type(low), a.dtype.type(high)))
 
 
@@ -320,9 +324,9 @@ HARDTANH = declare(
 
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
-    """`input`, but at least `min_val` and at most `max_val`. Saves `input`. Gradient: g strictly between them, else 0.
+    """Clamp `input` to [`min_val`, `max_val`]. Saves `input`. Gradient: g strictly between them, else 0.
 
-    Raises ValueError for bounds in the wrong order, RuntimeError for truth values.
+    Raises ValueError if `min_val` exceeds `max_val`, RuntimeError for booleans.
 
     >>> import cygrad
     >>> cygrad.nn.functional.hardtanh(cygrad.tensor([-3.0, 0.5, 2.0]))
@@ -342,12 +346,12 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
 
 
 def hardtanh_(input, min_val=-1.0, max_val=1.0):
-    """`hardtanh`, which overwrites `input` and returns it."""
+    """`hardtanh` in place: overwrites and returns `input`."""
     return hardtanh(input, min_val, max_val, True)
 
 
 def relu6(input, inplace=False):
-    """`hardtanh(input, 0, 6)`: `input`, but at least 0 and at most 6. Gradient: g strictly between them, else 0.
+    """Clamp `input` to [0, 6]: `hardtanh(input, 0, 6)`. Gradient: g strictly between the bounds, else 0.
 
     >>> import cygrad
     >>> cygrad.nn.functional.relu6(cygrad.tensor([-3.0, 0.5, 8.0]))
@@ -358,7 +362,7 @@ def relu6(input, inplace=False):
 
 @by_loop("hardsigmoid")
 def hardsigmoid_array(a):
-    """a / 6 + 1 / 2, but not beyond 0 and 1."""
+    """Clamp a / 6 + 1 / 2 to [0, 1]."""
     number = a.dtype.type
     with np.errstate(all="ignore"):
         return as_array(np.clip(a + number(3), number(0), number(6)) / number(6))
@@ -374,7 +378,7 @@ HARDSIGMOID = declare("hardsigmoid", hardsigmoid_rule, saves=IN0, flags=FLAGS, k
 
 
 def hardsigmoid(input, inplace=False):
-    """`input / 6 + 1 / 2`, but at least 0 and at most 1. Saves `input`. Gradient: g / 6 strictly between these, else 0.
+    """`input / 6 + 1 / 2`, clamped to [0, 1]. Saves `input`. Gradient: g / 6 strictly between the bounds, else 0.
 
     >>> import cygrad
     >>> cygrad.nn.functional.hardsigmoid(cygrad.tensor([-4.0, 0.0, 4.0]))
@@ -385,7 +389,7 @@ def hardsigmoid(input, inplace=False):
 
 @by_loop("hardswish")
 def hardswish_array(a):
-    """a times its hardsigmoid."""
+    """Multiply a by its hardsigmoid."""
     with np.errstate(all="ignore"):
         return as_array(a * hardsigmoid_array(a))
 
@@ -425,7 +429,7 @@ def shrink_rule(n, g):
 
 @by_loop("hardshrink")
 def hardshrink_array(a, lambd):
-    """0 between -lambd and lambd, else a."""
+    """0 from -lambd to lambd, else a."""
     number = a.dtype.type
     return select((a >= number(-lambd)) & (a <= number(lambd)), number(0), a)
 
@@ -442,7 +446,7 @@ HARDSHRINK = declare(
 
 
 def hardshrink(input, lambd=0.5, *, out=None):
-    """`input` where its magnitude exceeds `lambd`, else 0. Saves `input`. Gradient: g, or 0, also at both ends.
+    """`input` where its magnitude exceeds `lambd`, else 0. Saves `input`. Gradient: g where it exceeds it, else 0.
 
     >>> import cygrad
     >>> cygrad.hardshrink(cygrad.tensor([-1.0, 0.2, 1.0]))
@@ -456,7 +460,7 @@ def hardshrink(input, lambd=0.5, *, out=None):
 
 @by_loop("softshrink")
 def softshrink_array(a, lambd):
-    """a moved towards 0 by lambd; 0 for what is nearer."""
+    """Shrink the magnitude of a by lambd, but not below 0."""
     number = a.dtype.type
     with np.errstate(all="ignore"):
         return select(np.abs(a) > number(lambd), a - np.copysign(number(lambd), a), a * number(0))
@@ -468,11 +472,9 @@ SOFTSHRINK = declare(
 
 
 def softshrink(input, lambd=0.5, *, out=None):
-    """`input` moved towards 0 by `lambd`; 0 where its magnitude is less. Saves `input`.
+    """Shrink the magnitude of `input` by `lambd`, but not below 0. Saves `input`.
 
-    Gradient: g, or 0, also at both ends.
-
-    Raises RuntimeError for a negative `lambd`.
+    Gradient: g where the magnitude exceeds `lambd`, else 0. Raises RuntimeError for a negative `lambd`.
 
     >>> import cygrad
     >>> cygrad.nn.functional.softshrink(cygrad.tensor([-1.0, 0.2, 1.0]))
@@ -490,7 +492,7 @@ def softshrink(input, lambd=0.5, *, out=None):
     return apply1_args(SOFTSHRINK, input, (bound,), out)
 
 
-# The package's forms of functions that nn.functional has with other arguments.
+# cygrad's own forms of functions that have other arguments in nn.functional.
 functions = publish(
     globals(),
     {

@@ -1,7 +1,7 @@
-"""Recurrent layers: LSTM, GRU and plain RNN over all steps, in layers and directions.
+"""Recurrent layers: LSTM, GRU and plain RNN over all time steps, layers and directions.
 
 One recorded op computes all steps of one layer in one direction. Its inputs are
-(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), of which the biases, c0 and w_hr may be None.
+(x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr), where the biases, c0 and w_hr may be None.
 """
 
 import math
@@ -45,10 +45,10 @@ def layer_rule(n, grads):
 
 
 def _recorded_gradients(tensors, grads, wanted, args):
-    """The gradients as functions of the inputs: those of the same layer, computed step by step."""
-    own = [t if t is None else view(t, t.shape) for t in tensors]  # one tensor may be several inputs
+    """Compute differentiable gradients: those of the same layer composed of ops, step by step."""
+    own = [t if t is None else view(t, t.shape) for t in tensors]  # views: one tensor may be several inputs
     for t, want in zip(own, wanted):
-        if want and t is not None and not t.requires_grad:  # it has a tangent
+        if want and t is not None and not t.requires_grad:  # the input has a tangent instead
             t.requires_grad_()
     results = [(out, g) for out, g in zip(by_steps(*args, *own), grads) if g is not None]
     inputs = [t for t, want in zip(own, wanted) if want]
@@ -68,7 +68,7 @@ LAYER = declare(
 
 
 def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh=None, c0=None, w_hr=None):
-    """(outputs, last h[, last c]) of one layer in one direction; `x` holds sizes[t] rows for each step t."""
+    """Return (outputs, last h[, last c]) of one layer in one direction; `x` holds sizes[t] rows for each step t."""
     tensors = (x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr)
     _check_layer(kind, sizes, *tensors)
     if x.dtype.is_complex:
@@ -79,12 +79,12 @@ def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh
     results = tuple([array.astype(dtype, copy=False) for array in (shaped, *last)])
     results = record_outputs(LAYER, results, tensors, (kind, sizes, is_reversed), len(results))
     keep_tensors(results[0], 0, tensors)
-    keep(results[0], 1, [copy(out) if array is out else array for array in kept])  # the result may be overwritten
+    keep(results[0], 1, [copy(out) if array is out else array for array in kept])  # the result may be modified in place
     return results
 
 
 def _arrays(tensors):
-    """The arrays in at least single precision, the first one as rows."""
+    """Return the arrays in at least single precision; the first is reshaped to rows."""
     arrays = [None if t is None else as_float32(array_of(t)) for t in tensors]
     arrays[0] = _rows(arrays[0])
     return arrays
@@ -95,7 +95,7 @@ def _rows(array):
 
 
 def by_steps(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr):
-    """The same as `recurrent_layer`, made of recorded ops."""
+    """Compute the same as `recurrent_layer`, composed of recorded ops."""
     of_input = linear(reshape(x, (sum(sizes), x.shape[-1])), w_ih, b_ih)
     first = (h0,) if c0 is None else (h0, c0)
     spans = kernels.spans(sizes, is_reversed)
@@ -156,7 +156,7 @@ def _check_sizes(kind, sizes, rows):
 
 
 def _layers(kind, x, sizes, states, params, has_biases, num_layers, dropout_p, train, bidirectional):
-    """(outputs, last states) of all layers; `x` is (T, N, I), or the rows of packed sequences."""
+    """Return (outputs, last states) of all layers; `x` is (T, N, I), or the rows of packed sequences."""
     directions = 2 if bidirectional else 1
     is_projected = len(states) == 2 and states[0].size(2) != states[1].size(2)
     each = (4 if has_biases else 2) + is_projected
@@ -184,7 +184,7 @@ def _layers(kind, x, sizes, states, params, has_biases, num_layers, dropout_p, t
 
 
 def _padded(kind, input, states, *how, batch_first):
-    """The layers over `input`, (T, N, I) or with `batch_first` (N, T, I)."""
+    """Run the layers on `input`, (T, N, I) or with `batch_first` (N, T, I)."""
     x = transpose(input, 0, 1) if batch_first else input
     if not len(x):
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
@@ -206,7 +206,7 @@ TYPES = {form: tuple(KINDS.get(name, object) for name in names) for form, names 
 
 
 def _ordered(names, given, named):
-    """Arguments in the order of their names; None if there are others."""
+    """Return the arguments in the order of their names; None if any are missing or unknown."""
     if not named and len(given) == len(names):
         return given
     arguments = dict(zip(names, given)) | named
@@ -215,7 +215,7 @@ def _ordered(names, given, named):
 
 
 def _call(kind, given, named):
-    """Either form of the functions of the package: of padded sequences, or of packed ones."""
+    """Run either form of cygrad's recurrent functions: for padded or for packed sequences."""
     hx_is_list = kind == "lstm"
     is_packed = "batch_sizes" in named or (len(given) > 3 and isinstance(given[3], (list, tuple)))
     names, types = FORMS[is_packed], TYPES[is_packed]
@@ -260,16 +260,17 @@ def _signature(names, hx_is_list):
     return ", ".join(f"{types.get(name, 'bool')} {name}" for name in names)
 
 
-# -- the package's functions --
+# -- public functions --
 
 
 def lstm(*args, **kwargs):
     """(out, h_n, c_n): `nn.LSTM` as a function, `lstm(input, (h0, c0), params, has_biases, num_layers, dropout, train,
     bidirectional, batch_first)`, or with `data, batch_sizes` of a packed sequence for `input`, without batch_first.
 
-    `params` are, for each layer and direction, w_ih (4 H, I), w_hh (4 H, H or P), b_ih and b_hh (4 H,) if `has_biases`,
-    w_hr (P, H) if there are projections. i, f, o = sigmoid, g = tanh of w_ih x + b_ih + w_hh h + b_hh;
-    c = f c + i g, h = o tanh(c). Saves gates and cells of all steps; a second derivative computes the steps anew.
+    `params` holds, for each layer and direction, w_ih (4 H, I), w_hh (4 H, H or P), b_ih and b_hh (4 H,) if
+    `has_biases`, and w_hr (P, H) if there are projections. i, f, o = sigmoid, g = tanh of
+    w_ih x + b_ih + w_hh h + b_hh; c = f c + i g, h = o tanh(c). Saves gates and cells of all steps; a second derivative
+    recomputes the steps.
 
     >>> import cygrad
     >>> zeros = cygrad.zeros(1, 1, 1)
@@ -284,7 +285,7 @@ def gru(*args, **kwargs):
     """(out, h_n): `nn.GRU` as a function, `gru(input, h0, params, has_biases, num_layers, dropout, train,
     bidirectional, batch_first)`, or with `data, batch_sizes` of a packed sequence for `input`, without batch_first.
 
-    `params` are, for each layer and direction, w_ih (3 H, I), w_hh (3 H, H), and b_ih, b_hh (3 H,) if `has_biases`.
+    `params` holds, for each layer and direction, w_ih (3 H, I), w_hh (3 H, H), and b_ih, b_hh (3 H,) if `has_biases`.
     r, z = sigmoid of w_ih x + b_ih + w_hh h + b_hh; n = tanh(w_in x + b_in + r (w_hn h + b_hn)); h = (1 - z) n + z h.
 
     >>> import cygrad
@@ -310,7 +311,7 @@ def rnn_tanh(*args, **kwargs):
 def rnn_relu(*args, **kwargs):
     """(out, h_n): `nn.RNN` as a function, with the arguments of `gru`; h = relu(w_ih x + b_ih + w_hh h + b_hh).
 
-    Gradient: as of `relu`, 0 at 0.
+    Gradient: like that of `relu`, 0 at 0.
 
     >>> import cygrad
     >>> eye = [cygrad.ones(1, 1), cygrad.ones(1, 1)]

@@ -1,4 +1,4 @@
-"""Recurrent cells: one step of an LSTM, a GRU or a plain RNN, made of other ops; on GPUs, of a layer's kernels."""
+"""Recurrent cells: one step of an LSTM, GRU or plain RNN, composed of other ops; on GPUs, by a layer's kernels."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from cygrad._ops.base.products import linear
 from cygrad._ops.base.slicing import chunk
 
 # -- formulas --
-# of the products with the input and with the state, biases included, and of the states; they give the new states
+# They map the products with the input and with the state (including biases) and the states to the new states.
 
 
 def lstm_step(of_input, of_state, hidden, cell):
@@ -42,7 +42,7 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 def require_each(tensors, position):
-    """All that is in a list must be tensors."""
+    """Require that all elements of a list are tensors."""
     for i, value in enumerate(tensors):
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -54,7 +54,7 @@ def require_each(tensors, position):
 
 
 def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):
-    """The new states, after the checks of shapes."""
+    """Check the shapes and return the new states."""
     name = f"{kind}_cell"
     for position, (value, what) in enumerate(((input, "input"), *((s, "hx") for s in states)), 1):
         require(value, name, what, position)
@@ -80,25 +80,25 @@ def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):
                 f"{weight.shape[0]}"
             )
     if is_array(array_of(input)) and _fit(input, w_ih, w_hh, b_ih, b_hh, *states):
-        from cygrad._ops.nn.recurrent import recurrent_layer  # which imports this module
+        from cygrad._ops.nn.recurrent import recurrent_layer  # here, because it imports this module
 
-        # a layer of one step, whose gates are one kernel
+        # a layer of one step, whose gates are computed by one kernel
         _, *new = recurrent_layer(kind, (len(input),), False, input, states[0], w_ih, w_hh, b_ih, b_hh, *states[1:])
         return tuple(new)
     return STEPS[kind](linear(input, w_ih, b_ih), linear(states[0], w_hh, b_hh), *states)
 
 
 def _fit(input, w_ih, w_hh, b_ih, b_hh, *states):
-    """Are there rows of one type, and both biases, of full size, or none?"""
+    """Whether there are rows of one dtype, and both biases, of full size, or neither."""
     biases = [b for b in (b_ih, b_hh) if b is not None]
     fit = len(input) > 0 and len(biases) != 1 and all(b.shape == w_ih.shape[:1] for b in biases)
     return fit and all(t.dtype is input.dtype for t in (w_ih, w_hh, *biases, *states))
 
 
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """One step of an LSTM: (h, c) from `input` (N, I) and `hx` = (h, c) (N, H); see `LSTM` for the formula.
+    """Compute one step of an LSTM: (h, c) from `input` (N, I) and `hx` = (h, c) (N, H); see `LSTM` for the formula.
 
-    Weights are (4 H, I) and (4 H, H), biases (4 H,). Raises RuntimeError for sizes that do not fit.
+    Weights are (4 H, I) and (4 H, H), biases (4 H,). Raises RuntimeError for mismatched sizes.
 
     >>> import cygrad
     >>> h, c = cygrad.lstm_cell(cygrad.ones(1, 1), (cygrad.ones(1, 1),) * 2, cygrad.zeros(4, 1), cygrad.zeros(4, 1))
@@ -114,9 +114,9 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """One step of a GRU: the new state from `input` (N, I) and `hx` (N, H); see `GRU` for the formula.
+    """Compute one step of a GRU: the new state from `input` (N, I) and `hx` (N, H); see `GRU` for the formula.
 
-    Weights are (3 H, I) and (3 H, H), biases (3 H,). Raises RuntimeError for sizes that do not fit.
+    Weights are (3 H, I) and (3 H, H), biases (3 H,). Raises RuntimeError for mismatched sizes.
 
     >>> import cygrad
     >>> cygrad.gru_cell(cygrad.ones(1, 1), cygrad.ones(1, 1), cygrad.zeros(3, 1), cygrad.zeros(3, 1))

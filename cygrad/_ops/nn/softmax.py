@@ -1,6 +1,6 @@
-"""Softmax and its logarithm. Their gradients are fused kernels too, and so ops of their own.
+"""Softmax and log-softmax. Their gradients are fused kernels, too, and therefore ops of their own.
 
-Under the signatures of nn.functional; the package and the Tensor have `softmax(input, dim, dtype)`.
+The functions have the signatures of nn.functional; `cygrad` itself and Tensor have `softmax(input, dim, dtype)`.
 """
 
 import cygrad._kernels.cpu.nn.softmax as kernels
@@ -18,12 +18,12 @@ from cygrad._ops.base.reductions import sum as total
 
 
 def summed(t, dim):
-    """The sums along `dim`, which stays, of length 1."""
+    """Sum along `dim`, which is kept with length 1."""
     return total(t, dim, True) if t.ndim else t
 
 
 def as_wanted(input, dtype, name, dim):
-    """The input in the type it is to be computed in."""
+    """Convert the input to the dtype to compute in."""
     t = input if dtype is None else to(input, as_dtype(dtype))
     if not t.dtype.is_floating_point:
         place = "_lastdim" if dim >= t.ndim - 1 else ""
@@ -32,7 +32,7 @@ def as_wanted(input, dtype, name, dim):
 
 
 def implicit_dim(t, name):
-    """The dimension that a call without `dim` used to mean."""
+    """Return the dimension that a call without `dim` implies (deprecated)."""
     warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if t.ndim in (0, 1, 3) else 1
 
@@ -46,7 +46,7 @@ def softmax_rule(n, g):
 
 
 def spent(kernel, n, g):
-    """The gradient in the memory of the incoming one, or None if somebody else has that."""
+    """Compute the gradient in the memory of the incoming one, or return None if that is still in use."""
     return tensor_of(kernel(memory_of(g), memory_of(n.saved_result()), *n.args, True)) if is_spare(g) else None
 
 
@@ -54,10 +54,10 @@ SOFTMAX = declare("softmax", softmax_rule, saves=OUT0, kernel=kernels.softmax, i
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """`exp(input) / sum(exp(input))` along dimension `dim`: positive numbers whose sum is 1.
+    """Compute `exp(input) / sum(exp(input))` along dimension `dim`: positive numbers whose sum is 1.
 
-    With `dtype` the input is converted first. Without `dim` it warns, and takes 0 or 1. Saves the result r. Gradient:
-    r * (g - sum(g * r)). Raises NotImplementedError for integers.
+    With `dtype` the input is converted first. Without `dim` it warns and uses dimension 0 or 1. Saves the result r.
+    Gradient: r * (g - sum(g * r)). Raises NotImplementedError for integers.
 
     >>> import cygrad
     >>> cygrad.nn.functional.softmax(cygrad.tensor([0.0, 0.0]), dim=0)
@@ -68,7 +68,7 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
 
 @named("softmax")
 def softmax_of_package(input, dim, dtype=None, *, out=None):
-    """`exp(input) / sum(exp(input))` along dimension `dim`: positive numbers whose sum is 1.
+    """Compute `exp(input) / sum(exp(input))` along dimension `dim`: positive numbers whose sum is 1.
 
     With `dtype` the input is converted first. Saves the result r. Gradient: r * (g - sum(g * r)).
     Raises NotImplementedError for integers.
@@ -108,7 +108,7 @@ SOFTMAX_BACKWARD = declare(
 
 
 def softmax_backward_data(grad_output, output, dim):
-    """output * (grad_output - sum(grad_output * output)): the gradient of softmax, from its result."""
+    """Return output * (grad_output - sum(grad_output * output)), the gradient of softmax, given its result."""
     return apply_n(SOFTMAX_BACKWARD, (grad_output, output), (dim,))
 
 
@@ -126,10 +126,10 @@ LOG_SOFTMAX = declare(
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """The logarithm of `softmax(input, dim)`, computed as `input - log(sum(exp(input)))`, which stays exact.
+    """Compute the logarithm of `softmax(input, dim)` as `input - log(sum(exp(input)))`, which is accurate.
 
-    With `dtype` the input is converted first. Without `dim` it warns, and takes 0 or 1. Saves the result r. Gradient:
-    g - exp(r) * sum(g). Raises NotImplementedError for integers.
+    With `dtype` the input is converted first. Without `dim` it warns and uses dimension 0 or 1. Saves the result r.
+    Gradient: g - exp(r) * sum(g). Raises NotImplementedError for integers.
 
     >>> import cygrad
     >>> cygrad.nn.functional.log_softmax(cygrad.tensor([0.0, 1000.0]), dim=0)
@@ -142,7 +142,7 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
 
 @named("log_softmax")
 def log_softmax_of_package(input, dim, dtype=None, *, out=None):
-    """The logarithm of `softmax(input, dim)`, computed as `input - log(sum(exp(input)))`, which stays exact.
+    """Compute the logarithm of `softmax(input, dim)` as `input - log(sum(exp(input)))`, which is accurate.
 
     With `dtype` the input is converted first. Saves the result r. Gradient: g - exp(r) * sum(g).
     Raises NotImplementedError for integers.
@@ -183,10 +183,10 @@ LOG_SOFTMAX_BACKWARD = declare(
 
 
 def log_softmax_backward_data(grad_output, output, dim):
-    """grad_output - exp(output) * sum(grad_output): the gradient of log_softmax, from its result."""
+    """Return grad_output - exp(output) * sum(grad_output), the gradient of log_softmax, given its result."""
     return apply_n(LOG_SOFTMAX_BACKWARD, (grad_output, output), (dim,))
 
 
-# The package's forms of functions that nn.functional has with other arguments.
+# cygrad's own forms of functions that have other arguments in nn.functional.
 methods = {"softmax": softmax_of_package, "log_softmax": log_softmax_of_package}
 functions = publish(globals(), methods)

@@ -1,8 +1,9 @@
 """NumPy's functions on tensors: `np.sum(t)`, `np.concatenate([array, t])`, `np.linalg.norm(t)` are recorded ops.
 
-Each has NumPy's arguments, order and defaults here, and calls the package's functions, so that the gradient goes on;
-results are tensors, types are promoted as cygrad does it. Functions that only ask (`np.shape`) work on any tensor. All
-others are computed by NumPy, on the arrays of tensors: that raises PyTorch's error for tensors that require grad.
+Each takes NumPy's arguments, in NumPy's order and with its defaults, and calls cygrad's functions, so that gradients
+flow through. Results are tensors; dtypes are promoted by cygrad's rules. Functions that only query (`np.shape`) accept
+any tensor. All others are computed by NumPy on the tensors' arrays, which raises PyTorch's error for tensors that
+require grad.
 """
 
 import numpy as np
@@ -10,11 +11,8 @@ import numpy as np
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.types.dtypes import as_dtype
-from cygrad._ops.numpy_api import (  # noqa: F401  they note what they mean
-    products,
-    reductions,
-    shapes,
+from cygrad._ops.numpy_api import (  # noqa: F401  they register their functions
+    products, reductions, shapes,
 )
 from cygrad._ops.numpy_api.operands import (
     FUNCTIONS,
@@ -125,7 +123,7 @@ def searchsorted(a, v, side="left", sorter=None):
     return public("searchsorted")(a, v, side=side, sorter=None if sorter is None else as_tensor(sorter))
 
 
-# -- in place: what NumPy does to arrays is done to tensors, and counted --
+# -- in place: tensors are modified as NumPy modifies arrays, and their version is incremented --
 
 
 @means("copyto")
@@ -171,7 +169,7 @@ def putmask(a, mask, values):
 
 
 def at_places(a, places, values, index_of):
-    """Write values into a tensor at flat places, of which `index_of` gives the index."""
+    """Write values into a tensor at flat positions; `index_of` converts these to an index."""
     a[tuple(map(as_tensor, index_of(places)))] = values.to(a.dtype) if isinstance(values, Tensor) else values
 
 
@@ -234,7 +232,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     return public("trapezoid")(as_tensor(y), dx=dx, dim=axis)
 
 
-# -- new ones like another --
+# -- constructors in the shape of another --
 
 
 def like(name):
@@ -257,7 +255,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     return public("full")(t.shape if shape is None else shape, fill_value, dtype=kind)
 
 
-# -- what only asks, whatever the tensor requires --
+# -- queries, allowed for tensors that require grad --
 
 
 def asking(function):
@@ -282,7 +280,7 @@ for _name in (
 
 
 def array_function(self, func, types, args, kwargs):
-    """What NumPy calls for its functions on tensors.
+    """Implement `__array_function__`, which NumPy calls for its functions on tensors.
 
     >>> import cygrad, numpy
     >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
@@ -299,7 +297,7 @@ def array_function(self, func, types, args, kwargs):
 
 
 def to_numpy(self):
-    """`self.numpy()`: Matplotlib, pandas and others ask for it by this name, and take what lacks it for nested lists.
+    """Return `self.numpy()`: Matplotlib, pandas and others call this name, and treat objects without it as lists.
 
     >>> import cygrad
     >>> cygrad.arange(2).to_numpy()

@@ -1,4 +1,4 @@
-"""What NumPy's functions and ufuncs on tensors share: operands of all kinds, results, and the table of functions."""
+"""Shared by NumPy's functions and ufuncs on tensors: conversion of operands and results, and the function table."""
 
 import operator
 import sys
@@ -16,11 +16,11 @@ from cygrad._ops.elementwise.selection import where
 
 # -- names --
 
-FUNCTIONS: dict[Any, Any] = {}  # what each function of NumPy means; those that an older NumPy lacks are left out
+FUNCTIONS: dict[Any, Any] = {}  # implementation of each NumPy function; those missing from an older NumPy are left out
 
 
 def means(*names):
-    """The decorated function is what NumPy's functions of these names mean for tensors."""
+    """Register the decorated function as the implementation of NumPy's functions of these names for tensors."""
 
     def note(function):
         for name in names:
@@ -34,7 +34,7 @@ def means(*names):
 
 
 def method_of(name):
-    """A function that calls the package's function of this name with one tensor, then what else it is given."""
+    """Return a function that calls cygrad's function of this name, with its first argument converted to a tensor."""
 
     def function(a, *args, **kwargs):
         return public(name)(as_tensor(a), *args, **kwargs)
@@ -43,7 +43,7 @@ def method_of(name):
 
 
 def public(path):
-    """The package's function of this name ('linalg.norm'), or None."""
+    """Return cygrad's public function of this name ('linalg.norm'), or None."""
     found: Any = sys.modules["cygrad"]
     for name in path.split("."):
         found = getattr(found, name, None)
@@ -54,11 +54,11 @@ def public(path):
 
 
 class Foreign(Exception):
-    """An operand that knows itself what ufuncs mean for it."""
+    """Raised for an operand with its own `__array_ufunc__`, which takes precedence."""
 
 
 def operand(value):
-    """A tensor or a Python number, from whatever NumPy takes."""
+    """Convert anything NumPy accepts to a tensor or a Python number."""
     if isinstance(value, (Tensor, bool, int, float, complex)):
         return value
     if isinstance(value, np.generic):
@@ -71,27 +71,27 @@ def operand(value):
 
 
 def as_tensor(value):
-    """A tensor, from whatever NumPy takes."""
+    """Convert anything NumPy accepts to a tensor."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, np.ndarray):
         return sharing(value)
     if isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value):
         return stack([as_tensor(item) for item in value])
-    if isinstance(value, (list, tuple)):  # of the type that NumPy gives it
+    if isinstance(value, (list, tuple)):  # with the dtype that NumPy gives it
         return sharing(np.array(value))
     return from_values(value, None, False, "tensor")
 
 
 def common(a, b):
-    """Both as tensors of one type."""
+    """Convert both to tensors of their promoted dtype."""
     a, b = as_tensor(a), as_tensor(b)
     kind = public("promote_types")(a.dtype, b.dtype)
     return a.to(kind), b.to(kind)
 
 
 def convert(value):
-    """What NumPy computes with: the arrays of tensors, also in lists. Raises for one that requires grad."""
+    """Convert tensors, also those in lists, to arrays for NumPy. Raises for a tensor that requires grad."""
     if isinstance(value, Tensor):
         return value.numpy()
     if isinstance(value, (list, tuple)) and any(isinstance(item, (Tensor, list, tuple)) for item in value):
@@ -103,7 +103,7 @@ def convert(value):
 
 
 def wrapped(result):
-    """NumPy's result as a tensor, where there is a dtype for it."""
+    """Convert NumPy's result to a tensor if cygrad has its dtype."""
     if isinstance(result, tuple):
         return tuple(wrapped(item) for item in result)
     if isinstance(result, (np.ndarray, np.generic)) and result.dtype.kind in "biufc":
@@ -112,9 +112,9 @@ def wrapped(result):
 
 
 def deliver(result, out, mask=True):
-    """The result, or `out` with the result in it (where `mask` says so).
+    """Return the result, or `out` with the result written to it (where `mask` is true).
 
-    A tensor gets its history; an array can have none, so that what requires grad raises RuntimeError.
+    If `out` is a tensor, the write is recorded; if it is an array, results that require grad raise RuntimeError.
     """
     if out is None:
         return result if mask is True else where(as_tensor(mask), result, 0)
@@ -139,7 +139,7 @@ def select(mask, t, other):
 
 
 def given(value, default=False):
-    """An argument for which NumPy writes a value of its own if nothing is given."""
+    """Replace `np._NoValue`, NumPy's default for arguments that were not passed, by `default`."""
     return default if value is np._NoValue else value
 
 
@@ -148,5 +148,5 @@ def typed(t, dtype):
 
 
 def dims_of(axis, t):
-    """All dimensions, for None."""
+    """Return `axis`, or all dimensions for None."""
     return tuple(range(t.ndim)) if axis is None else axis

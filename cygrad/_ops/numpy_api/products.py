@@ -64,7 +64,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 @means("linalg.norm")
 def norm(x, ord=None, axis=None, keepdims=False):
     t = as_tensor(x)
-    if ord is None:  # of all numbers that there are, however they are arranged
+    if ord is None:  # the norm of all elements, for any number of dimensions
         return public("norm")(t, 2, axis, keepdims)
     return public("linalg.norm")(t, ord, axis, keepdims)
 
@@ -202,7 +202,7 @@ def corrcoef(x, y=None, rowvar=True, *, dtype=None):
 
 
 def observed(m, y, rowvar):
-    """Variables in rows, observations in columns."""
+    """Arrange variables in rows and observations in columns."""
     parts = [as_tensor(v) for v in (m, y) if v is not None]
     if y is None and parts[0].ndim < 2:
         return parts[0]

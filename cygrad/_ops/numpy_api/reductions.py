@@ -1,4 +1,4 @@
-"""NumPy's reductions, scans and ranks on tensors; see numpy_functions.py."""
+"""NumPy's reductions, scans and quantiles on tensors; see numpy_functions.py."""
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def masked(a, where, fill):
 
 
 def inexact(a, dtype):
-    """As a tensor of this dtype, or of one that has fractions."""
+    """Convert to a tensor of this dtype, and integers to floating point."""
     t = typed(as_tensor(a), dtype)
     return t if t.dtype.is_floating_point or t.is_complex() else t * 1.0
 
@@ -164,11 +164,11 @@ def count_nonzero(a, axis=None, *, keepdims=False):
     return reduce_(np.add, as_tensor(a) != 0, axis, keepdims=keepdims)
 
 
-# -- without nan --
+# -- ignoring NaN --
 
 
 def filled(a, fill):
-    """As a tensor with this number in place of nan."""
+    """Convert to a tensor in which NaN is replaced by `fill`."""
     t = as_tensor(a)
     return select(t == t, t, fill) if t.dtype.is_floating_point or t.is_complex() else t
 
@@ -189,7 +189,7 @@ def extremum_of_numbers(ufunc, fill):
     def function(a, axis=None, out=None, keepdims=False, initial=None, where=True):
         t = as_tensor(a)
         result = reduce_(ufunc, filled(t, fill), axis, None, None, given(keepdims), given(initial, None), where)
-        if t.dtype.is_floating_point:  # nan where there is nothing else
+        if t.dtype.is_floating_point:  # NaN if all elements are NaN
             nothing = reduce_(np.logical_and, t != t, axis, keepdims=given(keepdims))
             result = select(nothing.logical_not(), result, float("nan"))
         return deliver(result, out)

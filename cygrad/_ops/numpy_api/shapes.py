@@ -1,4 +1,4 @@
-"""NumPy's functions that shape, join and split, on tensors; see numpy_functions.py."""
+"""NumPy's functions that reshape, join and split, on tensors; see numpy_functions.py."""
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def broadcast_to(array, shape, subok=False):
 def broadcast_arrays(*args, subok=False):
     try:
         tensors = [as_tensor(arg) for arg in args]
-    except (RuntimeError, TypeError):  # None and texts, which Matplotlib has among them
+    except (RuntimeError, TypeError):  # None and strings, which Matplotlib passes
         return np.broadcast_arrays(*convert(args), subok=subok)
     return tuple(public("broadcast_tensors")(*tensors))
 

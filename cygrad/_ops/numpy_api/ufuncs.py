@@ -1,8 +1,8 @@
 """NumPy's ufuncs on tensors: `np.sin(t)`, `np.add(array, t)`, `array * t`, `np.maximum.reduce(t)` are recorded ops.
 
-PyTorch converts its tensors to arrays there; here the gradient goes on. Which op a ufunc means stands in the op's row
-(`ufunc`, `numpy`, or its name). Types are promoted as cygrad does it, and results are tensors. A ufunc that no op
-means is computed by NumPy, which raises PyTorch's error for tensors that require grad.
+PyTorch converts its tensors to arrays here; in cygrad, gradients flow through. The row of an op declares its ufunc
+(`ufunc`, `numpy`, or its name). Dtypes are promoted by cygrad's rules, and results are tensors. A ufunc without an op
+is computed by NumPy, which raises PyTorch's error for tensors that require grad.
 """
 
 import sys
@@ -25,7 +25,7 @@ from cygrad._ops.elementwise.rounding import floor_divide, remainder, trunc
 from cygrad._ops.lazy_families import import_all
 from cygrad._ops.numpy_api.operands import Foreign, as_tensor, convert, deliver, operand, public, select, wrapped
 
-# -- what is not one op of PyTorch's --
+# -- ufuncs that are not a single op of PyTorch --
 
 
 def cbrt_rule(n, g):
@@ -37,7 +37,7 @@ CBRT = declare("cbrt", cbrt_rule, saves=OUT0, flags=ELEMENTWISE | PRIVATE, ufunc
 
 
 def cbrt(input):
-    """The real cube root: `np.cbrt(tensor)`. Saves the result r. Gradient: g / (3 r^2), inf at 0."""
+    """Compute the real cube root: `np.cbrt(tensor)`. Saves the result r. Gradient: g / (3 r^2), inf at 0."""
     return apply1(CBRT, input if input.dtype.is_floating_point else input * 1.0, None)
 
 
@@ -52,7 +52,7 @@ if hasattr(np, "matvec"):  # NumPy 2.2
     COMPOSED[np.matvec] = lambda a, b: matmul(a, b.unsqueeze(-1)).squeeze(-1)
     COMPOSED[np.vecmat] = lambda a, b: matmul(np.conjugate(a).unsqueeze(-2), b).squeeze(-2)
 
-# The ops of `reduce` and `accumulate`; other ufuncs of two operands are applied to one slice after the other.
+# The ops of `reduce` and `accumulate`; other binary ufuncs are applied slice by slice.
 REDUCTIONS = {
     np.add: "sum",
     np.multiply: "prod",
@@ -72,7 +72,7 @@ SCANS = {
 
 
 def function_of(ufunc):
-    """The function that a ufunc means, or None."""
+    """Return the function that implements a ufunc, or None."""
     found = entries_by_ufunc.get(ufunc) or COMPOSED.get(ufunc)
     if found is not None:
         return found
@@ -91,7 +91,7 @@ def function_of(ufunc):
 
 
 def apply(function, operands):
-    """The op; numbers become tensors where it takes none."""
+    """Call the function; convert numbers to tensors if it does not accept them."""
     try:
         return function(*operands)
     except TypeError:
@@ -102,7 +102,7 @@ def apply(function, operands):
             value if isinstance(value, Tensor) else from_values(value, kind, False, "tensor") for value in operands
         ]
         return function(*tensors)
-    except (NotImplementedError, RuntimeError):  # of one type alone, or not of integers
+    except (NotImplementedError, RuntimeError):  # it requires one dtype, or does not support integers
         common = result_type(tuple(operands))
         if not (common.is_floating_point or common.is_complex):
             common = get_default_dtype()
@@ -111,11 +111,11 @@ def apply(function, operands):
         return function(*(as_tensor(value).to(common) for value in operands))
 
 
-# -- the methods of ufuncs --
+# -- methods of ufuncs --
 
 
 def call(ufunc, *inputs, out=None, where=True, dtype=None, **options):
-    """`ufunc(...)`."""
+    """Implement `ufunc(...)`."""
     check_options(ufunc, options, ("casting", "order", "subok"))
     operands = [operand(value) for value in inputs]
     if dtype is not None:
@@ -127,14 +127,14 @@ def call(ufunc, *inputs, out=None, where=True, dtype=None, **options):
 
 
 def check_options(ufunc, options, known):
-    """Options that change nothing here are passed over; others are refused."""
+    """Ignore options that have no effect here; reject others."""
     for name in options:
         if name not in known:
             raise TypeError(f"{ufunc.__name__}() of a tensor got an unexpected keyword argument '{name}'")
 
 
 def reduce_(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """`ufunc.reduce(...)`: over one dimension, several, or all (None)."""
+    """Implement `ufunc.reduce(...)`, over one dimension, several, or all (None)."""
     t = as_tensor(array)
     if dtype is not None:
         t = t.to(as_dtype(dtype))
@@ -184,7 +184,7 @@ def check_binary(ufunc):
 
 
 def accumulate(ufunc, array, axis=0, dtype=None, out=None):
-    """`ufunc.accumulate(...)`."""
+    """Implement `ufunc.accumulate(...)`."""
     check_binary(ufunc)
     t = as_tensor(array)
     if dtype is not None:
@@ -202,7 +202,7 @@ def accumulate(ufunc, array, axis=0, dtype=None, out=None):
 
 
 def reduceat(ufunc, array, indices, axis=0, dtype=None, out=None):
-    """`ufunc.reduceat(...)`: a reduction of each slice between neighbouring indices."""
+    """Implement `ufunc.reduceat(...)`: a reduction of each slice between neighboring indices."""
     check_binary(ufunc)
     t = as_tensor(array)
     if dtype is not None:
@@ -218,13 +218,13 @@ def reduceat(ufunc, array, indices, axis=0, dtype=None, out=None):
 
 
 def outer(ufunc, a, b, **options):
-    """`ufunc.outer(...)`: of each element of `a` with each of `b`."""
+    """Implement `ufunc.outer(...)`: apply it to each pair of elements of `a` and `b`."""
     a, b = as_tensor(a), as_tensor(b)
     return call(ufunc, a.reshape([*a.shape, *[1] * b.ndim]), b, **options)
 
 
 def at(ufunc, a, indices, b=None):
-    """`ufunc.at(...)`: in place, and once for each time that an index is named."""
+    """Implement `ufunc.at(...)`: in place, and once per occurrence of an index."""
     if not isinstance(a, Tensor):
         return ufunc.at(a, convert(indices), *(() if b is None else (convert(b),)))
     places = np.arange(a.numel()).reshape(tuple(a.shape))[convert(indices)]
@@ -233,7 +233,7 @@ def at(ufunc, a, indices, b=None):
     order = np.argsort(flat, kind="stable")
     first = np.searchsorted(flat[order], flat[order])
     turn = np.empty(len(flat), np.intp)
-    turn[order] = np.arange(len(flat)) - first  # how often its place was named before
+    turn[order] = np.arange(len(flat)) - first  # number of earlier occurrences of the same index
     for k in range(int(np.max(turn)) + 1 if len(turn) else 0):
         chosen = np.flatnonzero(turn == k)
         index = tuple(map(tensor_of, np.unravel_index(flat[chosen], tuple(a.shape))))
@@ -253,7 +253,7 @@ METHODS: dict[str, Any] = {
 
 
 def by_numpy(ufunc, method, inputs, out, options):
-    """A ufunc that no op means: NumPy computes."""
+    """Let NumPy compute a ufunc that has no op."""
     result = wrapped(getattr(ufunc, method)(*map(convert, inputs), **convert(options)))
     if out is None:
         return result
@@ -261,7 +261,7 @@ def by_numpy(ufunc, method, inputs, out, options):
 
 
 def array_ufunc(self, ufunc, method, *inputs, **options):
-    """What NumPy calls for its ufuncs on tensors: the op is recorded.
+    """Implement `__array_ufunc__`, which NumPy calls for its ufuncs on tensors; the op is recorded.
 
     >>> import cygrad, numpy
     >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
@@ -270,7 +270,7 @@ def array_ufunc(self, ufunc, method, *inputs, **options):
     tensor([3., 4.])
     """
     try:
-        if method == "__call__" and not options and ufunc in entries_by_ufunc:  # `array * t`, in short
+        if method == "__call__" and not options and ufunc in entries_by_ufunc:  # fast path, as for `array * t`
             return apply(entries_by_ufunc[ufunc], list(map(operand, inputs)))
         return called(ufunc, method, inputs, options)
     except Foreign:
@@ -278,7 +278,7 @@ def array_ufunc(self, ufunc, method, *inputs, **options):
 
 
 def called(ufunc, method, inputs, options):
-    """A ufunc in all its forms."""
+    """Run a ufunc with any method and options."""
     out = options.pop("out", None)
     if out is not None and len(out) == 1:
         (out,) = out

@@ -1,6 +1,6 @@
-"""Tensors overwritten with random numbers.
+"""In-place random sampling: overwrites tensors with random numbers.
 
-`generator` is the stream to draw from, the default one if None. What is drawn does not change with what it overwrites:
+`generator` is the stream to draw from, the default one if None. The samples do not depend on the overwritten values, so
 gradients are zero, as in PyTorch.
 """
 
@@ -32,18 +32,18 @@ BERNOULLI_NUMBER = variant(BERNOULLI, "BernoulliBackward2")
 
 
 def overwritten(op, t, draw, *others, args):
-    """`t` with the array that `draw()` gives written into it, which is called after all checks: errors draw nothing.
+    """Overwrite `t` with the array returned by `draw()`, which runs after all checks, so that errors draw nothing.
 
-    `args`: the arguments of the method, which only batching rules ask for.
+    `args`: the arguments of the method, used only by batching rules.
     """
     args = args if is_forward() else None
     return written_in_place(op, t, (t, *others), args, None, lambda: copy_into(array_of(t), draw()))
 
 
 def filled(op, t, what, a, b, generator, *args):
-    """`t`, overwritten with numbers of a distribution that `draw` of the kernels knows, with the parameters a and b.
+    """Overwrite `t` with samples of a distribution that the kernels' `draw` supports, with parameters a and b.
 
-    `args`: as in `overwritten`.
+    `args`: see `overwritten`.
     """
     kernels, numbers = source_of(generator, op.name + "_", place_of(t))
     asked = (*args, generator) if is_forward() else None
@@ -51,7 +51,7 @@ def filled(op, t, what, a, b, generator, *args):
 
 
 def real_number(value, function, name, position):
-    """A parameter of a distribution."""
+    """Check a parameter of a distribution and return it."""
     if type(value) is float or type(value) is int:
         return value
     if isinstance(value, Tensor):
@@ -63,7 +63,7 @@ def real_number(value, function, name, position):
 
 
 def uniform_(self, from_=0, to=1, *, generator=None):
-    """Overwrite this tensor with numbers drawn uniformly from [from, to), and return it."""
+    """Overwrite this tensor with samples from the uniform distribution on [from, to), and return it."""
     low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
     floating_point("check_uniform_bounds", self.dtype)
     if not -FITS / 2 <= low <= high <= FITS / 2:
@@ -72,7 +72,7 @@ def uniform_(self, from_=0, to=1, *, generator=None):
 
 
 def check_range(low, high, dtype):
-    """Raise RuntimeError unless numbers of the type can be drawn from [low, high)."""
+    """Raise RuntimeError unless [low, high) is a valid range for the dtype."""
     limit = finfo(dtype).max
     for value, name in ((low, "from"), (high, "to")):
         if not abs(value) <= limit:
@@ -87,7 +87,7 @@ def check_range(low, high, dtype):
 
 
 def normal_(self, mean=0, std=1, *, generator=None):
-    """Overwrite this tensor with numbers drawn from a normal distribution, and return it."""
+    """Overwrite this tensor with samples from a normal distribution, and return it."""
     mean, std = real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2)
     if not std >= 0:
         check_deviation(std)
@@ -96,7 +96,7 @@ def normal_(self, mean=0, std=1, *, generator=None):
 
 
 def exponential_(self, lambd=1, *, generator=None):
-    """Overwrite this tensor with numbers drawn from the density lambd * exp(-lambd * x), and return it."""
+    """Overwrite this tensor with samples of density lambd * exp(-lambd * x), and return it."""
     if not self.dtype.is_floating_point:
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
@@ -109,9 +109,9 @@ def exponential_(self, lambd=1, *, generator=None):
 
 
 def random_(self, from_=None, to=None, *, generator=None):
-    """`random_()`, `random_(to)`, `random_(from, to)`: overwrite this tensor with integers, and return it.
+    """`random_()`, `random_(to)`, `random_(from, to)`: overwrite this tensor with random integers, and return it.
 
-    They go from `from` (or 0) to `to` - 1, or to the largest one that the type can hold.
+    They range from `from` (or 0) to `to` - 1, or to the largest integer that the dtype can hold.
     """
     wanted = self.dtype
     if to is None and from_ is not None:
@@ -133,7 +133,7 @@ def random_(self, from_=None, to=None, *, generator=None):
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
-    """Overwrite this tensor with 1, with probability `p` (a number, or a tensor of them), or 0, and return it."""
+    """Overwrite this tensor with 1, with probability `p` (a number or a tensor), or else 0, and return it."""
     if isinstance(p, Tensor):
         shape, place = array_of(self).shape, place_of(self)
         return overwritten(BERNOULLI_TENSOR, self, lambda: coins(p, shape, generator, place), p, args=(generator,))
@@ -141,7 +141,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
     return filled(BERNOULLI_NUMBER, self, COINS, p, 1, generator, p)
 
 
-# -- of other shapes --
+# -- further distributions --
 
 CAUCHY = variant(BERNOULLI, "CauchyBackward0", name="cauchy")
 LOG_NORMAL = variant(BERNOULLI, "LogNormalBackward0", name="log_normal")
@@ -149,7 +149,7 @@ GEOMETRIC = variant(BERNOULLI, "GeometricBackward0", name="geometric")
 
 
 def cauchy_(self, median=0, sigma=1, *, generator=None):
-    """Overwrite this tensor with numbers of the density sigma / (pi * (sigma^2 + (x - median)^2)), and return it.
+    """Overwrite this tensor with samples of density sigma / (pi * (sigma^2 + (x - median)^2)), and return it.
 
     Raises RuntimeError for dtypes that are not floating-point, and if `sigma` is not positive.
 
@@ -175,7 +175,7 @@ def cauchy_(self, median=0, sigma=1, *, generator=None):
 
 
 def log_normal_(self, mean=1, std=2, *, generator=None):
-    """Overwrite this tensor with numbers whose logarithm has a normal distribution of `mean` and `std`; return it.
+    """Overwrite this tensor with samples whose logarithm is normally distributed with `mean` and `std`; return it.
 
     Raises NotImplementedError for dtypes that are not floating-point, RuntimeError if `std` is not positive.
 

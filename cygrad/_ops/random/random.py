@@ -1,8 +1,7 @@
-"""New tensors of random numbers.
+"""New tensors of random numbers: rand, randn, randint and their `_like` forms.
 
-`generator` is the stream to draw from, the default one if None. Numbers are drawn in the type of the result: float32
-costs half of what float64 does. Distributions with parameters, and tensors overwritten with numbers, stand in
-sampling.py.
+`generator` is the stream to draw from, the default one if None. Numbers are drawn in the dtype of the result; float32
+costs half as much as float64. Distributions with parameters are in sampling.py.
 """
 
 import numpy as np
@@ -38,43 +37,43 @@ def floating_point(kernel, dtype):
 
 
 def uniform(shape, dtype, generator, function, place=None):
-    """An array of numbers drawn uniformly from [0, 1)."""
+    """Return an array of samples from the uniform distribution on [0, 1)."""
     numpy_type = floating_point("check_uniform_bounds", dtype)
     kernels, numbers = source_of(generator, function, place)
     return kernels.uniform(numbers, shape, numpy_type)
 
 
 def gaussian(shape, dtype, generator, function, place=None):
-    """An array of normally distributed numbers, of mean 0 and variance 1."""
+    """Return an array of samples from the normal distribution of mean 0 and variance 1."""
     numpy_type = floating_point("normal_kernel_cpu", dtype)
     kernels, numbers = source_of(generator, function, place)
     return kernels.gaussian(numbers, shape, numpy_type)
 
 
 def whole_numbers(shape, low, high, dtype, generator, function, place=None):
-    """An array of integers drawn uniformly from low to high - 1."""
+    """Return an array of integers sampled uniformly from low to high - 1."""
     kernels, numbers = source_of(generator, function, place)
     checks.check_bounds(low, high, dtype)
     return kernels.whole_numbers(numbers, shape, low, high, dtype.numpy)
 
 
 def keep_mask(shape, probability, generator, place=None):
-    """A boolean array, each element True with this probability."""
+    """Return a boolean array, each element of which is True with this probability."""
     kernels, numbers = source_of(generator, "bernoulli", place)
     return kernels.keep_mask(numbers, shape, probability)
 
 
 def for_each_sample(t, draw):
-    """`t`, of numbers that were drawn; in `vmap` with those of all samples, which `draw(shape)` gives if need be."""
+    """Return `t`, a drawn sample; under `vmap` draw for the samples of the batch with `draw(shape)`, if necessary."""
     if is_forward():
-        from cygrad._core.transforms.vmap_random import draw_for_samples  # which few programs need
+        from cygrad._core.transforms.vmap_random import draw_for_samples  # rarely needed
 
         return draw_for_samples(t, draw)
     return t
 
 
 def _place(place, out):
-    """Where to draw: on the device of `out`, if there is one."""
+    """Return the device to draw on: that of `out`, if given."""
     return place if out is None else place_of(out)
 
 
@@ -84,7 +83,7 @@ _NUMBER = {uniform: UNIFORMS, gaussian: NORMALS}
 
 
 def drawn(function, draw, size, named, generator, out, dtype, requires_grad, place):
-    """A tensor of a given size, of numbers from `uniform` or `gaussian`."""
+    """Return a tensor of the given size, drawn by `uniform` or `gaussian`."""
     if not size and not named:
         raise checks.no_size(function)
     if out is place is None and not is_forward():
@@ -112,7 +111,7 @@ def rand(
     requires_grad=False,
     **named,
 ):
-    """Numbers drawn uniformly from [0, 1). `size` is given as ints or as one sequence.
+    """Return samples from the uniform distribution on [0, 1). `size` is given as ints or as one sequence.
 
     Raises NotImplementedError for an integer dtype.
 
@@ -136,7 +135,7 @@ def randn(
     requires_grad=False,
     **named,
 ):
-    """Numbers drawn from the normal distribution of mean 0 and variance 1. `size` is given as ints or as one sequence.
+    """Return samples from the normal distribution of mean 0 and variance 1. `size` is given as ints or as one sequence.
 
     Raises NotImplementedError for an integer dtype.
 
@@ -161,9 +160,9 @@ def randint(
     pin_memory=False,
     requires_grad=False,
 ):
-    """`randint(high, size)` or `randint(low, high, size)`: integers drawn uniformly from low (or 0) to high - 1.
+    """`randint(high, size)`, `randint(low, high, size)`: return integers drawn uniformly from low (or 0) to high - 1.
 
-    Of int64 unless `dtype` says otherwise. Raises RuntimeError for an empty range, and for one the type can not hold.
+    The dtype defaults to int64. Raises RuntimeError for an empty range, and for one that exceeds the dtype.
 
     >>> import cygrad
     >>> x = cygrad.randint(3, 10, (100,))
@@ -181,11 +180,11 @@ def randint(
     return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, "randint", place))
 
 
-# -- like another --
+# -- in the shape of another --
 
 
 def laid_out(array, t, memory_format, requires_grad, function):
-    """A tensor of these values, with its dimensions in the memory order of `t`."""
+    """Return a tensor of these values in the memory layout of `t`."""
     if isinstance(array, np.ndarray) != t.is_cpu:
         return fresh(array, requires_grad, function, t)
     if memory_format is not None or not t.is_contiguous():
@@ -196,7 +195,7 @@ def laid_out(array, t, memory_format, requires_grad, function):
 
 
 def drawn_like(function, draw, t, generator, dtype, memory_format, requires_grad, place):
-    """A tensor like `t`, of numbers from `uniform` or `gaussian`."""
+    """Return a tensor like `t`, drawn by `uniform` or `gaussian`."""
     wanted = type_of_new(dtype, None, t.dtype, function)
     array = draw(tuple(t.shape), wanted, generator, function, place)
     found = laid_out(array, t, memory_format, requires_grad, function)
@@ -214,7 +213,7 @@ def rand_like(
     requires_grad=False,
     memory_format=None,
 ):
-    """Numbers drawn uniformly from [0, 1), in the shape and type of `input`."""
+    """Return samples from the uniform distribution on [0, 1), in the shape and dtype of `input`."""
     require(input, "rand_like")
     place = place_beside(input, device, pin_memory)
     return drawn_like("rand_like", uniform, input, generator, dtype, memory_format, requires_grad, place)
@@ -231,7 +230,7 @@ def randn_like(
     requires_grad=False,
     memory_format=None,
 ):
-    """Numbers drawn from the normal distribution of mean 0 and variance 1, in the shape and type of `input`."""
+    """Return samples from the normal distribution of mean 0 and variance 1, in the shape and dtype of `input`."""
     require(input, "randn_like")
     place = place_beside(input, device, pin_memory)
     return drawn_like("randn_like", gaussian, input, generator, dtype, memory_format, requires_grad, place)

@@ -1,7 +1,7 @@
-"""Random numbers from distributions with parameters. Tensors are overwritten with them in overwriting.py.
+"""Samples from distributions with parameters. The in-place forms are in overwriting.py.
 
-`generator` is the stream to draw from, the default one if None. What is drawn does not change with what it is drawn by:
-gradients are zero, as in PyTorch.
+`generator` is the stream to draw from, the default one if None. Gradients with respect to the parameters are zero, as
+in PyTorch.
 """
 
 import math
@@ -33,7 +33,7 @@ def zero_rule(n, g):
 
 
 def _recorded(row, array, inputs, out, args):
-    """The result of an op, whose arguments only batching rules ask for."""
+    """Record the result of an op; its arguments are used only by batching rules."""
     args = args if is_forward() else None
     return record_n(row, array, inputs, args) if out is None else write_into(row, out, array, inputs, args)
 
@@ -44,9 +44,9 @@ def _recorded(row, array, inputs, out, args):
 def randperm(
     n, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """The integers 0 to n - 1 in random order, of int64 unless `dtype` says otherwise.
+    """Return the integers 0 to n - 1 in random order, of dtype int64 by default.
 
-    Raises RuntimeError for a type that can not hold them.
+    Raises RuntimeError for a dtype that cannot hold them.
 
     >>> import cygrad
     >>> sorted(cygrad.randperm(4).tolist())
@@ -58,7 +58,7 @@ def randperm(
     wanted = kind.numpy
     if wanted.kind in "bc":
         raise messages.not_implemented_for("randperm", kind)
-    if count > 128:  # every type can hold what is below
+    if count > 128:  # every dtype can hold smaller ones
         _check_holds(count, kind)
     kernels, numbers = source_of(generator, "randperm", place if out is None else place_of(out))
     found = delivered(kernels.permutation(numbers, count, wanted), out, requires_grad, "randperm")
@@ -71,9 +71,9 @@ def randperm(
 
 
 def _check_holds(count, wanted):
-    """Raise RuntimeError for a type that has not all integers below `count`."""
+    """Raise RuntimeError for a dtype that cannot represent all integers below `count`."""
     if wanted.is_floating_point:
-        bits = 64 if wanted.name == "bfloat16" else np.finfo(wanted.numpy).nmant + 1  # PyTorch rounds in bfloat16
+        bits = 64 if wanted.name == "bfloat16" else np.finfo(wanted.numpy).nmant + 1  # PyTorch rounds to bfloat16
         if count > 2**bits + 1:
             most = 2**bits + 1 if bits < 24 else f"2^{bits}+1"
             raise RuntimeError(f"n cannot be greater than {most} for {wanted.type_name} type.")
@@ -95,8 +95,9 @@ def randint_like(
     requires_grad=False,
     memory_format=None,
 ):
-    """`randint_like(input, high)`, `randint_like(input, low, high)`: integers from low (or 0) to high - 1, in the shape
-    and type of `input`.
+    """`randint_like(input, high)`, `randint_like(input, low, high)`: return integers from low (or 0) to high - 1.
+
+    They have the shape and dtype of `input`.
     """
     if low is None and high is not None:
         low = low_or_high
@@ -134,17 +135,17 @@ def normal(
     pin_memory=False,
     requires_grad=False,
 ):
-    """Numbers drawn from normal distributions.
+    """Return samples from normal distributions.
 
-    `mean` and `std` are tensors, whose elements give one distribution each, or one of them or both are numbers; if both
-    are, `size` is required. Raises RuntimeError for a negative std.
+    `mean` and `std` are tensors with one distribution per element, or numbers; if both are numbers, `size` is required.
+    Raises RuntimeError for a negative std.
 
     >>> import cygrad
     >>> cygrad.normal(cygrad.tensor([0.0, 100.0]), 0.1).round(decimals=-1).abs()
     tensor([  0., 100.])
     """
     place = check_place(device, pin_memory)
-    if size is not None:  # of one distribution, whose mean and std may be tensors of one number
+    if size is not None:  # one distribution, whose mean and std may be 0-dim tensors
         if any(isinstance(value, Tensor) and value.ndim for value in (mean, std)):
             raise checks.no_normal_of(mean, std, size)
         mean, std = number(mean, "normal", "mean", 1), number(std, "normal", "std", 2)
@@ -177,7 +178,7 @@ def _shape_of(value):
 
 
 def check_deviation(std):
-    """Raise for a negative standard deviation, a number or an array; before anything is drawn."""
+    """Raise for a negative standard deviation, a number or an array; called before anything is drawn."""
     if isinstance(std, np.ndarray) or is_array(std):
         if not (std >= 0).all():
             raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -186,7 +187,7 @@ def check_deviation(std):
 
 
 def spread(array, mean, std):
-    """Standard normal numbers with another mean and standard deviation; numbers or arrays."""
+    """Scale and shift standard normal samples to the given mean and standard deviation, numbers or arrays."""
     return (kernels_of_gpu if is_array(array) else kernels_of_memory).spread(array, mean, std)
 
 
@@ -194,7 +195,7 @@ def spread(array, mean, std):
 
 
 def bernoulli(input, p=None, *, generator=None, out=None):
-    """0 or 1 in the shape and type of `input`: 1 with the probability that the element of `input` gives, or `p`.
+    """Return 1 with the probability given by each element of `input`, or by `p`, else 0; in shape and dtype of `input`.
 
     Gradient: zeros. Raises RuntimeError for probabilities outside [0, 1], NotImplementedError for an integer input.
     Saves nothing.
@@ -223,11 +224,11 @@ def check_probability(p):
 
 
 def coins(p, shape, generator, place):
-    """True with the probability that the element of the tensor `p` gives."""
+    """Return a boolean array, True with the probabilities in the tensor `p`."""
     array = array_of(p)
     if not p.dtype.is_floating_point:
         raise messages.not_implemented_for("bernoulli_tensor_cpu_p_", p.dtype)
-    if isinstance(array, np.ndarray) and not kernels_of_memory.are_probabilities(array):  # on a GPU this would wait
+    if isinstance(array, np.ndarray) and not kernels_of_memory.are_probabilities(array):  # would wait for a GPU
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If "
             "so, please report an enhancement request to PyTorch.)\n"
@@ -242,10 +243,10 @@ MULTINOMIAL = declare("multinomial", flags=NONDIFF, inputs="self")
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
-    """Indices drawn with the probabilities that `input` gives, up to a factor; of int64.
+    """Draw indices with probabilities proportional to `input`; of int64.
 
-    Shapes: input (n) or (m, n), result (num_samples) or (m, num_samples). Without `replacement` no index is drawn
-    twice. Raises RuntimeError for weights that are negative, not finite, or all zero, and if there are too few.
+    Shapes: input (n) or (m, n), result (num_samples) or (m, num_samples). Without `replacement`, each index is drawn at
+    most once. Raises RuntimeError for weights that are negative, not finite, all zero, or fewer than needed.
 
     >>> import cygrad
     >>> cygrad.multinomial(cygrad.tensor([0.0, 10.0, 0.0]), 3, replacement=True)
@@ -262,7 +263,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     kernels, numbers = source_of(generator, "multinomial", place_of(t))
     draw = kernels.picked if replacement else kernels.picked_once
     found = _with_sums(kernels, first)
-    for part in others:  # before anything is drawn
+    for part in others:  # checks the weights before anything is drawn
         _with_sums(kernels, part)
     array = draw(numbers, *found, count)
     if others:
@@ -276,7 +277,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
 
 
 def _with_sums(kernels, weights):
-    """Rows of weights in float64, and their running sums. Raises RuntimeError for what are no weights."""
+    """Return rows of weights in float64, and their running sums. Raises RuntimeError for invalid weights."""
     wide = weights.astype(np.float64)
     sums = kernels.running_weights(wide)
     if sums is None:
@@ -304,10 +305,10 @@ POISSON = declare("poisson", zero_rule, inputs="self")
 
 
 def poisson(input, generator=None):
-    """How often events came in a unit of time, if they come at the rate that the element of `input` gives.
+    """Sample from Poisson distributions with the rates in `input`.
 
-    In the shape and type of `input`. Saves nothing. Gradient: zeros. Raises RuntimeError for rates that are negative or
-    nan, NotImplementedError for dtypes that are not floating-point.
+    The result has the shape and dtype of `input`. Saves nothing. Gradient: zeros. Raises RuntimeError for negative or
+    NaN rates, NotImplementedError for dtypes that are not floating-point.
 
     >>> import cygrad
     >>> cygrad.poisson(cygrad.tensor([0.0, 1e4])) > 5000
@@ -317,7 +318,7 @@ def poisson(input, generator=None):
     if not t.dtype.is_floating_point:
         raise messages.not_implemented_for("poisson_cpu", t.dtype)
     rates = array_of(t)
-    if isinstance(rates, np.ndarray) and not (rates >= 0).all():  # on a GPU this would wait
+    if isinstance(rates, np.ndarray) and not (rates >= 0).all():  # the check would wait for a GPU
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     kernels, numbers = source_of(generator, "poisson", place_of(t))
     return _recorded(POISSON, kernels.poisson(numbers, rates), (t,), None, (generator,))
@@ -331,10 +332,11 @@ BINOMIAL = declare("binomial", no_derivative_rule, inputs="count prob", node="No
 
 
 def binomial(count, prob, generator=None):
-    """How many of `count` trials succeeded that succeed with probability `prob` each; with broadcasting.
+    """Sample from binomial distributions: the number of successes in `count` trials of probability `prob`. Broadcasts.
 
-    Fractions of a trial are left out; probabilities are bounded to [0, 1]. There is no gradient: asking for one raises
-    RuntimeError, as do tensors of two types. Raises ValueError for dtypes that are not floating-point. Saves nothing.
+    Counts are truncated to integers and probabilities clamped to [0, 1]. Not differentiable: a backward pass raises
+    RuntimeError, as do tensors of different dtypes. Raises ValueError for dtypes that are not floating-point. Saves
+    nothing.
 
     >>> import cygrad
     >>> cygrad.binomial(cygrad.tensor([5.0, 6.0]), cygrad.tensor([0.0, 1.0]))
@@ -353,7 +355,7 @@ def binomial(count, prob, generator=None):
 
 
 def log_gammas(concentration):
-    """Logarithms, in float64, of numbers of gamma distributions, which themselves may vanish."""
+    """Return logarithms, in float64, of gamma-distributed samples, which themselves may underflow."""
     kernels, numbers = source_of(None, "standard_gamma", place_of(concentration))
     return tensor_of(kernels.log_gamma(numbers, array_of(concentration.detach().double())))
 

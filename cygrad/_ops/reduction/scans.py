@@ -1,4 +1,4 @@
-"""Running sums, products, extrema and log-sums along a dimension, differences, integrals by the trapezoidal rule."""
+"""Cumulative sums, products, extrema and log-sum-exp along a dimension, differences, and trapezoidal integrals."""
 
 from functools import partial
 
@@ -50,7 +50,7 @@ def dim_of(op, t, dim, position=2):
     return dim_argument(dim, t.dim(), op.name, "dim", position)
 
 
-# -- running sums --
+# -- cumulative sums --
 
 
 def cumsum_rule(n, g):
@@ -62,10 +62,10 @@ CUMSUM = declare("cumsum", cumsum_rule, flags=LINEAR | INPLACE, kernel=along.cum
 
 
 def cumsum(input, dim=None, *, dtype=None, axis=None, out=None):
-    """The running sum along `dim`: y[i] = x[0] + ... + x[i]. Has the shape of `input`.
+    """Compute the cumulative sum along `dim`: y[i] = x[0] + ... + x[i]. Has the shape of `input`.
 
-    Integers and truth values are added in int64, other types in their own or in `dtype`. Saves nothing. Gradient: the
-    running sum of g from the end. Raises IndexError for a dimension that is not there.
+    Integers and booleans are summed in int64, other dtypes in their own or in `dtype`. Saves nothing. Gradient: the
+    cumulative sum of g from the end. Raises IndexError for a dimension out of range.
 
     >>> import cygrad
     >>> cygrad.cumsum(cygrad.tensor([1.0, 2.0, 3.0]), dim=0)
@@ -80,9 +80,9 @@ def cumsum(input, dim=None, *, dtype=None, axis=None, out=None):
 
 
 def accumulated_in(op, t, dtype, out):
-    """The type that a running sum or product is made in: `dtype`, else that of `out`, else int64 for integers."""
+    """Return the dtype of a cumulative sum or product: `dtype`, else that of `out`, else int64 for integers."""
     if dtype is not None:
-        accumulator(t, dtype)  # checks that it has gradients if they are wanted
+        accumulator(t, dtype)  # checks that the dtype is differentiable, if necessary
         wanted = as_dtype(dtype)
         if out is t and wanted is not t.dtype:
             raise RuntimeError(
@@ -100,12 +100,12 @@ def accumulated_in(op, t, dtype, out):
 
 
 def within(change, t, dim):
-    """What `change` makes of an overwritten tensor's memory; None if it has no dimension, or is on a GPU."""
+    """Return `change` as an in-place computation on a tensor's memory; None for 0-dim and GPU tensors."""
     array = array_of(t)
     return chunks.InPlace(array, partial(change, axis=dim)) if t.dim() and not is_array(array) else None
 
 
-# -- running products --
+# -- cumulative products --
 
 
 def cumsum_from_end(t, dim):
@@ -121,11 +121,11 @@ def cumprod_rule(n, g):
     is_zero = x == 0
     if not values_of(is_zero).any():
         shares = running_shares(x, g, dim)
-        is_apart = 0 in array_of(x).strides  # powers, which are faster divided into another array
+        is_apart = 0 in array_of(x).strides  # powers (vandermonde.py): faster to divide out of place
         return div(shares, conjugate(x), out=None if is_apart else reused(shares))
     if not get_modes():  # recording
         return cumprod_gradient_by_parts(x, g, dim)
-    # Up to the first zero as above; at the first zero the product of the others counts; beyond it nothing does.
+    # Before the first zero as above; at the first zero g is weighted by the product of the others; after it, it is 0.
     zeros_so_far = cumsum(is_zero, dim)
     is_first = is_zero & (zeros_so_far == 1)
     before = running_shares(x, g, dim)
@@ -135,7 +135,7 @@ def cumprod_rule(n, g):
 
 
 def running_shares(x, g, dim):
-    """The running sum from the end of g times the conjugate of the running product."""
+    """Return the cumulative sum from the end of g times the conjugate of the cumulative product."""
     products = cumprod(x, dim)
     array = memory_of(products)
     if reused(products) is None or is_array(array):
@@ -148,9 +148,9 @@ def running_shares(x, g, dim):
 
 
 def cumprod_gradient_by_parts(x, g, dim):
-    """Without division, element by element, so that its own gradient is right at zeros."""
+    """Compute the gradient without division, element by element, so that its own gradient is correct at zeros."""
     count, parts = x.shape[dim], []
-    until = None  # the product of what stands before element k
+    until = None  # the product of the elements before k
     for k in range(count):
         rest = count - k - 1
         after = cumprod(narrow(x, dim, k + 1, rest), dim)
@@ -175,10 +175,10 @@ CUMPROD = declare(
 
 
 def cumprod(input, dim=None, *, dtype=None, out=None):
-    """The running product along `dim`: y[i] = x[0] * ... * x[i]. Has the shape of `input`.
+    """Compute the cumulative product along `dim`: y[i] = x[0] * ... * x[i]. Has the shape of `input`.
 
-    Integers and truth values are multiplied in int64, other types in their own or in `dtype`. Saves `input`. Gradient:
-    the running sum of g * y from the end, divided by `input`; at zeros without the division.
+    Integers and booleans are multiplied in int64, other dtypes in their own or in `dtype`. Saves `input`. Gradient:
+    the cumulative sum of g * y from the end, divided by `input`; at zeros it is computed without the division.
 
     >>> import cygrad
     >>> cygrad.cumprod(cygrad.tensor([1.0, 2.0, 3.0]), dim=0)
@@ -193,7 +193,7 @@ def cumprod(input, dim=None, *, dtype=None, out=None):
     return apply_n(CUMPROD, (t,), (dim,), out) if array is None else write_into(CUMPROD, t, array, (t,), (dim,))
 
 
-# -- running extrema --
+# -- cumulative extrema --
 
 
 def extremum_rule(n, g):
@@ -206,10 +206,10 @@ CUMMIN = declare("cummin", extremum_rule, saves=(0, IN1), inputs="self indices",
 
 
 def cummax(input, dim=None, *, out=None):
-    """The largest element so far along `dim`, and its index: a tuple (values, indices).
+    """Return the largest element so far along `dim`, and its index: a tuple (values, indices).
 
-    Of equal ones the last counts; nan stays. Saves the indices. Gradient: the sum of g over the places where an element
-    is the largest so far.
+    Of equal elements the last one is used; NaN propagates. Saves the indices. Gradient: for each element, the sum of g
+    over the positions where it is the largest so far.
 
     >>> import cygrad
     >>> cygrad.cummax(cygrad.tensor([1.0, 3.0, 2.0]), dim=0)
@@ -221,7 +221,7 @@ def cummax(input, dim=None, *, out=None):
 
 
 def cummin(input, dim=None, *, out=None):
-    """The smallest element so far along `dim`, and its index: a tuple (values, indices). See `cummax`.
+    """Return the smallest element so far along `dim`, and its index: a tuple (values, indices). See `cummax`.
 
     Saves the indices.
 
@@ -249,11 +249,11 @@ def running_extremum(op, result_type, input, dim, out):
     return result_type((value, index))
 
 
-# -- running log-sum-exp --
+# -- cumulative log-sum-exp --
 
 
 def logcumsumexp_rule(n, g):
-    """The sum over k >= i of g[k] * exp(x[i] - y[k])."""
+    """Return the sum over k >= i of g[k] * exp(x[i] - y[k])."""
     a = memory_of(g)
     if n.may_run_in_parts(g) and isinstance(a, np.ndarray) and a.ndim and a.dtype.kind == "f":
         return tensor_of(scans.logcumsumexp_gradient(a, array_of(n.saved(0)), array_of(n.saved_result()), n.args[0]))
@@ -262,16 +262,16 @@ def logcumsumexp_rule(n, g):
 
 @in_slices(beside)
 def _in_logarithms(n, g):
-    """The same by ops, in logarithms because neither factor is bounded."""
+    """Compute the same by ops, in logarithms, because neither factor is bounded."""
     (dim,) = n.args
     x = n.saved(0)
     y = n.saved_result()
     nothing = g == 0
-    if not get_modes() and values_of(nothing).any():  # recording: the logarithm of 0 has no derivative
+    if not get_modes() and values_of(nothing).any():  # when recording: the logarithm of 0 has no derivative
         size = np.abs(values_of(g)).max().item() or 1
         is_below = ((g.real if g.is_complex() else g) < 0).to(g.dtype)
         shift = mul(sub(1, mul(is_below, 2)), size)
-        return sub(_in_logarithms(n, add(g, shift)), _in_logarithms(n, shift))  # it is linear
+        return sub(_in_logarithms(n, add(g, shift)), _in_logarithms(n, shift))  # the gradient is linear in g
     if x.is_complex():
         x, y = conjugate(x), conjugate(y)
         size = log(where(nothing, 1.0, g))
@@ -299,7 +299,7 @@ LOGCUMSUMEXP = declare(
 
 
 def logcumsumexp(input, dim=None, *, out=None):
-    """`log(exp(x[0]) + ... + exp(x[i]))` along `dim`, without overflow. Has the shape of `input`.
+    """Compute `log(exp(x[0]) + ... + exp(x[i]))` along `dim`, without overflow. Has the shape of `input`.
 
     Saves `input` and the result y. Gradient: the sum of g[k] * exp(x[i] - y[k]) over k >= i.
 
@@ -317,10 +317,10 @@ def logcumsumexp(input, dim=None, *, out=None):
 
 
 def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
-    """The differences x[i + 1] - x[i] along `dim`, `n` times over; of truth values, whether they differ.
+    """Compute the differences x[i + 1] - x[i] along `dim`, `n` times; for booleans, whether they differ.
 
-    `prepend` and `append` are joined to `input` first, unless `n` is 0. The result is shorter by `n` there. Raises
-    RuntimeError for a tensor without dimensions, for parts that do not fit, and for a negative `n`.
+    `prepend` and `append` are first joined to `input`, unless `n` is 0. Each time `dim` gets shorter by 1. Raises
+    RuntimeError for a 0-dim tensor, for mismatched shapes, and for a negative `n`.
 
     >>> import cygrad
     >>> cygrad.diff(cygrad.tensor([1, 4, 9, 16]))
@@ -350,7 +350,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
 
 
 def _check_part(part, t, dim):
-    """Raise unless a tensor goes before or behind another along the dimension."""
+    """Raise unless a tensor can be joined to another along the dimension."""
     if part.ndim != t.ndim:
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     for i, (wanted, found) in enumerate(zip(t.shape, part.shape)):
@@ -365,14 +365,14 @@ DIFFERENCE = variant(LINEAR_STEPS, "SubBackward0")
 
 
 def of_neighbours(t, dim, combine):
-    """What `combine` makes of elements and those before them: a function, or a sign for a sum or a difference."""
+    """Combine each element with the one before it; `combine` is a function, or a sign for a sum or a difference."""
     length = t.shape[dim] - 1
     combine = {1: add, -1: sub}.get(combine, combine)
     return combine(narrow(t, dim, 1, length), narrow(t, dim, 0, length))
 
 
 def _distances(function, y, x, dx, dim):
-    """How far samples are apart, as a tensor or a number; and the dimension, not negative."""
+    """Return the distances between samples, as a tensor or a number, and the nonnegative dimension."""
     y = require(y, function, "y")
     if x is not None:
         require(x, function, "x", 2)
@@ -401,9 +401,9 @@ def _distances(function, y, x, dx, dim):
 
 
 def trapezoid(y, x=None, *, dx=1, dim=-1):
-    """The integral of `y` along `dim` by the trapezoidal rule: the sum of (x[i+1] - x[i]) * (y[i] + y[i+1]) / 2.
+    """Integrate `y` along `dim` by the trapezoidal rule: the sum of (x[i+1] - x[i]) * (y[i] + y[i+1]) / 2.
 
-    `x` holds the places of the samples, as many as there are along `dim`; without it they are `dx` apart.
+    `x` holds the sample points, one for each element along `dim`; without it they are `dx` apart.
 
     >>> import cygrad
     >>> cygrad.trapezoid(cygrad.tensor([1.0, 5.0, 10.0]))
@@ -429,7 +429,7 @@ def _integrals(y, dim, dx, count=None):
 
 
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
-    """The running integral of `y` along `dim` by the trapezoidal rule; one shorter than `y`. See `trapezoid`.
+    """Compute the running integral of `y` along `dim` by the trapezoidal rule; one element shorter. See `trapezoid`.
 
     >>> import cygrad
     >>> cygrad.cumulative_trapezoid(cygrad.tensor([1.0, 5.0, 10.0]))

@@ -1,4 +1,4 @@
-"""Where values belong in a sorted sequence, and which values are among others. Without derivatives."""
+"""Binary search in sorted sequences, and membership tests. Not differentiable."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def _kind_of(value):
 
 
 def _finished(op, array, inputs, out, args):
-    """`args` is for the batching rule."""
+    """Record the result, or write it to `out`; `args` is for the batching rule."""
     return record_n(op, array, inputs, args) if out is None else write_into(op, out, array, inputs, args)
 
 
@@ -33,11 +33,12 @@ SEARCHSORTED = declare("searchsorted", flags=QUIET, kernel=kernels.searchsorted,
 
 
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
-    """Before which index of `sorted_sequence`, ascending along its last dimension, each value of `input` belongs.
+    """Return the index at which each value of `input` would be inserted into `sorted_sequence`.
 
-    `input`, a tensor or a number, belongs before equal elements, with `right` (or side='right') behind them. All
-    dimensions but the last agree, or the sequence has just one. `sorter` holds the indices that sort the sequence.
-    The result is int64, or int32 with `out_int32`. Raises RuntimeError for shapes that do not fit.
+    The sequence is ascending along its last dimension. `input`, a tensor or a number, is inserted before equal
+    elements, or after them with `right` (or side='right'). All dimensions but the last must match, or the sequence is
+    1-d. `sorter` holds the indices that sort the sequence. The result is int64, or int32 with `out_int32`. Raises
+    RuntimeError for mismatched shapes.
 
     >>> import cygrad
     >>> cygrad.searchsorted(cygrad.tensor([1, 3, 5]), cygrad.tensor([3, 4]))
@@ -119,9 +120,10 @@ def _check_kind(out, out_int32):
 
 
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
-    """In which of the intervals between the ascending `boundaries` each value of `input`, tensor or number, lies.
+    """Return the index of the interval between the ascending `boundaries` that contains each value of `input`.
 
-    A value equal to a boundary counts to the interval before it, with `right` to the one behind it; see `searchsorted`.
+    `input` is a tensor or a number. A value equal to a boundary belongs to the interval before it, or with `right` to
+    the one after it; see `searchsorted`.
 
     >>> import cygrad
     >>> cygrad.bucketize(cygrad.tensor([0.5, 2.0, 9.0]), cygrad.tensor([1.0, 2.0]))
@@ -138,7 +140,7 @@ ISIN = declare("isin", flags=QUIET, kernel=kernels.isin, inputs="elements test_e
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):
-    """Whether each of `elements` is one of `test_elements`, or with `invert` none; one of the two may be a number.
+    """Whether each of `elements` is in `test_elements`, or with `invert` not in it; one of the two may be a number.
 
     Raises RuntimeError for booleans and complex numbers.
 
@@ -156,7 +158,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
         if kind.is_complex or kind.name == "bool":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {kind.type_name}")
     if "bfloat16" in [t.dtype.name for t in tensors]:
-        ours, tests = promoted(*given, 0)  # NumPy does not know how
+        ours, tests = promoted(*given, 0)  # NumPy cannot promote bfloat16
     else:
         ours, tests = [array_of(value) if isinstance(value, Tensor) else _beside(value, tensors[0]) for value in given]
     array = kernels.isin(ours, tests, bool(assume_unique), bool(invert))
@@ -164,7 +166,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
 
 
 def _beside(number, t):
-    """A number as an array, of the type that it has beside the elements of a tensor."""
+    """Return a number as an array, of the dtype it is promoted to with the tensor."""
     return beside(as_type(number, result_type((t, number))), array_of(t))
 
 

@@ -1,7 +1,7 @@
-"""Sorting, and what has a place in the sorted order: the k largest, the k-th, the median, the most frequent.
+"""Sorting and order statistics: top k, k-th value, median and mode.
 
-nan counts as larger than all numbers. Each gives values along one dimension together with their indices, as a tuple
-with names; the gradient goes to the elements at these indices. Equal elements keep their order.
+NaN counts as larger than all numbers. Each op returns values along one dimension together with their indices, as a
+named tuple; the gradient goes to the elements at these indices. Sorting is stable.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from cygrad._ops.reduction.extrema import check_dim_not_empty, choice_along, cho
 
 
 def prepared(op, input, dim, kernel=None, booleans=False, position=2):
-    """The tensor, its elements with at least one dimension, and the dimension; complex numbers have no order."""
+    """Return (tensor, its array with at least one dimension, dim) after checks; complex numbers have no order."""
     t = tensor_argument(op, input, "input", 1)
     dim = dim_argument(dim, t.dim(), op.name, "dim", position)
     if kernel is not None:
@@ -31,7 +31,7 @@ def prepared(op, input, dim, kernel=None, booleans=False, position=2):
 
 
 def in_memory_order(find, a, dim, *args):
-    """What `find` gives of an array along a dimension, in memory in the order in which the array is."""
+    """Call `find` with the array's dimensions in memory order, so that the result has the same memory layout."""
     if a.flags.c_contiguous or 0 in a.strides:
         return find(a, dim, *args)
     order = sorted(range(a.ndim), key=lambda i: -abs(a.strides[i]))
@@ -47,10 +47,10 @@ SORT_STABLE = choice_along("sort.stable", node="SortBackward1")
 
 
 def sort(input, dim=-1, descending=False, *, stable=None, out=None):
-    """The elements in ascending (or `descending`) order along `dim`: a tuple (values, indices), both of input's shape.
+    """Sort the elements in ascending (or `descending`) order along `dim`: a tuple (values, indices) of input's shape.
 
-    Saves the indices. Gradient: g, put back in the old order. Sorting is always stable. Raises RuntimeError for complex
-    tensors, IndexError for a dimension that is not there.
+    Saves the indices. Gradient: g, moved back to the original positions. Sorting is always stable. Raises RuntimeError
+    for complex tensors, IndexError for a dimension out of range.
 
     >>> import cygrad
     >>> values, indices = cygrad.sort(cygrad.tensor([3.0, 1.0, 2.0]))
@@ -73,7 +73,7 @@ ARGSORT = declare("argsort", flags=NONDIFF)
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False, out=None):
-    """The indices that sort `input` along `dim`, int64. Without a derivative.
+    """Return the indices that sort `input` along `dim`, int64. Not differentiable.
 
     >>> import cygrad
     >>> cygrad.argsort(cygrad.tensor([3.0, 1.0, 2.0]))
@@ -82,7 +82,7 @@ def argsort(input, dim=-1, descending=False, *, stable=False, out=None):
     if not (isinstance(stable, bool) and isinstance(descending, bool)):
         raise messages.fits_none("argsort")
     t, a, dim = prepared(SORT_STABLE, input, dim)
-    if t.is_complex() or out is not None:  # refused as by `sort`
+    if t.is_complex() or out is not None:  # `sort` raises the errors
         outs = None if out is None else (tensor_of(np.empty_like(array_of(t))), out)
         return sort(t, dim, descending, stable=stable, out=outs).indices
     found = in_memory_order(kernels.order_along, a, dim, descending)
@@ -93,7 +93,7 @@ MSORT = declare("msort.values", flags=NONDIFF | PRIVATE)
 
 
 def msort(input, *, out=None):
-    """The elements in ascending order along the first dimension; the values of `sort(input, 0)`.
+    """Sort the elements in ascending order along the first dimension; the values of `sort(input, 0)`.
 
     >>> import cygrad
     >>> cygrad.msort(cygrad.tensor([[3, 1], [2, 4]]))
@@ -101,24 +101,24 @@ def msort(input, *, out=None):
             [3, 4]])
     """
     t, a, _ = prepared(SORT, input, 0)
-    if out is None and not is_recorded(t) and not t.is_complex() and 0 not in a.strides:  # NumPy keeps those in a copy
+    if out is None and not is_recorded(t) and not t.is_complex() and 0 not in a.strides:  # np.sort copies in that order
         found = in_memory_order(np.sort, a, 0).reshape(t.shape)
-        found = found.astype(array_of(t).dtype, copy=False)  # halves are sorted as floats
+        found = found.astype(array_of(t).dtype, copy=False)  # 16-bit floats are sorted as float32
         return record_n(MSORT, found, (t,))
     values = sort(input, 0).values
     return given("sort", values, out)
 
 
-# -- some of the order --
+# -- order statistics --
 
 TOPK = choice_along("topk")
 
 
 def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
-    """The `k` largest (or smallest) elements along `dim`, in order: a tuple (values, indices).
+    """Return the `k` largest (or smallest) elements along `dim`, in order: a tuple (values, indices).
 
-    Saves the indices. Gradient: g at their places in zeros. Raises RuntimeError if there are fewer than `k` elements,
-    for complex and for boolean tensors.
+    Saves the indices. Gradient: g, scattered into zeros at the indices. Raises RuntimeError if there are fewer than `k`
+    elements, and for complex and boolean tensors.
 
     >>> import cygrad
     >>> cygrad.topk(cygrad.tensor([3.0, 1.0, 2.0]), 2)
@@ -142,10 +142,10 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
 
 
 def picked(op, t, a, find, dim, keepdim, out, rank=()):
-    """The result of ops that choose one element, whose index the kernel named `find` gives."""
+    """Run an op that selects one element along `dim`; the kernel named `find` returns its index."""
     found = kernels.one_of_few(find, a, dim, *rank)
     if found is None:
-        order = getattr(kernels, find)(a, dim, *rank)  # of length 1 along the dimension
+        order = getattr(kernels, find)(a, dim, *rank)  # of length 1 along `dim`
         found = gather(a, dim, order), order
     values, indices = found
     if not keepdim or not t.ndim:
@@ -157,9 +157,10 @@ KTHVALUE = choice_along("kthvalue")
 
 
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
-    """The `k`-th smallest elements along `dim`, counted from 1: a tuple (values, indices).
+    """Return the `k`-th smallest elements along `dim`, counted from 1: a tuple (values, indices).
 
-    Saves the indices. Gradient: g at their places in zeros. Raises RuntimeError if there are fewer than `k` elements.
+    Saves the indices. Gradient: g, scattered into zeros at the indices. Raises RuntimeError if there are fewer than `k`
+    elements.
 
     >>> import cygrad
     >>> cygrad.kthvalue(cygrad.tensor([3.0, 1.0, 2.0]), 2)
@@ -185,10 +186,10 @@ NANMEDIAN_DIM = choice_along("nanmedian.dim", node="NanmedianBackward1")
 
 
 def median(input, dim=..., keepdim=False, *, out=None):
-    """The median, the lower of the two in the middle; nan if there is a nan.
+    """Return the median, the lower one of two middle elements; NaN if any element is NaN.
 
-    Without `dim`, of all elements; g is shared by all that are equal to it. With `dim`, along it: a tuple
-    (values, indices), which saves the indices; g goes to the element at the index.
+    Without `dim`, of all elements; g is shared among the elements equal to the median. With `dim`, along that
+    dimension: a tuple (values, indices), which saves the indices; g goes to the element at the index.
 
     >>> import cygrad
     >>> cygrad.median(cygrad.tensor([3.0, 1.0, 2.0, 4.0]))
@@ -201,9 +202,9 @@ def median(input, dim=..., keepdim=False, *, out=None):
 
 
 def nanmedian(input, dim=..., keepdim=False, *, out=None):
-    """The median of what is not nan, the lower of the two in the middle. See `median`.
+    """Return the median of the elements that are not NaN, the lower one of two middle elements. See `median`.
 
-    Saves `input` and the result; with `dim`, the indices alone.
+    Saves `input` and the result; with `dim`, only the indices.
 
     >>> import cygrad
     >>> cygrad.nanmedian(cygrad.tensor([3.0, 1.0, float("nan")]))
@@ -219,7 +220,7 @@ def of_all(op, input, keepdim, out):
     if keepdim is not False:
         raise TypeError(f'{op.name}() missing 1 required positional arguments: "dim"')
     t = tensor_argument(op, input, "input", 1)
-    if t.numel():  # of no elements the median is nan as each type has it
+    if t.numel():  # the median of no elements is NaN (converted to the dtype), for any dtype
         require_kind("if", "median_cpu", t)
     return apply_n(op, (t,), None, out)
 
@@ -243,9 +244,9 @@ MODE = choice_along("mode")
 
 
 def mode(input, dim=-1, keepdim=False, *, out=None):
-    """The most frequent elements along `dim`, of several the smallest: a tuple (values, indices).
+    """Return the most frequent elements along `dim`, the smallest if there are several: a tuple (values, indices).
 
-    Saves the indices, which are of the last occurrence. Gradient: g at their places in zeros.
+    Saves the indices, which are of the last occurrence. Gradient: g, scattered into zeros at the indices.
 
     >>> import cygrad
     >>> cygrad.mode(cygrad.tensor([3, 1, 1, 3, 2]))

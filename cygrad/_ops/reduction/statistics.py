@@ -1,4 +1,4 @@
-"""Sums and means without nan, several statistics at once, quantiles, covariances, counts, distinct values."""
+"""NaN-ignoring sums and means, joint statistics (var_mean, std_mean, aminmax), quantiles and covariances."""
 
 import numpy as np
 
@@ -40,11 +40,11 @@ from cygrad._ops.reduction.variance import STD, VAR, var_arguments, warn_of_free
 from cygrad._ops.shape.diagonals import diagonal
 from cygrad._ops.shape.reshaping import movedim
 
-# -- without nan --
+# -- ignoring NaN --
 
 
 def nansum_array(a, axes, keepdims):
-    """The sum over axes, or of all, with nan as 0; of large arrays with a nan block by block."""
+    """Sum over axes, or over all if None, with NaN as 0; large arrays that contain NaN are summed chunk by chunk."""
     if not is_array(a):
         found = sum_of_array(a, axes, keepdims)
         if not np.isnan(found).any():
@@ -78,7 +78,7 @@ NANSUM = declare("nansum", nansum_rule, saves=IN0, kernel=nansum_array, inputs="
 
 
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The sum over `dim`, or of all elements, with nan counted as 0. Saves `input`. Gradient: g, and 0 at nan.
+    """Sum over `dim`, or over all elements, with NaN as 0. Saves `input`. Gradient: g, and 0 at NaN.
 
     >>> import cygrad
     >>> cygrad.nansum(cygrad.tensor([1.0, float("nan"), 2.0]))
@@ -94,7 +94,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
 def _check_type_of_sum(dtype, out):
     if dtype is not None and isinstance(out, Tensor):
         kind = as_dtype(dtype)
-        is_integer = not (kind.is_floating_point or kind.is_complex)  # which has no nan
+        is_integer = not (kind.is_floating_point or kind.is_complex)  # without NaN
         messages.check_asked_type("mean.dtype" if is_integer else "nansum.dtype", kind, out)
 
 
@@ -109,7 +109,7 @@ def _sum_of_numbers(t, dim, keepdim, dtype):
 
 
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """The mean over `dim`, or of all elements, of those that are not nan; nan of none. Gradient: that of `nansum`.
+    """Compute the mean over `dim`, or over all elements, ignoring NaN; NaN if all are NaN. Gradient: see `nansum`.
 
     >>> import cygrad
     >>> cygrad.nanmean(cygrad.tensor([1.0, float("nan"), 2.0]))
@@ -131,11 +131,11 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     return given("nansum", div(_sum_of_numbers(t, dim, keepdim, dtype), count), out)
 
 
-# -- two at once --
+# -- two statistics at once --
 
 
 def _shares(x, *given):
-    """The sum of gradients: `given` are (result, what elements equal to it get, what others get), ..."""
+    """Sum the gradients of several results: `given` is (result, share of elements equal to it, share of others), ..."""
     found = None
     for result, share, nothing in zip(given[::3], given[1::3], given[2::3]):
         part = where(x == result, share, nothing)
@@ -145,7 +145,7 @@ def _shares(x, *given):
 
 @silent
 def _shared_arrays(x, *given):
-    """`_shares` of arrays in memory."""
+    """`_shares` of arrays on the CPU."""
     out = np.empty_like(x)
     out[...] = sum(given[2::3])
     for result, share in zip(given[::3], given[1::3]):
@@ -164,7 +164,7 @@ def both_extrema_rule(n, grads):
         if g is not None:
             g, result = (restored(t, x.shape, axes, keepdim) for t in (g, n.saved_output(i)))
             number = total(x == result, axes, True).to(g.dtype)
-            tensors += [result, div(g, number), where(number == 0, np.nan, zeros_like(number))]  # 0: it is nan
+            tensors += [result, div(g, number), where(number == 0, np.nan, zeros_like(number))]  # 0: result is NaN
     if not n.may_run_in_parts(grads):
         return _shares(x, *tensors)
     return tensor_of(chunks.in_blocks(_shared_arrays, [memory_of(t) for t in (x, *tensors)]))
@@ -183,7 +183,7 @@ BOTH_EXTREMA = declare(
 
 
 def both_extrema(t, axes, keepdim):
-    """The smallest and the largest elements over axes, as one node."""
+    """Compute the minimum and the maximum over axes, as one node."""
     array = array_of(t)
     arrays = tuple(as_array(extremum(array, axes, keepdim)) for extremum in (reduce.amin, reduce.amax))
     return record_outputs(BOTH_EXTREMA, arrays, (t,), (axes, keepdim), 2)
@@ -207,7 +207,7 @@ def both(function, op, input, dim, unbiased, correction, keepdim):
 
 
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
-    """Variance and mean over `dim`, or of all elements: a tuple (variance, mean). See `var`.
+    """Compute variance and mean over `dim`, or over all elements: a tuple (variance, mean). See `var`.
 
     >>> import cygrad
     >>> cygrad.var_mean(cygrad.tensor([1.0, 2.0, 3.0]))
@@ -217,7 +217,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
 
 
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
-    """Standard deviation and mean over `dim`, or of all elements: a tuple (deviation, mean). See `std`.
+    """Compute standard deviation and mean over `dim`, or over all elements: a tuple (deviation, mean). See `std`.
 
     >>> import cygrad
     >>> cygrad.std_mean(cygrad.tensor([1.0, 2.0, 3.0]))
@@ -227,9 +227,9 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
 
 
 def aminmax(input, *, dim=None, keepdim=False, out=None):
-    """The smallest and the largest elements along `dim`, or of all: a tuple (min, max).
+    """Compute the minimum and the maximum along `dim`, or over all elements: a tuple (min, max).
 
-    Gradient: g, shared by all elements that are equal to the result. See `amin`.
+    Gradient: g, shared among the elements that are equal to the result. See `amin`.
 
     >>> import cygrad
     >>> cygrad.aminmax(cygrad.tensor([3.0, 1.0, 2.0]))
@@ -261,17 +261,17 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
 
 # -- quantiles --
 
-MOST_PLACES = 4  # for more, elements are sorted
+MOST_PLACES = 4  # for more quantiles, elements are sorted
 LEAST_ROW = 64  # elements; shorter rows are sorted
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """The `q`-th quantiles along `dim`, or of all elements; nan where there is a nan.
+    """Compute the `q`-th quantiles along `dim`, or over all elements; NaN if any element is NaN.
 
-    `q` is a number in [0, 1], or a tensor of such numbers and of input's dtype; with one of dimension 1 the results
-    stand along a first dimension. Between two elements `interpolation` decides: "linear", "lower", "higher",
-    "midpoint" or "nearest". The gradient goes to the one or two elements in question.
+    `q` is a number in [0, 1], or a tensor of such numbers with the dtype of `input`; for a 1-d tensor the results are
+    arranged along a new first dimension. `interpolation` between two elements is "linear", "lower", "higher",
+    "midpoint" or "nearest". The gradient goes to the one or two elements that determine the result.
 
     >>> import cygrad
     >>> cygrad.quantile(cygrad.tensor([0.0, 1.0, 2.0, 3.0]), 0.4)
@@ -281,7 +281,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
 
 
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """The `q`-th quantiles of the elements that are not nan. See `quantile`.
+    """Compute the `q`-th quantiles of the elements that are not NaN. See `quantile`.
 
     >>> import cygrad
     >>> cygrad.nanquantile(cygrad.tensor([0.0, float("nan"), 2.0]), 0.5)
@@ -291,7 +291,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 
 
 def check_quantiles(function, t, q, interpolation):
-    """The places asked for, in float64."""
+    """Check the arguments and return the requested quantiles in float64."""
     if not isinstance(q, (Tensor, int, float)):
         raise messages.fits_none(function)
     if str(t.dtype) not in ("torch.float32", "torch.float64"):
@@ -333,7 +333,7 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
     last = t.shape[-1] - 1
     scale = clamp(sub(last, total(isnan(ordered), -1, True)), min=0) if ignore_nan else last
     rank = mul(reshape(places, (-1,)), scale)
-    if not ignore_nan:  # a nan stands last
+    if not ignore_nan:  # NaN is sorted last
         largest = amax(t.detach(), -1, True) if is_large else narrow(ordered.detach(), -1, last, 1)
         rank = where(isnan(largest), float(last), rank)
     if interpolation == "nearest":
@@ -346,7 +346,7 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
     else:
         if interpolation == "midpoint":
             weight = full_like(rank, 0.5, dtype=t.dtype)
-        else:  # recorded, for a `q` that has a gradient
+        else:  # recorded, because `q` may require grad
             places_of_q = reshape(q, (-1,)) if isinstance(q, Tensor) else reshape(places, (-1,)).to(t.dtype)
             weight = sub(mul(places_of_q, scale), below)
         if is_large:
@@ -364,7 +364,7 @@ def quantiles(function, input, q, dim, keepdim, interpolation, ignore_nan, out):
 
 
 def _of_ranks(t, rank, is_large):
-    """The elements of those ranks along the last dimension; if not `is_large`, of what is sorted."""
+    """Return the elements with these ranks along the last dimension; unless `is_large`, `t` is already sorted."""
     if is_large:
         rows, ranks = (a.reshape(-1, a.shape[-1]) for a in (array_of(t), array_of(rank)))
         rank = tensor_of(places_of_ranks(rows, ranks).reshape(rank.shape))
@@ -382,16 +382,17 @@ GRAM = declare("gram", gram_rule, saves=IN0, flags=PRIVATE, node="MmBackward0", 
 
 
 def gram(x):
-    """`matmul(x, adjoint(x))` as one op, with one gradient."""
+    """Compute `matmul(x, adjoint(x))` as one op, whose gradient needs one product."""
     a = array_of(x)
     return record_n(GRAM, product(a, a.conj().T if x.is_complex() else a.T), (x,), None)
 
 
 def cov(input, *, correction=1, fweights=None, aweights=None):
-    """The covariances of the rows of `input` (variables) over its columns (observations).
+    """Compute the covariances of the rows of `input` (variables) over its columns (observations).
 
-    A vector, or one row, is one variable: a 0-dim result. `fweights` (integers) say how often each observation
-    counts, `aweights` how much. The sum is divided by the number of observations less `correction`.
+    A vector, or one row, is a single variable, with a 0-dim result. `fweights` (integers) are the numbers of
+    repetitions of each observation, `aweights` their relative weights. The sum is divided by the number of observations
+    minus `correction`.
 
     >>> import cygrad
     >>> cygrad.cov(cygrad.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -421,7 +422,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
             correction = div(mul(total(mul(weights, aweights)), correction), count)
     freedom = sum_of - correction
     found = array_of(freedom) if isinstance(freedom, Tensor) else np.asarray(freedom)
-    if not is_array(found) and (found <= 0).any():  # a GPU is not waited for
+    if not is_array(found) and (found <= 0).any():  # skipped on a GPU, as it would wait
         warn_of_freedom("cov", "the number of observations")
     norm = clamp(freedom, min=0) if isinstance(freedom, Tensor) else max(freedom, 0)
     products = gram(centred) if weighted is centred and is_own(centred) else matmul(weighted, adjoint(centred))
@@ -459,7 +460,7 @@ def observation_weights(x, fweights, aweights):
 
 
 def corrcoef(input):
-    """The correlation coefficients of the rows of `input` over its columns: `cov` divided by the deviations.
+    """Compute the correlation coefficients of the rows of `input` over its columns: `cov` divided by the deviations.
 
     >>> import cygrad
     >>> cygrad.corrcoef(cygrad.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

@@ -1,4 +1,4 @@
-"""Variance and standard deviation: how far elements lie apart."""
+"""Variance and standard deviation."""
 
 import math
 
@@ -19,7 +19,7 @@ from cygrad._ops.elementwise.selection import where
 
 
 def reduced_count(t, axes):
-    """How many elements go into one."""
+    """Number of elements that are reduced to one."""
     return t.numel() if axes is None else math.prod(t.shape[i] for i in axes)
 
 
@@ -39,7 +39,7 @@ def var_rule(n, g):
 
 
 def var_array(a, axes, correction, keepdim):
-    """Of large arrays part by part, unless they are rows, whose distances from the mean are not kept."""
+    """Process large arrays chunk by chunk, except rows, for which `reduce.var` keeps no array of differences."""
     if a.size <= chunks.SIZE or stack_chunks.is_of_rows(a, axes):
         return reduce.var(a, axes, correction, keepdim)
 
@@ -53,12 +53,12 @@ VAR = declare("var", var_rule, saves=IN0, kernel=var_array, inputs="self", attri
 
 
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):
-    """The variance of the elements over `dim`: sum(|x - mean|^2) / (count - correction).
+    """Compute the variance of the elements over `dim`: sum(|x - mean|^2) / (count - correction).
 
-    `correction` is 1 unless given (Bessel's); `unbiased=False` is the older word for `correction=0`, and may be given
-    in the place of `dim`. Complex input gives a real result. Saves `input`. Gradient:
-    2 / (count - correction) * g * (x - mean). Warns where count <= correction, which gives nan or inf. Raises
-    RuntimeError for integers, IndexError for a dimension that is not there.
+    `correction` defaults to 1 (Bessel's correction); `unbiased=False` is the older spelling of `correction=0` and may
+    be passed in place of `dim`. Complex input gives a real result. Saves `input`. Gradient:
+    2 / (count - correction) * g * (x - mean). Warns if count <= correction, in which case the result is NaN or inf.
+    Raises RuntimeError for integers, IndexError for a dimension out of range.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0, 4.0])
@@ -70,7 +70,7 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=
 
 
 def var_arguments(op, t, dim, unbiased, keepdim, correction, axis=None, keepdims=None, name=""):
-    """(axes, correction, keepdim), all checked; the warning is of the op, or of the function `name`."""
+    """Check the arguments and return (axes, correction, keepdim); warnings name the op, or the function `name`."""
     if not isinstance(t, Tensor):
         raise messages.fits_none(op.name)
     if isinstance(dim, bool) and unbiased is None:
@@ -89,7 +89,7 @@ def var_arguments(op, t, dim, unbiased, keepdim, correction, axis=None, keepdims
 
 
 def warn_of_freedom(function, count):
-    """Of so few elements or observations no variance can be told."""
+    """Warn that there are too few elements or observations to compute a variance."""
     warn(f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than {count}.")
 
 
@@ -107,11 +107,11 @@ STD = declare("std", std_rule, saves=IN0 | OUT0, kernel=std_array, inputs="self"
 
 
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):
-    """The standard deviation over `dim`: the square root of `var`, with the same arguments.
+    """Compute the standard deviation over `dim`: the square root of `var`, with the same arguments.
 
-    Saves `input` and the result r. Gradient: g * (x - mean) / (r * (count - correction)), 0 where r is 0. Warns where
-    count <= correction, which gives nan or inf. Raises RuntimeError for integers, IndexError for a dimension that is
-    not there.
+    Saves `input` and the result r. Gradient: g * (x - mean) / (r * (count - correction)), 0 where r is 0. Warns if
+    count <= correction, in which case the result is NaN or inf. Raises RuntimeError for integers, IndexError for a
+    dimension out of range.
 
     >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0, 4.0])

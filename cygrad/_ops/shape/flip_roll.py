@@ -1,4 +1,4 @@
-"""Moving the elements of tensors: in reverse order, or in a circle. The results are new; all ops are linear."""
+"""flip, roll and rot90: reorders the elements of a tensor. The results are copies; all ops are linear."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import LINEAR, declare, publish
@@ -18,9 +18,9 @@ FLIP = declare("flip", flip_rule, flags=LINEAR, kernel=kernels.flip, attributes=
 
 
 def flip(input, *dims, **named):
-    """In reverse order along the dimensions `dims`: a copy. Saves nothing. Gradient: g, flipped back.
+    """Reverse the order of the elements along the dimensions `dims`; a copy. Saves nothing. Gradient: g, flipped back.
 
-    Raises IndexError for a dimension that is not there, RuntimeError for one named twice.
+    Raises IndexError for a dimension out of range, RuntimeError for a repeated one.
 
     >>> import cygrad
     >>> cygrad.flip(cygrad.tensor([[1, 2], [3, 4]]), (0, 1))
@@ -33,14 +33,14 @@ def flip(input, *dims, **named):
 
 
 def fliplr(input):
-    """In reverse order along the second dimension. Raises RuntimeError for less than 2 dimensions."""
+    """Reverse the order of the elements along the second dimension. Raises RuntimeError for less than 2 dimensions."""
     if require(input, "fliplr").ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
 
 
 def flipud(input):
-    """In reverse order along the first dimension. Raises RuntimeError for a 0-dim tensor."""
+    """Reverse the order of the elements along the first dimension. Raises RuntimeError for a 0-dim tensor."""
     if require(input, "flipud").ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
@@ -58,10 +58,10 @@ ROLL = declare("roll", roll_rule, flags=LINEAR, kernel=kernels.roll, attributes=
 
 
 def roll(input, shifts, dims=()):
-    """Elements moved by `shifts` places along `dims`; what leaves at one end comes in at the other.
+    """Shift elements by `shifts` positions along `dims`; elements shifted out at one end reenter at the other.
 
-    Without `dims` the flattened tensor is moved. Saves nothing. Gradient: g, moved back. Raises RuntimeError if there
-    are not as many shifts as dimensions.
+    Without `dims`, the flattened tensor is rolled. Saves nothing. Gradient: g, rolled back. Raises RuntimeError if the
+    numbers of shifts and dimensions differ.
 
     >>> import cygrad
     >>> cygrad.roll(cygrad.tensor([1, 2, 3]), 1)
@@ -91,9 +91,9 @@ ROT90 = declare("rot90", rot90_rule, flags=LINEAR, kernel=kernels.rot90, attribu
 
 
 def rot90(input, k=1, dims=(0, 1)):
-    """Turned by `k` right angles in the plane of two dimensions, from the first towards the second: a copy.
+    """Rotate by `k` right angles in the plane of two dimensions, from the first towards the second; a copy.
 
-    Gradient: g, turned back. Raises RuntimeError unless `dims` names two dimensions that are there. Saves nothing.
+    Gradient: g, rotated back. Raises RuntimeError unless `dims` names two different dimensions. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.rot90(cygrad.tensor([[1, 2], [3, 4]]))
@@ -112,7 +112,7 @@ def rot90(input, k=1, dims=(0, 1)):
 
 
 def reversed_(self):
-    """What `reversed(tensor)` gives: the tensor flipped along its first dimension; itself if it has none."""
+    """Implement `reversed(tensor)`: flip along the first dimension; a 0-dim tensor is returned as it is."""
     return flip(self, 0) if self.ndim else self
 
 

@@ -1,4 +1,4 @@
-"""Making dimensions longer at their ends, or shorter: with a number, or with elements of the tensor itself."""
+"""Padding and cropping of dimensions at their ends, with a constant or with elements of the tensor itself."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
@@ -11,7 +11,7 @@ from cygrad._kernels.cpu.base.copying import element
 from cygrad._kernels.cpu.shape import padding as kernels
 from cygrad._ops.base.arguments import integers, require
 
-# -- by a number --
+# -- constant padding --
 
 
 def constant_pad_nd_rule(n, g):
@@ -28,11 +28,10 @@ CONSTANT_PAD_ND = declare(
 
 
 def constant_pad_nd(input, pad, value=0):
-    """`input` with `value` at the ends of dimensions: `pad` counts (before, after) for the last dimension first.
+    """Pad `input` with `value`: `pad` has the counts (before, after) for the last dimension first.
 
-    Negative counts take elements away. Saves nothing. Gradient: g without what was added, and with zeros for what was
-    taken away. Raises RuntimeError for an odd number of counts or more than there are dimensions, and for negative
-    lengths.
+    Negative counts crop. Saves nothing. Gradient: g without the padding, and with zeros for cropped elements. Raises
+    RuntimeError for an odd number of counts or too many, and for negative lengths of the result.
 
     >>> import cygrad
     >>> cygrad.constant_pad_nd(cygrad.tensor([1, 2]), (1, 2), 7)
@@ -61,11 +60,11 @@ def _constant(t, counts, value):
     return record_n(CONSTANT_PAD_ND, kernels.constant(array, counts, filling), (t,), (counts, filling))
 
 
-# -- by elements --
+# -- padding with elements --
 
 
 def _shape_with(shape, counts):
-    """The shape with `counts` more at the ends of dimensions, the last first."""
+    """Return the shape with `counts` added at the ends of dimensions, the last dimension first."""
     more = [before + after for before, after in zip(counts[::2], counts[1::2])]
     return tuple([n + added for n, added in zip(shape, [0] * (len(shape) - len(more)) + more[::-1])])
 
@@ -103,18 +102,18 @@ PAD_BACKWARD = declare("pad_backward", pad_backward_rule, flags=LINEAR | PRIVATE
 
 
 def pad_backward(input, mode, counts, shape):
-    """The sum, in a tensor of `shape`, of what `pad` would make of each of its elements."""
+    """Sum, for each element of a tensor of `shape`, the elements of `input` that `pad` would copy it to."""
     return apply1_args(PAD_BACKWARD, input, (mode, counts, shape), None)
 
 
 def with_elements(t, mode, counts):
-    """`pad` in one of the modes that take elements of the tensor, after all checks."""
+    """Run `pad` in one of the modes that copy elements, after all checks."""
     array = kernels.by_elements(array_of(t), mode, counts)
     return record_n(_ROWS[mode, len(counts) // 2], array, (t,), (mode, counts, array_of(t).shape))
 
 
 def _entry(mode, dims):
-    """`with_elements` under PyTorch's name of it; autocast knows some of these."""
+    """Return `with_elements` under PyTorch's name, which autocast may have a policy for."""
 
     def entry(t, counts):
         return with_elements(t, mode, counts)
@@ -128,13 +127,12 @@ _ENTRIES = {key: _entry(*key) for key in _ROWS}
 
 
 def pad(input, pad, mode="constant", value=None):
-    """`input` with longer dimensions: `pad` counts (before, after) for the last dimension first; negative ones shorten.
+    """Pad dimensions: `pad` has the counts (before, after) for the last dimension first; negative counts crop.
 
-    mode 'constant': filled with `value`, 0 if left out. 'reflect': what comes before or after is the mirror image,
-    without the end itself; 'replicate': the end, repeated; 'circular': the other end. These take 1 to 3 dimensions, of
-    tensors with one or two more. Saves nothing. Gradient: each element gets the sum of g over the places where it
-    stands. Raises RuntimeError for counts that do not fit, NotImplementedError for a mode or a number of dimensions not
-    known.
+    mode 'constant' fills with `value`, by default 0; 'reflect' mirrors the tensor at its end elements, without
+    repeating them; 'replicate' repeats the end elements; 'circular' wraps around. All but 'constant' pad the last 1 to
+    3 dimensions of tensors with one or two more. Saves nothing. Gradient: each element gets the sum of g over its
+    copies. Raises RuntimeError for invalid counts, NotImplementedError for an unknown mode or number of dimensions.
 
     >>> import cygrad
     >>> import cygrad.nn.functional as F
@@ -168,7 +166,7 @@ def pad(input, pad, mode="constant", value=None):
 
 
 def _check_lengths(shape, mode, counts):
-    """Raise unless the elements suffice, and at least one is left."""
+    """Raise unless the dimensions are long enough for the padding, and the result is not empty."""
     dims = len(counts) // 2
     pairs = list(zip(counts[::2], counts[1::2]))
     lengths = [shape[-1 - i] + before + after for i, (before, after) in enumerate(pairs)]

@@ -1,4 +1,4 @@
-"""Repeating tensors, and repeating their elements. The results are new; all ops are linear."""
+"""Repeats tensors and their elements. The results are copies; all ops are linear."""
 
 import numpy as np
 
@@ -30,9 +30,9 @@ REPEAT = declare(
 
 
 def repeat(input, *repeats, **named):
-    """The tensor `repeats[i]` times along each dimension; more numbers than dimensions add dimensions in front.
+    """Repeat the tensor `repeats[i]` times along dimension i; more counts than dimensions add dimensions in front.
 
-    Gradient: the sum of g over the copies. Raises RuntimeError for too few numbers or negative ones. Saves nothing.
+    Gradient: the sum of g over the copies. Raises RuntimeError for too few or negative counts. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.tensor([1, 2]).repeat(2, 2)
@@ -62,12 +62,12 @@ REPEAT_BACKWARD = declare("repeat_backward", repeat_backward_rule, flags=LINEAR 
 
 
 def repeat_backward(input, repeats, shape):
-    """The sum of the copies that `repeat` made of a tensor of `shape`."""
+    """Sum the copies that `repeat` made of a tensor of `shape`."""
     return apply1_args(REPEAT_BACKWARD, input, (repeats, shape), None)
 
 
 def tile(input, *dims, **named):
-    """As `repeat`, but too few numbers count for the last dimensions.
+    """Like `repeat`, but if there are fewer counts than dimensions, they apply to the last ones.
 
     >>> import cygrad
     >>> cygrad.tile(cygrad.tensor([1, 2]), (2,))
@@ -82,10 +82,10 @@ def tile(input, *dims, **named):
 
 
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
-    """Each element along `dim` repeated, in place: `repeats` times, or as often as the tensor `repeats` says for each.
+    """Repeat each element along `dim` `repeats` times; a tensor `repeats` gives the number for each element.
 
-    Without `dim` the tensor is flattened first. `repeat_interleave(repeats)` gives the indices alone. Gradient: the sum
-    of g over the copies. Raises RuntimeError for numbers that do not fit or are negative.
+    Without `dim`, the tensor is flattened first. `repeat_interleave(repeats)` returns the indices only. Gradient: the
+    sum of g over the copies. Raises RuntimeError for mismatched or negative counts.
 
     >>> import cygrad
     >>> cygrad.tensor([7, 8]).repeat_interleave(2)
@@ -125,7 +125,7 @@ def _evenly_repeated(t, count, d, output_size):
 
 
 def _counts(repeats, shape, dim):
-    """How often each element along `dim` is repeated: one number for all, or one for each."""
+    """Return how often each element along `dim` is repeated, given one number for all or one for each."""
     if repeats.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if not shape:
@@ -141,12 +141,12 @@ def _counts(repeats, shape, dim):
 
 
 def _repeated_indices(repeats, output_size):
-    """Which element stands where, for an array of counts."""
+    """Return the indices of the repeated elements, for an array of counts."""
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (np.int64, np.int32):
         raise messages.not_implemented_for("repeat_interleave_cpu", tensor_of(repeats).dtype)
-    if is_array(repeats) and output_size is not None:  # no need to wait for the GPU
+    if is_array(repeats) and output_size is not None:  # avoids waiting for the GPU
         return kernels.repeated_indices(repeats, output_size)
     if repeats.size and repeats.min() < 0:
         raise RuntimeError("repeats can not be negative")

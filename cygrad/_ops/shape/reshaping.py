@@ -1,4 +1,4 @@
-"""Views that are made of other views, and the in-place forms: how a tensor looks at its own memory from now on."""
+"""Views composed of other views, and in-place views, which change a tensor's own shape and strides."""
 
 from functools import lru_cache
 
@@ -27,22 +27,22 @@ from cygrad._ops.base.views import (
 
 
 def view_as(input, other):
-    """`input.view(other.size())`. Raises RuntimeError as `view` does."""
+    """Return `input.view(other.size())`. Raises RuntimeError like `view`."""
     return view(require(input, "view"), require(other, "view_as", "other").shape)
 
 
 def reshape_as(input, other):
-    """`input.reshape(other.size())`. Raises RuntimeError as `reshape` does."""
+    """Return `input.reshape(other.size())`. Raises RuntimeError like `reshape`."""
     return reshape(require(input, "reshape"), require(other, "reshape_as", "other").shape)
 
 
 def expand_as(input, other):
-    """`input.expand(other.size())`. Raises RuntimeError as `expand` does."""
+    """Return `input.expand(other.size())`. Raises RuntimeError like `expand`."""
     return expand(require(input, "expand_as"), require(other, "expand_as", "other").shape)
 
 
 def broadcast_to(input, *size, **named):
-    """`input` expanded to the shape `size`. Raises RuntimeError as `expand` does.
+    """Expand `input` to the shape `size`. Raises RuntimeError like `expand`.
 
     >>> import cygrad
     >>> cygrad.broadcast_to(cygrad.tensor([1, 2]), (2, 2))
@@ -53,14 +53,14 @@ def broadcast_to(input, *size, **named):
 
 
 def ravel(input):
-    """All elements in one dimension, contiguous: a view if `input` is contiguous, else of a copy."""
+    """Flatten to one contiguous dimension: a view if `input` is contiguous, else a view of a copy."""
     return view(contiguous(require(input, "ravel")), -1)
 
 
 def unflatten(input, dim, sizes):
-    """Dimension `dim` split into several, of lengths `sizes`; one may be -1. The reverse of `flatten`.
+    """Split dimension `dim` into several, of lengths `sizes`, one of which may be -1. The inverse of `flatten`.
 
-    Raises RuntimeError if the lengths do not multiply up to the length of `dim`.
+    Raises RuntimeError if the product of the lengths differs from the length of `dim`.
 
     >>> import cygrad
     >>> cygrad.zeros(2, 12).unflatten(1, (3, -1)).shape
@@ -89,9 +89,9 @@ def unflatten(input, dim, sizes):
 
 
 def movedim(input, source, destination):
-    """The dimensions `source` moved to the places `destination`; the others keep their order. An int or several.
+    """Move dimensions `source` to positions `destination`, each an int or several; the others keep their order.
 
-    Raises RuntimeError for different numbers of dimensions or one named twice, IndexError for one not there.
+    Raises RuntimeError for different numbers of dimensions or a repeated one, IndexError for one out of range.
 
     >>> import cygrad
     >>> cygrad.movedim(cygrad.zeros(2, 3, 4), 0, -1).shape
@@ -108,14 +108,14 @@ def movedim(input, source, destination):
             for value, name, position in ((source, "source", 1), (destination, "destination", 2))
         )
     if ndim == 0:
-        _moved(1, sources, targets)  # which checks them
+        _moved(1, sources, targets)  # checks the arguments
         return alias(input)
     return permute(input, _moved(ndim, sources, targets))
 
 
 @lru_cache(256)
 def _moved(ndim, sources, targets):
-    """The order of the dimensions when those of `sources` have been moved to `targets`."""
+    """Return the order of the dimensions after those of `sources` have been moved to `targets`."""
     if len(sources) != len(targets):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the same "
@@ -136,7 +136,7 @@ moveaxis = movedim
 
 # -- in place --
 #
-# These change no element, but how the tensor itself looks at its memory from now on.
+# These change no elements, only the shape and strides with which the tensor views its memory.
 
 
 T_INPLACE = variant(registry["t"], "TBackward1")
@@ -148,13 +148,13 @@ UNSQUEEZE_INPLACE = variant(registry["unsqueeze"], "UnsqueezeBackward1")
 
 
 def bare(self, op_name):
-    """A tensor on the same memory, after the check that this one may change."""
+    """Check that this tensor may be modified, and return a new tensor on its memory."""
     may_look_otherwise(require(self, op_name), op_name)
     return tensor_of(array_of(self))
 
 
 def t_(self):
-    """In-place form of `t`: this tensor is its own transpose from now on."""
+    """In-place form of `t`: transposes this tensor."""
     x = bare(self, "t_")
     if x.ndim > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {x.ndim}D")
@@ -162,7 +162,7 @@ def t_(self):
 
 
 def transpose_(self, dim0, dim1):
-    """In-place form of `transpose`: exchanges two dimensions of this tensor."""
+    """In-place form of `transpose`: swaps two dimensions of this tensor."""
     x = bare(self, "transpose_")
     a = dim_argument(dim0, x.ndim, "transpose_", "dim0", 1)
     b = dim_argument(dim1, x.ndim, "transpose_", "dim1", 2)
@@ -170,7 +170,7 @@ def transpose_(self, dim0, dim1):
 
 
 def squeeze_(self, dim=...):
-    """In-place form of `squeeze`: takes dimensions of length 1 away from this tensor."""
+    """In-place form of `squeeze`: removes dimensions of length 1 from this tensor."""
     x = bare(self, "squeeze_")
     array = array_of(squeeze(x, dim))
     shape = tuple(x.shape)
@@ -182,7 +182,7 @@ def squeeze_(self, dim=...):
 
 
 def unsqueeze_(self, dim):
-    """In-place form of `unsqueeze`: gives this tensor a new dimension of length 1."""
+    """In-place form of `unsqueeze`: inserts a dimension of length 1 into this tensor."""
     x = bare(self, "unsqueeze_")
     dim = dim_argument(dim, x.ndim + 1, "unsqueeze", "dim", 1)
     return look_otherwise(UNSQUEEZE_INPLACE, self, array_of(unsqueeze(x, dim)), (dim,))

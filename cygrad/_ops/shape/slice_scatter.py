@@ -1,7 +1,7 @@
-"""A copy of a tensor with another tensor in place of a part of it: of what a view of the same name would show.
+"""The `_scatter` forms of views: copies of a tensor in which another tensor replaces what the view would show.
 
-All are linear, convert the part to the tensor's dtype, and save nothing but geometry. Gradients: g with zeros at the
-part, and what the view shows of g.
+All are linear, convert `src` to the tensor's dtype, and save nothing but geometry. Gradients: of the tensor, g with
+zeros in the view; of `src`, the view of g.
 """
 
 import numpy as np
@@ -60,10 +60,9 @@ SELECT_SCATTER = declare(
 
 
 def select_scatter(input, src, dim, index):
-    """`input` with `src` in place of `select(input, dim, index)`.
+    """Return a copy of `input` with `src` in place of `select(input, dim, index)`.
 
-    Raises IndexError for a dimension or an index that is not there, RuntimeError for another shape of `src`. Saves
-    nothing.
+    Raises IndexError for a dimension or an index out of range, RuntimeError for another shape of `src`. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.select_scatter(cygrad.zeros(2, 2), cygrad.ones(2), 0, 1)
@@ -75,7 +74,7 @@ def select_scatter(input, src, dim, index):
     i = integer(index, "select_scatter", "index", 4)
     shape = array_of(t).shape
     if not (-len(shape) <= d < len(shape) and -shape[d] <= i < shape[d]):
-        select(t, d, i)  # which says what is wrong
+        select(t, d, i)  # raises the error
     d %= len(shape)
     _check_part(part, shape[:d] + shape[d + 1 :])
     array = replacing.at_index(array_of(t), array_of(part), d, i)
@@ -104,7 +103,7 @@ SLICE_SCATTER = declare(
 
 
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
-    """`input` with `src` in place of `input[start:end:step]` along dimension `dim`.
+    """Return a copy of `input` with `src` in place of `input[start:end:step]` along dimension `dim`.
 
     Raises RuntimeError for another shape of `src` or a step that is not positive. Saves nothing.
 
@@ -125,7 +124,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
 
 
 def bounds_of_slice(t, dim, start, end, step, name):
-    """(dimension, start, stop, step, number of elements), all within the tensor."""
+    """Return (dimension, start, stop, step, number of elements), clipped to the tensor."""
     shape = array_of(t).shape
     if not shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -161,9 +160,9 @@ DIAGONAL_SCATTER = declare(
 
 
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
-    """`input` with `src` in place of `diagonal(input, offset, dim1, dim2)`.
+    """Return a copy of `input` with `src` in place of `diagonal(input, offset, dim1, dim2)`.
 
-    Raises IndexError for a dimension that is not there, RuntimeError for another shape of `src`. Saves nothing.
+    Raises IndexError for a dimension out of range, RuntimeError for another shape of `src`. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.diagonal_scatter(cygrad.zeros(2, 2), cygrad.ones(2))
@@ -178,7 +177,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
         dim_argument(dim2, ndim, "diagonal_scatter", "dim2", 5),
     )
     if where[1] == where[2]:
-        diagonal(t, *where)  # which says what is wrong
+        diagonal(t, *where)  # raises the error
     _check_part(part, diagonals.diagonal(array_of(t), *where).shape)
     array = replacing.at_diagonal(array_of(t), array_of(part), *where)
     return record_n(DIAGONAL_SCATTER, array, _operands(t, part), (*where, array_of(part).shape))
@@ -206,10 +205,10 @@ AS_STRIDED_SCATTER = declare(
 
 
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
-    """A copy of `input`, laid out in memory as it is, with `src` in place of `as_strided(input, size, stride, ...)`.
+    """Return a copy of `input`, in its memory layout, with `src` in place of `as_strided(input, size, stride, ...)`.
 
-    Raises RuntimeError for another shape of `src`, for a view beyond the memory of `input`, and for one in which
-    several elements are the same memory. Saves nothing.
+    Raises RuntimeError for another shape of `src`, for a view that exceeds the memory of `input`, and for one whose
+    elements overlap. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.as_strided_scatter(cygrad.zeros(2, 2), cygrad.ones(2), (2,), (3,))

@@ -1,4 +1,4 @@
-"""Splitting tensors at given indices, or into a given number of parts."""
+"""Splits tensors at given indices, or into a given number of sections."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
@@ -13,9 +13,10 @@ from cygrad._ops.base.slicing import slice as slice_of
 
 
 def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sections=None):
-    """`sections` parts along `dim`, of lengths that differ by at most one; or parts that end before each index.
+    """Split along `dim` into `sections` views whose lengths differ by at most one, or before each of the indices.
 
-    Gradient: each incoming one at its place in zeros. Raises RuntimeError for a 0-dim tensor or less than one section.
+    Gradient: each incoming one at its position in zeros. Raises RuntimeError for a 0-dim tensor or less than one
+    section.
 
     >>> import cygrad
     >>> cygrad.tensor_split(cygrad.arange(5), 2)
@@ -58,7 +59,7 @@ def _even_bounds(length, sections):
 
 
 def _parts_between(t, bounds, dim, length):
-    """The parts between neighbouring bounds, which count as those of a Python slice do."""
+    """Return the views between neighboring bounds, which are clipped like those of a Python slice."""
     start = 0
     views = []
     for bound in (*bounds, length):
@@ -68,7 +69,7 @@ def _parts_between(t, bounds, dim, length):
     return tuple(views)
 
 
-# -- along one dimension of a matrix or a box --
+# -- along a fixed dimension --
 
 
 def _split_along(name, least, dim, input, indices_or_sections, indices, sections):
@@ -93,7 +94,7 @@ def _split_along(name, least, dim, input, indices_or_sections, indices, sections
 
 
 def hsplit(input, indices_or_sections=None, *, indices=None, sections=None):
-    """`tensor_split` along the second dimension, of a vector along its only one. Sections must be equally long.
+    """`tensor_split` along the second dimension, or the only one of a vector. Sections must have equal length.
 
     >>> import cygrad
     >>> cygrad.hsplit(cygrad.tensor([[1, 2], [3, 4]]), 2)
@@ -106,16 +107,16 @@ def hsplit(input, indices_or_sections=None, *, indices=None, sections=None):
 
 
 def vsplit(input, indices_or_sections=None, *, indices=None, sections=None):
-    """`tensor_split` along the first dimension of a tensor of at least two. Sections must be equally long."""
+    """`tensor_split` along the first dimension of a tensor with at least two. Sections must have equal length."""
     return _split_along("vsplit", 2, 0, input, indices_or_sections, indices, sections)
 
 
 def dsplit(input, indices_or_sections=None, *, indices=None, sections=None):
-    """`tensor_split` along the third dimension. Sections must be equally long."""
+    """`tensor_split` along the third dimension. Sections must have equal length."""
     return _split_along("dsplit", 3, 2, input, indices_or_sections, indices, sections)
 
 
-# -- without the bond of views --
+# -- without view tracking --
 
 _UNSAFE = {
     "SplitBackward0": variant(registry["split"], "UnsafeSplitBackward0", name="unsafe_split"),
@@ -126,9 +127,9 @@ _UNSAFE = {
 
 
 def _unbound(t, parts):
-    """The same memory, but no views: each part may be changed in place, and the others do not know."""
+    """Return the parts as tensors on the same memory that autograd does not treat as views of one another."""
     node = parts[0].grad_fn if parts else None
-    if node is None and parts and is_recorded(parts[0]):  # by forward mode alone
+    if node is None and parts and is_recorded(parts[0]):  # only by forward mode
         return tuple(map(clone, parts))
     args = None if node is None else node.args
     row = _UNSAFE["SplitBackward0" if node is None else node.name()]
@@ -136,20 +137,20 @@ def _unbound(t, parts):
 
 
 def unsafe_split(tensor, split_size, dim=0):
-    """As `split`, but the parts count as tensors of their own, which may be changed in place before `backward`.
+    """Like `split`, but the results are not tracked as views, so they can be modified in place before `backward`.
 
-    They do share memory: nothing else of it may be used after such a change.
+    They do share memory: after such a change, no other tensor on that memory may be used.
     """
     return _unbound(tensor, split(tensor, integer(split_size, "unsafe_split", "split_size", 2), dim))
 
 
 def unsafe_split_with_sizes(input, split_sizes, dim=0):
-    """As `split_with_sizes`, but the parts count as tensors of their own; see `unsafe_split`."""
+    """Like `split_with_sizes`, but the results are not tracked as views; see `unsafe_split`."""
     return _unbound(input, split_with_sizes(input, split_sizes, dim))
 
 
 def unsafe_chunk(input, chunks, dim=0):
-    """As `chunk`, but the parts count as tensors of their own; see `unsafe_split`."""
+    """Like `chunk`, but the results are not tracked as views; see `unsafe_split`."""
     return _unbound(input, chunk(input, chunks, dim))
 
 

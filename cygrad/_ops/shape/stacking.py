@@ -1,4 +1,4 @@
-"""Joining tensors of different numbers of dimensions, and giving them more: all are made of other ops."""
+"""Joining tensors after adding dimensions, broadcasting, combinations: all composed of other ops."""
 
 import math
 
@@ -28,18 +28,18 @@ def _joinable(tensors, name):
 
 
 def hstack(tensors, *, out=None):
-    """Tensors beside each other: along the second dimension, vectors along their only one.
+    """Concatenate tensors horizontally: along the second dimension, or the only one of vectors.
 
-    Raises RuntimeError as `cat` does.
+    Raises RuntimeError like `cat`.
     """
     given = [t if isinstance(t, Tensor) and t.ndim else atleast_1d(t) for t in _joinable(tensors, "hstack")]
     return cat(given, 0 if given[0].ndim == 1 else 1, out=out)
 
 
 def vstack(tensors, *, out=None):
-    """Tensors below each other, along the first dimension; vectors count as rows.
+    """Concatenate tensors vertically, along the first dimension; vectors are treated as rows.
 
-    Raises RuntimeError as `cat` does.
+    Raises RuntimeError like `cat`.
 
     >>> import cygrad
     >>> cygrad.vstack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
@@ -54,18 +54,18 @@ row_stack = vstack
 
 
 def dstack(tensors, *, out=None):
-    """Tensors behind each other, along the third dimension. Raises RuntimeError as `cat` does."""
+    """Concatenate tensors along the third dimension. Raises RuntimeError like `cat`."""
     return cat([atleast_3d(t) for t in _joinable(tensors, "dstack")], 2, out=out)
 
 
 def column_stack(tensors, *, out=None):
-    """Vectors and scalars as columns, and matrices, beside each other. Raises RuntimeError as `cat` does."""
+    """Concatenate matrices, and vectors and scalars as columns, horizontally. Raises RuntimeError like `cat`."""
     given = _joinable(tensors, "column_stack")
     return cat([reshape(t, (t.numel(), 1)) if t.ndim <= 1 else t for t in given], 1, out=out)
 
 
 def _each(tensors, function):
-    """What `function` makes of one tensor, or of each of several or of a list."""
+    """Apply `function` to one tensor, or to each of several tensors or of a list."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
     elif len(tensors) == 1:
@@ -74,12 +74,12 @@ def _each(tensors, function):
 
 
 def atleast_1d(*tensors):
-    """Each tensor with at least one dimension."""
+    """Return each tensor with at least one dimension."""
     return _each(tensors, lambda t: t if require(t, "atleast_1d").ndim else reshape(t, (1,)))
 
 
 def atleast_2d(*tensors):
-    """Each tensor with at least two dimensions; a vector is a row."""
+    """Return each tensor with at least two dimensions; a vector becomes a row."""
 
     def deepen(t):
         ndim = require(t, "atleast_2d").ndim
@@ -89,7 +89,7 @@ def atleast_2d(*tensors):
 
 
 def atleast_3d(*tensors):
-    """Each tensor with at least three dimensions; the new ones stand around a vector and behind a matrix."""
+    """Return each tensor with at least three dimensions: shapes (1, n, 1) for a vector and (m, n, 1) for a matrix."""
 
     def deepen(t):
         ndim = require(t, "atleast_3d").ndim
@@ -101,7 +101,7 @@ def atleast_3d(*tensors):
 
 
 def broadcast_tensors(*tensors):
-    """The tensors, each expanded to the shape that broadcasting them gives, or itself if it has that shape.
+    """Expand the tensors to their common broadcast shape; tensors of that shape are returned as they are.
 
     Raises RuntimeError for shapes that do not broadcast.
 
@@ -118,7 +118,7 @@ def broadcast_tensors(*tensors):
 
 
 def broadcast_shapes(*shapes):
-    """The shape that broadcasting tensors of these shapes gives; an int is a shape of one dimension.
+    """Return the shape that tensors of these shapes broadcast to; an int is a shape of one dimension.
 
     >>> import cygrad
     >>> cygrad.broadcast_shapes((2, 1), (3,))
@@ -142,7 +142,7 @@ def broadcast_shapes(*shapes):
     return Size(result)
 
 
-# -- tuples of elements --
+# -- combinations and products of elements --
 
 
 def _require_vector(t):
@@ -151,19 +151,19 @@ def _require_vector(t):
 
 
 def _choices(length, count, with_replacement):
-    """The places of each choice: (count, choices), int64. Raises MemoryError for more than can be."""
-    most = length - 1 if with_replacement else length - count  # of what is chosen first
+    """Return the indices of each choice: (count, choices), int64. Raises MemoryError if they do not fit in memory."""
+    most = length - 1 if with_replacement else length - count  # the largest possible first index
     if most < 0:
         return np.empty((count, 0), np.int64)
     log = math.lgamma(most + count + 1) - math.lgamma(count + 1) - math.lgamma(most + 1)
     if log > math.log(2**59 / count):
         raise MemoryError(f"Unable to allocate the places of e^{log:.0f} choices of {count} elements")
     places = new_array((count, math.comb(most + count, count)), np.dtype(np.int64).num)
-    # how many ways there are to end a choice, from its k-th last element on, by how far that is from `most`
+    # number of ways to choose k further elements, by the distance of the current one from `most`
     endings = [np.ones(most + 1, np.int64)]
     for _ in range(count - 1):
         endings.append(np.cumsum(endings[-1]))
-    last = np.arange(most + 1)  # of each beginning of a choice; the next is the same or a later one
+    last = np.arange(most + 1)  # the last element of each prefix; the next one is the same or a later one
     for k in range(count):
         if k:
             lengths = most + 1 - last
@@ -177,7 +177,7 @@ def _choices(length, count, with_replacement):
 
 
 def combinations(input, r=2, with_replacement=False):
-    """All choices of `r` elements of a vector, in its order, one in each row; `with_replacement` also repeated ones.
+    """Return all combinations of `r` elements of a vector as rows, in its order; or those `with_replacement`.
 
     >>> import cygrad
     >>> cygrad.combinations(cygrad.tensor([1, 2, 3]))
@@ -213,7 +213,7 @@ STACKED_GRIDS = declare(
 
 
 def stacked_grids(grids):
-    """The elements of grids of one shape and type beside each other as columns: as one op if they are in memory."""
+    """Return the elements of grids of one shape and dtype as columns; a single op if they are on the CPU."""
     arrays = [array_of(grid) for grid in grids]
     if any(is_array(array) for array in arrays):
         return _columns(grids)
@@ -225,7 +225,7 @@ def stacked_grids(grids):
 
 
 def cartesian_prod(*tensors):
-    """All rows with one element of each vector, in order; the vector itself if there is one.
+    """Return all rows with one element of each vector, in order; for one vector, the vector itself.
 
     >>> import cygrad
     >>> cygrad.cartesian_prod(cygrad.tensor([1, 2]), cygrad.tensor([3, 4]))

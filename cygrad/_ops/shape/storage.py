@@ -1,7 +1,7 @@
-"""The memory of tensors as scripts ask for it: `untyped_storage()`, `storage()`, `set_`.
+"""Storages, the memory of tensors as scripts access it: `untyped_storage()`, `storage()`, `set_`.
 
-A storage is a view of all memory that a tensor shares with its base, made when asked for. It can be read, written,
-compared and set into tensors; it can not be given another size, as others may look at it.
+A storage is a view of all memory that a tensor shares with its base, created on demand. It can be read, written,
+compared and set into tensors, but not resized, since other tensors may use it.
 """
 
 from cygrad._core.errors import messages
@@ -20,7 +20,7 @@ _NO_GRAD = 1  # the bit of `_core/state.pxd`
 
 
 def _whole(t):
-    """All elements of a tensor's memory, in the order in which they lie there."""
+    """Return all elements of a tensor's memory, in memory order."""
     memory = tensor_of(memory_of(t))
     return as_strided(memory, (memory.numel(),), (1,), 0)
 
@@ -37,39 +37,39 @@ class _Storage:
     is_cuda = property(lambda self: self._flat.is_cuda, doc="Whether it is on a GPU.")
 
     def data_ptr(self):
-        """The address of the memory: the same for all tensors that share it with one base."""
+        """Return the address of the memory, which is the same for all tensors that share it with one base."""
         return self._flat.data_ptr()
 
     def nbytes(self):
-        """The number of bytes."""
+        """Return the number of bytes."""
         return self._flat.nbytes
 
     def size(self):
-        """The number of elements."""
+        """Return the number of elements."""
         return len(self._flat)
 
     def element_size(self):
-        """Bytes of one element."""
+        """Return the number of bytes per element."""
         return self._flat.itemsize
 
     def is_shared(self):
-        """Whether processes that are forked share it."""
+        """Whether forked processes share it."""
         return self._flat.is_shared()
 
     def is_pinned(self):
-        """Whether it is locked for transfers to a GPU."""
+        """Whether it is page-locked for transfers to a GPU."""
         return self._flat.is_pinned()
 
     def tolist(self):
-        """The elements as a list."""
+        """Return the elements as a list."""
         return self._flat.tolist()
 
     def clone(self):
-        """A copy."""
+        """Return a copy."""
         return type(self)(self._flat.clone())
 
     def copy_(self, source, non_blocking=False):
-        """Overwrite the elements by those of another storage."""
+        """Overwrite the elements with those of another storage."""
         self._flat.copy_(source._flat, non_blocking)
         return self
 
@@ -79,7 +79,7 @@ class _Storage:
         return self
 
     def resize_(self, size):
-        """Raises RuntimeError, unless it has that size."""
+        """Raise RuntimeError unless `size` is the current size."""
         if size != self.size():
             raise RuntimeError(
                 "Trying to resize storage that is not resizable\n  tensors have memory of their own size here: "
@@ -117,17 +117,17 @@ class UntypedStorage(_Storage):
 
 
 class TypedStorage(_Storage):
-    """The memory of a tensor as elements of its type."""
+    """The memory of a tensor as elements of its dtype."""
 
     dtype = property(lambda self: self._flat.dtype, doc="The type of the elements.")
 
     def untyped(self):
-        """The same memory as bytes."""
+        """Return the same memory as bytes."""
         return UntypedStorage(self._flat)
 
 
 def untyped_storage(self):
-    """The memory of this tensor, and of all that share it, as bytes.
+    """Return the memory of this tensor, and of all that share it, as bytes.
 
     >>> import cygrad
     >>> x = cygrad.arange(3.0)
@@ -138,7 +138,7 @@ def untyped_storage(self):
 
 
 def storage(self):
-    """The memory of this tensor, and of all that share it, as elements of its type."""
+    """Return the memory of this tensor, and of all that share it, as elements of its dtype."""
     warn(
         "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
         "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
@@ -152,9 +152,9 @@ def _typed_storage(self):
 
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Let this tensor show other memory from now on: that of a tensor, a part of a storage, or none; return it.
+    """Make this tensor use other memory: that of a tensor, part of a storage, or none; return it.
 
-    Raises RuntimeError for another type, and for a tensor that requires grad where that is recorded.
+    Raises RuntimeError for another dtype, and for a tensor that requires grad while autograd is recording.
 
     >>> import cygrad
     >>> x, y = cygrad.zeros(0), cygrad.arange(6.0)

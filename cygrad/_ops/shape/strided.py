@@ -1,7 +1,7 @@
-"""Views by strides, and what gradients of changed views are made of.
+"""as_strided, and the ops that gradients of modified views consist of.
 
 See Note [Strided gradients] in cygrad/_kernels/strided_gradients.py and Note [Views and in-place] in inplace.pyx.
-A view's geometry is (shape, strides, offset), a base's (shape, strides), in bytes.
+The geometry of a view is (shape, strides, offset), that of a base (shape, strides), in bytes.
 """
 
 from typing import Any
@@ -28,12 +28,12 @@ AS_STRIDED_INPLACE = variant(AS_STRIDED, "AsStridedBackward1")
 
 
 def as_strided(input, size, stride, storage_offset=None):
-    """A view of the memory that `input` shares with its base, of shape `size` with steps `stride`, in elements.
+    """Return a view of the memory that `input` shares with its base, of shape `size` with `stride`, in elements.
 
-    `storage_offset` counts from the base's first element; left out it is that of `input`. Saves nothing. Gradient: g,
-    summed where several elements are the same memory, at its place in zeros; what `input` does not show gets none.
+    `storage_offset` counts from the base's first element; it defaults to that of `input`. Saves nothing. Gradient: g at
+    its position in zeros, summed where elements share memory; memory outside of `input` gets none.
 
-    Raises RuntimeError for negative steps and for a view that would leave the base's memory.
+    Raises RuntimeError for negative strides and for a view that exceeds the base's memory.
 
     >>> import cygrad
     >>> cygrad.as_strided(cygrad.arange(4), (3, 2), (1, 1))
@@ -47,7 +47,7 @@ def as_strided(input, size, stride, storage_offset=None):
 
 
 def as_strided_(self, size, stride, storage_offset=None):
-    """In-place form of `as_strided`: this tensor shows that part of its memory from now on."""
+    """In-place form of `as_strided`: changes this tensor's shape, strides and offset."""
     may_look_otherwise(require(self, "as_strided_"), "as_strided_")
     array = array_of(self)
     view = geometry_wanted(self, size, stride, storage_offset)
@@ -55,7 +55,7 @@ def as_strided_(self, size, stride, storage_offset=None):
 
 
 def geometry_wanted(t, size, stride, storage_offset):
-    """Shape, strides and offset from the first element of `t`, in bytes, after all checks."""
+    """Check the arguments and return shape, strides and offset from the first element of `t`, in bytes."""
     array, base = array_of(t), memory_of(t)
     shape = integers(size, "as_strided", "size", 1)
     steps = integers(stride, "as_strided", "stride", 2)
@@ -80,7 +80,7 @@ def geometry_wanted(t, size, stride, storage_offset):
 
 
 def check_memory(base, shape, steps, offset, itemsize):
-    """Raise unless all elements lie between the first and the last byte of the base. Python's ints do not overflow."""
+    """Raise unless all elements are within the memory of the base. Python's ints do not overflow."""
     _low, high = kernels.extent(base.shape, base.strides, base.itemsize)
     needed = (offset + sum((length - 1) * step for length, step in zip(shape, steps)) + 1) * itemsize
     if needed > high and 0 not in shape:
@@ -90,11 +90,11 @@ def check_memory(base, shape, steps, offset, itemsize):
         )
 
 
-# -- its gradients --
+# -- gradients --
 
 
 def _computed(kernel, view, base, *tensors):
-    """What a kernel gives: of half precision in single precision, where the steps between elements are longer."""
+    """Run a kernel; half precision is computed in single precision, for which strides and offsets are scaled."""
     wide: list[Any] = [None if t is None else as_float32(array_of(t)) for t in tensors]
     narrow = array_of(tensors[0])
     factor = wide[0].itemsize // narrow.itemsize
@@ -119,7 +119,7 @@ STRIDED_SUM = declare(
 
 
 def strided_sum(input, view, base):
-    """The gradient of a tensor in geometry `base`, of which `input` is the gradient of a view in geometry `view`."""
+    """Return the gradient of a tensor in geometry `base`, given that of a view of it in geometry `view`."""
     return record_n(STRIDED_SUM, _computed(kernels.strided_sum, view, base, input), (input,), (view, base))
 
 
@@ -131,7 +131,7 @@ STRIDED_GATHER = declare("strided_gather", strided_gather_rule, flags=LINEAR | P
 
 
 def strided_gather(input, view, base):
-    """What a view in geometry `view` shows of `input`, laid out in geometry `base`; zeros where it shows none of it."""
+    """Gather the elements of `input`, in geometry `base`, for a view in geometry `view`; zeros for missing ones."""
     return record_n(STRIDED_GATHER, _computed(kernels.strided_gather, view, base, input), (input,), (view, base))
 
 
@@ -152,7 +152,7 @@ STRIDED_SCATTER = declare(
 
 
 def strided_scatter(input, part, view, base):
-    """A copy of `input`, laid out in geometry `base`, in which a view in geometry `view` shows `part`; None: zeros."""
+    """Copy `input`, in geometry `base`, and write `part`, or zeros for None, to a view of it in geometry `view`."""
     array = _computed(kernels.strided_scatter, view, base, input, part)
     return record_n(STRIDED_SCATTER, array, (input, part), (view, base))
 

@@ -1,4 +1,4 @@
-"""Windows that slide along a dimension: a view in which elements stand several times."""
+"""Sliding windows along a dimension, as a view in which elements may occur several times."""
 
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish
@@ -21,10 +21,10 @@ UNFOLD = declare(
 
 
 def unfold(input, dimension, size, step):
-    """All windows of `size` elements along `dimension`, each `step` further; their elements are a last dimension.
+    """Return all windows of `size` elements along `dimension`, `step` apart; their elements form a new last dimension.
 
-    Gradient: each element gets the sum of g over the windows it stands in. Raises RuntimeError for a window larger than
-    the dimension and for a step that is not positive. Saves nothing.
+    Gradient: each element gets the sum of g over the windows that contain it. Raises RuntimeError for a window larger
+    than the dimension and for a step that is not positive. Saves nothing.
 
     >>> import cygrad
     >>> cygrad.arange(5).unfold(0, 3, 1)
@@ -37,7 +37,7 @@ def unfold(input, dimension, size, step):
 
 
 def shown_by_unfold(input, dimension, size, step):
-    """(the windows, the arguments of the op)."""
+    """Return (the windows, the arguments of the op)."""
     array = array_of(require(input, "unfold"))
     d = dim_argument(dimension, array.ndim, "unfold", "dimension", 1)
     count = size if size.__class__ is int else integer(size, "unfold", "size", 2)
@@ -60,7 +60,7 @@ UNFOLD_BACKWARD = declare("unfold_backward", unfold_backward_rule, flags=LINEAR 
 
 
 def unfold_backward(input, shape, dimension, size, step):
-    """The sum, in a tensor of `shape`, of windows that `unfold` would show there."""
+    """Sum the windows of `unfold` back into a tensor of `shape`."""
     return apply1_args(UNFOLD_BACKWARD, input, (shape, dimension, size, step), None)
 
 

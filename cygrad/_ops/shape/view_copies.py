@@ -1,7 +1,7 @@
-"""Forms of the views that copy: the same elements in memory of their own, contiguous, with the view's gradient.
+"""The `_copy` forms of views: contiguous copies with the view's gradient.
 
-Each calls its view, and records the copy under the view's rule and arguments: in the view's own node, where nobody
-else knows of it.
+Each calls its view and records the copy under the view's rule and arguments, reusing the view's own node if nothing
+else refers to it.
 """
 
 from typing import Any
@@ -42,9 +42,9 @@ def _of_pieces(input, split_size, dim=0):
 
 
 def _of_shape(input, *size, **named):
-    """As `view`, but of tensors of any layout."""
+    """Like `view`, but for tensors of any layout."""
     if not size and not named:
-        return view(input)  # which says what is missing
+        return view(input)  # raises for the missing argument
     if size and is_integer(size[0]):
         raise messages.no_such_call("view_copy", (input, *size), named, ("torch.dtype dtype", "tuple of ints size"))
     dtype = named.get("dtype", size[0] if size else None)
@@ -85,7 +85,7 @@ _rows: dict[tuple, Any] = {}
 
 
 def _row(name, made):
-    """The row under which a copy is recorded whose view made a node of that name; one without a gradient if none."""
+    """Return the row for a copy whose view recorded a node of name `made`; without a gradient if that is None."""
     row = _rows.get((name, made))
     if row is None:
         kind = _NODES.get(made or "", made)
@@ -99,14 +99,14 @@ def _copy(name, view, args, named, input, out):
     source = require(input, name)
     if (
         view is unfold and len(args) == 3 and out is None and not (named or get_modes())
-    ):  # a view takes half of the time
+    ):  # creating the view would take half of the time
         array, arguments = shown_by_unfold(source, *args)
         return record_n(_row(name, "UnfoldBackward0"), contiguous(array), (source,), arguments)
     shown = view(source, *args, **named)
     if type(shown) is tuple:
         return _copies(name, shown, source, out)
     node = shown.grad_fn
-    if node is None and out is None and is_recorded(shown):  # by forward mode alone
+    if node is None and out is None and is_recorded(shown):  # only by forward mode
         return clone(shown, memory_format=contiguous_format)
     row = _row(name, None if node is None else node.name())
     arguments, array = None if node is None else node.args, contiguous(memory_of(shown))
@@ -116,7 +116,7 @@ def _copy(name, view, args, named, input, out):
 
 
 def _copies(name, parts, source, outs):
-    """The same of a view with several results."""
+    """Like `_copy`, for views with several results."""
     node = parts[0].grad_fn if parts else None
     if node is None and outs is None and parts and is_recorded(parts[0]):
         return tuple(clone(part, memory_format=contiguous_format) for part in parts)

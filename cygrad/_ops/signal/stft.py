@@ -1,4 +1,4 @@
-"""The spectrum of a signal as it changes in time, and the signal back; made of recorded ops of other families."""
+"""Short-time Fourier transform and its inverse, composed of recorded ops of other families."""
 
 from functools import partial
 
@@ -41,7 +41,7 @@ LEAST_ENVELOPE = 1e-11
 
 
 def described(function, signal, **arguments):
-    """The call, as PyTorch's errors spell it."""
+    """Return the call as PyTorch's errors show it."""
     array = array_of(signal)
     word = messages.type_word(array) if function == "stft" else f"CPU{signal.dtype.type_name}Type"
     shown = [f"{word}{list(array.shape)}"]
@@ -53,7 +53,7 @@ def described(function, signal, **arguments):
 
 
 def lengths(function, n_fft, hop_length, win_length, window):
-    """(length of a section, steps between them, length of the window)."""
+    """Return (frame length, hop between frames, window length)."""
     size = integer(n_fft, function, "n_fft", 2)
     hop = size >> 2 if hop_length is None else integer(hop_length, function, "hop_length", 3)
     width = size if win_length is None else integer(win_length, function, "win_length", 4)
@@ -63,7 +63,7 @@ def lengths(function, n_fft, hop_length, win_length, window):
 
 
 def centered(window, width, size, like):
-    """The window, or one of ones, with zeros on both sides up to `size`; None if it changes nothing."""
+    """Pad the window (ones if None) with zeros on both sides to `size`; None if it has no effect."""
     if width == size:
         return window
     window = ones(width, dtype=like.dtype, device=like.device) if window is None else window
@@ -76,7 +76,7 @@ SIGNATURE = (
     "bool normalized = False, bool onesided = None, bool return_complex = None, bool align_to_window = None"
 )
 
-# -- from the signal --
+# -- stft --
 
 
 def stft(
@@ -92,16 +92,16 @@ def stft(
     return_complex=None,
     align_to_window=None,
 ):
-    """Fourier transforms of sections of a signal: (..., length) gives (..., frequencies, sections).
+    """Compute Fourier transforms of the frames of a signal: (..., length) gives (..., frequencies, frames).
 
-    Sections of `n_fft` elements begin every `hop_length` (n_fft // 4 if left out), and are multiplied with `window` of
-    `win_length` (n_fft) elements, in their middle. With `center` the signal is first padded by `n_fft // 2` on both
-    sides in the mode `pad_mode`, so that section t has t * hop_length in its middle. A real signal gives n_fft // 2 + 1
-    frequencies unless `onesided` is False, a complex one all. `normalized` divides by sqrt(n_fft). With
-    `return_complex=False`, which is deprecated, the parts are a last dimension.
+    Frames of `n_fft` elements start every `hop_length` (by default n_fft // 4) elements, and are multiplied by `window`
+    of `win_length` (by default n_fft) elements, centered in the frame. With `center`, the signal is first padded by
+    `n_fft // 2` on both sides in mode `pad_mode`, so that frame t is centered at t * hop_length. A real signal gives
+    n_fft // 2 + 1 frequencies unless `onesided` is False, a complex one all. `normalized` divides by sqrt(n_fft). With
+    `return_complex=False`, which is deprecated, real and imaginary part form a last dimension.
 
     Gradients for `input` and `window` follow from padding, product and transform, which save both.
-    Raises RuntimeError for lengths that do not fit.
+    Raises RuntimeError for invalid lengths.
 
     >>> import cygrad
     >>> x = cygrad.ones(8)
@@ -146,7 +146,7 @@ def stft(
 
 
 def padded(t, count, mode):
-    """The signal with `count` more elements on both sides; padding takes three dimensions."""
+    """Pad the signal by `count` on both sides; `pad` requires three dimensions."""
     shape = (1,) * (3 - t.ndim) + tuple(t.shape)
     result = pad(reshape(t, shape), (count, count), mode)
     return reshape(result, result.shape[len(shape) - t.ndim :])
@@ -163,7 +163,7 @@ def check_output_form(is_complex, return_complex):
 
 
 def check_sections(call, length, size, hop, width, window):
-    """Raise unless the signal has a section, and the window fits into it."""
+    """Raise unless the signal has at least one frame, and the window fits into it."""
     if not 0 < size <= length:
         raise RuntimeError(f"{call()} : expected 0 < n_fft < {length}, but got n_fft={size}")
     if hop <= 0:
@@ -178,7 +178,7 @@ def check_sections(call, length, size, hop, width, window):
 
 
 def spectra(t, size, hop, window, is_complex, normalized, onesided, return_complex):
-    """The transforms, after all checks."""
+    """Compute the transforms, after all checks."""
     if onesided and is_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     half, norm = onesided is None or bool(onesided), "ortho" if normalized else "backward"
@@ -195,7 +195,7 @@ def spectra(t, size, hop, window, is_complex, normalized, onesided, return_compl
     return result if return_complex is None or return_complex else view_as_real(result)
 
 
-# -- of long signals --
+# -- stft of long signals --
 
 
 def windowed_spectra_rule(n, g):
@@ -207,7 +207,7 @@ def windowed_spectra_rule(n, g):
 
 
 def _gradients(n, g, sections, shape):
-    """The gradients of a signal of that shape and of the window, from that of some spectra."""
+    """Return the gradients of a signal of that shape and of the window, given that of its spectra."""
     size, hop, norm, _ = n.args
     last = len(shape) - 1
     back = fft_c2r(g, (last + 1,), SCALED_BACK[norm], size, pairs=0.5)
@@ -247,13 +247,13 @@ WINDOWED_SPECTRA = declare(
 
 
 def windowed_spectra(t, window, size, hop, norm):
-    """The one-sided transforms of the sections of a real signal, times a window, which are not kept."""
+    """Compute one-sided transforms of the windowed frames of a real signal, without keeping the windowed frames."""
     array = array_of(t)
     spectra = windowed_r2c(array_of(unfold(t.detach(), -1, size, hop)), array_of(window), norm)
     return record_n(WINDOWED_SPECTRA, spectra, (t, window), (size, hop, norm, array.shape))
 
 
-# -- and back --
+# -- istft --
 
 
 def istft(
@@ -268,13 +268,13 @@ def istft(
     length=None,
     return_complex=False,
 ):
-    """The signal of which `input` is the `stft`: (..., frequencies, sections) gives (..., length).
+    """Reconstruct a signal from its `stft`: (..., frequencies, frames) gives (..., length).
 
-    The transforms back are multiplied with the window, added where they overlap, and divided by the sum of the squares
-    of the windows there. `length` cuts the signal, or appends zeros; `return_complex` does not take its real part.
+    The inverse transforms are multiplied by the window, overlap-added, and divided by the overlap-added squares of the
+    window. `length` truncates the signal or zero-pads it; with `return_complex` the result stays complex.
 
-    Gradients for `input` and `window` follow from these steps. Raises RuntimeError for shapes that do not fit, and
-    where the windows leave a gap.
+    Gradients for `input` and `window` follow from these steps. Raises RuntimeError for mismatched shapes, and if the
+    windows leave a gap.
 
     >>> import cygrad
     >>> x, window = cygrad.arange(8.0), cygrad.hann_window(4)
@@ -323,7 +323,7 @@ def istft(
 
 
 def check_spectra(call, t, size, hop, width, window, half, return_complex):
-    """Raise unless the spectra are of that many frequencies, and steps and window fit."""
+    """Raise unless the number of frequencies, the hop and the window are valid."""
     if t.numel() == 0:
         raise RuntimeError(f"{call()} : input tensor cannot be empty.")
     if t.ndim not in (2, 3):
@@ -354,7 +354,7 @@ def signals(t, window, size, hop, half, normalized, return_complex, start, end, 
 
 
 def overlapped(t, size, hop, window, half, normalized, return_complex):
-    """The sum of the sections, and the sum of the squares of their windows."""
+    """Return the overlap-added frames, and the overlap-added squares of their windows."""
     sections = transpose(t, -2, -1)
     dim, norm = (t.ndim - 1,), "ortho" if normalized else "backward"
     if return_complex:
@@ -372,7 +372,7 @@ def overlapped(t, size, hop, window, half, normalized, return_complex):
 
 
 def divided(call, y, envelope, start, end):
-    """The sum over the envelope, from `start` to `end`."""
+    """Divide the sum by the envelope, from `start` to `end`."""
     if end <= start:
         raise RuntimeError(
             "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "

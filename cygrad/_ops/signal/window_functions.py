@@ -1,7 +1,7 @@
-"""Window functions: those of the package, and those of `cygrad.signal.windows`. None is recorded.
+"""Window functions of `cygrad` and of `cygrad.signal.windows`. They are not recorded.
 
-Those of the package are periodic unless told otherwise: the window of length n + 1 without its last element. Those of
-`cygrad.signal.windows` are symmetric unless `sym=False`. The other keywords are described in creation.pyx.
+Those of `cygrad` are periodic by default: the window of length n + 1 without its last element. Those of
+`cygrad.signal.windows` are symmetric unless `sym=False`. The other keyword arguments are described in creation.pyx.
 """
 
 import numpy as np
@@ -19,11 +19,11 @@ HANN = (0.5, 0.5)
 BLACKMAN = (0.42, 0.5, 0.08)
 NUTTALL = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
 
-# -- of the package --
+# -- cygrad --
 
 
 def window(function, kernel, length, periodic, more, dtype, device, pin_memory, requires_grad):
-    """The window that `kernel` computes, after all checks."""
+    """Check the arguments and return the window computed by `kernel`."""
     place = check_place(device, pin_memory)
     length = integer(length, function, "window_length", 1)
     if type(periodic) is not bool:
@@ -47,7 +47,7 @@ def window(function, kernel, length, periodic, more, dtype, device, pin_memory, 
 def hann_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """`(1 - cos(2 pi k / n)) / 2` for the elements k of n. Raises RuntimeError for a negative length.
+    """Hann window: `(1 - cos(2 pi k / n)) / 2` for element k of n. Raises RuntimeError for a negative length.
 
     >>> import cygrad
     >>> cygrad.hann_window(4)
@@ -69,7 +69,7 @@ def hamming_window(
     pin_memory=False,
     requires_grad=False,
 ):
-    """`alpha - beta * cos(2 pi k / n)` for the elements k of n. Raises RuntimeError for a negative length.
+    """Hamming window: `alpha - beta * cos(2 pi k / n)` for element k of n. Raises RuntimeError for a negative length.
 
     >>> import cygrad
     >>> cygrad.hamming_window(4)
@@ -82,7 +82,7 @@ def hamming_window(
 def blackman_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """`0.42 - 0.5 * cos(2 pi k / n) + 0.08 * cos(4 pi k / n)` for the elements k of n.
+    """Blackman window: `0.42 - 0.5 * cos(2 pi k / n) + 0.08 * cos(4 pi k / n)` for element k of n.
 
     >>> import cygrad
     >>> cygrad.blackman_window(4)[1:]
@@ -95,7 +95,7 @@ def blackman_window(
 def bartlett_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """`1 - abs(2 k / n - 1)` for the elements k of n.
+    """Bartlett (triangular) window: `1 - abs(2 k / n - 1)` for element k of n.
 
     >>> import cygrad
     >>> cygrad.bartlett_window(4)
@@ -116,7 +116,7 @@ def kaiser_window(
     pin_memory=False,
     requires_grad=False,
 ):
-    """`i0(beta * sqrt(1 - (2 k / n - 1)^2)) / i0(beta)` for the elements k of n. Does without SciPy.
+    """Kaiser window: `i0(beta * sqrt(1 - (2 k / n - 1)^2)) / i0(beta)` for element k of n. Does not need SciPy.
 
     >>> import cygrad
     >>> cygrad.kaiser_window(4, beta=1.0)
@@ -126,13 +126,13 @@ def kaiser_window(
     return window("kaiser_window", kernels.kaiser, window_length, periodic, (beta,), *place)
 
 
-# -- of signal.windows --
+# -- signal.windows --
 
 
 def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):
-    """The window of `cygrad.signal.windows` that `kernel` computes, after all checks."""
+    """Check the arguments and return the window of `cygrad.signal.windows` computed by `kernel`."""
     place = check_place(device, False)
-    if isinstance(length, (bool, float, np.generic)) and length in (0, 1):  # where PyTorch looks at nothing else
+    if isinstance(length, (bool, float, np.generic)) and length in (0, 1):  # for these PyTorch checks nothing else
         length = int(length)
     length = integer(length, function, "M", 1)
     if length < 0:
@@ -146,7 +146,7 @@ def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):
 
 
 def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """A triangle: `1 - abs(2 k / (M - 1) - 1)` for the elements k.
+    """Bartlett (triangular) window: `1 - abs(2 k / (M - 1) - 1)` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.bartlett(5)
@@ -156,7 +156,7 @@ def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
 
 
 def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """`0.42 - 0.5 * cos(2 pi k / (M - 1)) + 0.08 * cos(4 pi k / (M - 1))` for the elements k.
+    """Blackman window: `0.42 - 0.5 * cos(2 pi k / (M - 1)) + 0.08 * cos(4 pi k / (M - 1))` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.blackman(5)[1:4]
@@ -166,7 +166,7 @@ def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
 
 
 def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Half a sine: `sin(pi * (k + 1/2) / M)` for the elements k.
+    """Cosine window, half a period of a sine: `sin(pi * (k + 1/2) / M)` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.cosine(5)
@@ -176,7 +176,7 @@ def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=F
 
 
 def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """`exp(-abs(k - center) / tau)` for the elements k. Raises ValueError for a center of a symmetric window.
+    """Exponential window: `exp(-abs(k - center) / tau)` for element k. Raises ValueError for `sym` and a center.
 
     >>> import cygrad
     >>> cygrad.signal.windows.exponential(5)
@@ -190,7 +190,7 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
 
 
 def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """`exp(-((k - (M - 1) / 2) / std)^2 / 2)` for the elements k.
+    """Gaussian window: `exp(-((k - (M - 1) / 2) / std)^2 / 2)` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.gaussian(5)
@@ -202,7 +202,7 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requ
 
 
 def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """The sum of (-1)^i * a[i] * cos(2 pi i k / (M - 1)) over i, for the elements k.
+    """General cosine window: the sum over i of (-1)^i * a[i] * cos(2 pi i k / (M - 1)) for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.general_cosine(5, a=[0.46, 0.23, 0.31])
@@ -216,7 +216,7 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requ
 
 
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """`alpha - (1 - alpha) * cos(2 pi k / (M - 1))` for the elements k.
+    """General Hamming window: `alpha - (1 - alpha) * cos(2 pi k / (M - 1))` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.general_hamming(5, alpha=0.5)
@@ -227,7 +227,7 @@ def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=
 
 
 def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """`0.54 - 0.46 * cos(2 pi k / (M - 1))` for the elements k.
+    """Hamming window: `0.54 - 0.46 * cos(2 pi k / (M - 1))` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.hamming(5)
@@ -237,7 +237,7 @@ def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
 
 
 def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """`(1 - cos(2 pi k / (M - 1))) / 2` for the elements k.
+    """Hann window: `(1 - cos(2 pi k / (M - 1))) / 2` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.hann(5)
@@ -247,7 +247,7 @@ def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=Fal
 
 
 def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """`i0(beta * sqrt(1 - (2 k / (M - 1) - 1)^2)) / i0(beta)` for the elements k.
+    """Kaiser window: `i0(beta * sqrt(1 - (2 k / (M - 1) - 1)^2)) / i0(beta)` for element k.
 
     >>> import cygrad
     >>> cygrad.signal.windows.kaiser(5, beta=1.0)
@@ -259,7 +259,7 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
 
 
 def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Nuttall's sum of four cosines, with a minimum of leakage.
+    """Nuttall window: a sum of four cosines with minimal side lobes.
 
     >>> import cygrad
     >>> cygrad.signal.windows.nuttall(5)[1:4]

@@ -1,4 +1,4 @@
-"""Indices that are read in Python: lists, arrays and what is no index; and what can be wrong with an index."""
+"""Index parts that are neither ints, slices nor tensors, and the errors for invalid indices."""
 
 import warnings
 
@@ -25,7 +25,7 @@ TYPES = ("int64", "int32", "bool", "uint8")
 
 
 def is_batched(index):
-    """Is this number another one for each sample of a batch? Raises RuntimeError if it is a truth value, too."""
+    """Whether this scalar index differs between the samples of a batch. Raises RuntimeError if it is also boolean."""
     if not has_samples(index):
         return False
     if index.dtype.name in ("bool", "uint8"):
@@ -34,8 +34,8 @@ def is_batched(index):
 
 
 def unusual_part(part):
-    """A part of an index as an int or a tensor: other than a plain int, a slice, None, an ellipsis, a tensor."""
-    if isinstance(part, np.ndarray):  # of any type, unlike a tensor; fractions are cut off
+    """Convert a part of an index to an int or a tensor, if it is none of int, slice, None, Ellipsis and tensor."""
+    if isinstance(part, np.ndarray):  # of any dtype, unlike a tensor; fractions are truncated
         return tensor_of(part if part.dtype.name in TYPES else part.astype(np.int64))
     if isinstance(part, str):
         raise TypeError("new(): invalid data type 'str'")
@@ -57,7 +57,7 @@ def is_sequence(value):
 
 
 def is_like_tuple(index):
-    """Is this a list that PyTorch reads as a tuple, because what it holds are not numbers?"""
+    """Whether PyTorch treats this list as a tuple, because its elements are not numbers."""
     if not is_sequence(index) or len(index) >= 32:
         return False
     if not any(part is None or part is ... or isinstance(part, (Tensor, slice)) or is_sequence(part) for part in index):
@@ -73,7 +73,7 @@ def is_like_tuple(index):
 
 
 def put_indices(t, indices):
-    """The index tensors given to `index_put`, checked."""
+    """Check the index tensors given to `index_put` and return them."""
     if not isinstance(indices, (tuple, list)):
         raise TypeError(
             f"index_put(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
@@ -99,7 +99,7 @@ def put_indices(t, indices):
 
 
 def too_many(index, ndim):
-    """More indices than dimensions."""
+    """Return the error for more indices than dimensions."""
     if ndim == 0 and type(index) is slice:
         return IndexError("slice() cannot be applied to a 0-dim tensor.")
     if ndim == 0 and not isinstance(index, (Tensor, tuple)) and hasattr(index, "__index__"):
@@ -111,24 +111,24 @@ def too_many(index, ndim):
 
 
 def out_of_bounds(i, position, length):
-    """An int that is no index of a dimension."""
+    """Return the error for an int that is out of bounds."""
     return IndexError(f"index {i} is out of bounds for dimension {position} with size {length}")
 
 
 def backwards():
-    """A slice with a negative step."""
+    """Return the error for a slice with a negative step."""
     return ValueError(
         "step must be greater than zero\n  tensors have no slices backwards: use `x.flip(dim)`, which copies"
     )
 
 
 def wrong_type():
-    """An index tensor of another type."""
+    """Return the error for an index tensor with an unsupported dtype."""
     return IndexError("tensors used as indices must be long, int, byte or bool tensors")
 
 
 def warn_of_bytes():
-    """A mask of bytes."""
+    """Warn about a uint8 mask."""
     warnings.warn(
         "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
         UserWarning,
@@ -137,7 +137,7 @@ def warn_of_bytes():
 
 
 def warn_of_expanded(name):
-    """Writing into memory that several elements share."""
+    """Warn about a write to memory that several elements share."""
     warn(
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this "
         "operation. This also applies to advanced indexing, as in `tensor[mask] = value`"
@@ -145,7 +145,7 @@ def warn_of_expanded(name):
 
 
 def check_mask(mask, shape, dim):
-    """Raise IndexError for a mask of another shape than that of the dimensions it is for, from `dim` on."""
+    """Raise IndexError if the shape of a mask differs from the dimensions that it covers, from `dim` on."""
     for i, (length, wanted) in enumerate(zip(mask, shape[dim:])):
         if length != wanted:
             raise IndexError(
@@ -155,9 +155,9 @@ def check_mask(mask, shape, dim):
 
 
 def check_joined(indices):
-    """The indices, masks on a GPU as where they hold. Raises IndexError for index arrays that do not broadcast."""
+    """Return the indices, with masks on a GPU converted to indices. Raises IndexError if they do not broadcast."""
     plain, dims = scatter.one_index_each(indices)
-    if any(map(gpu_forms.is_array, plain)):  # what a mask says is waited for once
+    if any(map(gpu_forms.is_array, plain)):  # convert masks here, so that the GPU is waited for only once
         indices = [dict(zip(dims, plain)).get(d) for d in range(dims[-1] + 1)]
     shapes = [index.shape for index in plain]
     if len(set(shapes)) == 1:
@@ -173,7 +173,7 @@ def check_joined(indices):
 
 
 def index_error(shape, indices):
-    """Why fancy indexing is impossible."""
+    """Return the error that explains why fancy indexing failed."""
     plain, dims = scatter.one_index_each(indices)
     for place, (index, dim) in enumerate(zip(plain, dims)):
         wrong = index[(index < -shape[dim]) | (index >= shape[dim])]
@@ -188,7 +188,7 @@ def index_error(shape, indices):
 
 
 def values_error(array, indices, values):
-    """Values that can not be put where the index says."""
+    """Return the error for values that do not broadcast to the shape of the indexing result."""
     result = array[indexing.fancy(indices)].shape
     return RuntimeError(
         f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
@@ -197,7 +197,7 @@ def values_error(array, indices, values):
 
 
 def check_devices(array, indices, values):
-    """Raise RuntimeError for an index or values on another device than the array, where the array's library refuses."""
+    """Raise RuntimeError for indices or values on another device than the array, where the array's library does."""
     if not gpu_forms.is_array(array) and any(map(gpu_forms.is_array, indices)):
         raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
     if gpu_forms.is_array(array) or gpu_forms.is_array(values):
@@ -205,7 +205,7 @@ def check_devices(array, indices, values):
 
 
 def check_values(array, indices, values, accumulate):
-    """Raise for a shape that does not broadcast, else for a dtype that differs, but of one value where a mask holds."""
+    """Raise if the shape of `values` does not broadcast or its dtype differs; one value under one mask is cast."""
     try:
         result = array[indexing.fancy(indices)].shape
     except IndexError:

@@ -1,7 +1,7 @@
-"""What products ask of their operands, in PyTorch's words and with what to write instead.
+"""Checks of the operands of matrix products, with PyTorch's errors plus a hint at a fix.
 
-Called where a product can not be computed, and by the families written in Python. A tensor's shape is given apart
-where it is multiplied as if it had another.
+Called when a product cannot be computed, and by the families written in Python. Shapes are passed separately where a
+tensor is multiplied as if it had another shape.
 """
 
 import math
@@ -14,7 +14,7 @@ from cygrad._ops.base.views import expand
 
 
 def check_factors(op_name, a, b):
-    """Raise what is wrong with two factors that have the numbers of dimensions that the op takes."""
+    """Raise the error for two factors whose numbers of dimensions the op supports."""
     left, right = tuple(a.shape), tuple(b.shape)
     if op_name == "bmm":
         check_stack_sizes(a, b)
@@ -35,12 +35,12 @@ def check_factors(op_name, a, b):
 
 
 def fold(shape):
-    """The shape of a stack of matrices as one tall matrix."""
+    """Return the shape of a batch of matrices viewed as one tall matrix."""
     return math.prod(shape[:-1]), shape[-1]
 
 
 def misfit(a, b):
-    """What a user can do about two shapes that can not be multiplied."""
+    """Return a hint on how to fix two shapes that cannot be multiplied."""
     left, right = tuple(a.shape), tuple(b.shape)
     k = left[-1]
     if len(right) == 1:
@@ -57,7 +57,7 @@ def misfit(a, b):
 
 
 def check_product(left, right, a, b):
-    """Do the shapes fit, of the two matrices as which a and b are multiplied?"""
+    """Check the shapes of the two matrices as which a and b are multiplied."""
     if left[1] != right[0]:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({left[0]}x{left[1]} and {right[0]}x{right[1]})" + misfit(a, b)
@@ -65,7 +65,7 @@ def check_product(left, right, a, b):
 
 
 def check_matrix_vector(matrix, vector, a, b, size=None):
-    """The same for a matrix and a vector; `size` is the length of what PyTorch adds the product to."""
+    """Check the shapes of a matrix and a vector; `size` is the length of the vector the product is added to."""
     if matrix[1] != vector[0]:
         raise RuntimeError(
             f"size mismatch, got input ({matrix[0] if size is None else size}), mat ({matrix[0]}x{matrix[1]}), "
@@ -74,7 +74,7 @@ def check_matrix_vector(matrix, vector, a, b, size=None):
 
 
 def check_stacks(a, b):
-    """Have both three dimensions?"""
+    """Check that both have three dimensions."""
     for stack, name in ((a, "batch1"), (b, "batch2")):
         if stack.ndim != 3:
             raise RuntimeError(
@@ -83,7 +83,7 @@ def check_stacks(a, b):
 
 
 def check_stack_sizes(a, b):
-    """Do two stacks of matrices fit, of which none broadcasts?"""
+    """Check the sizes of two batches of matrices, which do not broadcast."""
     (count, _, inner), found = array_of(a).shape, array_of(b).shape[:2]
     if found != (count, inner):
         raise RuntimeError(
@@ -93,14 +93,14 @@ def check_stack_sizes(a, b):
 
 
 def check_stacked(left, right, a, b):
-    """Do they fit? One of them has more than two dimensions."""
+    """Check the shapes of factors, one of which has more than two dimensions."""
     if len(right) == 1:
         check_matrix_vector(fold(left), right, a, b)
         check_vector_types(a, b)
     elif len(right) == 2:
         check_product(fold(left), right, a, b)
         check_matrix_types(a, b)
-    elif len(left) <= 2 and a.requires_grad:  # then PyTorch folds the second factor, and its texts say so
+    elif len(left) <= 2 and a.requires_grad:  # PyTorch then folds the second factor, and its errors state that shape
         tall = math.prod(right[:-2]) * right[-1], right[-2]
         if len(left) == 1:
             check_matrix_vector(tall, left, a, b)
@@ -120,7 +120,7 @@ def check_stacked(left, right, a, b):
 
 
 def stacked_shape(left, right):
-    """The dimensions before the last two of the product."""
+    """Return the batch dimensions of the product."""
     for i in range(1, min(len(left), len(right)) + 1):
         m, n = left[-i], right[-i]
         if m != n and m != 1 and n != 1:
@@ -132,7 +132,7 @@ def stacked_shape(left, right):
     return np.broadcast_shapes(left, right)
 
 
-# -- types --
+# -- dtypes --
 
 
 def type_hint(a, b):
@@ -172,7 +172,7 @@ def check_vector_types(a, b):
 
 
 def check_vectors(a, b):
-    """Two vectors of which the dot product is taken."""
+    """Check the two vectors of a dot product."""
     if a.dtype is not b.dtype:
         raise RuntimeError(
             f"dot : expected both vectors to have same dtype, but found {a.dtype.type_name} and {b.dtype.type_name}"
@@ -187,11 +187,11 @@ def check_vectors(a, b):
     check_not_bool(a, "dot")
 
 
-# -- sums of a tensor and a product --
+# -- sums with a product --
 
 
 def check_linear(a, w, b):
-    """An input, weight and bias that `linear` takes together."""
+    """Check the input, weight and bias of `linear`."""
     check_matrix(w, "mat2")
     rows, k = fold(a.shape)
     m, n = w.shape
@@ -210,7 +210,7 @@ def check_matrix(a, name):
 
 
 def check_sum(base, shape, a, b):
-    """Do the types agree, and does `base` broadcast to the shape of the product of a and b?"""
+    """Check that the dtypes match, and that `base` broadcasts to the shape of the product of a and b."""
     if base.dtype is not b.dtype:
         raise RuntimeError(
             f"self and mat2 must have the same dtype, but got {base.dtype.type_name} and "

@@ -1,20 +1,20 @@
-"""What functions that cut and join tensors say of arguments that do not fit."""
+"""Checks and errors for functions that slice, split and join tensors."""
 
-# -- one part --
+# -- slicing --
 
 
 def select_of_scalar():
-    """`select` of a tensor without dimensions."""
+    """Return the error for `select` on a 0-dim tensor."""
     return IndexError("select() cannot be applied to a 0-dim tensor.")
 
 
 def select_out_of_range(index, shape, dim):
-    """An index that is not there."""
+    """Return the error for an index out of range."""
     return IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {dim}")
 
 
 def narrow_of_scalar():
-    """`narrow` of a tensor without dimensions."""
+    """Return the error for `narrow` on a 0-dim tensor."""
     return RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
 
 
@@ -25,7 +25,7 @@ def check_start(start):
 
 
 def narrow_out_of_range(start, length, size):
-    """A part that is not all there."""
+    """Return the error for a range that exceeds the dimension."""
     if length < 0:
         return RuntimeError("narrow(): length must be non-negative.")
     if not -size <= start <= size:
@@ -34,36 +34,36 @@ def narrow_out_of_range(start, length, size):
     return RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
 
 
-# -- several parts --
+# -- splitting --
 
 
 def unbind_of_scalar():
-    """`unbind` of a tensor without dimensions."""
+    """Return the error for `unbind` on a 0-dim tensor."""
     return IndexError("Dimension specified as 0 but tensor has no dimensions")
 
 
 def split_of_scalar(function):
-    """`split`, `chunk`, ... of a tensor without dimensions."""
+    """Return the error for `split`, `chunk`, ... on a 0-dim tensor."""
     name = "split" if function == "split_with_sizes" else function
     return RuntimeError(f"{name} expects at least a 1-dimensional tensor")
 
 
 def is_one_size(sections):
-    """Whether `split` got the size of all parts, and not a sequence of sizes. Raises TypeError for nothing at all."""
+    """Whether `split` got one size instead of a sequence of sizes. Raises TypeError for None."""
     if sections is None:
         raise TypeError("split() missing 1 required positional argument: 'split_size'")
     return hasattr(sections, "__index__")
 
 
 def wrong_split_size(size, length):
-    """Parts of a negative size, or of size 0."""
+    """Return the error for a split size that is negative, or 0."""
     if size < 0:
         return RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     return RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
 
 
 def check_split_sizes(sizes, length, dim):
-    """Raise RuntimeError unless the sizes fill the dimension."""
+    """Raise RuntimeError unless the sizes add up to the length of the dimension."""
     if any(size < 0 for size in sizes):
         raise RuntimeError(
             f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}"
@@ -76,7 +76,7 @@ def check_split_sizes(sizes, length, dim):
 
 
 def no_chunks(count):
-    """`chunk` into none."""
+    """Return the error for `chunk` into no chunks."""
     return RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {count}")
 
 
@@ -84,18 +84,18 @@ def no_chunks(count):
 
 
 def nothing_to_cat():
-    """`cat` of no tensors."""
+    """Return the error for `cat` of no tensors."""
     return ValueError("torch.cat(): expected a non-empty list of Tensors")
 
 
 def cat_of_scalar(tensors):
-    """`cat` of a tensor without dimensions."""
+    """Return the error for `cat` of a 0-dim tensor."""
     position = next(i for i, t in enumerate(tensors) if t.ndim == 0)
     return RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
 
 
 def cat_mismatch(tensors, first, dim):
-    """Shapes that differ from the first's in more than the length of `dim`."""
+    """Return the error for shapes that differ from the first one in dimensions other than `dim`."""
     expected = first.shape
     for i, t in enumerate(tensors):
         shape = t.shape
@@ -113,12 +113,12 @@ def cat_mismatch(tensors, first, dim):
 
 
 def nothing_to_stack(function):
-    """`stack`, `hstack`, ... of no tensors."""
+    """Return the error for `stack`, `hstack`, ... of no tensors."""
     return RuntimeError(f"{function} expects a non-empty TensorList")
 
 
 def stack_mismatch(tensors):
-    """Shapes that differ."""
+    """Return the error for shapes that differ."""
     expected = tensors[0].shape
     i, shape = next((i, t.shape) for i, t in enumerate(tensors) if t.shape != expected)
     return RuntimeError(
@@ -128,12 +128,12 @@ def stack_mismatch(tensors):
 
 
 def wrong_out_type(out):
-    """An `out` of a type to which the result can not be converted."""
+    """Return the error for an `out` whose dtype the result cannot be converted to."""
     return TypeError(f"torch.cat(): input types can't be cast to the desired output type {out.dtype.type_name}")
 
 
 def overlap(i):
-    """An `out` that shares memory with tensor number `i`."""
+    """Return the error for an `out` that shares memory with tensor number `i`."""
     return RuntimeError(
         "unsupported operation: the input tensors cannot refer to any of the output memory locations. Found overlap "
         f"with input tensor {i}."

@@ -1,4 +1,4 @@
-"""Functions of the package that take a tuple where the method of their name takes integers one by one, too."""
+"""Wraps methods that take integers either one by one or as a tuple into functions that require a tuple."""
 
 from functools import wraps
 
@@ -6,7 +6,7 @@ from cygrad._core.errors import messages
 
 
 def of_tuple(entry, name):
-    """The function of the package for a method that also takes integers one by one: it takes a tuple alone."""
+    """Return the function of `cygrad` for a method that also takes integers one by one; it requires a tuple."""
 
     @wraps(entry)
     def function(input, *given, **named):

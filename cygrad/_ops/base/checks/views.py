@@ -1,11 +1,11 @@
-"""What is wrong with the shape or type that a view was to have, in PyTorch's words."""
+"""Errors for views with an invalid shape or dtype, as PyTorch words them."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
 
 
 def no_view(t, shape):
-    """Strides can not express that shape."""
+    """Return the error for a shape that strides cannot express."""
     return RuntimeError(
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
         "contiguous subspaces). Use .reshape(...) instead.\n"
@@ -14,14 +14,14 @@ def no_view(t, shape):
 
 
 def wrong_length(shape, i):
-    """A second -1, or another negative length."""
+    """Return the error for a second -1, or another negative length."""
     if shape[i] == -1:
         return RuntimeError("only one dimension can be inferred")
     return RuntimeError(f"invalid shape dimension {shape[i]} at index {i} of shape {list(shape)}")
 
 
 def wrong_size(shape, numel, infers):
-    """A shape that does not hold that number of elements."""
+    """Return the error for a shape with a different number of elements."""
     if infers and numel == 0:
         return RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
@@ -31,7 +31,7 @@ def wrong_size(shape, numel, infers):
 
 
 def check_other_itemsize(t, own, wanted):
-    """May the bytes of `t` be read as a type whose elements are of another size?"""
+    """Check that the bytes of `t` can be viewed as a dtype with another item size."""
     ratio = max(wanted.itemsize // own.itemsize, 1)
     sizes = f"to view {own.type_name} as {wanted.type_name} (different element sizes)"
     if t.ndim == 0:
@@ -49,7 +49,7 @@ def check_other_itemsize(t, own, wanted):
 
 
 def wrong_order(ndim, dims):
-    """`permute` with another number of dimensions."""
+    """Return the error for `permute` with the wrong number of dimensions."""
     return RuntimeError(
         "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
         f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}"
@@ -57,7 +57,7 @@ def wrong_order(ndim, dims):
 
 
 def no_expansion(t, wanted):
-    """A tensor does not expand to the shape `wanted`."""
+    """Return the error for a tensor that does not expand to the shape `wanted`."""
     shape = tuple(t.shape)
     added = len(wanted) - len(shape)
     if added < 0:
