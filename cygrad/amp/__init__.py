@@ -1,4 +1,4 @@
-"""Automatic mixed precision: products in bfloat16, what needs the precision in float32, and scaled losses."""
+"""Automatic mixed precision: matrix products in bfloat16, precision-critical ops in float32, and loss scaling."""
 
 from cygrad.amp import autocast_mode, grad_scaler
 from cygrad.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available, op_lists

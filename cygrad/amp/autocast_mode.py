@@ -1,4 +1,4 @@
-"""autocast: where it is on, matrix products and convolutions compute in a lower precision, losses in float32."""
+"""autocast: runs matrix products and convolutions in lower precision, losses in float32."""
 
 from __future__ import annotations
 
@@ -36,18 +36,17 @@ __all__ = [
 
 
 class autocast(Block):
-    """Inside `with autocast("cpu"):` ops choose the precision that suits them; also a decorator of functions.
+    """Inside `with autocast("cpu"):` ops choose a suitable precision; also usable as a decorator.
 
-    Matrix products, convolutions and attention get their operands in `dtype`, bfloat16 unless told otherwise (it
-    needs the package `ml_dtypes`; float16 does not). Losses, norms of matrices, Fourier transforms and the like
-    compute in float32. All other ops take what they get. float64 is left alone. `op_lists()` tells which are which.
-    `autocast("cuda")` does the same for tensors on GPUs, by lists of their own (softmax, norms, sums, powers and
-    exponentials in float32, too), in float16 unless told otherwise, and leaves others alone; without a GPU it warns and
-    changes nothing.
+    Matrix products, convolutions and attention cast their operands to `dtype`, by default bfloat16 (which needs the
+    package `ml_dtypes`; float16 does not). Losses, matrix norms, Fourier transforms and the like compute in float32.
+    All other ops use the dtypes of their operands. float64 is never cast. `op_lists()` returns the classification.
+    `autocast("cuda")` does the same for GPU tensors, with separate lists (softmax, norms, sums, powers and exponentials
+    also in float32), by default in float16, and leaves other tensors alone; without a GPU it warns and has no effect.
 
-    The mode is that of the thread, may be nested, and is switched off in part by `autocast("cpu", enabled=False)`.
-    What parameters were cast to is kept until the outermost mode ends, unless `cache_enabled` is false or the
-    parameter changes. Run the forward pass and the loss in it, not `backward`.
+    The mode is thread-local, can be nested, and can be disabled locally by `autocast("cpu", enabled=False)`.
+    Casts of parameters are cached until the outermost mode ends, unless `cache_enabled` is false or the parameter
+    changes. Run the forward pass and the loss inside it, not `backward`.
 
     >>> import cygrad
     >>> layer, x = cygrad.nn.Linear(2, 3), cygrad.ones(1, 2)
@@ -89,7 +88,7 @@ class autocast(Block):
             )
             return False
         if self.fast_dtype == core.dtypes.bfloat16_dtype():
-            cygrad.zeros((), dtype=self.fast_dtype)  # raises the error that says what to install
+            cygrad.zeros((), dtype=self.fast_dtype)  # raises the error that states what to install
         return True
 
     @property
@@ -100,7 +99,7 @@ class autocast(Block):
         return core.plan_of_mode(self.device, self._enabled, self.fast_dtype, self._cache_enabled)
 
     def __call__(self, func: Callable) -> Callable:
-        """`func`, run in this mode."""
+        """Wrap `func` to run in this mode."""
 
         @functools.wraps(func)
         def in_autocast(*args: Any, **kwargs: Any) -> Any:
@@ -111,9 +110,9 @@ class autocast(Block):
 
 
 def op_lists(device_type: str = "cpu") -> dict[str, list[str]]:
-    """Which ops autocast computes in the lower precision, in float32, and in the widest type of operands or state.
+    """Return the ops that autocast runs in lower precision, in float32, and in the widest dtype of operands or state.
 
-    On GPUs (`op_lists("cuda")`) there are some that it refuses, too.
+    For GPUs (`op_lists("cuda")`) there are also some that it rejects.
 
     >>> import cygrad
     >>> cygrad.amp.op_lists()["widest"]
@@ -124,7 +123,7 @@ def op_lists(device_type: str = "cpu") -> dict[str, list[str]]:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast knows this kind of device.
+    """Whether autocast supports this device type.
 
     >>> import cygrad
     >>> cygrad.amp.is_autocast_available("cpu")
@@ -137,10 +136,10 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None) -> Callable:
-    """A decorator of the `forward` of an `autograd.Function` that is to work under autocast.
+    """Decorate the `forward` of an `autograd.Function` that should support autocast.
 
-    With `cast_inputs`, floating-point inputs (not float64) come in this type where autocast is on, and `forward`
-    runs with it off. Decorate `backward` with `custom_bwd`.
+    With `cast_inputs`, floating-point inputs (except float64) are cast to this dtype if autocast is on, and `forward`
+    runs with autocast off. Decorate `backward` with `custom_bwd`.
 
     >>> import cygrad
     >>> from cygrad.amp import custom_bwd, custom_fwd
@@ -177,7 +176,7 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: An
 
 
 def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
-    """A decorator of `backward`: it runs with autocast as it was for `forward`; see `custom_fwd`."""
+    """Decorate `backward` so that it runs in the autocast state of `forward`; see `custom_fwd`."""
     _check_device_type(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
@@ -191,7 +190,7 @@ def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
 
 
 def _cast(value: Any, dtype: Any) -> Any:
-    """The value with the tensors in it, however nested, cast to `dtype`."""
+    """Cast the tensors in a value, however nested, to `dtype`."""
     if core.is_eligible(value):
         return value.to(dtype)
     if isinstance(value, Mapping):
@@ -201,11 +200,11 @@ def _cast(value: Any, dtype: Any) -> Any:
     return value
 
 
-# --- The state --
+# --- State --
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is on in this thread for a device.
+    """Whether autocast is enabled for a device type in this thread.
 
     >>> import cygrad
     >>> cygrad.is_autocast_enabled("cpu")
@@ -215,14 +214,14 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
-    """Switch autocast on or off for a device ("cuda", if only the switch is given); `autocast` is the better way."""
+    """Enable or disable autocast for a device type ("cuda" if only the flag is given); prefer `autocast`."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
     core.set_enabled(device_type, enabled)
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """The type in which autocast computes products on a device.
+    """Return the dtype in which autocast computes matrix products on a device type.
 
     >>> import cygrad
     >>> cygrad.get_autocast_dtype("cpu")
@@ -232,33 +231,33 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Choose the type in which autocast computes products on a device."""
+    """Set the dtype in which autocast computes matrix products on a device type."""
     core.set_dtype(device_type, dtype)
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of parameters are kept until autocast ends."""
+    """Whether casts of parameters are cached until autocast ends."""
     return core.state.cache_enabled
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Choose whether casts of parameters are kept until autocast ends."""
+    """Enable or disable caching of parameter casts until autocast ends."""
     core.state.cache_enabled = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Forget the casts of parameters."""
+    """Clear the cache of parameter casts."""
     core.clear_cache()
 
 
 def autocast_increment_nesting() -> int:
-    """Count one more autocast mode around what follows; gives their number."""
+    """Increment and return the autocast nesting depth."""
     core.state.nesting += 1
     return core.state.nesting
 
 
 def autocast_decrement_nesting() -> int:
-    """Count one autocast mode less; gives their number."""
+    """Decrement and return the autocast nesting depth."""
     core.state.nesting -= 1
     return core.state.nesting
 
@@ -268,37 +267,37 @@ def _warn_old(call: str, new: str) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """The old name of `is_autocast_enabled("cpu")`."""
+    """Deprecated alias of `is_autocast_enabled("cpu")`."""
     _warn_old("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
     return core.is_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """The old name of `set_autocast_enabled("cpu", enabled)`."""
+    """Deprecated alias of `set_autocast_enabled("cpu", enabled)`."""
     _warn_old("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
     core.set_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """The old name of `get_autocast_dtype("cpu")`."""
+    """Deprecated alias of `get_autocast_dtype("cpu")`."""
     _warn_old("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
     return core.get_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
-    """The old name of `set_autocast_dtype("cpu", dtype)`."""
+    """Deprecated alias of `set_autocast_dtype("cpu", dtype)`."""
     _warn_old("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
     core.set_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """The old name of `get_autocast_dtype("cuda")`."""
+    """Deprecated alias of `get_autocast_dtype("cuda")`."""
     _warn_old("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
     return core.get_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
-    """The old name of `set_autocast_dtype("cuda", dtype)`."""
+    """Deprecated alias of `set_autocast_dtype("cuda", dtype)`."""
     _warn_old("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     core.set_dtype("cuda", dtype)
 

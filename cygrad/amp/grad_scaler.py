@@ -1,4 +1,4 @@
-"""GradScaler: a loss is multiplied by a large number, so that small gradients do not vanish in float16."""
+"""GradScaler: scales the loss so that small gradients do not underflow in float16."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cygrad._kernels.gpu.optim import grad_scaling, optim
 __all__ = ["GradScaler"]
 
 _USED_SCALE = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
-_HOPELESS = 2.0**-24  # a scale that no gradient in float16 needs
+_HOPELESS = 2.0**-24  # no float16 gradient needs a smaller scale
 _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 
 
@@ -26,17 +26,17 @@ def _fresh_state() -> dict[str, Any]:
 
 
 class GradScaler:
-    """Scales the loss, unscales the gradients, and leaves out steps whose gradients are infinite or NaN.
+    """Scales the loss, unscales the gradients, and skips steps whose gradients are infinite or NaN.
 
-    Each iteration: `scaler.scale(loss).backward()`, `scaler.step(optimizer)`, `scaler.update()`. A step with such a
-    gradient is left out and the scale multiplied by `backoff_factor`; after `growth_interval` steps without one it is
-    multiplied by `growth_factor`. To clip gradients, call `scaler.unscale_(optimizer)` before.
+    Each iteration: `scaler.scale(loss).backward()`, `scaler.step(optimizer)`, `scaler.update()`. If a gradient is not
+    finite, the step is skipped and the scale multiplied by `backoff_factor`; after `growth_interval` successful steps
+    it is multiplied by `growth_factor`. To clip gradients, call `scaler.unscale_(optimizer)` first.
 
-    On a GPU nothing waits, and all can be captured in a graph, with SGD, and with Adam if it is `capturable`; other
-    optimizers wait once for each step.
+    On a GPU there is no synchronization, and everything can be captured in a graph, with SGD, and with Adam if it is
+    `capturable`; other optimizers synchronize once per step.
 
-    With `enabled=False` all is passed through, and `step` is `optimizer.step`. Wrong order raises errors that
-    say what was called when.
+    With `enabled=False` everything is passed through, and `step` is `optimizer.step`. Calls in the wrong order raise
+    errors that state which call came when.
 
     >>> import cygrad
     >>> w = cygrad.nn.Parameter(cygrad.ones(1))
@@ -74,17 +74,17 @@ class GradScaler:
         if not backoff_factor < 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._init_scale = init_scale
-        self._scale: Tensor | None = None  # a tensor from the first use of `scale` on
+        self._scale: Tensor | None = None  # a tensor after the first call of `scale`
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker: Any = 0  # steps since the scale last changed, or had an infinite gradient
+        self._growth_tracker: Any = 0  # steps since the scale changed or a gradient was not finite
         self._per_optimizer: defaultdict[int, dict[str, Any]] = defaultdict(_fresh_state)
 
-    # The iteration
+    # Iteration
 
     def scale(self, outputs: Any) -> Any:
-        """The loss, or the losses in nested lists and tuples, times the scale."""
+        """Return the loss, or the losses in nested lists and tuples, times the scale."""
         if not self._enabled:
             return outputs
         return self._scaled(outputs)
@@ -103,7 +103,7 @@ class GradScaler:
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, in place, before its `step`.
 
-        Raises `RuntimeError` the second time in one iteration, and after `step`.
+        Raises `RuntimeError` when called twice in one iteration, or after `step`.
         """
         if not self._enabled:
             return
@@ -123,7 +123,7 @@ class GradScaler:
         if scale.is_cuda and grads and all(grad.device == scale.device for grad in grads):
             state["nonfinite"] = tensor_of(grad_scaling.unscale(arrays_for_update(grads), array_of(scale)))
             return
-        factor = 1.0 / (scale.item() or math.nan)  # a scale that has vanished makes nothing finite
+        factor = 1.0 / (scale.item() or math.nan)  # with a scale of 0, no gradient counts as finite
         nonfinite = 0
         with cygrad.no_grad():
             for grad in grads:
@@ -132,9 +132,9 @@ class GradScaler:
         state["nonfinite"] = nonfinite if grads else None
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(*args, **kwargs)`, unless a gradient is infinite or NaN; unscales first if need be.
+        """Call `optimizer.step(*args, **kwargs)` unless a gradient is infinite or NaN; unscale first if necessary.
 
-        Gives what the step returns, None if it is left out.
+        Returns the result of the step, or None if it is skipped.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -159,7 +159,7 @@ class GradScaler:
         return None if found else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: Any = None) -> None:
-        """Adapt the scale, or set it to `new_scale`; at the end of each iteration."""
+        """Adapt the scale, or set it to `new_scale`, at the end of each iteration."""
         if not self._enabled:
             return
         scale = self._check_scale("update")
@@ -227,41 +227,41 @@ class GradScaler:
         return int(self._growth_tracker)
 
     def get_scale(self) -> float:
-        """The scale; 1.0 if not enabled."""
+        """Return the scale; 1.0 if disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self) -> float:
-        """By what the scale grows."""
+        """Return the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Choose by what the scale grows."""
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """By what the scale is multiplied after a gradient that is infinite or NaN."""
+        """Return the factor applied to the scale after an infinite or NaN gradient."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Choose by what the scale is multiplied after a gradient that is infinite or NaN."""
+        """Set the factor applied to the scale after an infinite or NaN gradient."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """After how many steps the scale grows."""
+        """Return the number of steps after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Choose after how many steps the scale grows."""
+        """Set the number of steps after which the scale grows."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Whether it scales."""
+        """Whether scaling is enabled."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Scale, options, and how long the scale has been as it is; empty if not enabled."""
+        """Return scale, options, and the number of steps since the scale changed; empty if disabled."""
         if not self._enabled:
             return {}
         return {
@@ -273,7 +273,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned, of PyTorch's scaler too."""
+        """Restore a state returned by `state_dict`, including that of PyTorch's scaler."""
         if not self._enabled:
             return
         if len(state_dict) == 0:

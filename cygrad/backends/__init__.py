@@ -1,4 +1,4 @@
-"""Settings of the libraries that PyTorch computes with, for programs that set them: but for GPUs nothing changes."""
+"""Settings of PyTorch's backend libraries, accepted for compatibility; only the GPU ones have an effect."""
 
 import importlib.util as _util
 import sys as _sys
@@ -11,27 +11,27 @@ __all__ = ["cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum
 
 
 def _no():
-    """Whether it is in use: no."""
+    """Whether the backend is in use: always False."""
     return False
 
 
 def _block(*args, **settings):
-    """A block that changes nothing."""
+    """Return a context that does nothing."""
     return _nullcontext()
 
 
 def _find_opt_einsum():
-    """Whether it is installed."""
+    """Whether opt_einsum is installed."""
     return _util.find_spec("opt_einsum") is not None
 
 
 def _get_fastpath_enabled():
-    """What was set, at first True."""
+    """Return the setting, initially True."""
     return mha._enabled
 
 
 def _set_fastpath_enabled(value):
-    """Set it."""
+    """Store the setting."""
     mha._enabled = value
 
 

@@ -1,11 +1,12 @@
-"""Settings of products of matrices on GPUs, which cuBLAS computes.
+"""Settings of matrix products on GPUs, which are computed by cuBLAS.
 
-`matmul.allow_tf32` (False): float32 is rounded to TF32, with 10 bits after the point, and is many times as fast.
-`set_float32_matmul_precision("high")` is the same. Convolutions and recurrent layers are products here, and follow it.
-`matmul.allow_fp16_reduced_precision_reduction`, `..bf16..` (True): parts of long sums may be added in half precision.
-`matmul.allow_fp16_accumulation` (False): products of float16 may be added up in float16.
+`matmul.allow_tf32` (False): round float32 to TF32, with a 10-bit mantissa, which is many times as fast.
+Equivalent to `set_float32_matmul_precision("high")`. Recurrent layers are matrix products here and follow it;
+convolutions follow `cudnn.allow_tf32`.
+`matmul.allow_fp16_reduced_precision_reduction`, `..bf16..` (True): partial sums may be added in half precision.
+`matmul.allow_fp16_accumulation` (False): float16 products may be accumulated in float16.
 
-PyTorch's ways to compute attention (`enable_flash_sdp`, `sdp_kernel`, ...) can be set, and change nothing.
+PyTorch's attention backends (`enable_flash_sdp`, `sdp_kernel`, ...) can be set, without effect.
 
 >>> import cygrad
 >>> cygrad.backends.cuda.matmul.allow_tf32 = True
@@ -58,7 +59,7 @@ enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")
 
 @contextmanager
 def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
-    """A block in which these are set."""
+    """A context in which these are set."""
     before = dict(_ways)
     _ways.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:
@@ -68,5 +69,5 @@ def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, e
 
 
 def is_built():
-    """Whether cygrad can use a GPU of NVIDIA here."""
+    """Whether an NVIDIA GPU can be used."""
     return cygrad.cuda.is_available()

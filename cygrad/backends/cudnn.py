@@ -1,6 +1,6 @@
-"""Settings of cuDNN, which computes convolutions on GPUs where the package nvidia-cudnn-frontend and cuDNN are there:
-whether it is `enabled`, `allow_tf32` (True) in float32, `deterministic`. Without it convolutions are products by
-cuBLAS, which `allow_tf32` is for, too, always the same for the same input. `benchmark` changes nothing.
+"""Settings of cuDNN, which computes GPU convolutions if nvidia-cudnn-frontend and cuDNN are installed:
+`enabled`, `allow_tf32` (True) for float32, `deterministic`. Without it convolutions are matrix products by cuBLAS,
+to which `allow_tf32` also applies, and which are always deterministic. `benchmark` has no effect.
 
 >>> import cygrad
 >>> cygrad.backends.cudnn.benchmark = True
@@ -32,7 +32,7 @@ benchmark = False
 benchmark_limit = 10
 deterministic = False
 allow_tf32 = True
-_kernels.settings = globals()  # where users assign
+_kernels.settings = globals()  # the namespace that users assign settings in
 _FLAGS = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32")
 
 
@@ -42,17 +42,17 @@ def is_available():
 
 
 def is_acceptable(tensor):
-    """Whether cuDNN computes with this tensor."""
+    """Whether cuDNN can compute with this tensor."""
     return tensor.is_cuda and tensor.is_floating_point() and enabled and is_available()
 
 
 def version():
-    """The version of cuDNN, as a number; None where it can not be used."""
+    """Return the version of cuDNN as a number; None if it cannot be used."""
     return _kernels.module().backend_version() if is_available() else None
 
 
 def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _deterministic=None, _allow_tf32=None):
-    """Set what is not None; gives what was set before."""
+    """Set the flags that are not None; return the previous values."""
     before = tuple(globals()[name] for name in _FLAGS)
     given = (_enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32)
     globals().update({name: value for name, value in zip(_FLAGS, given) if value is not None})
@@ -61,7 +61,7 @@ def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _determinis
 
 @contextmanager
 def flags(enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True):
-    """A block in which these are set."""
+    """A context in which these are set."""
     before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
     try:
         yield

@@ -1,4 +1,4 @@
-"""GPUs, by CuPy: devices, streams and events, memory. Without a GPU `is_available()` is False."""
+"""GPU support through CuPy: devices, streams, events and memory. Without a GPU `is_available()` is False."""
 
 from cygrad._core.errors.classes import OutOfMemoryError
 from cygrad.cuda import amp, nvtx

@@ -1,4 +1,4 @@
-"""The old names of `cygrad.amp` for GPUs."""
+"""Deprecated aliases of `cygrad.amp` for GPUs."""
 
 import sys
 import warnings
@@ -11,7 +11,7 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
 class autocast(amp.autocast):
-    """`cygrad.autocast("cuda", ...)`, which without a GPU warns and changes nothing."""
+    """`cygrad.autocast("cuda", ...)`; without a GPU it warns and has no effect."""
 
     def __init__(self, enabled=True, dtype=cygrad.float16, cache_enabled=True):
         _warn("autocast")
@@ -19,7 +19,7 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """`cygrad.amp.GradScaler("cuda", ...)`, which without a GPU warns and changes nothing."""
+    """`cygrad.amp.GradScaler("cuda", ...)`; without a GPU it warns and has no effect."""
 
     def __init__(self, init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
         _warn("GradScaler")

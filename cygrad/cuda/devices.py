@@ -1,4 +1,4 @@
-"""Which GPUs there are, which one is in use, and what is known of it."""
+"""Queries and selects GPUs."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +8,7 @@ from cygrad._kernels.device import cupy_library
 
 
 def is_available() -> bool:
-    """Whether there is a GPU, with CuPy and a driver to compute on it. Never raises.
+    """Whether there is a GPU that CuPy and its driver can use. Never raises.
 
     >>> import cygrad
     >>> device = cygrad.device("cuda" if cygrad.cuda.is_available() else "cpu")
@@ -17,7 +17,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """How many GPUs there are; 0 where they can not be used.
+    """Return the number of GPUs; 0 if they cannot be used.
 
     >>> import cygrad
     >>> cygrad.cuda.is_available() == (cygrad.cuda.device_count() > 0)
@@ -32,22 +32,22 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
-    """Begin to use GPUs. Raises RuntimeError where there is none; what is missing is in the text."""
+    """Initialize GPU use. Raises RuntimeError, with a text that states what is missing, if there is no GPU."""
     cupy_library.cupy()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the GPU in use computes in bfloat16: from compute capability 8.0 on, or slowly by emulation."""
+    """Whether the current GPU supports bfloat16: natively from compute capability 8.0, or by slow emulation."""
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
 
 
 def current_device() -> int:
-    """The number of the GPU that this thread uses. Raises RuntimeError where there is none."""
+    """Return the index of this thread's current GPU. Raises RuntimeError if there is none."""
     return cupy_library.current_device()
 
 
 def _index(wanted: Any) -> int:
-    """The number of a GPU that is given by its number, as a device or its name, or None for the current one."""
+    """Return the index of a GPU given by its index, as a device or its name, or None for the current one."""
     if wanted is None:
         return current_device()
     place = device("cuda", wanted) if isinstance(wanted, int) else device(wanted)
@@ -57,13 +57,13 @@ def _index(wanted: Any) -> int:
 
 
 def set_device(device: Any) -> None:
-    """Let this thread use another GPU; a negative number changes nothing. Raises RuntimeError if there is none such."""
+    """Switch this thread to another GPU; a negative index is a no-op. Raises RuntimeError if there is no such GPU."""
     if not (isinstance(device, int) and device < 0):
         cupy_library.on_device(_index(device)).use()
 
 
 class device_of_thread:
-    """A context in which the thread uses another GPU; None or a negative number changes nothing.
+    """A context in which the thread uses another GPU; None or a negative index is a no-op.
 
     `cygrad.cuda.device(1)`, `cygrad.cuda.device("cuda:1")`.
     """
@@ -87,14 +87,14 @@ device_of_thread.__name__ = device_of_thread.__qualname__ = "device"
 
 
 class device_of(device_of_thread):
-    """A context in which the thread uses the GPU of a tensor; a tensor on the CPU changes nothing."""
+    """A context in which the thread uses the GPU of a tensor; a CPU tensor is a no-op."""
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.device if obj.is_cuda else None)
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until a GPU has done its work. Raises RuntimeError where there is none."""
+    """Wait until a GPU has finished its work. Raises RuntimeError if there is none."""
     place = cupy_library.on_device(_index(device))
     try:
         place.synchronize()
@@ -103,7 +103,7 @@ def synchronize(device: Any = None) -> None:
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """What is known of a GPU: name, major, minor, total_memory (in bytes), multi_processor_count, warp_size."""
+    """Return the properties of a GPU: name, major, minor, total_memory (in bytes), multi_processor_count, warp_size."""
     found = cupy_library.cupy().cuda.runtime.getDeviceProperties(_index(device))
     name = found["name"]
     return SimpleNamespace(
@@ -117,17 +117,17 @@ def get_device_properties(device: Any = None) -> Any:
 
 
 def get_device_name(device: Any = None) -> str:
-    """What a GPU is called."""
+    """Return the name of a GPU."""
     return get_device_properties(device).name
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The compute capability of a GPU, as two numbers."""
+    """Return the compute capability of a GPU as (major, minor)."""
     properties = get_device_properties(device)
     return properties.major, properties.minor
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether one GPU can read the memory of another."""
+    """Whether one GPU can access the memory of another."""
     first, second = _index(device), _index(peer_device)
     return first != second and bool(cupy_library.cupy().cuda.runtime.deviceCanAccessPeer(first, second))

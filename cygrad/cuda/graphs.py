@@ -1,10 +1,10 @@
-"""Captured graphs: work that is noted once and then started as one.
+"""CUDA graphs: work that is captured once and then launched as a unit.
 
     g = cygrad.cuda.CUDAGraph()
     with cygrad.cuda.graph(g):
         y = model(x)
     x.copy_(next_input)
-    g.replay()          # computes y anew, from the x and into the y of the capture
+    g.replay()          # recomputes y from the x and into the y of the capture
 
 See Note [Captures] in `_kernels/gpu/capturing.py`.
 """
@@ -30,13 +30,13 @@ from cygrad.cuda.streams import Stream, StreamContext, current_stream
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 
-_SAID = re.compile("stream is capturing, so|StreamCapture|CapturedEvent")  # by CuPy and the driver
+_SAID = re.compile("stream is capturing, so|StreamCapture|CapturedEvent")  # messages of CuPy and the driver
 _numbers = itertools.count(1)
 _pools: weakref.WeakValueDictionary[tuple[int, int], Any] = weakref.WeakValueDictionary()
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether what this thread does now goes into a graph.
+    """Whether this thread's work is currently being captured into a graph.
 
     >>> import cygrad
     >>> cygrad.cuda.is_current_stream_capturing()
@@ -46,15 +46,15 @@ def is_current_stream_capturing() -> bool:
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """A name for memory that several graphs are to share, which are then replayed in the order of their captures."""
+    """Return a handle for memory shared by several graphs, which must be replayed in the order of their captures."""
     return 0, next(_numbers)
 
 
 class CUDAGraph:
-    """Work of a GPU, noted between `capture_begin` and `capture_end`, and started as one by `replay`.
+    """GPU work captured between `capture_begin` and `capture_end`, and launched as a unit by `replay`.
 
-    It reads and writes the memory that it had in the capture, which stays reserved as long as the graph lives; tensors
-    from outside that it uses have to be kept. Random numbers go on from replay to replay.
+    It reads and writes the memory used in the capture, which stays reserved as long as the graph lives; external
+    tensors that it uses must be kept alive. Random number streams advance from replay to replay.
     """
 
     def __init__(self, keep_graph: bool = False) -> None:
@@ -66,10 +66,10 @@ class CUDAGraph:
         self._keeps, self._is_debugged = keep_graph, False
 
     def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
-        """Begin; the current stream must not be the default one.
+        """Start the capture; the current stream must not be the default one.
 
-        `pool`, from `graph_pool_handle()` or `pool()` of another graph, is the memory to take. Raises RuntimeError for
-        the default stream and for a graph that was captured before.
+        `pool`, from `graph_pool_handle()` or another graph's `pool()`, is the memory to use. Raises RuntimeError on the
+        default stream and for a graph that has already been captured.
         """
         if capture_error_mode not in ("global", "thread_local", "relaxed"):
             raise RuntimeError(f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got "
@@ -99,7 +99,7 @@ class CUDAGraph:
         self._kept, self._drawn = capture.kept, capture.drawn
 
     def replay(self) -> None:
-        """Start the work, in the current stream. Raises RuntimeError if nothing was captured."""
+        """Launch the work in the current stream. Raises RuntimeError if nothing was captured."""
         if self._graph is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         with cupy_library.on_device(self._device):
@@ -108,18 +108,18 @@ class CUDAGraph:
             self._graph.launch()
 
     def reset(self) -> None:
-        """Forget the work, and give back the memory, unless a tensor or another graph still has it."""
+        """Discard the work and release the memory, unless a tensor or another graph still uses it."""
         self._graph = self._kept = self._drawn = self._pool = self._handle = None
 
     def instantiate(self) -> None:
-        """Make what `replay` starts. `capture_end` has done so; nothing of it can have changed since."""
+        """Check that the graph is ready for `replay`; no-op, since `capture_end` has already instantiated it."""
         if self._graph is None:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
         if not self._keeps:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
 
     def raw_cuda_graph(self) -> int:
-        """CUDA's handle, for a graph made with `keep_graph=True`."""
+        """Return the CUDA handle of a graph created with `keep_graph=True`."""
         if not self._keeps or self._graph is None:
             raise RuntimeError(
                 "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with keep_graph=true, "
@@ -128,14 +128,14 @@ class CUDAGraph:
         return self._graph.graph
 
     def register_generator_state(self, generator: Any) -> None:
-        """Let numbers of a generator go on from replay to replay, as all that a capture uses do."""
+        """Accept a GPU generator; those used in a capture advance from replay to replay anyway."""
         if not isinstance(generator, cygrad.Generator):
             raise TypeError(f"register_generator_state() takes a Generator, not {type(generator).__name__}")
         if generator.device.type != "cuda":
             raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
 
     def enable_debug_mode(self) -> None:
-        """Let `debug_dump` write."""
+        """Enable `debug_dump`."""
         self._is_debugged = True
 
     def debug_dump(self, debug_path: str) -> None:
@@ -143,33 +143,33 @@ class CUDAGraph:
         if not self._is_debugged or self._graph is None:
             sites.warn("CUDA Graphs debug not enabled, set with [graph].enable_debug_mode() before the capture")
             return
-        Path(debug_path).write_text(self._graph.debug_dot_str(1), "utf-8")  # with all that CUDA tells
+        Path(debug_path).write_text(self._graph.debug_dot_str(1), "utf-8")  # with all details that CUDA provides
 
     def pool(self) -> tuple[int, int]:
-        """The name of this graph's memory, for other graphs to share it."""
+        """Return the handle of this graph's memory, so that other graphs can share it."""
         if self._handle is None:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
         return self._handle
 
 
 class graph:
-    """A context in which work goes into a graph instead of running.
+    """A context that captures work into a graph instead of running it.
 
     cuda_graph
-        a `CUDAGraph`; or a function without arguments, for `step = graph(function)`: it is run `warmup` times and then
-        captured, and `step()` replays it and gives what it gave in the capture, with the new values
+        a `CUDAGraph`; or a function without arguments, for `step = graph(function)`: it runs `warmup` times and is then
+        captured, and `step()` replays it and returns the objects returned in the capture, with new values
     pool
         memory to share, from `graph_pool_handle()` or `CUDAGraph.pool()`
     stream
-        where to capture; by default in a stream of its own
+        the stream to capture in; by default a separate one
 
-    An op that has to wait for the GPU raises `cygrad.errors.CaptureError`, which names the line.
+    An op that must wait for the GPU raises `cygrad.errors.CaptureError`, which names the line.
     """
 
     default_capture_stream: Stream | None = None
 
     def __new__(cls, cuda_graph: Any, *args: Any, **kwargs: Any) -> Any:
-        """A context, or the replay of a function."""
+        """Return a context, or for a function its replay."""
         if callable(cuda_graph):
             return _replay_of(cuda_graph, *args, **kwargs)
         return super().__new__(cls)
@@ -196,7 +196,7 @@ class graph:
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         try:
             self.cuda_graph.capture_end()
-        except RuntimeError:  # the capture failed because of the error
+        except RuntimeError:  # a consequence of the error in the block
             if error is None:
                 raise
         finally:
@@ -219,7 +219,7 @@ def _is_ours(frame: Any) -> bool:
 
 
 def _refusal(error: BaseException, traceback: Any) -> CaptureError:
-    """The error that names the last line of the user's that called this package."""
+    """Return the error that names the last user line that called this package."""
     place, name = None, "this"
     while traceback is not None:
         frame, inner = traceback.tb_frame, traceback.tb_next
@@ -240,7 +240,7 @@ def _refusal(error: BaseException, traceback: Any) -> CaptureError:
 def _replay_of(
     function: Callable[[], Any], pool: tuple[int, int] | None = None, stream: Stream | None = None, *, warmup: int = 3
 ) -> Callable[[], Any]:
-    """What captures a function and replays it; see `graph`."""
+    """Capture a function and return a function that replays it; see `graph`."""
     captured = CUDAGraph()
     context = graph(captured, pool, stream)
     with _aside(context.capture_stream):
@@ -254,13 +254,13 @@ def _replay_of(
         return results
 
     replay.graph = captured  # type: ignore[attr-defined]
-    replay.function = function  # type: ignore[attr-defined]  # with the tensors that it uses
+    replay.function = function  # type: ignore[attr-defined]  # keeps the tensors that it uses alive
     return replay
 
 
 @contextmanager
 def _aside(stream: Stream) -> Iterator[None]:
-    """Another stream in the block, which waits for the current one before, and which that waits for after."""
+    """Run the block in another stream, which waits for the current one; afterwards the current one waits for it."""
     outer = current_stream()
     stream.wait_stream(outer)
     try:
@@ -270,19 +270,19 @@ def _aside(stream: Stream) -> Iterator[None]:
         outer.wait_stream(stream)
 
 
-# -- callables --
+# -- Callables --
 
 
 def make_graphed_callables(
     callables: Any, sample_args: Any, num_warmup_iters: int = 3, allow_unused_input: bool = False,
     pool: tuple[int, int] | None = None
 ) -> Any:  # fmt: skip
-    """Functions or modules whose forward and backward are replays of graphs.
+    """Turn functions or modules into ones whose forward and backward replay graphs.
 
-    `callables` is one or a tuple of them, in the order in which they are going to run; `sample_args` has for each a
-    tuple of tensors like those it is going to get, whose `requires_grad` counts. A module is changed itself; it goes
-    back to its own `forward` where `training` is not as in the capture. Raises RuntimeError for hooks and for buffers
-    that require grad, TypeError for arguments that are no tensors.
+    `callables` is one or a tuple of them, in the order in which they will run; `sample_args` has for each a tuple of
+    tensors that match its future arguments, including `requires_grad`. A module is modified in place; it uses its
+    original `forward` if `training` differs from the capture. Raises RuntimeError for hooks and for buffers that
+    require grad, TypeError for non-tensor arguments.
     """
     single = not isinstance(callables, tuple)
     functions = (callables,) if single else callables
@@ -330,7 +330,7 @@ class _Callable:
         self.forget()
 
     def forget(self) -> None:
-        """Let go of what the last run made."""
+        """Release the results of the last run."""
         self.result: Any = None
         self.outputs: tuple[Any, ...] = ()
         self.grad_outputs: list[Any] = []
@@ -356,7 +356,7 @@ class _Callable:
         self.grads = [next(found, None) if i.requires_grad else None for i in self.inputs]
 
     def made(self) -> Any:
-        """The module, changed, or a function in place of the function."""
+        """Return the modified module, or a function that replaces the original one."""
 
         def graphed(*args: Any) -> Any:
             found = _Replay.apply(self, *args, *self.inputs[len(self.args) :])
@@ -375,7 +375,7 @@ class _Callable:
 
 
 class _Replay(cygrad.autograd.Function):
-    """The replays of a `_Callable`, which is the first argument."""
+    """Replays a `_Callable`, which is the first argument."""
 
     @staticmethod
     def forward(ctx: Any, part: _Callable, *inputs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The memory of GPUs, which CuPy's pool hands out and keeps."""
+"""GPU memory, which is managed by CuPy's memory pool."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ def _pool() -> Any:
 
 
 def _read(device: Any) -> tuple[int, int]:
-    """(bytes in use, bytes reserved) on a GPU; noted for the peaks."""
+    """Return (bytes in use, bytes reserved) on a GPU, updating the peaks."""
     return allocator.measured(_index(device)) if is_initialized() else (0, 0)
 
 
 def _figures(device: Any) -> Any:
-    """The figures of a GPU, measured now."""
+    """Return the current memory figures of a GPU."""
     if not is_initialized():
         return allocator.Ledger()
     _read(device)
@@ -28,7 +28,7 @@ def _figures(device: Any) -> Any:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """How many bytes arrays take on a GPU, each rounded up to 512.
+    """Return the number of bytes occupied by arrays on a GPU, each rounded up to 512.
 
     >>> import cygrad
     >>> cygrad.cuda.memory_allocated() >= 0
@@ -38,29 +38,29 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """How many bytes the pool holds on a GPU: for arrays, and for later ones."""
+    """Return the number of bytes held by a GPU's pool, for existing and future arrays."""
     return _read(device)[1]
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """How many bytes the pool held at most on a GPU, since the start or `reset_peak_memory_stats`."""
+    """Return the peak of bytes held by a GPU's pool, since the start or `reset_peak_memory_stats`."""
     return int(_figures(device).reserved_peak)
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """How many bytes arrays took at most on a GPU, since the start or `reset_peak_memory_stats`."""
+    """Return the peak of bytes occupied by arrays on a GPU, since the start or `reset_peak_memory_stats`."""
     return int(_figures(device).peak)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Let the peaks begin anew, at what is in use and reserved."""
+    """Reset the peaks to the current figures."""
     if is_initialized():
         with cupy_library.on_device(_index(device)):
             allocator.ledger(_index(device)).reset()
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The figures as a flat dictionary, with PyTorch's names."""
+    """Return the figures as a flat dictionary, with PyTorch's names."""
     figures, (used, reserved) = _figures(device), _read(device)
     return {
         "allocated_bytes.all.current": used,
@@ -73,7 +73,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """The figures as a text; unless `abbreviated`, with the lines of the program that hold the most."""
+    """Return the figures as text; unless `abbreviated`, with the source lines that hold the most memory."""
     figures, (used, reserved) = _figures(device), _read(device)
     rows = {
         "in use": _size(used),
@@ -90,7 +90,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def empty_cache() -> None:
-    """Give back to the system what pools hold for later arrays, on the CPU and on GPUs."""
+    """Release unused memory held by the pools, on the CPU and on GPUs, to the system."""
     _empty_cpu_cache()
     if is_initialized():
         _pool().free_all_blocks()
@@ -98,13 +98,13 @@ def empty_cache() -> None:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of a GPU, as its driver tells."""
+    """Return (free, total) bytes of a GPU, as reported by its driver."""
     with cupy_library.on_device(_index(device)):
         return cupy_library.cupy().cuda.runtime.memGetInfo()
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Let arrays take at most this part of a GPU's memory. Raises ValueError unless 0 <= fraction <= 1."""
+    """Limit arrays to this fraction of a GPU's memory. Raises ValueError unless 0 <= fraction <= 1."""
     if not isinstance(fraction, (int, float)):
         raise TypeError("Invalid type for fraction argument, must be `float`")
     if not 0 <= fraction <= 1:
@@ -114,14 +114,14 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def get_memory_limit(device: Any = None) -> int:
-    """The most bytes that arrays may take on a GPU; 0 if there is no limit."""
+    """Return the limit in bytes for arrays on a GPU; 0 if there is none."""
     return int(gpu_limit(_index(device))) if is_initialized() else 0
 
 
 def set_memory_limit(limit: int | None, device: Any = None) -> int:
-    """Set the most bytes that arrays may take on a GPU; 0 or None is no limit. Returns the former limit.
+    """Set the limit in bytes for arrays on a GPU; 0 or None removes it. Returns the previous limit.
 
-    What needs more raises OutOfMemoryError. Raises TypeError for what is no int, ValueError for a negative one.
+    Allocations beyond it raise OutOfMemoryError. Raises TypeError for non-integers, ValueError for negative values.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise TypeError(f"set_memory_limit(): limit must be int or None, not {type(limit).__name__}")

@@ -1,4 +1,4 @@
-"""Marks in the timeline of NVIDIA's profilers; nothing where there is no GPU."""
+"""Markers in the timeline of NVIDIA's profilers; no-ops without a GPU."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,14 +24,14 @@ def range_pop() -> None:
 
 
 def mark(msg: str) -> None:
-    """Mark a moment."""
+    """Mark a point in time."""
     if (nvtx := _nvtx()) is not None:
         nvtx.Mark(msg)
 
 
 @contextmanager
 def range(msg: str) -> Iterator[None]:
-    """A range around a block.
+    """Wrap a block in a range.
 
     >>> import cygrad
     >>> with cygrad.cuda.nvtx.range("step"):

@@ -1,4 +1,4 @@
-"""Streams, in which a GPU does its work in order, and events, which mark places in them."""
+"""Streams, in which a GPU executes work in order, and events, which mark points in them."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -10,9 +10,9 @@ from cygrad.cuda.devices import _index
 
 
 class Stream:
-    """A queue of work for a GPU, beside the default one.
+    """A queue of GPU work, in addition to the default one.
 
-    `with cygrad.cuda.stream(s):` puts what follows into it.
+    `with cygrad.cuda.stream(s):` queues the work of the block in it.
     """
 
     def __init__(self, device: Any = None, priority: int = 0, *, of: Any = None) -> None:
@@ -23,36 +23,36 @@ class Stream:
 
     @property
     def cuda_stream(self) -> int:
-        """CUDA's handle."""
+        """The CUDA handle."""
         return self._stream.ptr
 
     @property
     def device(self) -> Any:
-        """The GPU it belongs to."""
+        """The stream's GPU."""
         from cygrad._core.types.device import device
 
         return device("cuda", self.device_index)
 
     def query(self) -> bool:
-        """Whether all work in it is done."""
+        """Whether all work in the stream has finished."""
         return self._stream.done
 
     def synchronize(self) -> None:
-        """Wait until all work in it is done."""
+        """Wait until all work in the stream has finished."""
         self._stream.synchronize()
 
     def record_event(self, event: "Event | None" = None) -> "Event":
-        """Mark this place in the stream."""
+        """Record an event at this point of the stream."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: "Event") -> None:
-        """Let what comes next here wait for a marked place of another stream."""
+        """Make future work in this stream wait for an event in another stream."""
         self._stream.wait_event(event._made())
 
     def wait_stream(self, stream: "Stream") -> None:
-        """Let what comes next here wait for what another stream has got so far."""
+        """Make future work in this stream wait for the current work of another stream."""
         self.wait_event(stream.record_event())
 
     def __eq__(self, other: Any) -> bool:
@@ -69,13 +69,13 @@ class Stream:
 
 
 class Event:
-    """A mark in a stream, for waiting and, with `enable_timing`, for measuring time."""
+    """A marker in a stream, for synchronization and, with `enable_timing`, for timing."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
             raise RuntimeError("events can not be shared by processes here")
         self._timing, self._blocking = enable_timing, blocking
-        self._event: Any = None  # made on the GPU where it is first recorded
+        self._event: Any = None  # created on the GPU where it is first recorded
 
     def _made(self) -> Any:
         if self._event is None:
@@ -83,26 +83,26 @@ class Event:
         return self._event
 
     def record(self, stream: Stream | None = None) -> None:
-        """Mark this place in a stream, by default the current one."""
+        """Record the event in a stream, by default the current one."""
         stream = current_stream() if stream is None else stream
-        with cupy_library.on_device(stream.device_index):  # to which the event then belongs
+        with cupy_library.on_device(stream.device_index):  # the event then belongs to this GPU
             stream._stream.record(self._made())
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let a stream, by default the current one, wait for this mark."""
+        """Make a stream, by default the current one, wait for the event."""
         (current_stream() if stream is None else stream).wait_event(self)
 
     def query(self) -> bool:
-        """Whether all work before the mark is done."""
+        """Whether all work before the event has finished."""
         return self._event is None or self._event.done
 
     def synchronize(self) -> None:
-        """Wait until all work before the mark is done."""
+        """Wait until all work before the event has finished."""
         if self._event is not None:
             self._event.synchronize()
 
     def elapsed_time(self, end_event: "Event") -> float:
-        """Milliseconds from this mark to another. Raises unless both were made with `enable_timing` and recorded."""
+        """Return the milliseconds to another event. Raises unless both have `enable_timing` and were recorded."""
         if not (self._timing and end_event._timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._event is None or end_event._event is None:
@@ -111,19 +111,19 @@ class Event:
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream that work of this thread goes to."""
+    """Return the stream that this thread's work is queued in."""
     index = _index(device)
     with cupy_library.on_device(index):
         return Stream(index, of=cupy_library.cupy().cuda.get_current_stream())
 
 
 def default_stream(device: Any = None) -> Stream:
-    """The stream that work goes to if nothing else is said."""
+    """Return the default stream."""
     return Stream(_index(device), of=cupy_library.cupy().cuda.Stream.null)
 
 
 class StreamContext:
-    """A context in which work of this thread goes to a stream; None changes nothing."""
+    """A context in which this thread's work is queued in a stream; None is a no-op."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -142,12 +142,12 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """A context in which work of this thread goes to `stream`."""
+    """Return a context in which this thread's work is queued in `stream`."""
     return StreamContext(stream)
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Let work of this thread go to a stream from now on."""
+    """Queue this thread's work in a stream from now on."""
     if stream is not None:
         cupy_library.on_device(stream.device_index).use()
         stream._stream.use()

@@ -1,7 +1,7 @@
-"""Telling where the program waits for the GPU: `set_sync_debug_mode`.
+"""Reports where the program waits for the GPU: `set_sync_debug_mode`.
 
-While it is on, CuPy's functions and methods that wait say so first. They are replaced for that time alone, so that
-nothing is asked while it is off.
+While enabled, wrappers replace CuPy's synchronizing functions and methods and report each wait before it happens.
+They are installed only during that time, so that disabled mode costs nothing.
 """
 
 from collections.abc import Callable
@@ -15,26 +15,26 @@ from cygrad._kernels.gpu.runtime.allocator import user_place
 
 __all__ = ["get_sync_debug_mode", "set_sync_debug_mode"]
 
-# What of CuPy has to know a value, or how many there are.
+# CuPy functions that need a value, or the number of values, on the host.
 _METHODS = "get item tolist tobytes nonzero __bool__ __int__ __float__ __complex__ __index__".split()
 _FUNCTIONS = "argwhere asnumpy bincount flatnonzero nonzero unique".split()
 _OF_LINALG = "cond eig eigvals lstsq matrix_rank pinv".split()
 
 
 class _Mode:
-    """What was set, and what puts back the functions that are replaced."""
+    """The current setting, and the callbacks that restore the replaced functions."""
 
     current = 0
     undo: list[Callable[[], None]] = []
     reads_are_watched = False
-    is_telling = False  # within one that waits, others are not told
+    is_telling = False  # waits nested in a reported one are not reported
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Let what waits for the GPU warn (1, "warn") or raise RuntimeError (2, "error"); 0, "default", is neither.
+    """Make waits for the GPU warn (1, "warn") or raise RuntimeError (2, "error"); 0, "default", disables this.
 
-    The text names the line of the program. Waits that are asked for, as `synchronize()`, are not told. Raises
-    RuntimeError for another value, and where there is no GPU.
+    The message names the line of the program. Explicit waits such as `synchronize()` are not reported. Raises
+    RuntimeError for other values, and without a GPU.
     """
     mode = number_of_mode(debug_mode)
     module = cupy_library.cupy()
@@ -43,11 +43,11 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     _Mode.current = mode
     if mode:
         _watch(module)
-    gpu_forms._forms.clear()  # which may hold functions of the other mode
+    gpu_forms._forms.clear()  # these may hold functions of the previous mode
 
 
 def get_sync_debug_mode() -> int:
-    """What `set_sync_debug_mode` set, as a number.
+    """Return the mode set by `set_sync_debug_mode`, as a number.
 
     >>> import cygrad
     >>> cygrad.cuda.get_sync_debug_mode()
@@ -67,7 +67,7 @@ def _watch(module: Any) -> None:
 
 
 def _watch_reads(module: Any) -> None:
-    """Replace what reads `x[...]` for ever: CPython 3.13 calls a former one once a class has changed 1,000 times."""
+    """Patch `ndarray.__getitem__` for good: CPython 3.13 may call a stale one after 1,000 changes of a class."""
     read = module.ndarray.__getitem__
 
     def getitem(self: Any, index: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Compiling kernels before they are needed: `warmup`."""
+"""Compiles kernels ahead of time: `warmup`."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,7 +9,7 @@ from cygrad.cuda.random import get_rng_state, set_rng_state
 
 __all__ = ["warmup"]
 
-# Functions of one tensor.
+# Functions of one tensor
 _ACTIVATIONS = """
     abs celu cos elu erf exp gelu hardsigmoid hardswish hardtanh leaky_relu log logsigmoid mish relu relu6 rsqrt selu
     sigmoid silu sin softplus sqrt tanh
@@ -17,7 +17,7 @@ _ACTIVATIONS = """
 
 
 def _f() -> Any:
-    return cygrad.nn.functional  # imported when first used
+    return cygrad.nn.functional  # imported on first use
 
 
 def _first(count: int, x: Any) -> Any:
@@ -33,7 +33,7 @@ def _step(kind: Any, x: Any) -> None:
     kind([x], lr=0.1).step()
 
 
-# What has other kernels for other shapes.
+# Ops that use different kernels for different shapes
 _SHAPES: dict[str, Any] = {
     **dict.fromkeys(
         "softmax log_softmax cross_entropy layer_norm rms_norm".split(),
@@ -42,7 +42,7 @@ _SHAPES: dict[str, Any] = {
     "scaled_dot_product_attention": ((4, 64), (4, 128)),
 }
 
-# Of a tensor of shape (4, 8), or one of `_SHAPES`, which requires a gradient.
+# Functions of a tensor that requires grad, of shape (4, 8) or one in `_SHAPES`
 _CALLS: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: _f().softmax(x, -1),
     "log_softmax": lambda x: _f().log_softmax(x, -1),
@@ -76,12 +76,12 @@ _CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 def warmup(ops: Iterable[str] | None = None, dtypes: Iterable[Any] = (cygrad.float32,), device: Any = None) -> None:
-    """Run ops forward and backward on a few numbers, so that their kernels are compiled, and kept on disk by CuPy.
+    """Run ops forward and backward on small inputs, so that their kernels are compiled and cached on disk by CuPy.
 
-    `ops` are names of functions of one tensor, or of what a training step is made of (losses, normalisations,
-    `"conv2d"`, `"lstm"`, `"Adam"`, ...); None is all of the latter, with the activations. Random numbers that come
-    later are the same as without. Kernels of CuPy that depend on shapes are compiled when first
-    used. Raises ValueError for other names, RuntimeError where there is no GPU.
+    `ops` are names of functions of one tensor, or of the ops of a training step (losses, normalizations,
+    `"conv2d"`, `"lstm"`, `"Adam"`, ...); None selects all of the latter and the activations. Later random numbers are
+    not affected. CuPy kernels that depend on shapes are compiled on first use. Raises ValueError for other names,
+    RuntimeError without a GPU.
     """
     index = _index(device)
     names = [*_CALLS, *_ACTIVATIONS] if ops is None else list(ops)

@@ -1,4 +1,4 @@
-"""Distributions whose samples and densities have gradients, for policies and variational models."""
+"""Probability distributions with differentiable samples and densities, for policies and variational models."""
 
 import sys
 
@@ -80,7 +80,7 @@ __all__ = [
 
 name_initialisers([globals()[_name] for _name in __all__], ("Transform", "OneHotCategorical"))
 
-# PyTorch has one module for all transforms.
+# PyTorch keeps all transforms in one module.
 _TRANSFORMS = {_name: globals()[_name] for _name in more_transforms.__all__ if _name.endswith("Transform")}
 vars(transforms).update(_TRANSFORMS, __all__=[*transforms.__all__, *_TRANSFORMS])
 

@@ -1,8 +1,8 @@
-"""Samples of gamma and Dirichlet distributions, and how they move with the parameters.
+"""Sampling of gamma and Dirichlet distributions, with gradients with respect to their parameters.
 
 A sample x stays at its quantile F while a parameter p changes: dx/dp = -(dF/dp) / (dF/dx) (M. Figurnov, S. Mohamed,
-A. Mnih, "Implicit reparameterization gradients", 2018). For these distributions dF/dp / (dF/dx) is an integral over one
-side of x of a function that falls off from there: exp(fall(s)) * slope(s), for s from 0 to infinity.
+A. Mnih, "Implicit reparameterization gradients", 2018). For these distributions dF/dp / (dF/dx) is an integral over
+one side of x, whose integrand decays away from x: exp(fall(s)) * slope(s), for s from 0 to infinity.
 """
 
 import cygrad
@@ -11,11 +11,11 @@ from cygrad.autograd import Function
 from cygrad.autograd.function import once_differentiable
 
 _NODES = 72
-_END = 36.0  # what is less than exp(-36) of the largest value is left out
+_END = 36.0  # truncate the integral where the integrand falls below exp(-36) of its maximum
 
 
 def _integral(fall, slope, scale, end):
-    """By steps that grow with s: s = scale * exp(v - exp(-v)), which is precise where widths of all sizes meet."""
+    """Integrate in s = scale * exp(v - exp(-v)), whose growing steps stay accurate when widths of all sizes occur."""
     first = -3.0
     step = ((end / scale).log().clamp(min=0.5) - first) / (_NODES - 1)
     total = cygrad.zeros_like(end)
@@ -27,14 +27,14 @@ def _integral(fall, slope, scale, end):
 
 
 def _end_of(fall, fall_rate, end):
-    """Where `fall` has come to -_END, found from behind."""
+    """Find where `fall` reaches -_END, by Newton iterations from beyond that point."""
     for _ in range(12):
         end = end - ((fall(end) + _END) / fall_rate(end)).clamp(min=0.0)
     return end
 
 
 def _digamma(x):
-    """That of SciPy, which need not be installed: by the series for large numbers, from x + 8 down."""
+    """The digamma function without SciPy, which is optional: asymptotic series at x + 8, then recurrence down to x."""
     found, z = cygrad.zeros_like(x), x + 8
     for k in range(8):
         found -= 1 / (x + k)
@@ -43,7 +43,7 @@ def _digamma(x):
 
 
 def _gamma_gradient(a, x):
-    """dx/da of samples of Gamma(a, 1)."""
+    """Return dx/da of samples of Gamma(a, 1)."""
     level = x.log() - _digamma(a)
     is_low, side = x <= a, cygrad.where(x <= a, -1.0, 1.0)
 
@@ -61,7 +61,7 @@ def _gamma_gradient(a, x):
 
 
 def _beta_gradient(a, b, x):
-    """dx/da / (1 - x) of samples of Beta(a, b)."""
+    """Return dx/da / (1 - x) of samples of Beta(a, b)."""
     total = a + b
     is_low, side = x * total <= a, cygrad.where(x * total <= a, -1.0, 1.0)
     near, rate = cygrad.where(is_low, x, 1 - x), cygrad.where(is_low, a, b)
@@ -108,7 +108,7 @@ class _Dirichlet(Function):
     def backward(ctx, g):
         a, x = ctx.saved_tensors
         a, inside = a.double(), x.double().clamp(1e-300, 1 - cygrad.finfo(x.dtype).eps / 2)
-        moved = _beta_gradient(a, a.sum(-1, keepdim=True) - a, inside).to(x.dtype)  # the others keep their proportions
+        moved = _beta_gradient(a, a.sum(-1, keepdim=True) - a, inside).to(x.dtype)  # the others keep their ratios
         return moved * (g - (x * g).sum(-1, keepdim=True))
 
 

@@ -1,4 +1,4 @@
-"""What parameters and values of distributions must be: `constraint.check(value)` tells where they are."""
+"""Constraints on parameters and values of distributions: `constraint.check(value)` tests where they are satisfied."""
 
 import cygrad
 
@@ -12,9 +12,9 @@ __all__ = [
 
 
 class Constraint:
-    """A region, which a subclass describes by `check(value)`.
+    """A region of values; subclasses define `check(value)`.
 
-    `event_dim` dimensions are one value together; `is_discrete` says whether values are apart from each other.
+    The last `event_dim` dimensions form one value; `is_discrete` marks discrete regions.
 
     >>> import cygrad
     >>> positive = cygrad.distributions.constraints.positive
@@ -26,7 +26,7 @@ class Constraint:
     is_discrete = False
 
     def check(self, value):
-        """Where a tensor satisfies this: without the last `event_dim` dimensions, which are one value together."""
+        """Return where a tensor satisfies this, without the last `event_dim` dimensions, which form one value."""
         raise NotImplementedError
 
     def __repr__(self):
@@ -34,7 +34,7 @@ class Constraint:
 
 
 class _Region(Constraint):
-    """A region by its name, the limits that its repr shows, and the test."""
+    """A region given by its name, its test, and the limits shown in its repr."""
 
     def __init__(self, name, test, event_dim=0, is_discrete=False, **limits):
         self._name, self._test, self._limits = name, test, limits
@@ -49,34 +49,34 @@ class _Region(Constraint):
 
 
 def greater_than(lower_bound):
-    """Numbers above a limit."""
+    """Return the constraint of numbers above a limit."""
     return _Region("GreaterThan", lambda x: x > lower_bound, lower_bound=lower_bound)
 
 
 def greater_than_eq(lower_bound):
-    """Numbers of at least a limit."""
+    """Return the constraint of numbers at or above a limit."""
     return _Region("GreaterThanEq", lambda x: x >= lower_bound, lower_bound=lower_bound)
 
 
 def less_than(upper_bound):
-    """Numbers below a limit."""
+    """Return the constraint of numbers below a limit."""
     return _Region("LessThan", lambda x: x < upper_bound, upper_bound=upper_bound)
 
 
 def interval(lower_bound, upper_bound):
-    """Numbers from one limit to another."""
+    """Return the constraint of numbers in a closed interval."""
     limits = {"lower_bound": lower_bound, "upper_bound": upper_bound}
     return _Region("Interval", lambda x: (lower_bound <= x) & (x <= upper_bound), **limits)
 
 
 def half_open_interval(lower_bound, upper_bound):
-    """Numbers from one limit to another, which is left out."""
+    """Return the constraint of numbers in an interval that excludes its upper bound."""
     limits = {"lower_bound": lower_bound, "upper_bound": upper_bound}
     return _Region("HalfOpenInterval", lambda x: (lower_bound <= x) & (x < upper_bound), **limits)
 
 
 def integer_interval(lower_bound, upper_bound):
-    """Whole numbers from one limit to another."""
+    """Return the constraint of integers in a closed interval."""
 
     def test(x):
         return (x % 1 == 0) & (lower_bound <= x) & (x <= upper_bound)
@@ -85,12 +85,12 @@ def integer_interval(lower_bound, upper_bound):
 
 
 def multinomial(upper_bound):
-    """Counts that add up to at most a limit."""
+    """Return the constraint of counts whose sum is at most a limit."""
     return _Region("Multinomial", lambda x: (x >= 0).all(-1) & (x.sum(-1) <= upper_bound), 1, True)
 
 
 class independent(Constraint):
-    """A constraint of which several dimensions are one value."""
+    """A constraint with additional batch dimensions counted as part of the value."""
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
@@ -98,7 +98,7 @@ class independent(Constraint):
         self.is_discrete = base_constraint.is_discrete
 
     def check(self, value):
-        """Where all of the last dimensions satisfy it."""
+        """Return where all entries of the reinterpreted dimensions satisfy the constraint."""
         found = self.base_constraint.check(value)
         n = self.reinterpreted_batch_ndims
         return found.flatten(found.ndim - n).all(-1) if n else found
@@ -108,14 +108,14 @@ class independent(Constraint):
 
 
 class mixture_same_family(Constraint):
-    """What values of a mixture must be: a value of a part of it, which needs no dimension for the parts."""
+    """The support of a mixture: that of its components, without the component dimension."""
 
     def __init__(self, base_constraint):
         self.base_constraint = base_constraint
         self.event_dim, self.is_discrete = base_constraint.event_dim, base_constraint.is_discrete
 
     def check(self, value):
-        """Where the parts could have given it."""
+        """Return where the components could have produced the value."""
         found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         return found.flatten(value.ndim - self.event_dim).all(-1)
 
@@ -126,7 +126,7 @@ class mixture_same_family(Constraint):
 class dependent_property(property):
     """A property of distributions whose value, a constraint, depends on their parameters.
 
-    It decorates a method, also with what all these constraints share:
+    Use as a decorator, optionally with the attributes shared by all these constraints:
     `@dependent_property(is_discrete=False, event_dim=1)`.
     """
 
@@ -139,7 +139,7 @@ class dependent_property(property):
 
 
 def is_dependent(constraint):
-    """Whether a constraint is to be asked of a distribution, as it depends on its parameters."""
+    """Whether a constraint depends on parameters and must be read from the distribution instance."""
     return constraint is dependent or isinstance(constraint, dependent_property)
 
 

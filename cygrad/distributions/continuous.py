@@ -1,4 +1,4 @@
-"""Distributions of real numbers, each with its own location and scale."""
+"""Continuous distributions on the real numbers: normal, log-normal, Laplace, uniform, exponential."""
 
 import math
 
@@ -21,7 +21,7 @@ class _LocationScale(Distribution):
     mean = mode = property(lambda self: self.loc, doc="The mean, and the likeliest value.")
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients: those of location 0 and scale 1, scaled and moved."""
+        """Draw samples with gradients: samples of location 0 and scale 1, scaled and shifted."""
         shape = self._extended_shape(sample_shape)
         return self.loc + self.scale * self._unit(shape)
 
@@ -56,19 +56,19 @@ class Normal(_LocationScale, ExponentialFamily):
         return cygrad.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         return -(self._scaled(value) ** 2) / 2 - self.scale.log() - math.log(2 * math.pi) / 2
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         return (1 + (self._scaled(value) / math.sqrt(2)).erf()) / 2
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
 
     def entropy(self):
-        """log(scale) + log(2 pi e) / 2."""
+        """Return log(scale) + log(2 pi e) / 2."""
         return self.scale.log() + (1 + math.log(2 * math.pi)) / 2
 
 
@@ -90,29 +90,29 @@ class LogNormal(Distribution):
     variance = property(lambda self: self.mean**2 * (self.scale**2).expm1(), doc="The variance.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         return type(self)(self.loc.expand(batch_shape), self.scale.expand(batch_shape), self._validate_args)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         return self.base_dist.rsample(sample_shape).exp()
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return self.base_dist.log_prob(value.log()) - value.log()
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         return self.base_dist.cdf(value.log())
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.base_dist.icdf(value).exp()
 
     def entropy(self):
-        """That of the normal distribution, and its mean."""
+        """Return the entropy of the normal distribution plus its mean."""
         return self.base_dist.entropy() + self.loc
 
 
@@ -127,26 +127,26 @@ class Laplace(_LocationScale):
         return -u.sign() * (-2 * u.abs()).clamp(min=cygrad.finfo(u.dtype).eps - 1).log1p()
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         return -self._scaled(value).abs() - (2 * self.scale).log()
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         x = self._scaled(value)
         return 0.5 - 0.5 * x.sign() * (-x.abs()).expm1()
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         x = value - 0.5
         return self.loc - self.scale * x.sign() * (-2 * x.abs()).log1p()
 
     def entropy(self):
-        """1 + log(2 scale)."""
+        """Return 1 + log(2 scale)."""
         return 1 + (2 * self.scale).log()
 
 
 class Uniform(Distribution):
-    """Numbers from `low` to `high`, all alike."""
+    """The uniform distribution on [`low`, `high`)."""
 
     has_rsample = True
 
@@ -168,35 +168,35 @@ class Uniform(Distribution):
     stddev = property(lambda self: (self.high - self.low) / 12**0.5, doc="The standard deviation.")
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         unit = cygrad.rand(shape, dtype=self.low.dtype, device=self.low.device)
         return self.low + unit * (self.high - self.low)
 
     def log_prob(self, value):
-        """-log(high - low); -inf outside, which only an unchecked value can be."""
+        """Return -log(high - low), or -inf outside the interval, where only unchecked values lie."""
         if self._validate_args:
             self._validate_sample(value)
         is_inside = (self.low <= value) & (value < self.high)
         return is_inside.to(self.low.dtype).log() - (self.high - self.low).log()
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.low + value * (self.high - self.low)
 
     def entropy(self):
-        """log(high - low)."""
+        """Return log(high - low)."""
         return (self.high - self.low).log()
 
 
 def _plain(x):
-    """A limit as it is shown."""
+    """Return a limit in the form shown in the repr."""
     return x.item() if not x.ndim else x.detach()
 
 
@@ -218,28 +218,28 @@ class Exponential(ExponentialFamily):
     variance = property(lambda self: self.rate**-2, doc="The variance.")
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         return cygrad.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return -(-self.rate * value).expm1()
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         return -(-value).log1p() / self.rate
 
     def entropy(self):
-        """1 - log(rate)."""
+        """Return 1 - log(rate)."""
         return 1 - self.rate.log()
 
     def _log_normalizer(self, x):

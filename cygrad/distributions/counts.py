@@ -1,4 +1,4 @@
-"""Distributions of counts: of successes, and of failures before them."""
+"""Distributions of counts: successes, failures before a success, and classes."""
 
 import functools
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["Binomial", "Geometric", "Multinomial", "NegativeBinomial"]
 
 
 class _Trials(Distribution):
-    """Trials that succeed with probability `probs`; `logits` are log(probs / (1 - probs))."""
+    """Trials with success probability `probs`; `logits` are log(probs / (1 - probs))."""
 
     support: Any = constraints.nonnegative_integer
 
@@ -29,7 +29,7 @@ class _Trials(Distribution):
 
     @functools.cached_property
     def probs(self):
-        """The probability of a success."""
+        """The probability of success."""
         return self.logits.sigmoid()
 
     @functools.cached_property
@@ -40,7 +40,7 @@ class _Trials(Distribution):
 
 
 class Geometric(_Trials):
-    """How many trials fail before one succeeds."""
+    """The number of failed trials before the first success."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
 
@@ -59,14 +59,14 @@ class Geometric(_Trials):
     variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs, doc="The variance.")
 
     def sample(self, sample_shape=()):
-        """Samples, which have no gradients."""
+        """Draw samples without gradients."""
         with cygrad.no_grad():
             probs = self.probs.expand(self._extended_shape(sample_shape))
             u = cygrad.rand_like(probs).clamp(min=cygrad.finfo(probs.dtype).tiny)
             return (u.log() / (-probs).log1p()).floor()
 
     def log_prob(self, value):
-        """The logarithm of the probability."""
+        """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
         value, probs = cygrad.broadcast_tensors(value, self.probs)
@@ -74,12 +74,12 @@ class Geometric(_Trials):
         return value * (-failures).log1p() + self.probs.log()
 
     def entropy(self):
-        """That of one trial divided by the probability."""
+        """Return the entropy of one trial divided by the probability."""
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
 
 
 class Binomial(_Trials):
-    """How many of `total_count` trials succeed.
+    """The number of successes in `total_count` trials.
 
     >>> import cygrad
     >>> d = cygrad.distributions.Binomial(2, cygrad.tensor(0.5))
@@ -98,7 +98,7 @@ class Binomial(_Trials):
 
     @property
     def support(self):
-        """Where values lie."""
+        """The support of the distribution."""
         n = self.total_count
         return constraints.integer_interval(0, n if n.ndim else n.item())
 
@@ -107,17 +107,17 @@ class Binomial(_Trials):
 
     @property
     def mode(self):
-        """The likeliest value."""
+        """The mode."""
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     def sample(self, sample_shape=()):
-        """Samples, which have no gradients."""
+        """Draw samples without gradients."""
         shape = self._extended_shape(sample_shape)
         with cygrad.no_grad():
             return cygrad.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value):
-        """The logarithm of the probability."""
+        """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
@@ -125,7 +125,7 @@ class Binomial(_Trials):
         return ways + value * self.logits - n * F.softplus(self.logits)
 
     def entropy(self):
-        """The entropy, where all numbers of trials are the same."""
+        """Return the entropy; all total counts must be equal."""
         n = self._only_count("Inhomogeneous total count not supported by `entropy`.")
         logs = self.log_prob(self.enumerate_support(False)) if n else cygrad.zeros((1, *self._batch_shape))
         return -(logs.exp() * logs).sum(0)
@@ -137,7 +137,7 @@ class Binomial(_Trials):
         return n
 
     def enumerate_support(self, expand=True):
-        """All values, along a new first dimension."""
+        """Return all values, along a new first dimension."""
         n = self._only_count("Inhomogeneous total count not supported by `enumerate_support`.")
         values = cygrad.arange(1 + n, dtype=self._param.dtype, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
@@ -145,7 +145,7 @@ class Binomial(_Trials):
 
 
 class NegativeBinomial(_Trials):
-    """How many trials succeed before `total_count` of them fail, which need not be a whole number."""
+    """The number of successes before `total_count` failures; `total_count` need not be an integer."""
 
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
@@ -163,13 +163,13 @@ class NegativeBinomial(_Trials):
     variance = property(lambda self: self.mean / (-self.logits).sigmoid(), doc="The variance.")
 
     def sample(self, sample_shape=()):
-        """Samples, which have no gradients."""
+        """Draw samples without gradients."""
         with cygrad.no_grad():
             rates = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
             return cygrad.poisson(rates.sample(sample_shape))
 
     def log_prob(self, value):
-        """The logarithm of the probability."""
+        """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
@@ -179,7 +179,7 @@ class NegativeBinomial(_Trials):
 
 
 class Multinomial(Distribution):
-    """How many of `total_count` draws are of each class.
+    """The number of draws of each class among `total_count` draws.
 
     >>> import cygrad
     >>> d = cygrad.distributions.Multinomial(3, cygrad.tensor([0.5, 0.5]))
@@ -205,20 +205,20 @@ class Multinomial(Distribution):
     variance = property(lambda self: self.mean * (1 - self.probs), doc="The variances.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         new = super().expand(batch_shape)
         new._categorical = self._categorical.expand(batch_shape)
         new._of_one_class = self._of_one_class.expand(tuple(batch_shape) + tuple(self._event_shape))
         return new
 
     def sample(self, sample_shape=()):
-        """Samples, which have no gradients."""
+        """Draw samples without gradients."""
         with cygrad.no_grad():
             drawn = self._categorical.sample((self.total_count, *sample_shape))
             return F.one_hot(drawn, self._event_shape[0]).sum(0).to(self.probs.dtype)
 
     def log_prob(self, value):
-        """The logarithm of the probability."""
+        """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
         logits, value = cygrad.broadcast_tensors(self.logits, value)
@@ -226,7 +226,7 @@ class Multinomial(Distribution):
         return (value.sum(-1) + 1).lgamma() + (logits * value - (value + 1).lgamma()).sum(-1)
 
     def entropy(self):
-        """The entropy: a sum over all counts of one class."""
+        """Return the entropy, computed by summing over all counts of one class."""
         n = cygrad.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
         counts = self._of_one_class.enumerate_support(expand=False)[1:]
         terms = self._of_one_class.log_prob(counts).exp() * (counts + 1).lgamma()

@@ -1,4 +1,4 @@
-"""Distributions of whole numbers and of classes."""
+"""Discrete distributions: Bernoulli, categorical, Poisson."""
 
 import functools
 import math
@@ -17,7 +17,7 @@ def _check_one_is_given(probs, logits):
 
 
 def clamp_probs(probs):
-    """Probabilities whose logarithms are finite."""
+    """Clamp probabilities so that their logarithms are finite."""
     eps = cygrad.finfo(probs.dtype).eps
     return probs.clamp(eps, 1 - eps)
 
@@ -61,39 +61,39 @@ class Bernoulli(ExponentialFamily):
 
     @property
     def mode(self):
-        """The likelier of 0 and 1; nan where there is none."""
+        """The mode: 0 or 1; NaN if both are equally likely."""
         return (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, cygrad.nan)
 
     def sample(self, sample_shape=()):
-        """Samples, which have no gradients."""
+        """Draw samples without gradients."""
         with cygrad.no_grad():
             return cygrad.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value):
-        """The logarithm of the probability."""
+        """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
         logits, value = cygrad.broadcast_tensors(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def entropy(self):
-        """-p log p - (1 - p) log(1 - p)."""
+        """Return -p log p - (1 - p) log(1 - p)."""
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def _log_normalizer(self, x):
         return F.softplus(x)
 
     def enumerate_support(self, expand=True):
-        """0 and 1, along a new first dimension."""
+        """Return 0 and 1, along a new first dimension."""
         values = cygrad.arange(2, dtype=self._param.dtype, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
 
 
 class Categorical(Distribution):
-    """The number of a class: probabilities `probs` along the last dimension, or logarithms of them, `logits`.
+    """A class index, with probabilities `probs` along the last dimension, or their logarithms `logits`.
 
-    Neither need be normalised.
+    Neither needs to be normalized.
 
     >>> import cygrad
     >>> from cygrad.distributions import Categorical
@@ -123,11 +123,11 @@ class Categorical(Distribution):
 
     @functools.cached_property
     def logits(self):
-        """Their logarithms."""
+        """The log-probabilities of the classes."""
         return clamp_probs(self.probs).log()
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         new = super().expand(batch_shape)
         new._param = self._param.expand(tuple(batch_shape) + (self._num_events,))
         return new
@@ -141,14 +141,14 @@ class Categorical(Distribution):
     )
 
     def sample(self, sample_shape=()):
-        """Samples, int64."""
+        """Draw samples of dtype int64."""
         rows = self.probs.detach().reshape(-1, self._num_events)
         n = math.prod(sample_shape)
         found = rows.multinomial(n, True).T if n else rows.new_zeros((0, len(rows)), dtype=cygrad.int64)
         return found.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value):
-        """The logarithm of the probability of a class."""
+        """Return the log-probability of a class."""
         if self._validate_args:
             self._validate_sample(value)
         value = value.long().unsqueeze(-1)
@@ -157,19 +157,19 @@ class Categorical(Distribution):
         return logits.gather(-1, value.expand(*shape, 1)).squeeze(-1)
 
     def entropy(self):
-        """-sum p log p."""
+        """Return -sum p log p."""
         logits = self.logits.clamp(min=cygrad.finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand=True):
-        """All classes, along a new first dimension."""
+        """Return all classes, along a new first dimension."""
         values = cygrad.arange(self._num_events, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
 
 
 class OneHotCategorical(Distribution):
-    """A class as a row of zeros with a one; see `Categorical`."""
+    """A class as a one-hot vector; see `Categorical`."""
 
     has_enumerate_support = True
     arg_constraints = Categorical.arg_constraints
@@ -187,31 +187,31 @@ class OneHotCategorical(Distribution):
 
     @property
     def mode(self):
-        """The likeliest class."""
+        """The most likely class."""
         return F.one_hot(self._categorical.mode, self._event_shape[0]).to(self.probs.dtype)
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         new = super().expand(batch_shape)
         new._categorical = self._categorical.expand(batch_shape)
         return new
 
     def sample(self, sample_shape=()):
-        """Samples, of the type of the probabilities."""
+        """Draw samples in the dtype of the probabilities."""
         return F.one_hot(self._categorical.sample(sample_shape), self._event_shape[0]).to(self.probs.dtype)
 
     def log_prob(self, value):
-        """The logarithm of the probability of a class."""
+        """Return the log-probability of a class."""
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self):
-        """-sum p log p."""
+        """Return -sum p log p."""
         return self._categorical.entropy()
 
     def enumerate_support(self, expand=True):
-        """All classes, along a new first dimension."""
+        """Return all classes, along a new first dimension."""
         rows = cygrad.eye(self._event_shape[0], dtype=self.probs.dtype, device=self.probs.device)
         rows = rows.view(-1, *[1] * len(self._batch_shape), len(rows))
         return rows.expand(-1, *self._batch_shape, -1) if expand else rows
@@ -232,12 +232,12 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor(), doc="The likeliest value.")
 
     def sample(self, sample_shape=()):
-        """Samples, which have no gradients."""
+        """Draw samples without gradients."""
         with cygrad.no_grad():
             return cygrad.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value):
-        """The logarithm of the probability."""
+        """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
         rate, value = cygrad.broadcast_tensors(self.rate, value)

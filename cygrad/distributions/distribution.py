@@ -1,4 +1,4 @@
-"""The base of all distributions, that of exponential families, and events of several dimensions."""
+"""Base classes: Distribution, exponential families, and Independent."""
 
 from typing import Any
 
@@ -12,16 +12,16 @@ Size: Any = cygrad.Size
 
 
 def lacking(self, *args):
-    """Raises NotImplementedError: this distribution lacks it."""
+    """Raise NotImplementedError: the distribution does not support this."""
     raise NotImplementedError
 
 
 class Distribution:
     """Random tensors of shape `sample_shape + batch_shape + event_shape`.
 
-    A subclass has `arg_constraints`, `support`, `mean`, `variance`, `log_prob(value)`, and `rsample(shape)`, whose
-    samples carry gradients to the parameters, or `sample(shape)`. What it lacks raises NotImplementedError. Parameters
-    and values are checked, unless `validate_args` is False: ValueError.
+    Subclasses define `arg_constraints`, `support`, `mean`, `variance`, `log_prob(value)`, and either `rsample(shape)`,
+    whose samples propagate gradients to the parameters, or `sample(shape)`. Anything not defined raises
+    NotImplementedError. Invalid parameters and values raise ValueError, unless `validate_args` is False.
     """
 
     has_rsample: Any = False
@@ -41,7 +41,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value):
-        """Whether distributions that are made from now on check their parameters and values."""
+        """Set whether distributions created from now on validate their parameters and values."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -49,7 +49,7 @@ class Distribution:
     def _check_parameters(self):
         for name, constraint in self.arg_constraints.items():
             is_cached = not isinstance(getattr(type(self), name, None), property)
-            value = self.__dict__.get(name) if is_cached else getattr(self, name)  # none that must be computed
+            value = self.__dict__.get(name) if is_cached else getattr(self, name)  # skip lazily computed ones
             if value is None or constraints.is_dependent(constraint):
                 continue
             if not constraint.check(value).all():
@@ -59,7 +59,7 @@ class Distribution:
                 )
 
     def _validate_sample(self, value):
-        """Raise unless `log_prob` can take a value."""
+        """Raise ValueError unless `value` is a valid argument of `log_prob`."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         own = self._event_shape
@@ -80,12 +80,12 @@ class Distribution:
 
     @property
     def batch_shape(self):
-        """The shape of the parameters: how many distributions there are."""
+        """The shape of the batch of distributions, given by the parameters."""
         return self._batch_shape
 
     @property
     def event_shape(self):
-        """The shape of one sample of one of them."""
+        """The shape of a single sample of one distribution."""
         return self._event_shape
 
     def _extended_shape(self, sample_shape=()):
@@ -102,11 +102,11 @@ class Distribution:
 
     @property
     def mode(self) -> Any:
-        """The likeliest value."""
+        """The mode."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         new = type(self).__new__(type(self))
         new.__dict__.update(self.__dict__)
         for name, constraint in self.arg_constraints.items():
@@ -118,16 +118,16 @@ class Distribution:
         return new
 
     def _dims_of(self, name, constraint):
-        """How many dimensions of a parameter belong to one distribution."""
+        """Return the number of trailing dimensions of a parameter that belong to one distribution."""
         return constraint.event_dim
 
     def sample(self, sample_shape=()):
-        """Samples without gradients."""
+        """Draw samples without gradients."""
         with cygrad.no_grad():
             return self.rsample(sample_shape)
 
     def sample_n(self, n):
-        """`sample((n,))`, its former name."""
+        """Deprecated alias of `sample((n,))`."""
         return self.sample((n,))
 
     @property
@@ -136,7 +136,7 @@ class Distribution:
         return self.variance.sqrt()
 
     def perplexity(self):
-        """The exponential of the entropy."""
+        """Return the exponential of the entropy."""
         return self.entropy().exp()
 
     def __repr__(self):
@@ -154,11 +154,11 @@ def _shown(value):
 
 
 class ExponentialFamily(Distribution):
-    """A distribution of density exp(<t(x), theta> - F(theta) + k(x)).
+    """A distribution with density exp(<t(x), theta> - F(theta) + k(x)).
 
-    A subclass has `_natural_params`, the tensors theta, `_log_normalizer(*theta)`, which is F, and
-    `_mean_carrier_measure`, the mean of k. As the mean of t is the gradient of F, these give the entropy,
-    F(theta) - <theta, F'(theta)> - mean k, and `kl_divergence` of two distributions of one class.
+    Subclasses define `_natural_params`, the tensors theta, `_log_normalizer(*theta)`, which is F, and
+    `_mean_carrier_measure`, the mean of k. Since the mean of t is the gradient of F, these determine the entropy,
+    F(theta) - <theta, F'(theta)> - mean k, and `kl_divergence` of two distributions of the same class.
 
     >>> import cygrad
     >>> from cygrad.distributions import Exponential, ExponentialFamily
@@ -172,25 +172,25 @@ class ExponentialFamily(Distribution):
     _mean_carrier_measure: Any = property(lacking)
 
     def entropy(self):
-        """The entropy, of the normaliser and its gradient."""
+        """Return the entropy, computed from the log-normalizer and its gradient."""
         mean = self._mean_carrier_measure
         params, normalizer, gradients = self._normalized()
         return normalizer - mean - self._product(params, gradients)
 
     def _normalized(self):
-        """(the natural parameters as leaves, the normaliser F of them, the gradients of F)."""
+        """Return (natural parameters as leaves, log-normalizer F, gradients of F)."""
         params = [x.detach().requires_grad_() for x in self._natural_params]
         with cygrad.enable_grad():
             normalizer = self._log_normalizer(*params)
             return params, normalizer, cygrad.autograd.grad(normalizer.sum(), params, create_graph=True)
 
     def _product(self, params, others):
-        """The sum of the products of elements of one distribution."""
+        """Return the inner product of parameters and `others` per distribution."""
         return sum((x * y).reshape(*self._batch_shape, -1).sum(-1) for x, y in zip(params, others, strict=True))
 
 
 def broadcast(*values):
-    """Parameters, which may be numbers, as tensors of one shape."""
+    """Broadcast parameters, which may be numbers, to tensors of one shape."""
     if not all(isinstance(value, (Tensor, int, float)) for value in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
@@ -203,7 +203,7 @@ def broadcast(*values):
 
 
 class Independent(Distribution):
-    """Another distribution, of which the last dimensions of the batch are one event, so that log_prob adds over them.
+    """Reinterprets trailing batch dimensions of a distribution as event dimensions, so that log_prob sums over them.
 
     >>> import cygrad
     >>> from cygrad.distributions import Independent, Normal
@@ -236,29 +236,29 @@ class Independent(Distribution):
     variance = property(lambda self: self.base_dist.variance, doc="The variance.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         n = self.reinterpreted_batch_ndims
         base = self.base_dist.expand(tuple(batch_shape) + tuple(self.event_shape[:n]))
         return type(self)(base, n, self._validate_args)
 
     def sample(self, sample_shape=()):
-        """Samples without gradients."""
+        """Draw samples without gradients."""
         return self.base_dist.sample(sample_shape)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value):
-        """The logarithm of the density: the sum over the dimensions of an event."""
+        """Return the log-density, summed over the reinterpreted dimensions."""
         return self._added(self.base_dist.log_prob(value))
 
     def entropy(self):
-        """The sum of the entropies."""
+        """Return the entropy, summed over the reinterpreted dimensions."""
         return self._added(self.base_dist.entropy())
 
     def enumerate_support(self, expand=True):
-        """All values of the base, where no dimension was made part of an event."""
+        """Return all values of the base; not implemented if any dimension is reinterpreted."""
         if self.reinterpreted_batch_ndims:
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
         return self.base_dist.enumerate_support(expand)

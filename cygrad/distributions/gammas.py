@@ -1,4 +1,4 @@
-"""The gamma distribution, and those made of its samples, with gradients to all parameters."""
+"""The gamma distribution and distributions derived from it, with gradients for all parameters."""
 
 import math
 
@@ -14,7 +14,7 @@ lgamma, digamma = cygrad.lgamma, cygrad.digamma
 
 
 class Gamma(ExponentialFamily):
-    """Positive numbers of density rate^a x^(a - 1) exp(-rate x) / gamma(a), a being the `concentration`.
+    """Positive numbers with density rate^a x^(a - 1) exp(-rate x) / gamma(a), where a is the `concentration`.
 
     >>> import cygrad
     >>> d = cygrad.distributions.Gamma(cygrad.tensor([1.0, 2.0]), 2.0)
@@ -37,27 +37,27 @@ class Gamma(ExponentialFamily):
     variance = property(lambda self: self.concentration / self.rate**2, doc="The variance.")
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         value = standard_gamma(self.concentration.expand(shape)) / self.rate
         value.detach().clamp_(min=cygrad.finfo(value.dtype).tiny)
         return value
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - lgamma(a)
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return cygrad.special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self):
-        """a - log(rate) + log(gamma(a)) + (1 - a) digamma(a)."""
+        """Return a - log(rate) + log(gamma(a)) + (1 - a) digamma(a)."""
         a = self.concentration
         return a - self.rate.log() + lgamma(a) + (1 - a) * digamma(a)
 
@@ -66,7 +66,7 @@ class Gamma(ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """The sum of the squares of `df` normal numbers: Gamma(df / 2, 1 / 2)."""
+    """The sum of `df` squared standard normals: Gamma(df / 2, 1 / 2)."""
 
     arg_constraints = {"df": constraints.positive}
 
@@ -76,12 +76,12 @@ class Chi2(Gamma):
     df = property(lambda self: 2 * self.concentration, doc="The degrees of freedom.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         return type(self)(self.df.expand(batch_shape), self._validate_args)
 
 
 class InverseGamma(Distribution):
-    """One divided by a gamma distribution's numbers."""
+    """The reciprocal of a gamma variable."""
 
     has_rsample = True
     arg_constraints = Gamma.arg_constraints
@@ -97,42 +97,42 @@ class InverseGamma(Distribution):
 
     @property
     def mean(self):
-        """The mean; inf where there is none."""
+        """The mean; inf where it does not exist."""
         a = self.concentration
         return cygrad.where(a > 1, self.rate / (a - 1), cygrad.inf)
 
     @property
     def variance(self):
-        """The variance; inf where there is none."""
+        """The variance; inf where it does not exist."""
         a = self.concentration
         return cygrad.where(a > 2, self.rate**2 / ((a - 1) ** 2 * (a - 2)), cygrad.inf)
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         return type(self)(self.concentration.expand(batch_shape), self.rate.expand(batch_shape), self._validate_args)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         return 1 / self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return self.base_dist.log_prob(1 / value) - 2 * value.log()
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         return 1 - self.base_dist.cdf(1 / value)
 
     def entropy(self):
-        """a + log(rate) + log(gamma(a)) - (1 + a) digamma(a)."""
+        """Return a + log(rate) + log(gamma(a)) - (1 + a) digamma(a)."""
         a = self.concentration
         return a + self.rate.log() + lgamma(a) - (1 + a) * digamma(a)
 
 
 class Dirichlet(ExponentialFamily):
-    """Rows of shares, which add up to 1: gamma distributed numbers divided by their sum.
+    """Vectors of nonnegative numbers that sum to 1: gamma variables divided by their sum.
 
     >>> import cygrad
     >>> d = cygrad.distributions.Dirichlet(cygrad.tensor([1.0, 3.0]))
@@ -156,7 +156,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self):
-        """The likeliest value; a corner where all concentrations are below 1."""
+        """The mode; a corner if all concentrations are below 1."""
         above = (self.concentration - 1).clamp(min=0)
         found = above / above.sum(-1, keepdim=True)
         corner = F.one_hot(found.argmax(-1), found.shape[-1]).to(found.dtype)
@@ -164,23 +164,23 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def variance(self):
-        """The variance of each share."""
+        """The variance of each component."""
         a, total = self.concentration, self._total
         return a * (total - a) / (total**2 * (total + 1))
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         return dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         a = self.concentration
         return (a - 1).xlogy(value).sum(-1) + lgamma(a.sum(-1)) - lgamma(a).sum(-1)
 
     def entropy(self):
-        """The entropy."""
+        """Return the entropy."""
         a, total = self.concentration, self.concentration.sum(-1)
         inner = ((a - 1) * digamma(a)).sum(-1)
         return lgamma(a).sum(-1) - lgamma(total) - (a.shape[-1] - total) * digamma(total) - inner
@@ -190,7 +190,7 @@ class Dirichlet(ExponentialFamily):
 
 
 class Beta(ExponentialFamily):
-    """Numbers from 0 to 1 of density proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1)."""
+    """Numbers in [0, 1] with density proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1)."""
 
     has_rsample = True
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
@@ -209,22 +209,22 @@ class Beta(ExponentialFamily):
     variance = property(lambda self: self._dirichlet.variance[..., 0], doc="The variance.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         a, b = self.concentration1.expand(batch_shape), self.concentration0.expand(batch_shape)
         return type(self)(a, b, self._validate_args)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return self._dirichlet.log_prob(cygrad.stack([value, 1.0 - value], -1))
 
     def entropy(self):
-        """The entropy."""
+        """Return the entropy."""
         return self._dirichlet.entropy()
 
     def _log_normalizer(self, x, y):
@@ -232,7 +232,7 @@ class Beta(ExponentialFamily):
 
 
 class StudentT(Distribution):
-    """A normal number divided by the root of a mean of `df` squares of such, scaled and moved."""
+    """A standard normal divided by sqrt(chi2 / df), with `df` degrees of freedom, scaled and shifted."""
 
     has_rsample = True
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
@@ -247,19 +247,19 @@ class StudentT(Distribution):
 
     @property
     def variance(self):
-        """The variance: inf for df <= 2, nan for df <= 1."""
+        """The variance: inf for df <= 2, NaN for df <= 1."""
         df = self.df
         found = cygrad.where(df > 2, self.scale**2 * df / (df - 2), cygrad.inf)
         return cygrad.where(df > 1, found, cygrad.nan)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         unit = cygrad.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + self.scale * unit * (Chi2(self.df, False).rsample(sample_shape) / self.df).rsqrt()
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         half, y = self.df / 2, (value - self.loc) / self.scale
@@ -267,14 +267,14 @@ class StudentT(Distribution):
         return -(half + 0.5) * (y**2 / self.df).log1p() - size
 
     def entropy(self):
-        """The entropy."""
+        """Return the entropy."""
         half = self.df / 2
         size = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + lgamma(half) - lgamma(half + 0.5)
         return size + (half + 0.5) * (digamma(half + 0.5) - digamma(half))
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two numbers of Chi2, each divided by its degrees of freedom."""
+    """The ratio of two Chi2 variables, each divided by its degrees of freedom."""
 
     has_rsample = True
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
@@ -286,30 +286,30 @@ class FisherSnedecor(Distribution):
 
     @property
     def mean(self):
-        """The mean; nan where there is none."""
+        """The mean; NaN where it does not exist."""
         return cygrad.where(self.df2 > 2, self.df2 / (self.df2 - 2), cygrad.nan)
 
     @property
     def mode(self):
-        """The likeliest value; nan where the density grows without bound."""
+        """The mode; NaN where the density is unbounded."""
         a, b = self.df1, self.df2
         return cygrad.where(a > 2, (a - 2) / a * b / (b + 2), cygrad.nan)
 
     @property
     def variance(self):
-        """The variance; nan where there is none."""
+        """The variance; NaN where it does not exist."""
         a, b = self.df1, self.df2
         found = 2 * b**2 * (a + b - 2) / (a * (b - 2) ** 2 * (b - 4))
         return cygrad.where(b > 4, found, cygrad.nan)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         x, y = (Gamma(df / 2, df, validate_args=False).rsample(sample_shape) for df in (self.df1, self.df2))
         found = x / y
         return found.clamp(min=cygrad.finfo(found.dtype).tiny)
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2

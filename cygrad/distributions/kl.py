@@ -1,4 +1,4 @@
-"""How far one distribution is from another."""
+"""Kullback-Leibler divergences between distributions."""
 
 import math
 
@@ -16,12 +16,12 @@ from cygrad.distributions.transforms import TransformedDistribution
 
 __all__ = ["kl_divergence", "register_kl"]
 
-EULER = 0.5772156649015329  # the mean of a Gumbel distribution
+EULER = 0.5772156649015329  # the Euler-Mascheroni constant, the mean of the standard Gumbel distribution
 _formulas: dict = {}  # (class of p, class of q): formula
 
 
 def register_kl(type_p, type_q):
-    """A decorator: the function of (p, q) that `kl_divergence` calls for these classes and their subclasses."""
+    """Return a decorator that registers a function of (p, q) with `kl_divergence` for these classes and subclasses."""
 
     def note(function):
         _formulas[type_p, type_q] = function
@@ -186,7 +186,7 @@ def _to_continuous_bernoulli(p, q):
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _of_one_family(p, q):
-    """Bregman's divergence of the normaliser."""
+    """Bregman divergence of the log-normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot be computed using Bregman "
@@ -212,11 +212,11 @@ def _low_rank(p, q):
     return _multivariate_normal(*(MultivariateNormal(each.loc, each.covariance_matrix) for each in (p, q)))
 
 
-# -- of different classes --
+# -- Different classes --
 
 
 def _from(types, type_q):
-    """A decorator: a formula for all these classes of p."""
+    """Return a decorator that registers a formula for all these classes of p."""
 
     def note(function):
         for type_p in types:
@@ -272,11 +272,11 @@ def _normal_to_laplace(p, q):
     return (2 * q.scale).log() + distance / q.scale - p.entropy()
 
 
-# Through the mean of log(x) for x drawn from p
+# Formulas based on the mean of log(x) for x drawn from p
 
 
 def _mean_log(low, high):
-    """Of uniform numbers between `low` and `high`."""
+    """Return the mean of log(x) for x uniform between `low` and `high`."""
     return (high.xlogy(high) - low.xlogy(low)) / (high - low) - 1
 
 
@@ -316,7 +316,7 @@ def _uniform_to_pareto(p, q):
     return found.masked_fill(p.low < q.scale, cygrad.inf)
 
 
-# Into Gumbel's distribution, of density exp(-z - exp(-z)) / scale
+# Divergences from the Gumbel distribution, with density exp(-z - exp(-z)) / scale
 
 
 def _to_gumbel(p, q, log_mean):
@@ -360,5 +360,5 @@ def _bernoulli_to_poisson(p, q):
 @_from((Poisson,), Bernoulli)
 @_from((Poisson,), Binomial)
 def _infinite(p, q):
-    """Some values of p can not come from q."""
+    """Some values of p have zero probability under q."""
     return cygrad.full_like(p.mean, cygrad.inf)

@@ -1,4 +1,4 @@
-"""Transforms of vectors and matrices, and those that lead from all real numbers to a constraint."""
+"""Transforms of vectors and matrices, and the registries of transforms from the real numbers to a constraint."""
 
 import math
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class AbsTransform(Transform):
-    """|x|, whose inverse is taken to be positive."""
+    """|x|; the inverse returns the positive solution."""
 
     parameters = ()
     bijective = False
@@ -38,7 +38,7 @@ class AbsTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
-    """softmax(x) of vectors, whose inverse is taken to be log(y)."""
+    """softmax(x) of vectors; the inverse returns log(y)."""
 
     parameters = ()
     bijective = False
@@ -53,12 +53,12 @@ class SoftmaxTransform(Transform):
 
 
 def _odds(x):
-    """The logarithms of n, ..., 2, 1 for vectors of n elements."""
+    """Return the logarithms of n, ..., 2, 1 for vectors of n elements."""
     return cygrad.arange(x.shape[-1], 0, -1, dtype=x.dtype, device=x.device).log()
 
 
 class StickBreakingTransform(Transform):
-    """Shares that add up to 1 of vectors of one element less: each breaks its part off what is left of a stick.
+    """Maps vectors of n - 1 elements to n shares that sum to 1: each element breaks off a part of the remaining stick.
 
     >>> import cygrad
     >>> shares = cygrad.distributions.StickBreakingTransform()
@@ -80,21 +80,21 @@ class StickBreakingTransform(Transform):
         return y[..., :-1].log() - left.log() + _odds(left)
 
     def log_abs_det_jacobian(self, x, y):
-        """The logarithm of the determinant of the first shares' derivatives."""
+        """Return the log-determinant of the Jacobian of all shares but the last."""
         x = x - _odds(x)
         return (F.logsigmoid(x) - x + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape):
-        """The shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape."""
         return (*shape[:-1], shape[-1] + 1)
 
     def inverse_shape(self, shape):
-        """The shape of x for t(x) of this shape."""
+        """Return the shape of x for t(x) of this shape."""
         return (*shape[:-1], shape[-1] - 1)
 
 
 class LowerCholeskyTransform(Transform):
-    """The lower triangle of a matrix, with the exponential of its diagonal."""
+    """The lower triangle of a matrix, with an exponentiated diagonal."""
 
     parameters = ()
     bijective = False
@@ -109,7 +109,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(LowerCholeskyTransform):
-    """L L^T of what `LowerCholeskyTransform` gives."""
+    """L L^T for the result L of `LowerCholeskyTransform`."""
 
     codomain = constraints.positive_definite
 
@@ -122,7 +122,7 @@ class PositiveDefiniteTransform(LowerCholeskyTransform):
 
 
 class CorrCholeskyTransform(Transform):
-    """The Cholesky factor of n x n correlations of vectors of n (n - 1) / 2 elements."""
+    """Maps vectors of n (n - 1) / 2 elements to the Cholesky factor of an n x n correlation matrix."""
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -146,26 +146,26 @@ class CorrCholeskyTransform(Transform):
         return (self._below(y) / self._below(left).sqrt()).atanh()
 
     def log_abs_det_jacobian(self, x, y):
-        """The logarithm of the determinant of the derivatives of what lies below the diagonal."""
+        """Return the log-determinant of the Jacobian of the elements below the diagonal."""
         sticks = 0.5 * self._below(1 - (y * y).cumsum(-1), -2).log().sum(-1)
         return sticks - 2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(-1)
 
     def forward_shape(self, shape):
-        """The shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape."""
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != shape[-1]:
             raise ValueError("Input is not a flattened lower-diagonal number")
         return (*shape[:-1], n, n)
 
     def inverse_shape(self, shape):
-        """The shape of x for t(x) of this shape."""
+        """Return the shape of x for t(x) of this shape."""
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
 
 
 class ReshapeTransform(Transform):
-    """The same elements in another shape."""
+    """Reshapes its argument."""
 
     def __init__(self, in_shape, out_shape, cache_size=0):
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
@@ -185,7 +185,7 @@ class ReshapeTransform(Transform):
         return y.reshape(y.shape[: y.ndim - len(self.out_shape)] + self.in_shape)
 
     def log_abs_det_jacobian(self, x, y):
-        """0."""
+        """Return 0."""
         return x.new_zeros(self._batch(x))
 
     def _replaced(self, shape, old, new):
@@ -197,16 +197,16 @@ class ReshapeTransform(Transform):
         return tuple(shape[:cut]) + tuple(new)
 
     def forward_shape(self, shape):
-        """The shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape."""
         return self._replaced(shape, self.in_shape, self.out_shape)
 
     def inverse_shape(self, shape):
-        """The shape of x for t(x) of this shape."""
+        """Return the shape of x for t(x) of this shape."""
         return self._replaced(shape, self.out_shape, self.in_shape)
 
 
 class CumulativeDistributionTransform(Transform):
-    """The cdf of a distribution: uniform numbers of its samples."""
+    """The cdf of a distribution, which maps its samples to uniform numbers."""
 
     codomain = constraints.unit_interval
 
@@ -223,12 +223,12 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.icdf(y)
 
     def log_abs_det_jacobian(self, x, y):
-        """The logarithm of the density."""
+        """Return the log-density."""
         return self.distribution.log_prob(x)
 
 
 class CatTransform(Transform):
-    """Each part of a tensor along a dimension by a transform of its own."""
+    """Applies a separate transform to each part of a tensor along a dimension."""
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         super().__init__(cache_size)
@@ -254,7 +254,7 @@ class CatTransform(Transform):
         return self._joined([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)], self.dim)
 
     def log_abs_det_jacobian(self, x, y):
-        """The logarithms of the parts, joined; added, where the dimension belongs to an argument."""
+        """Return the concatenated log-determinants, or their sum if the dimension is part of an event."""
         found, dims = [], self.domain.event_dim
         for t, a, b in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
             logs = t.log_abs_det_jacobian(a, b)
@@ -265,7 +265,7 @@ class CatTransform(Transform):
 
 
 class StackTransform(CatTransform):
-    """Each slice of a tensor along a dimension by a transform of its own."""
+    """Applies a separate transform to each slice of a tensor along a dimension."""
 
     def __init__(self, tseq, dim=0, cache_size=0):
         super().__init__(tseq, dim, cache_size=cache_size)
@@ -278,7 +278,7 @@ class StackTransform(CatTransform):
 
 
 class ConstraintRegistry:
-    """What transform leads from all real numbers to a constraint: by the constraint's kind.
+    """Maps kinds of constraints to transforms from the real numbers to that constraint.
 
     >>> import cygrad
     >>> from cygrad.distributions import biject_to, constraints
@@ -290,7 +290,7 @@ class ConstraintRegistry:
         self._factories = {}
 
     def register(self, constraint, factory=None):
-        """Let `factory(constraint)` make the transform for constraints of this one's kind; or a decorator for it."""
+        """Register `factory(constraint)`, which creates the transform, for this kind; return a decorator if omitted."""
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         self._factories[_kind(constraint)] = factory

@@ -1,4 +1,4 @@
-"""The normal distribution of vectors."""
+"""Multivariate normal distributions."""
 
 import functools
 import math
@@ -11,7 +11,7 @@ __all__ = ["LowRankMultivariateNormal", "MultivariateNormal"]
 
 
 class _OfCovariances(Distribution):
-    """A distribution with a matrix of covariances: given as it is, by its inverse, or by its Cholesky factor."""
+    """A distribution with a covariance matrix, given directly, by its inverse, or by its Cholesky factor."""
 
     has_rsample = True
 
@@ -22,18 +22,18 @@ class _OfCovariances(Distribution):
 
     @functools.cached_property
     def scale_tril(self):
-        """The Cholesky factor of the covariances."""
+        """The Cholesky factor of the covariance matrix."""
         return self._of_batch(self._unbroadcasted_scale_tril)
 
     @functools.cached_property
     def covariance_matrix(self):
-        """The covariances."""
+        """The covariance matrix."""
         factor = self._unbroadcasted_scale_tril
         return self._of_batch(factor @ factor.mT)
 
     @functools.cached_property
     def precision_matrix(self):
-        """The inverse of the covariances."""
+        """The inverse of the covariance matrix."""
         return self._of_batch(cygrad.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     def _of_batch(self, matrix):
@@ -44,14 +44,14 @@ class _OfCovariances(Distribution):
 
 
 def _factor_of_inverse(precision):
-    """The lower Cholesky factor of the inverse: that of the matrix turned round gives its inverse, turned round."""
+    """Return the lower Cholesky factor of the inverse: factor the flipped matrix, flip back, and invert."""
     factor = cygrad.linalg.cholesky(precision.flip(-2, -1))
     upper = factor.flip(-2, -1).mT
     eye = cygrad.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
     return cygrad.linalg.solve_triangular(upper, eye.expand(precision.shape), upper=False)
 
 
-_FACTORS = {  # how the Cholesky factor is found of what was given
+_FACTORS = {  # how to compute the Cholesky factor from each argument
     "covariance_matrix": cygrad.linalg.cholesky,
     "precision_matrix": _factor_of_inverse,
     "scale_tril": lambda factor: factor,
@@ -59,7 +59,7 @@ _FACTORS = {  # how the Cholesky factor is found of what was given
 
 
 def _the_given(covariance_matrix, precision_matrix, scale_tril, error):
-    """(the name of that which is given, the matrix), of the arguments of a constructor."""
+    """Return (name, matrix) of the one argument that is given."""
     matrices = zip(_FACTORS, (covariance_matrix, precision_matrix, scale_tril), strict=True)
     given = [(name, matrix) for name, matrix in matrices if matrix is not None]
     if len(given) != 1:
@@ -68,7 +68,7 @@ def _the_given(covariance_matrix, precision_matrix, scale_tril, error):
 
 
 class MultivariateNormal(_OfCovariances):
-    """Vectors of mean `loc` and covariances given as they are, by their inverse, or by their Cholesky factor.
+    """Random vectors with mean `loc` and a covariance matrix given directly, by its inverse, or by its Cholesky factor.
 
     >>> import cygrad
     >>> from cygrad.distributions import MultivariateNormal
@@ -99,17 +99,17 @@ class MultivariateNormal(_OfCovariances):
 
     @property
     def variance(self):
-        """The diagonal of the covariances."""
+        """The diagonal of the covariance matrix."""
         found = (self._unbroadcasted_scale_tril**2).sum(-1)
         return found.expand(self._extended_shape())
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         unit = cygrad.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + (self._unbroadcasted_scale_tril @ unit.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         factor = self._unbroadcasted_scale_tril
@@ -122,13 +122,13 @@ class MultivariateNormal(_OfCovariances):
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
 
     def entropy(self):
-        """n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
+        """Return n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
         found = 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
         return found.expand(self._batch_shape)
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Vectors of covariances `cov_factor @ cov_factor.mT + cov_diag.diag()`, without a matrix of so many columns."""
+    """Vectors with covariance `cov_factor @ cov_factor.mT + cov_diag.diag()`, without forming that matrix."""
 
     has_rsample = True
     arg_constraints = {
@@ -162,7 +162,7 @@ class LowRankMultivariateNormal(Distribution):
     precision_matrix = property(lambda self: cygrad.linalg.inv(self.covariance_matrix), doc="Their inverse.")
 
     def _capacitance(self):
-        """The Cholesky factor of I + W^T D^-1 W, and W^T D^-1, W being the factor and D the diagonal."""
+        """Return the Cholesky factor of I + W^T D^-1 W, and W^T D^-1, where W is the factor and D the diagonal."""
         scaled = self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
         inner = scaled @ self.cov_factor
         return cygrad.linalg.cholesky(
@@ -173,14 +173,14 @@ class LowRankMultivariateNormal(Distribution):
         return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.cov_diag.log().sum(-1)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         shape, like = self._extended_shape(sample_shape), {"dtype": self.loc.dtype, "device": self.loc.device}
         unit = cygrad.randn((*shape[:-1], self.cov_factor.shape[-1], 1), **like)
         spread = (self.cov_factor @ unit).squeeze(-1)
         return self.loc + spread + self.cov_diag.sqrt() * cygrad.randn(shape, **like)
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         gap, (factor, scaled) = value - self.loc, self._capacitance()
@@ -189,5 +189,5 @@ class LowRankMultivariateNormal(Distribution):
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det(factor) + distance)
 
     def entropy(self):
-        """n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
+        """Return n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
         return 0.5 * (self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_det(self._capacitance()[0]))

@@ -1,4 +1,4 @@
-"""What transforms make of uniform, exponential and normal numbers, each with a name of its own."""
+"""Named distributions obtained by transforming uniform, exponential and normal variables."""
 
 import cygrad
 from cygrad.distributions import constraints
@@ -14,13 +14,13 @@ _EULER = 0.57721566490153286
 
 class _Made(TransformedDistribution):
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         values = {name: getattr(self, name).expand(batch_shape) for name in self.arg_constraints}
         return type(self)(**values, validate_args=self._validate_args)
 
 
 class Pareto(_Made):
-    """Numbers of at least `scale`: P(X > x) = (scale / x)^alpha."""
+    """Numbers at or above `scale`: P(X > x) = (scale / x)^alpha."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
@@ -34,25 +34,25 @@ class Pareto(_Made):
 
     @property
     def mean(self):
-        """The mean; inf where there is none."""
+        """The mean; inf where it does not exist."""
         a = self.alpha.clamp(min=1)
         return a * self.scale / (a - 1)
 
     @property
     def variance(self):
-        """The variance; inf where there is none."""
+        """The variance; inf where it does not exist."""
         a = self.alpha.clamp(min=2)
         return self.scale**2 * a / ((a - 1) ** 2 * (a - 2))
 
     def entropy(self):
-        """log(scale / alpha) + 1 + 1 / alpha."""
+        """Return log(scale / alpha) + 1 + 1 / alpha."""
         return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)
 
 
 class GeneralizedPareto(Distribution):
-    """Numbers x of at least `loc`: P(X > x) = (1 + c (x - loc) / scale)^(-1 / c), c being the `concentration`.
+    """Numbers x at or above `loc`: P(X > x) = (1 + c (x - loc) / scale)^(-1 / c), where c is the `concentration`.
 
-    They are exponentially distributed for c = 0, as numbers of Pareto are for c > 0, and bounded above for c < 0.
+    Exponential for c = 0, Pareto-like for c > 0, and bounded above for c < 0.
 
     >>> import cygrad
     >>> d = cygrad.distributions.GeneralizedPareto(0.0, 1.0, cygrad.tensor([-1.0, 0.0, 0.25]))
@@ -69,7 +69,7 @@ class GeneralizedPareto(Distribution):
 
     @property
     def support(self):
-        """Where values lie."""
+        """The support of the distribution."""
         c = self.concentration
         return constraints.interval(self.loc, cygrad.where(c < 0, self.loc - self.scale / c, cygrad.inf))
 
@@ -77,56 +77,56 @@ class GeneralizedPareto(Distribution):
 
     @property
     def mean(self):
-        """The mean; nan where there is none."""
+        """The mean; NaN where it does not exist."""
         c = self.concentration
         return (self.loc + self.scale / (1 - c)).masked_fill(c >= 1, cygrad.nan)
 
     @property
     def variance(self):
-        """The variance; nan where there is none."""
+        """The variance; NaN where it does not exist."""
         c = self.concentration
         return (self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c))).masked_fill(c >= 0.5, cygrad.nan)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         return self.icdf(cygrad.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
 
     def _by(self, power, limit):
-        """`power(concentration)`; `limit` where that is 0."""
+        """Return `power(concentration)`, or `limit` where the concentration is 0."""
         c = self.concentration
         is_zero = c.isclose(cygrad.zeros_like(c))
         return cygrad.where(is_zero, limit, power(c.masked_fill(is_zero, 1)))
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return self._by(lambda c: -cygrad.special.xlog1py(1 + 1 / c, c * z), -z) - self.scale.log()
 
     def log_survival_function(self, value):
-        """The logarithm of the probability of more than `value`."""
+        """Return the log-probability of a sample above `value`."""
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return self._by(lambda c: -(c * z).log1p() / c, -z)
 
     def log_cdf(self, value):
-        """The logarithm of the probability of at most `value`."""
+        """Return the log-probability of a sample at or below `value`."""
         return (-self.log_survival_function(value).exp()).log1p()
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         return self.log_cdf(value).exp()
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         log = (-value).log1p()
         return self.loc + self.scale * self._by(lambda c: (-c * log).expm1() / c, -log)
 
     def entropy(self):
-        """log(scale) + concentration + 1."""
+        """Return log(scale) + concentration + 1."""
         return self.scale.log() + self.concentration + 1
 
 
@@ -155,17 +155,17 @@ class Weibull(_Made):
 
     @property
     def mode(self):
-        """The likeliest value; nan where the density has no greatest value."""
+        """The mode; NaN where the density has no maximum."""
         c = self.concentration
         return self.scale * ((c - 1) / c) ** (1 / c)
 
     def entropy(self):
-        """0.5772 (1 - 1 / concentration) + log(scale / concentration) + 1."""
+        """Return 0.5772 (1 - 1 / concentration) + log(scale / concentration) + 1."""
         return _EULER * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
 
 
 class Kumaraswamy(_Made):
-    """Numbers from 0 to 1, a = `concentration1` and b = `concentration0`: P(X > x) = (1 - x^a)^b."""
+    """Numbers in [0, 1]: P(X > x) = (1 - x^a)^b, where a = `concentration1` and b = `concentration0`."""
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -185,18 +185,18 @@ class Kumaraswamy(_Made):
 
     @property
     def mode(self):
-        """The likeliest value; nan where the density grows without bound."""
+        """The mode; NaN where the density is unbounded."""
         a, b = self.concentration1, self.concentration0
         return cygrad.where((a < 1) | (b < 1), cygrad.nan, ((a - 1) / (a * b - 1)) ** (1 / a))
 
     def entropy(self):
-        """1 - 1 / b + (1 - 1 / a) (digamma(b + 1) + 0.5772) - log(a b)."""
+        """Return 1 - 1 / b + (1 - 1 / a) (digamma(b + 1) + 0.5772) - log(a b)."""
         a, b = self.concentration1, self.concentration0
         return 1 - 1 / b + (1 - 1 / a) * ((b + 1).digamma() + _EULER) - a.log() - b.log()
 
 
 class LogisticNormal(TransformedDistribution):
-    """Shares that add up to 1, made of normal numbers by breaking a stick."""
+    """Vectors of shares that sum to 1, obtained from normal variables by stick breaking."""
 
     arg_constraints = Normal.arg_constraints
     support = constraints.simplex
@@ -207,7 +207,7 @@ class LogisticNormal(TransformedDistribution):
         super().__init__(base, StickBreakingTransform(), validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         shape = (*batch_shape, self.loc.shape[-1])
         return type(self)(self.loc.expand(shape), self.scale.expand(shape), self._validate_args)
 

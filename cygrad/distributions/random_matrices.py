@@ -1,4 +1,4 @@
-"""Distributions of matrices: covariances, and Cholesky factors of correlations."""
+"""Distributions of matrices: covariance matrices and Cholesky factors of correlation matrices."""
 
 import math
 import warnings
@@ -15,10 +15,10 @@ __all__ = ["LKJCholesky", "Wishart"]
 
 
 class Wishart(_OfCovariances, ExponentialFamily):
-    """Sums of `x x^T` over `df` normal vectors x of given covariances; `df` need not be a whole number.
+    """Sums of `x x^T` over `df` normal vectors x of given covariance; `df` need not be an integer.
 
-    Covariances are given as they are, by their inverse, or by their Cholesky factor. Raises ValueError for `df` that is
-    not above the length of the vectors less 1.
+    The covariance matrix is given directly, by its inverse, or by its Cholesky factor. Raises ValueError unless `df`
+    exceeds the length of the vectors minus 1.
 
     >>> import cygrad
     >>> from cygrad.distributions import Wishart
@@ -50,7 +50,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
 
     @property
     def arg_constraints(self):
-        """What the parameters must be."""
+        """The constraints on the parameters."""
         return {
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,
@@ -64,7 +64,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
 
     @property
     def mode(self):
-        """The likeliest value; nan where the density grows without bound."""
+        """The mode; NaN where the density is unbounded."""
         factor = self.df - self._length - 1
         return self._times(factor.masked_fill(factor <= 0, cygrad.nan))
 
@@ -79,7 +79,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
         return factor[..., None, None] * self.covariance_matrix
 
     def rsample(self, sample_shape=(), max_try_correction=None):
-        """Samples with gradients. Those that rounding made singular are drawn again, at most ten times or as told."""
+        """Draw samples with gradients; redraw those singular by rounding, up to ten (or `max_try_correction`) times."""
         found = self._drawn(sample_shape)
         for _ in range(10 if max_try_correction is None else max_try_correction):
             is_singular = ~constraints.positive_definite.check(found)
@@ -90,7 +90,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
         return found
 
     def _drawn(self, sample_shape):
-        """Samples by Bartlett's decomposition, in which elements of a Cholesky factor are independent."""
+        """Draw samples by the Bartlett decomposition, whose Cholesky factor has independent elements."""
         count = cygrad.arange(self._length, dtype=self.df.dtype, device=self.df.device)
         diagonal = Chi2(self.df.unsqueeze(-1) - count, False).rsample(sample_shape).sqrt()
         diagonal = diagonal.clamp(min=cygrad.finfo(diagonal.dtype).eps)
@@ -99,7 +99,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
         return factor @ factor.mT
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         df, n = self.df, self._length
@@ -109,7 +109,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
         return power - df * (n * math.log(2) / 2 + self._half_log_det()) - (df / 2).mvlgamma(n)
 
     def entropy(self):
-        """The entropy."""
+        """Return the entropy."""
         half, n = self.df / 2, self._length
         count = cygrad.arange(n, dtype=half.dtype, device=half.device)
         digammas = (half.unsqueeze(-1) - count / 2).digamma().sum(-1)
@@ -123,9 +123,9 @@ class Wishart(_OfCovariances, ExponentialFamily):
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of `dim` times `dim` correlations C, drawn in proportion to det(C)^(concentration - 1).
+    """Cholesky factors of `dim` by `dim` correlation matrices C, of density proportional to det(C)^(concentration - 1).
 
-    All correlations are alike for a concentration of 1; large ones become rarer as it grows.
+    Uniform over all correlation matrices for a concentration of 1; strong correlations become rarer as it grows.
 
     >>> import cygrad
     >>> from cygrad.distributions import LKJCholesky
@@ -145,10 +145,10 @@ class LKJCholesky(Distribution):
         super().__init__(self.concentration.shape, (dim, dim), validate_args)
 
     def sample(self, sample_shape=()):
-        """Samples, which have no gradients: in each row a direction, and how much of its length is off the diagonal."""
+        """Draw samples without gradients: a direction per row, and the share of its length that is off the diagonal."""
         with cygrad.no_grad():
             like = {"dtype": self.concentration.dtype, "device": self.concentration.device}
-            rows = cygrad.arange(1, self.dim, **like)  # the first one is 1, 0, 0, ...
+            rows = cygrad.arange(1, self.dim, **like)  # the first row is 1, 0, 0, ...
             off = Beta(rows / 2, self.concentration.unsqueeze(-1) + (self.dim - 1 - rows) / 2, False)
             directions = cygrad.randn(self._extended_shape(sample_shape), **like)[..., 1:, :].tril()
             below = off.sample(sample_shape).sqrt().unsqueeze(-1) * F.normalize(directions, dim=-1)
@@ -157,11 +157,11 @@ class LKJCholesky(Distribution):
             return below + diagonal.diag_embed()
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         n, a = self.dim - 1, self.concentration + (self.dim - 1) / 2
-        others = cygrad.arange(n - 1, -1, -1, device=self.concentration.device)  # rows below each one but the first
+        others = cygrad.arange(n - 1, -1, -1, device=self.concentration.device)  # number of rows below each
         powers = 2 * (self.concentration - 1).unsqueeze(-1) + others
         size = n * math.log(math.pi) / 2 + (a - 0.5).mvlgamma(n) - n * a.lgamma()
         return (powers * value.diagonal(0, -2, -1)[..., 1:].log()).sum(-1) - size

@@ -1,4 +1,4 @@
-"""Classes and truth values as numbers between, so that samples have gradients."""
+"""Continuous relaxations of discrete distributions, whose samples have gradients."""
 
 import functools
 import math
@@ -15,17 +15,17 @@ __all__ = ["ContinuousBernoulli", "OneHotCategoricalStraightThrough", "RelaxedBe
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """A class as a row of zeros with a one, whose gradient goes to the probabilities as if it were them."""
+    """A one-hot class whose gradient passes straight through to the probabilities."""
 
     has_rsample = True
 
     def rsample(self, sample_shape=()):
-        """Samples with the gradients of the probabilities."""
+        """Draw samples with the gradients of the probabilities."""
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
 class ExpRelaxedCategorical(Distribution):
-    """Logarithms of `RelaxedOneHotCategorical`."""
+    """The logarithms of samples of `RelaxedOneHotCategorical`."""
 
     has_rsample = True
     arg_constraints = Categorical.arg_constraints
@@ -41,19 +41,19 @@ class ExpRelaxedCategorical(Distribution):
     probs = property(lambda self: self._categorical.probs, doc="The probabilities of the classes.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         new = super().expand(batch_shape)
         new._categorical = self._categorical.expand(batch_shape)
         return new
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients: of the Gumbel distribution, moved by the logits."""
+        """Draw samples with gradients: Gumbel noise added to the logits."""
         u = cygrad.rand(self._extended_shape(sample_shape), dtype=self.logits.dtype, device=self.logits.device)
         scores = (self.logits - (-clamp_probs(u).log()).log()) / self.temperature
         return scores - scores.logsumexp(-1, keepdim=True)
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         count = self._event_shape[0]
         if self._validate_args:
             self._validate_sample(value)
@@ -64,7 +64,7 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Rows of shares that are near to a row of zeros with a one where `temperature` is low."""
+    """Vectors of shares that approach one-hot vectors for a low `temperature`."""
 
     has_rsample = True
     arg_constraints = Categorical.arg_constraints
@@ -79,13 +79,13 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     probs = property(lambda self: self.base_dist.probs, doc="The probabilities of the classes.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         logits = self.logits.expand((*batch_shape, self.logits.shape[-1]))
         return type(self)(self.temperature, None, logits, self._validate_args)
 
 
 class LogitRelaxedBernoulli(_Trials):
-    """log(x / (1 - x)) of the numbers of `RelaxedBernoulli`."""
+    """The logits log(x / (1 - x)) of samples of `RelaxedBernoulli`."""
 
     has_rsample = True
     arg_constraints = Bernoulli.arg_constraints
@@ -97,12 +97,12 @@ class LogitRelaxedBernoulli(_Trials):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         u = cygrad.rand(self._extended_shape(sample_shape), dtype=self._param.dtype, device=self._param.device)
         return (clamp_probs(u).logit() + self.logits) / self.temperature
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         gap = self.logits - value * self.temperature
@@ -110,7 +110,7 @@ class LogitRelaxedBernoulli(_Trials):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers from 0 to 1 that are near to the ends where `temperature` is low."""
+    """Numbers in [0, 1] that approach 0 and 1 for a low `temperature`."""
 
     has_rsample = True
     arg_constraints = Bernoulli.arg_constraints
@@ -125,14 +125,14 @@ class RelaxedBernoulli(TransformedDistribution):
     probs = property(lambda self: self.base_dist.probs, doc="The probability of 1.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         return type(self)(self.temperature, None, self.logits.expand(batch_shape), self._validate_args)
 
 
 class ContinuousBernoulli(_Trials, ExponentialFamily):
-    """Numbers x from 0 to 1 of density proportional to probs^x (1 - probs)^(1 - x); `probs` is not their mean.
+    """Numbers x in [0, 1] with density proportional to probs^x (1 - probs)^(1 - x); `probs` is not their mean.
 
-    Between the two probabilities `lims`, where the formulas divide small numbers, polynomials take their place.
+    Between the two probabilities `lims`, where the formulas divide small numbers, polynomials replace them.
 
     >>> import cygrad
     >>> d = cygrad.distributions.ContinuousBernoulli(cygrad.tensor([0.5, 0.9]))
@@ -156,13 +156,13 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
 
     @functools.cached_property
     def probs(self):
-        """The probability of 1, were there no numbers between."""
+        """The parameter in [0, 1]: the probability of 1 in the discrete counterpart."""
         return clamp_probs(self.logits.sigmoid())
 
     _natural_params = property(lambda self: (self.logits,))
 
     def _by(self, formula, polynomial):
-        """Away from 1/2 `formula(probs, log(1 - probs) - log(probs))`, else `polynomial(probs - 1/2)`."""
+        """Return `formula(probs, log(1 - probs) - log(probs))` away from 1/2, else `polynomial(probs - 1/2)`."""
         low, high = self._lims
         is_far = (self.probs <= low) | (self.probs > high)
         p = cygrad.where(is_far, self.probs, low)
@@ -182,37 +182,37 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
         )
 
     def _log_factor(self):
-        """The logarithm of what makes the integral of the density 1."""
+        """Return the logarithm of the normalizing factor of the density."""
         return self._by(
             lambda p, gap: gap.abs().log() - (1 - 2 * p).abs().log(),
             lambda x: math.log(2) + (4 / 3 + 104 / 45 * x**2) * x**2,
         )
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         return self.icdf(cygrad.rand(shape, dtype=self._param.dtype, device=self._param.device))
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         logits, value = cygrad.broadcast_tensors(self.logits, value)
         return self._log_factor() - F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         found = self._by(lambda p, _: (p**value * (1 - p) ** (1 - value) + p - 1) / (2 * p - 1), lambda _: value)
         return found.masked_fill(value <= 0, 0.0).masked_fill(value >= 1, 1.0)
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         return self._by(lambda p, gap: ((-p).log1p() - (value * (2 * p - 1) - p).log1p()) / gap, lambda _: value)
 
     def entropy(self):
-        """The entropy."""
+        """Return the entropy."""
         return -self.mean * self.logits - self._log_factor() - (-self.probs).log1p()
 
     def _log_normalizer(self, x):

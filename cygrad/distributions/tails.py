@@ -1,4 +1,4 @@
-"""Real numbers of distributions beside the normal one, angles, and mixtures."""
+"""Further continuous distributions, half-distributions, angles, and mixtures."""
 
 import math
 
@@ -14,7 +14,7 @@ _EULER = 0.57721566490153286
 
 
 class Cauchy(_LocationScale):
-    """The distribution of density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean."""
+    """The distribution with density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean."""
 
     mode = property(lambda self: self.loc, doc="The likeliest value.")
     mean = property(lambda self: cygrad.full_like(self.loc, cygrad.nan), doc="nan.")
@@ -24,24 +24,24 @@ class Cauchy(_LocationScale):
         return cygrad.empty(shape, dtype=self.loc.dtype, device=self.loc.device).cauchy_()
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         return -math.log(math.pi) - self.scale.log() - (self._scaled(value) ** 2).log1p()
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         return self._scaled(value).atan() / math.pi + 0.5
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
 
     def entropy(self):
-        """log(4 pi scale)."""
+        """Return log(4 pi scale)."""
         return math.log(4 * math.pi) + self.scale.log()
 
 
 class Gumbel(_LocationScale):
-    """The distribution of largest values: P(X <= x) = exp(-exp(-(x - loc) / scale))."""
+    """The distribution of maxima: P(X <= x) = exp(-exp(-(x - loc) / scale))."""
 
     mode = property(lambda self: self.loc, doc="The likeliest value.")
     mean = property(lambda self: self.loc + self.scale * _EULER, doc="The mean.")
@@ -52,20 +52,20 @@ class Gumbel(_LocationScale):
         return -cygrad.empty(shape, dtype=self.loc.dtype, device=self.loc.device).exponential_().log()
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         y = -self._scaled(value)
         return y - y.exp() - self.scale.log()
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         return (-(-self._scaled(value)).exp()).exp()
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self):
-        """log(scale) + 1 + 0.5772."""
+        """Return log(scale) + 1 + 0.5772."""
         return self.scale.log() + (1 + _EULER)
 
 
@@ -83,36 +83,36 @@ class _Half(Distribution):
     mode = property(lambda self: cygrad.zeros_like(self.scale), doc="The likeliest value.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         return type(self)(self.scale.expand(batch_shape), self._validate_args)
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         return self.base_dist.rsample(sample_shape).abs()
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return cygrad.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -cygrad.inf)
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.base_dist.icdf((value + 1) / 2)
 
     def entropy(self):
-        """That of the number with its sign less log(2)."""
+        """Return the entropy of the signed variable minus log(2)."""
         return self.base_dist.entropy() - math.log(2)
 
 
 class HalfNormal(_Half):
-    """The magnitude of a normal number of mean 0."""
+    """The absolute value of a normal variable with mean 0."""
 
     _of = Normal
     mean = property(lambda self: self.scale * math.sqrt(2 / math.pi), doc="The mean.")
@@ -120,14 +120,14 @@ class HalfNormal(_Half):
 
 
 class HalfCauchy(_Half):
-    """The magnitude of a number of the Cauchy distribution at 0."""
+    """The absolute value of a Cauchy variable with location 0."""
 
     _of = Cauchy
     mean = variance = property(lambda self: cygrad.full_like(self.scale, cygrad.inf), doc="inf.")
 
 
 class VonMises(Distribution):
-    """Angles from -pi to pi, of density exp(concentration cos(x - loc)) / (2 pi I0(concentration)).
+    """Angles from -pi to pi with density exp(concentration cos(x - loc)) / (2 pi I0(concentration)).
 
     >>> import cygrad
     >>> d = cygrad.distributions.VonMises(0.0, cygrad.tensor(4.0))
@@ -146,19 +146,19 @@ class VonMises(Distribution):
 
     @property
     def variance(self):
-        """One less the mean of cos(x - loc)."""
+        """The circular variance: 1 minus the mean of cos(x - loc)."""
         k = self.concentration
         return 1 - cygrad.special.i1e(k) / cygrad.special.i0e(k)
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         k = self.concentration
         return k * (value - self.loc).cos() - math.log(2 * math.pi) - (k + cygrad.special.i0e(k).log())
 
     def sample(self, sample_shape=()):
-        """Samples, which have no gradients, by the method of Best and Fisher."""
+        """Draw samples without gradients, by the method of Best and Fisher."""
         with cygrad.no_grad():
             shape = self._extended_shape(sample_shape)
             k = self.concentration.double().expand(shape)
@@ -178,7 +178,7 @@ class VonMises(Distribution):
 
 
 class MixtureSameFamily(Distribution):
-    """Samples of one of several distributions, the last dimension of a batch; a `Categorical` tells of which.
+    """A mixture of the distributions along the last batch dimension, with weights given by a `Categorical`.
 
     >>> import cygrad
     >>> from cygrad.distributions import Categorical, MixtureSameFamily, Normal
@@ -216,7 +216,7 @@ class MixtureSameFamily(Distribution):
     )
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         parts = self.component_distribution.expand((*batch_shape, self.component_distribution.batch_shape[-1]))
         return type(self)(self.mixture_distribution.expand(batch_shape), parts, self._validate_args)
 
@@ -228,25 +228,25 @@ class MixtureSameFamily(Distribution):
 
     @property
     def variance(self):
-        """The mean of the variances, and the variance of the means."""
+        """The mean of the variances plus the variance of the means."""
         parts, n = self.component_distribution, len(self.event_shape)
         gap = parts.mean - self.mean.unsqueeze(-1 - n)
         return self._mean_of(parts.variance) + self._mean_of(gap**2)
 
     def log_prob(self, value):
-        """The logarithm of the density."""
+        """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         logs = self.component_distribution.log_prob(value.unsqueeze(-1 - len(self.event_shape)))
         return (logs + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         below = self.component_distribution.cdf(value.unsqueeze(-1 - len(self.event_shape)))
         return (below * self.mixture_distribution.probs).sum(-1)
 
     def sample(self, sample_shape=()):
-        """Samples, which have no gradients."""
+        """Draw samples without gradients."""
         with cygrad.no_grad():
             n = len(self.event_shape)
             which = self.mixture_distribution.expand(self.batch_shape).sample(sample_shape)

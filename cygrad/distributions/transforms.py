@@ -1,4 +1,4 @@
-"""Invertible functions, and distributions of what they give."""
+"""Invertible transforms, and the distributions of transformed samples."""
 
 import copy
 import math
@@ -17,23 +17,23 @@ __all__ = [
 
 
 def _added(x, count):
-    """The sum over the last dimensions."""
+    """Sum over the last dimensions."""
     return x.flatten(x.ndim - count).sum(-1) if count > 0 else x
 
 
 def _widened(constraint, event_dim):
-    """A constraint whose values have so many dimensions."""
+    """Return the constraint with at least `event_dim` event dimensions."""
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
 
 class Transform:
-    """A function `t(x)` with its inverse `t.inv(y)`, and the logarithm of its slope's size.
+    """A function `t(x)` with an inverse `t.inv(y)` and the logarithm of its absolute Jacobian determinant.
 
-    A subclass has `_call(x)`, `_inverse(y)`, `log_abs_det_jacobian(x, y)`, `domain` and `codomain`, whose `event_dim`
-    tells how many dimensions are one argument, one result. With
-    `cache_size=1` the inverse of the last result is the very argument it came from, without rounding.
-    Two of one class are equal if their parameters are; of a class that does not name them, each only to itself.
+    Subclasses define `_call(x)`, `_inverse(y)`, `log_abs_det_jacobian(x, y)`, `domain` and `codomain`, whose
+    `event_dim` is the number of dimensions that form one argument or result. With `cache_size=1` the inverse of the
+    last result is the exact argument it came from, without rounding. Transforms of one class are equal if their
+    parameters are; if a class does not list its parameters, each is equal only to itself.
     """
 
     parameters: tuple[str, ...] | None = None
@@ -57,7 +57,7 @@ class Transform:
         return found
 
     def __call__(self, x):
-        """y = t(x)."""
+        """Return y = t(x)."""
         if x is self._last[0]:
             return self._last[1]
         return self._kept(x, self._call(x))[1]
@@ -79,19 +79,19 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x, y):
-        """log |dy/dx| of each argument."""
+        """Return log |dy/dx| of each argument."""
         raise NotImplementedError
 
     def forward_shape(self, shape):
-        """The shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape."""
         return shape
 
     def inverse_shape(self, shape):
-        """The shape of x for t(x) of this shape."""
+        """Return the shape of x for t(x) of this shape."""
         return shape
 
     def with_cache(self, cache_size=1):
-        """The same transform with such a cache."""
+        """Return the same transform with this cache size."""
         if self.cache_size == cache_size:
             return self
         new = copy.copy(self)
@@ -138,7 +138,7 @@ class _Inverse(Transform):
 
 
 class ComposeTransform(Transform):
-    """One transform after the other."""
+    """Transforms applied one after another."""
 
     parameters = ("parts",)
 
@@ -152,13 +152,13 @@ class ComposeTransform(Transform):
             self.codomain = _widened(self.parts[-1].codomain, _dims(ends))
 
     def forward_shape(self, shape):
-        """The shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape."""
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
     def inverse_shape(self, shape):
-        """The shape of x for t(x) of this shape."""
+        """Return the shape of x for t(x) of this shape."""
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
@@ -174,7 +174,7 @@ class ComposeTransform(Transform):
         return y
 
     def log_abs_det_jacobian(self, x, y):
-        """The sum over the parts."""
+        """Return the sum over the parts."""
         if not self.parts:
             return cygrad.zeros_like(x)
         total, dims = 0.0, self.domain.event_dim
@@ -190,7 +190,7 @@ class ComposeTransform(Transform):
 
 
 def _dims(ends):
-    """How many dimensions the results of transforms, one after the other, have, of their (arguments, results)."""
+    """Return the number of event dimensions of a chain of transforms, given their (argument, result) dimensions."""
     found = ends[0][0]
     for before, after in ends:
         found = max(found + after - before, after)
@@ -198,7 +198,7 @@ def _dims(ends):
 
 
 class IndependentTransform(Transform):
-    """Another transform, of which several dimensions are one argument, so that its logarithms are added."""
+    """Treats extra batch dimensions of another transform as part of the event, summing its log-determinants."""
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
         super().__init__(cache_size)
@@ -208,11 +208,11 @@ class IndependentTransform(Transform):
         self.codomain = constraints.independent(base_transform.codomain, n)
 
     def forward_shape(self, shape):
-        """The shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape."""
         return self.base_transform.forward_shape(shape)
 
     def inverse_shape(self, shape):
-        """The shape of x for t(x) of this shape."""
+        """Return the shape of x for t(x) of this shape."""
         return self.base_transform.inverse_shape(shape)
 
     def _call(self, x):
@@ -222,7 +222,7 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x, y):
-        """The sum over the dimensions."""
+        """Return the sum over the reinterpreted dimensions."""
         return _added(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def __repr__(self):
@@ -251,19 +251,19 @@ class AffineTransform(Transform):
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x, y):
-        """log |scale|, added over the dimensions of an event."""
+        """Return log |scale|, summed over the event dimensions."""
         slope = cygrad.as_tensor(self.scale, dtype=x.dtype, device=x.device).abs().log()
         return _added(slope.expand(x.shape), self.event_dim)
 
     def forward_shape(self, shape):
-        """The shape of t(x) for x of this shape."""
+        """Return the shape of t(x) for x of this shape."""
         return cygrad.broadcast_shapes(shape, *[getattr(value, "shape", ()) for value in (self.loc, self.scale)])
 
     inverse_shape = forward_shape
 
 
 class PowerTransform(Transform):
-    """x ** exponent, of positive numbers."""
+    """x ** exponent, for positive numbers."""
 
     parameters = ("exponent",)
     domain = codomain = constraints.positive
@@ -281,7 +281,7 @@ class PowerTransform(Transform):
         return y ** (1 / self.exponent)
 
     def log_abs_det_jacobian(self, x, y):
-        """log |exponent y / x|."""
+        """Return log |exponent y / x|."""
         return (self.exponent * y / x).abs().log()
 
 
@@ -298,7 +298,7 @@ class SoftplusTransform(Transform):
         return (-y).expm1().neg().log() + y
 
     def log_abs_det_jacobian(self, x, y):
-        """-log(1 + exp(-x))."""
+        """Return -log(1 + exp(-x))."""
         return -softplus(-x)
 
 
@@ -315,12 +315,12 @@ class ExpTransform(Transform):
         return y.log()
 
     def log_abs_det_jacobian(self, x, y):
-        """x."""
+        """Return x."""
         return x
 
 
 class SigmoidTransform(Transform):
-    """1 / (1 + exp(-x)), kept off 0 and 1."""
+    """1 / (1 + exp(-x)), clamped away from 0 and 1."""
 
     parameters = ()
     codomain = constraints.unit_interval
@@ -333,12 +333,12 @@ class SigmoidTransform(Transform):
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x, y):
-        """log(y (1 - y)), where that is not rounded to 0."""
+        """Return log(y (1 - y)), accurate even where it would round to log(0)."""
         return -softplus(-x) - softplus(x)
 
 
 class TanhTransform(Transform):
-    """tanh(x). Its inverse loses digits near -1 and 1: take `cache_size=1` where samples are scored."""
+    """tanh(x). Its inverse loses digits near -1 and 1: use `cache_size=1` to compute log_prob of samples."""
 
     parameters = ()
     codomain = constraints.interval(-1.0, 1.0)
@@ -350,12 +350,12 @@ class TanhTransform(Transform):
         return y.atanh()
 
     def log_abs_det_jacobian(self, x, y):
-        """log(1 - y**2), where that is not rounded to 0."""
+        """Return log(1 - y**2), accurate even where 1 - y**2 rounds to 0."""
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
 class TransformedDistribution(Distribution):
-    """What transforms make of the samples of another distribution.
+    """The distribution of the transformed samples of another distribution.
 
     >>> import cygrad
     >>> from cygrad.distributions import Normal, TanhTransform, TransformedDistribution
@@ -386,28 +386,28 @@ class TransformedDistribution(Distribution):
 
     @property
     def support(self):
-        """Where values lie."""
+        """The support of the distribution."""
         if not self.transforms:
             return self.base_dist.support
         return _widened(self.transforms[-1].codomain, len(self.event_shape))
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution for a larger `batch_shape`."""
+        """Return the same distribution expanded to a larger `batch_shape`."""
         shape = ComposeTransform(self.transforms).inverse_shape(tuple(batch_shape) + tuple(self.event_shape))
         base = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         return type(self)(base, self.transforms, self._validate_args)
 
     def sample(self, sample_shape=()):
-        """Samples without gradients."""
+        """Draw samples without gradients."""
         with cygrad.no_grad():
             return self._moved(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape=()):
-        """Samples with gradients."""
+        """Draw samples with gradients."""
         return self._moved(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value):
-        """The logarithm of the density: that of the base at the inverse, less those of the slopes."""
+        """Return the log-density: that of the base at the inverse, minus the log-determinants."""
         if self._validate_args:
             self._validate_sample(value)
         dims, total = len(self.event_shape), 0.0
@@ -419,7 +419,7 @@ class TransformedDistribution(Distribution):
         return total + _added(self.base_dist.log_prob(value), dims - len(self.base_dist.event_shape))
 
     def cdf(self, value):
-        """The probability of at most `value`."""
+        """Return the probability of a sample at or below `value`."""
         sign = 1
         for transform in reversed(self.transforms):
             value, sign = transform.inv(value), sign * transform.sign
@@ -427,7 +427,7 @@ class TransformedDistribution(Distribution):
         return sign * (below - 0.5) + 0.5
 
     def icdf(self, value):
-        """The number below which a sample is with this probability."""
+        """Return the quantile at this probability (the inverse of `cdf`)."""
         for transform in self.transforms:
             value = transform.sign * (value - 0.5) + 0.5
         return self._moved(self.base_dist.icdf(value))

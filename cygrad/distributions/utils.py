@@ -1,4 +1,4 @@
-"""What distributions of your own are made of, in PyTorch's place."""
+"""Building blocks for custom distributions, under PyTorch's module path."""
 
 from functools import cached_property as lazy_property
 
@@ -10,7 +10,7 @@ __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "
 
 
 def broadcast_all(*values):
-    """Tensors and numbers as tensors of one shape.
+    """Broadcast tensors and numbers to tensors of one shape.
 
     >>> import cygrad
     >>> cygrad.distributions.utils.broadcast_all(cygrad.zeros(2), 1.0)
@@ -20,11 +20,11 @@ def broadcast_all(*values):
 
 
 def logits_to_probs(logits, is_binary=False):
-    """Probabilities of logarithms: sigmoid, or softmax along the last dimension."""
+    """Convert logits to probabilities: sigmoid, or softmax along the last dimension."""
     return cygrad.sigmoid(logits) if is_binary else logits.softmax(-1)
 
 
 def probs_to_logits(probs, is_binary=False):
-    """Logarithms of probabilities, kept finite: log(p / (1 - p)), or log(p)."""
+    """Convert probabilities to finite logits: log(p / (1 - p)), or log(p)."""
     p = clamp_probs(probs)
     return p.log() - (-p).log1p() if is_binary else p.log()

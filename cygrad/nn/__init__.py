@@ -1,4 +1,4 @@
-"""Layers, losses, and the `Module` that models are made of."""
+"""Layers, losses, and `Module`, the base class of models."""
 
 from cygrad.nn import attention, functional, grad, init, modules, parallel, parameter, utils
 from cygrad.nn.modules import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Names of types for annotations: one number for all dimensions, or one for each."""
+"""Type aliases for annotations: one number for all dimensions, or one per dimension."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What layers compute, as functions: parameters are arguments here.
+"""Layers in functional form, with the parameters as arguments.
 
 >>> import cygrad
 >>> import cygrad.nn.functional as F
@@ -6,9 +6,13 @@
 tensor([[2., 2., 2.]])
 """
 
-# Each family holds its functions under the signatures they have here.
-from cygrad._ops.base.pointwise import sigmoid, tanh
-from cygrad._ops.base.products import linear
+# Each family defines its functions with the signatures they have here.
+from cygrad._ops.nn.activations import (
+    gelu, glu, gumbel_softmax, logsigmoid, mish, silu, softmin, softplus, softsign, tanhshrink,
+)
+from cygrad._ops.nn.multi_head_attention import (
+    _canonical_mask, multi_head_attention_forward, scaled_dot_product_attention,
+)
 from cygrad._ops.image.average_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -117,4 +121,4 @@ from cygrad._ops.shape.padding import pad
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))
 
-from cygrad.nn import grad  # here, since it needs the convolutions above
+from cygrad.nn import grad  # imported last, since it needs the convolutions above

@@ -1,4 +1,4 @@
-"""The gradients of convolutions for their input and for their weight, as functions; they can be differentiated."""
+"""Gradients of convolutions with respect to input and weight, as differentiable functions."""
 
 import cygrad
 from cygrad.nn.functional import conv1d, conv2d, conv3d
@@ -21,17 +21,17 @@ def _of_weight(convolve, input, weight_size, grad_output, more):
 
 
 def conv1d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """The gradient of `conv1d` for an input of that size; see `conv2d_input`."""
+    """Return the gradient of `conv1d` with respect to an input of the given size; see `conv2d_input`."""
     return _of_input(conv1d, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
 def conv1d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """The gradient of `conv1d` for a weight of that size; see `conv2d_weight`."""
+    """Return the gradient of `conv1d` with respect to a weight of the given size; see `conv2d_weight`."""
     return _of_weight(conv1d, input, weight_size, grad_output, (stride, padding, dilation, groups))
 
 
 def conv2d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """The gradient of `conv2d(input, weight)` for an input of that size, from that of the result.
+    """Return the gradient of `conv2d(input, weight)` with respect to the input, given the gradient of the output.
 
     >>> import cygrad
     >>> cygrad.nn.grad.conv2d_input((1, 1, 2, 2), cygrad.ones(1, 1, 2, 1), cygrad.ones(1, 1, 1, 2)).flatten()
@@ -41,7 +41,7 @@ def conv2d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=
 
 
 def conv2d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """The gradient of `conv2d(input, weight)` for a weight of that size, from that of the result.
+    """Return the gradient of `conv2d(input, weight)` with respect to the weight, given the gradient of the output.
 
     >>> import cygrad
     >>> cygrad.nn.grad.conv2d_weight(cygrad.ones(1, 1, 2, 2), (1, 1, 2, 1), cygrad.ones(1, 1, 1, 2)).flatten()
@@ -51,10 +51,10 @@ def conv2d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation
 
 
 def conv3d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """The gradient of `conv3d` for an input of that size; see `conv2d_input`."""
+    """Return the gradient of `conv3d` with respect to an input of the given size; see `conv2d_input`."""
     return _of_input(conv3d, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
 def conv3d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """The gradient of `conv3d` for a weight of that size; see `conv2d_weight`."""
+    """Return the gradient of `conv3d` with respect to a weight of the given size; see `conv2d_weight`."""
     return _of_weight(conv3d, input, weight_size, grad_output, (stride, padding, dilation, groups))

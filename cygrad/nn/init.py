@@ -1,6 +1,6 @@
-"""How parameters start: functions that fill a tensor in place, unrecorded, and return it.
+"""Initializers: functions that fill a tensor in place, without recording, and return it.
 
-`generator` is the random number generator to draw from; None is the default one.
+`generator` is the random number generator to use; None is the default one.
 
 >>> import cygrad
 >>> w = cygrad.empty(3, 5)
@@ -63,7 +63,7 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the variance of signals the same through a layer and `nonlinearity`.
+    """Return the factor that preserves the variance of signals through a layer followed by `nonlinearity`.
 
     `param` is the negative slope for `"leaky_relu"`, 0.01 by default.
 
@@ -102,16 +102,16 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
-    """Make a matrix the identity: a linear layer then passes on what it can of its inputs."""
+    """Fill a matrix with the identity, so that a linear layer preserves as many of its inputs as possible."""
     _require_matrix(tensor)
     return tensor.copy_(cygrad.eye(*tensor.shape))
 
 
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Make a convolution's weight pass on its input channels, in each of `groups` groups.
+    """Fill a convolution's weight so that it preserves its input channels, in each of `groups` groups.
 
-    Takes tensors with 3, 4 or 5 dimensions: (out channels, in channels, kernel...).
+    Accepts tensors with 3, 4 or 5 dimensions: (out channels, in channels, kernel...).
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -151,7 +151,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Draw from the normal distribution, given that the value lies in [a, b].
+    """Draw from the normal distribution truncated to [a, b].
 
     >>> import cygrad
     >>> w = cygrad.nn.init.trunc_normal_(cygrad.empty(1000), a=5.0, b=6.0)
@@ -160,7 +160,7 @@ def trunc_normal_(
     """
     if a > b:
         raise RuntimeError(f"trunc_normal_ expects an interval [a, b], but found a={a} > b={b}")
-    # float64, so that rounding cannot move a value out of the interval by more than clamping mends
+    # float64, so that rounding moves no value out of the interval by more than the final clip corrects
     shape, low, high = tensor.shape, (a - mean) / std, (b - mean) / std
     draw = _proposals(low, high, generator)
     values, accepted = draw(tensor.numel())
@@ -174,13 +174,16 @@ def trunc_normal_(
 
 
 def _drawn(function: Any, *size: int, generator: Any, dtype: Any = None) -> np.ndarray:
-    """Random numbers as an array, of whatever device's generator."""
+    """Draw random numbers as a NumPy array, on the generator's device."""
     device = "cpu" if generator is None else generator.device
     return function(*size, generator=generator, dtype=dtype, device=device).cpu().numpy()
 
 
 def _proposals(low: float, high: float, generator: Any) -> Callable[[int], tuple]:
-    """Draws `n` candidates for a standard normal in [low, high], and which of them to accept."""
+    """Return a function that draws `n` candidates for a standard normal in [low, high] and a mask of accepted ones.
+
+    Rejection sampling: from a normal proposal if the interval has enough mass, else from a uniform one.
+    """
 
     def uniforms(n: int) -> np.ndarray:
         return _drawn(cygrad.rand, n, generator=generator, dtype=cygrad.float64)
@@ -202,11 +205,11 @@ def _proposals(low: float, high: float, generator: Any) -> Callable[[int], tuple
     return normals if mass > 0.1 else uniforms_under_density
 
 
-# --- Distributions that keep variances --
+# --- Variance-preserving distributions --
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs feed one output of a layer with this weight, and the reverse."""
+    """Return the number of inputs that feed one output of a layer with this weight, and the reverse."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     n_outputs, n_inputs, *kernel = tensor.shape
@@ -243,8 +246,8 @@ def kaiming_uniform_(
 ) -> Tensor:
     """Draw from [-b, b] with b = gain * sqrt(3 / fan).
 
-    The gain is that of `nonlinearity`, with `a` for the slope of a leaky ReLU. `mode` says which
-    fan: `"fan_in"` keeps variances in the forward pass, `"fan_out"` in the backward pass.
+    The gain follows from `nonlinearity`, with `a` as the slope of a leaky ReLU. `mode` selects the
+    fan: `"fan_in"` preserves variances in the forward pass, `"fan_out"` in the backward pass.
     """
     if _is_empty(tensor):
         return tensor
@@ -271,9 +274,9 @@ def kaiming_normal_(
 
 @no_grad()
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Make the rows orthonormal (the columns, if they are fewer), times `gain`.
+    """Make the rows (or the columns, if they are fewer) orthonormal, times `gain`.
 
-    Dimensions after the first count as one.
+    Dimensions after the first are flattened into one.
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -283,7 +286,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     columns = tensor.numel() // rows
     drawn = _drawn(cygrad.randn, rows, columns, generator=generator, dtype=cygrad.float64)
     q, r = np.linalg.qr(drawn if rows >= columns else drawn.T)
-    # Without the signs, q would not be uniformly distributed over the orthogonal matrices.
+    # Without the sign correction, q would not be uniformly distributed over the orthogonal matrices.
     q *= np.sign(np.diagonal(r))
     q = q if rows >= columns else q.T
     return tensor.copy_(cygrad.from_numpy(gain * q).reshape(tensor.shape))
@@ -291,7 +294,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Draw a matrix from the normal distribution and zero a part `sparsity` of each column."""
+    """Draw a matrix from the normal distribution and zero the fraction `sparsity` of each column."""
     _require_matrix(tensor)
     rows, columns = tensor.shape
     n_zeros = math.ceil(sparsity * rows)
@@ -313,7 +316,7 @@ def _is_empty(tensor: Tensor) -> bool:
     return False
 
 
-# --- Old names --
+# --- Deprecated names --
 
 
 def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

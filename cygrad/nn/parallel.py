@@ -1,4 +1,4 @@
-"""Modules on several devices, in the form that they have with at most one."""
+"""PyTorch's data-parallel wrappers, for at most one device."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["DataParallel", "DistributedDataParallel"]
 
 
 class DataParallel(Module):
-    """Calls `module`: what PyTorch's class does where there are not several devices.
+    """Calls `module`, as PyTorch's class does on a single device.
 
-    As there, the names in its `state_dict()` begin with `module.`. Raises ValueError for several devices.
+    As in PyTorch, the names in its `state_dict()` start with `module.`. Raises ValueError for several devices.
 
     >>> import cygrad
     >>> model = cygrad.nn.DataParallel(cygrad.nn.Linear(2, 1))
@@ -32,12 +32,12 @@ class DataParallel(Module):
         self.dim, self.device_ids, self.output_device = dim, list(device_ids or []), output_device
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the module gives."""
+        """Call the wrapped module."""
         return self.module(*inputs, **kwargs)
 
 
 class DistributedDataParallel(Module):
-    """Raises ValueError when made: there are no groups of processes. Programs import it before they ask."""
+    """Raises ValueError on construction: there are no process groups. Exists because programs import it regardless."""
 
     def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
         raise ValueError(
@@ -46,5 +46,5 @@ class DistributedDataParallel(Module):
         )
 
 
-# PyTorch has a module for each.
+# PyTorch has a module for each of the two.
 sys.modules.update({f"{__name__}.{_name}": sys.modules[__name__] for _name in ("data_parallel", "distributed")})

@@ -1,4 +1,4 @@
-"""Tensors that a module registers when they are assigned to it: parameters and buffers."""
+"""Parameters and buffers: tensors that a module registers on assignment."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = [
 
 
 class Parameter(Tensor):
-    """A tensor that a `Module` lists among its parameters once it is assigned as an attribute.
+    """A tensor that a `Module` registers as a parameter when it is assigned as an attribute.
 
-    `data` is the tensor whose memory the parameter shares (an empty one if None), of any shape and
-    of a floating-point or complex dtype. Parameters require grad unless `requires_grad` is false,
+    The parameter shares memory with `data` (an empty tensor if None), of any shape and of a
+    floating-point or complex dtype. Parameters require grad unless `requires_grad` is false,
     which also permits integer dtypes.
 
     >>> import cygrad
@@ -31,10 +31,10 @@ class Parameter(Tensor):
     Parameter containing:
     tensor([0., 0.], requires_grad=True)
 
-    Raises `RuntimeError` if a dtype that has no gradient is to require grad.
+    Raises `RuntimeError` if `requires_grad` is true for a dtype without gradients.
     """
 
-    _results_keep_class = False  # what is computed from a parameter is a plain tensor
+    _results_keep_class = False  # ops on a parameter return plain tensors
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -57,10 +57,10 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that a `Module` lists among its buffers once it is assigned as an attribute.
+    """A tensor that a `Module` registers as a buffer when it is assigned as an attribute.
 
-    Buffers are state without a gradient step: running statistics, masks, tables. They move and
-    convert with the module, and stand in its `state_dict` if `persistent`.
+    Buffers are state that no optimizer updates: running statistics, masks, tables. They move and
+    convert with the module, and are part of its `state_dict` if `persistent`.
 
     >>> import cygrad
     >>> module = cygrad.nn.Module()
@@ -92,9 +92,9 @@ class Buffer(Tensor):
 
 
 class UninitializedTensorMixin(Tensor):
-    """A tensor without a shape, until `materialize` gives it one; of what a tensor can do, it does little.
+    """A tensor without a shape until `materialize` is called; few operations are allowed before that.
 
-    Raises ValueError where it is computed with, RuntimeError where it is asked for its shape.
+    Raises ValueError if it is used in a computation, RuntimeError if its shape is queried.
     """
 
     cls_to_become: type
@@ -106,7 +106,7 @@ class UninitializedTensorMixin(Tensor):
     )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become a parameter or buffer of this shape, whose values are not initialised."""
+        """Become a parameter or buffer of this shape, with uninitialized values."""
         like = self.data
         self.data = cygrad.empty(
             tuple(shape), device=like.device if device is None else device, dtype=like.dtype if dtype is None else dtype
@@ -166,7 +166,7 @@ def _refusing(name: str) -> Any:
     return refuse
 
 
-# operators are not looked up by __getattribute__
+# Operators bypass __getattribute__, so they are overridden individually.
 for _name in "add sub mul matmul truediv floordiv mod pow and or xor lshift rshift".split():
     for _form in (f"__{_name}__", f"__r{_name}__", f"__i{_name}__"):
         setattr(UninitializedTensorMixin, _form, _refusing(_form))
@@ -175,7 +175,7 @@ for _name in "neg abs invert bool float int index complex len iter getitem setit
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is not known yet; `materialize` makes it a `Parameter`.
+    """A parameter whose shape is not known yet; `materialize` turns it into a `Parameter`.
 
     >>> import cygrad
     >>> parameter = cygrad.nn.UninitializedParameter()
@@ -193,7 +193,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Buffer):
-    """A buffer whose shape is not known yet; `materialize` makes it a `Buffer`.
+    """A buffer whose shape is not known yet; `materialize` turns it into a `Buffer`.
 
     >>> import cygrad
     >>> buffer = cygrad.nn.UninitializedBuffer()
@@ -223,7 +223,7 @@ def is_lazy(param: Any) -> TypeGuard[UninitializedTensorMixin]:
 
 
 def _rebuild(cls: type, data: Tensor, arguments: tuple, attributes: dict[str, Any]) -> Tensor:
-    """Make the parameter or buffer anew that was pickled."""
+    """Rebuild a pickled parameter or buffer."""
     tensor = cls(data, *arguments)
     tensor.__dict__.update(attributes)
     return tensor

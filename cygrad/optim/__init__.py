@@ -1,4 +1,4 @@
-"""Optimizers: they change parameters along their gradients."""
+"""Optimizers, which update parameters along their gradients."""
 
 import sys as _sys
 

@@ -1,4 +1,4 @@
-"""Adadelta: steps in units of the parameter, without a learning rate to tune."""
+"""Adadelta: steps in the units of the parameter, without a learning rate to tune."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Adadelta"]
 
 
 class Adadelta(FormulaOptimizer):
-    """Steps as long as the steps before, relative to the gradients before.
+    """Steps scaled by the ratio of the RMS of past updates to the RMS of past gradients.
 
-    With g the gradient plus `weight_decay` times the parameter, and v and d zero at first:
+    With g the gradient plus `weight_decay` times the parameter, and v and d initially zero:
 
         v = rho * v + (1 - rho) * g**2
         u = sqrt(d + eps) / sqrt(v + eps) * g
@@ -24,9 +24,9 @@ class Adadelta(FormulaOptimizer):
 
     See M. Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
 
-    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
-    through it.
+    `foreach` is accepted and has no effect. With `capturable` the step counts of GPU parameters are kept on the GPU,
+    so that `step` can be captured in a CUDA graph. With `differentiable` the step is recorded, so that gradients
+    flow through it.
 
     Raises `ValueError` for options out of range.
 

@@ -1,4 +1,4 @@
-"""Adafactor: an adaptive optimizer that keeps two vectors for each matrix."""
+"""Adafactor: an adaptive optimizer that stores two vectors per matrix."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Adafactor"]
 
 
 class Adafactor(Optimizer):
-    """Steps relative to the size of a parameter, scaled by a mean of squares that is kept as rows times columns.
+    """Steps relative to the size of a parameter, scaled by a factored (row times column) estimate of the mean square.
 
-    With g the gradient and, for step t, b = t**beta2_decay and the rest 0 at first:
+    With g the gradient, b = t**beta2_decay in step t, and the other quantities initially 0:
 
         r = (1 - b) * r + b * mean(g**2, dim=-1);   c = (1 - b) * c + b * mean(g**2, dim=-2)
         v = r c^T / max(mean(r), eps[0])                (of vectors and numbers: v = (1 - b) * v + b * g**2)
@@ -24,11 +24,11 @@ class Adafactor(Optimizer):
         parameter -= lr * weight_decay * parameter
         parameter -= step * u / max(1, rms(u) / d)
 
-    with rms the root of the mean square; `eps[0]` is the precision of the parameter's type where it is None.
+    where rms is the root mean square; if `eps[0]` is None, it is the machine epsilon of the parameter's dtype.
 
     See N. Shazeer and M. Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
 
-    `foreach` is accepted and changes nothing. Raises `ValueError` for options out of range, `RuntimeError` for complex
+    `foreach` is accepted and has no effect. Raises `ValueError` for options out of range, `RuntimeError` for complex
     parameters.
 
     >>> import cygrad
@@ -76,7 +76,7 @@ class Adafactor(Optimizer):
         )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         loss = loss_of(closure)
         with cygrad.no_grad():
             for group in self.param_groups:
@@ -94,7 +94,7 @@ class Adafactor(Optimizer):
         eps, least = group["eps"]
         if eps is None:
             eps = cygrad.finfo(param.dtype).eps
-        size = _at_least(least, _rms(param)) * -min(lr, t**-0.5)  # a tensor, so that nothing waits for a GPU
+        size = _at_least(least, _rms(param)) * -min(lr, t**-0.5)  # a tensor, to avoid waiting for the GPU
         if group["weight_decay"]:
             param.mul_(1 - lr * group["weight_decay"])
         update = grad / _mean_square(grad, state, t ** group["beta2_decay"], eps).clamp_(min=eps * eps).sqrt_()
@@ -117,12 +117,12 @@ def _rms(tensor: Tensor) -> Tensor:
 
 
 def _at_least(least: float, number: Tensor) -> Tensor:
-    """The larger one; `least` where the number is nan."""
+    """Return the larger one, or `least` where the number is NaN."""
     return number.fmax(cygrad.full_like(number, least))
 
 
 def _mean_square(grad: Tensor, state: dict[str, Tensor], weight: float, eps: float) -> Tensor:
-    """The running mean of squares of gradients, the newest with this weight; a new tensor."""
+    """Update the running mean of squared gradients, the newest with this weight; return a new tensor."""
     square = grad * grad
     if grad.ndim < 2:
         return state["variance"].lerp_(square, weight).clone()

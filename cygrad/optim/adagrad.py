@@ -16,7 +16,7 @@ __all__ = ["Adagrad"]
 class Adagrad(FormulaOptimizer):
     """Steps divided by the root of the sum of all squared gradients so far.
 
-    With g the gradient plus `weight_decay` times the parameter, and s at first
+    With g the gradient plus `weight_decay` times the parameter, and s initially
     `initial_accumulator_value`, in step t:
 
         s = s + g**2
@@ -25,7 +25,7 @@ class Adagrad(FormulaOptimizer):
     See J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and
     Stochastic Optimization", JMLR 12, 2011.
 
-    `foreach` and `fused` are accepted and change nothing. With `differentiable` the step is
+    `foreach` and `fused` are accepted and have no effect. With `differentiable` the step is
     recorded, so that gradients flow through it.
 
     Raises `ValueError` for options out of range.

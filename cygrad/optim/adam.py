@@ -23,7 +23,7 @@ __all__ = ["Adam", "AdamW"]
 
 
 class Adam(Optimizer):
-    """Steps of about `lr` in each element, whatever the gradient's size.
+    """Steps of about `lr` per element, regardless of the gradient's magnitude.
 
     With g the gradient, and m and v running averages of g and g*g that start at zero:
 
@@ -32,10 +32,10 @@ class Adam(Optimizer):
         parameter -= lr * m / (1 - beta1**t) / (sqrt(v / (1 - beta2**t)) + eps)
 
     `weight_decay` times the parameter is added to g, or with `decoupled_weight_decay` the
-    parameter first shrinks by the factor 1 - lr * weight_decay (that is `AdamW`).
+    parameter is first multiplied by 1 - lr * weight_decay (this is `AdamW`).
 
     `foreach` and `fused` are accepted: a group is always updated in one compiled pass. With `capturable`
-    the steps of parameters on GPUs are counted there, so that a graph can be captured. With
+    the step counts of GPU parameters are kept on the GPU, so that `step` can be captured in a CUDA graph. With
     `differentiable` the step is recorded, so that gradients flow through it.
 
     Raises `ValueError` for options out of range.
@@ -98,7 +98,7 @@ class Adam(Optimizer):
         )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         loss = loss_of(closure)
         self._check_capture()
         for group in self.param_groups:
@@ -162,7 +162,7 @@ class AdamW(Adam):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for group in self.param_groups:  # which a state saved by Adam would switch off
+        for group in self.param_groups:  # a state saved by Adam would switch it off
             group["decoupled_weight_decay"] = True
 
 
@@ -208,7 +208,7 @@ def _step_compiled(
 
 
 def _step_recorded(param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
-    """The formula of the class's description, on tensors and recorded."""
+    """The formula of the class docstring on tensors, recorded."""
     lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
     grad, step, m, v = param.grad, state["step"], state["exp_avg"], state["exp_avg_sq"]
     largest = state.get("max_exp_avg_sq")

@@ -1,4 +1,4 @@
-"""Adamax: Adam with a running maximum in the place of the mean square."""
+"""Adamax: Adam with a running maximum in place of the mean square."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Adamax"]
 
 
 class Adamax(FormulaOptimizer):
-    """Adam with a running maximum of the gradient's size in the place of the mean square.
+    """Adam with a running maximum of the gradient's magnitude in place of the mean square.
 
-    With g the gradient plus `weight_decay` times the parameter, and m and u zero at first, in step t:
+    With g the gradient plus `weight_decay` times the parameter, and m and u initially zero, in step t:
 
         m = beta1 * m + (1 - beta1) * g
         u = max(beta2 * u, abs(g) + eps)
@@ -23,9 +23,9 @@ class Adamax(FormulaOptimizer):
 
     See D. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", 2014, section 7.1.
 
-    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
-    through it.
+    `foreach` is accepted and has no effect. With `capturable` the step counts of GPU parameters are kept on the GPU,
+    so that `step` can be captured in a CUDA graph. With `differentiable` the step is recorded, so that gradients
+    flow through it.
 
     Raises `ValueError` for options out of range.
 

@@ -14,9 +14,9 @@ __all__ = ["ASGD"]
 
 
 class ASGD(FormulaOptimizer):
-    """Averaged stochastic gradient descent: the mean of the parameters is kept in the state.
+    """Averaged stochastic gradient descent: the running mean of the parameters is kept in the state.
 
-    With g the gradient plus `weight_decay` times the parameter, eta at first `lr`, in step t:
+    With g the gradient plus `weight_decay` times the parameter, and eta initially `lr`, in step t:
 
         parameter = parameter * (1 - lambd * eta) - eta * g
         ax = ax + mu * (parameter - ax)               (the average, `state[parameter]["ax"]`)
@@ -25,9 +25,9 @@ class ASGD(FormulaOptimizer):
 
     See B. Polyak and A. Juditsky, "Acceleration of Stochastic Approximation by Averaging", 1992.
 
-    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
-    through it.
+    `foreach` is accepted and has no effect. With `capturable` the step counts of GPU parameters are kept on the GPU,
+    so that `step` can be captured in a CUDA graph. With `differentiable` the step is recorded, so that gradients
+    flow through it.
 
     Raises `ValueError` for options out of range.
 

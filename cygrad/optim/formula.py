@@ -1,4 +1,4 @@
-"""FormulaOptimizer: the base of optimizers that say only how one parameter changes."""
+"""FormulaOptimizer: base of optimizers that only define the update of a single parameter."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["FormulaOptimizer"]
 
 
 class FormulaOptimizer(Optimizer):
-    """An optimizer given by the state of a parameter and a formula for its change.
+    """An optimizer defined by the state of a parameter and an update formula.
 
     Subclasses define `_first_state` and `_change`. The formula is written once, with in-place
     operators: it runs on arrays, or with `differentiable` on tensors, recorded.
     """
 
-    _of_elements: ClassVar[tuple[str, ...] | None] = None  # names of state by element, where GPUs have the formula
+    _of_elements: ClassVar[tuple[str, ...] | None] = None  # names of elementwise state, if there is a GPU form
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         loss = loss_of(closure)
         rows: list[Any] = []
         if "capturable" in self.defaults:
@@ -51,31 +51,31 @@ class FormulaOptimizer(Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        for values in self.state.values():  # numbers, in states that old releases of PyTorch saved
+        for values in self.state.values():  # states saved by old PyTorch releases hold numbers
             values.update({k: cygrad.tensor(float(v)) for k, v in values.items() if not isinstance(v, Tensor)})
 
     def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """The state before the first step; `"step"` among it counts the steps."""
+        """Return the state before the first step; its `"step"` entry counts the steps."""
         raise NotImplementedError
 
     def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
-        """Change `p` and `state` in place, in step `t`, which is on the GPU where `capturable` says so.
+        """Update `p` and `state` in place, in step `t` (a GPU array if `capturable` on a GPU).
 
-        `xp` is NumPy or cygrad, as are the arrays or tensors: the parameter, its gradient (with
-        `maximize` and `weight_decay` applied) and the state. `o` holds the group's options.
+        `xp` is NumPy or cygrad and determines the kind of the other arguments: the parameter, its
+        gradient (with `maximize` and `weight_decay` applied) and the state. `o` holds the group's options.
         """
         raise NotImplementedError
 
     def _numbers(self, state: dict[str, Any], o: dict[str, Any], t: float) -> tuple[float, ...]:
-        """What is the same for all elements in step `t` of the formula for GPUs; `state` is that on the CPU."""
+        """Return the scalars of step `t` for the GPU form of the formula; `state` is the CPU's part of the state."""
         raise NotImplementedError
 
     def _owner(self) -> type:
-        """The class whose formula this is: a subclass may have another one."""
+        """Return the class that defines the formula, since a subclass may override it."""
         return next(owner for owner in type(self).__mro__ if "_change" in vars(owner))
 
     def _goes_along(self, rows: list, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> bool:
-        """Add to `rows` what is changed by one launch for all, on a GPU; False if that can not be."""
+        """Add the update to `rows`, which one launch on a GPU performs together; return False if that is impossible."""
         names = vars(self._owner()).get("_of_elements")
         if names is None or not param.is_cuda or group.get("capturable"):
             return False
@@ -99,7 +99,7 @@ class FormulaOptimizer(Optimizer):
     def _step_recorded(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         if param.is_complex():
             raise RuntimeError(f"{type(self).__name__} takes complex parameters only where differentiable is False")
-        for name, tensor in state.items():  # the graph keeps those of the step before
+        for name, tensor in state.items():  # the graph keeps the previous step's tensors
             state[name] = tensor.clone()
         self._advance(cygrad, param, param.grad, state, group)
 
@@ -118,11 +118,11 @@ class FormulaOptimizer(Optimizer):
 
 
 def zeros(param: Tensor, *names: str) -> dict[str, Tensor]:
-    """A first state: a counter of steps, and zeros like the parameter under these names."""
+    """Return an initial state: a step counter, and zeros like the parameter under these names."""
     return {"step": cygrad.tensor(0.0, device="cpu"), **{name: cygrad.zeros_like(param.detach()) for name in names}}
 
 
 def rate_of(group: dict[str, Any]) -> Any:
-    """The learning rate: a number, or an array if it is a tensor on a GPU, which a graph reads anew each time."""
+    """Return the learning rate: a number, or an array if it is a GPU tensor, which a graph rereads on each replay."""
     lr = group["lr"]
     return array_of(lr).reshape(()) if isinstance(lr, Tensor) and lr.is_cuda else float(lr)

@@ -1,4 +1,4 @@
-"""L-BFGS: quasi-Newton steps from the last changes of the gradient."""
+"""L-BFGS: quasi-Newton steps based on recent changes of the gradient."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from cygrad.optim.optimizer import Optimizer, check_learning_rate
 
 __all__ = ["LBFGS"]
 
-# What a step length has to fulfil (strong Wolfe conditions), and how short an interval of lengths may become.
+# Parameters of the strong Wolfe conditions, and the minimum length of the search interval.
 _DECREASE, _CURVATURE, _SHORTEST = 1e-4, 0.9, 1e-9
 
 
 class LBFGS(Optimizer):
-    """Quasi-Newton steps: the inverse Hessian is estimated from the last `history_size` steps.
+    """Quasi-Newton steps with an inverse Hessian estimated from the last `history_size` steps.
 
-    `step(closure)` makes up to `max_iter` iterations and `max_eval` evaluations of the closure,
-    which clears the gradients, computes the loss and calls `backward`. It ends early where no
-    element of the gradient exceeds `tolerance_grad`, or steps or changes of the loss are within
-    `tolerance_change`. Steps have the length `lr`, or with `line_search_fn="strong_wolfe"` one
-    that fulfils the strong Wolfe conditions.
+    `step(closure)` performs up to `max_iter` iterations and `max_eval` evaluations of the closure,
+    which clears the gradients, computes the loss and calls `backward`. It stops early if no
+    element of the gradient exceeds `tolerance_grad`, or if steps or changes of the loss are within
+    `tolerance_change`. Step lengths are `lr`, or with `line_search_fn="strong_wolfe"` satisfy the
+    strong Wolfe conditions.
 
-    See J. Nocedal and S. Wright, "Numerical Optimization", algorithms 7.4, 3.5 and 3.6. A length
-    whose loss is not finite counts as one too long.
+    See J. Nocedal and S. Wright, "Numerical Optimization", algorithms 7.4, 3.5 and 3.6. A step
+    with a non-finite loss is treated as too long.
 
     Raises `ValueError` for a negative `lr` and for more than one parameter group.
 
@@ -73,7 +73,7 @@ class LBFGS(Optimizer):
         self._params = self.param_groups[0]["params"]
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Iterate, and return the loss at the start."""
+        """Iterate, and return the initial loss."""
         with cygrad.no_grad():
             return self._iterate(closure)
 
@@ -129,12 +129,12 @@ class LBFGS(Optimizer):
         return loss, self._flat_grad()
 
     def _flat_grad(self) -> Tensor:
-        """The gradients of all parameters, one after the other; zeros where there are none."""
+        """Concatenate the gradients of all parameters, with zeros where there are none."""
         grads = [cygrad.zeros_like(p) if p.grad is None else p.grad for p in self._params]
         return cygrad.cat([_as_real(g).reshape(-1) for g in grads])
 
     def _move(self, length: float, direction: Tensor) -> None:
-        """Add so much of the direction to the parameters."""
+        """Add `length` times the direction to the parameters."""
         start = 0
         for param in self._params:
             real = _as_real(param)
@@ -155,7 +155,7 @@ def _largest(tensor: Tensor) -> float:
 
 
 def _find_direction(state: dict[str, Any], grad: Tensor, history: int) -> None:
-    """The direction of this iteration as `state["d"]`, from the last changes (algorithm 7.4)."""
+    """Store this iteration's direction in `state["d"]`, computed from recent changes (algorithm 7.4)."""
     if state["n_iter"] == 1:
         state.update(d=-grad, old_dirs=[], old_stps=[], ro=[], H_diag=1)
         return
@@ -181,7 +181,7 @@ def _find_direction(state: dict[str, Any], grad: Tensor, history: int) -> None:
     state["d"] = direction
 
 
-_Point = tuple[float, float, float, Tensor]  # on a line: length, loss, slope, gradient
+_Point = tuple[float, float, float, Tensor]  # a point on the line: length, loss, slope, gradient
 
 
 class _Line:
@@ -207,7 +207,7 @@ class _Line:
         return length, loss, float(grad.dot(self.direction)), grad
 
     def search(self, length: float, trials: int) -> tuple[float, float, Tensor]:
-        """A length that fulfils the conditions, or the best of so many trials after the first; goes there."""
+        """Move to a length that satisfies the conditions, or the best one after `trials` trials; return that point."""
         ends = self._bracket(length, trials)
         low, high = sorted(ends, key=lambda point: point[1] if math.isfinite(point[1]) else math.inf)
         if low is not high:
@@ -216,7 +216,7 @@ class _Line:
         return low[0], low[1], low[3]
 
     def _bracket(self, length: float, trials: int) -> tuple[_Point, _Point]:
-        """Two lengths with one between them that fulfils the conditions; twice the same, if that one does."""
+        """Return two lengths that bracket one satisfying the conditions, or a satisfying one twice."""
         before, trial = self.start, self._point(length)
         while self.evaluations <= trials:
             if not self._decreases(trial) or (self.evaluations > 2 and trial[1] >= before[1]):
@@ -230,7 +230,7 @@ class _Line:
         return self.start, trial
 
     def _narrowed(self, low: _Point, high: _Point, trials: int) -> _Point:
-        """The best point where the interval between these two, `low` the better one, is made shorter and shorter."""
+        """Return the best point found while shrinking the interval between the two; `low` is the better one."""
         was_near_an_end = False
         while self.evaluations <= trials and abs(high[0] - low[0]) * _largest(self.direction) >= _SHORTEST:
             first, last = sorted((low[0], high[0]))
@@ -253,12 +253,12 @@ class _Line:
         return low
 
     def _decreases(self, trial: _Point) -> bool:
-        """Whether the loss there is finite and has become less by enough."""
+        """Whether the loss there is finite and has decreased sufficiently."""
         return math.isfinite(trial[1]) and trial[1] <= self.start[1] + _DECREASE * trial[0] * self.start[2]
 
 
 def _between(a: _Point, b: _Point, least: float, most: float) -> float:
-    """Where the cubic through both points has its minimum, within bounds; the middle, where it has none."""
+    """Return the minimizer of the cubic through both points, within bounds, or the midpoint if it has none."""
     (x, fx, dx, _), (y, fy, dy, _) = sorted((a, b), key=lambda point: point[0])
     mean = dx + dy - 3 * (fx - fy) / (x - y)
     square = mean * mean - dx * dy

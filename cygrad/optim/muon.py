@@ -1,4 +1,4 @@
-"""Muon: momentum whose update is made an orthogonal matrix."""
+"""Muon: momentum with orthogonalized updates."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["Muon"]
 
 
 class Muon(Optimizer):
-    """Steps along the momentum with all its singular values made about 1; for weights of hidden layers.
+    """Steps along the momentum with its singular values set to about 1; for weight matrices of hidden layers.
 
-    With g the gradient and m its running average that starts at zero:
+    With g the gradient and m its running average, initially zero:
 
         m = momentum * m + (1 - momentum) * g
         u = (1 - momentum) * g + momentum * m           (m, without `nesterov`)
         parameter -= lr * weight_decay * parameter + lr * factor * O(u)
 
-    O(u) is found by `ns_steps` Newton-Schulz iterations with `ns_coefficients`, from u divided by its norm (at least
-    `eps`), in the parameter's own precision where PyTorch takes bfloat16. The factor is sqrt(max(1, rows /
+    O(u) is computed by `ns_steps` Newton-Schulz iterations with `ns_coefficients`, from u divided by its norm (at least
+    `eps`), in the parameter's own precision, whereas PyTorch uses bfloat16. The factor is sqrt(max(1, rows /
     columns)), or with `adjust_lr_fn="match_rms_adamw"` 0.2 * sqrt(max(rows, columns)).
 
     See K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
 
-    Raises `ValueError` for options out of range and for parameters that are no matrices.
+    Raises `ValueError` for options out of range and for parameters that are not matrices.
 
     >>> import cygrad
     >>> w = cygrad.eye(2).requires_grad_()
@@ -81,11 +81,11 @@ class Muon(Optimizer):
                     )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         loss = loss_of(closure)
         with cygrad.no_grad():
             for group in self.param_groups:
-                alike: dict[Any, list[Tensor]] = {}  # on GPUs, matrices of one shape go together
+                alike: dict[Any, list[Tensor]] = {}  # on GPUs, matrices of equal shape are batched
                 for param in group["params"]:
                     if param.grad is not None:
                         key = (param.device, param.dtype, param.shape) if param.is_cuda else param
@@ -104,7 +104,7 @@ class Muon(Optimizer):
             param.sub_(update, alpha=lr * factor)
 
     def _update(self, param: Tensor, group: dict[str, Any]) -> Tensor:
-        """The momentum to be made orthogonal, with the gradient in it."""
+        """Update the momentum with the gradient and return the matrix to orthogonalize."""
         if param.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
         grad, state, momentum = param.grad, self.state[param], group["momentum"]
@@ -124,7 +124,7 @@ def _factor(param: Tensor, adjust_lr_fn: str | None) -> float:
 
 
 def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """Matrices with singular values of about 1: those of x become a*s + b*s**3 + c*s**5 in each step."""
+    """Return matrices with singular values of about 1; each step maps s to a*s + b*s**3 + c*s**5."""
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
     if len(coefficients) != 3:

@@ -1,4 +1,4 @@
-"""NAdam: Adam with Nesterov's momentum."""
+"""NAdam: Adam with Nesterov momentum."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["NAdam"]
 
 
 class NAdam(FormulaOptimizer):
-    """Adam with Nesterov's momentum.
+    """Adam with Nesterov momentum.
 
-    With g the gradient, and m and v running averages of g and g*g that start at zero, in step t:
+    With g the gradient, and m and v running averages of g and g*g, initially zero, in step t:
 
         mu(t) = beta1 * (1 - 0.96**(t * momentum_decay) / 2)
         m = beta1 * m + (1 - beta1) * g
@@ -25,13 +25,13 @@ class NAdam(FormulaOptimizer):
         parameter -= lr * n / (sqrt(v / (1 - beta2**t)) + eps)
 
     `weight_decay` times the parameter is added to g, or with `decoupled_weight_decay` the
-    parameter first shrinks by the factor 1 - lr * weight_decay.
+    parameter is first multiplied by 1 - lr * weight_decay.
 
     See T. Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
 
-    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
-    through it.
+    `foreach` is accepted and has no effect. With `capturable` the step counts of GPU parameters are kept on the GPU,
+    so that `step` can be captured in a CUDA graph. With `differentiable` the step is recorded, so that gradients
+    flow through it.
 
     Raises `ValueError` for options out of range.
 

@@ -1,4 +1,4 @@
-"""Optimizer: the base of all optimizers. It keeps parameter groups and state, and calls hooks."""
+"""Optimizer, the base of all optimizers: parameter groups, state, and hooks."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = [
     "register_optimizer_step_pre_hook",
 ]
 
-ParamsT = Iterable[Any]  # a name for annotations
+ParamsT = Iterable[Any]  # for annotations
 global_pre_hooks: HookDict = HookDict()
-global_post_hooks: HookDict = HookDict()  # those of every optimizer
+global_post_hooks: HookDict = HookDict()  # hooks of all optimizers
 
 
 class _Required:
@@ -34,15 +34,15 @@ class _Required:
         return "<required parameter>"
 
 
-# The default of an option that every parameter group must give.
+# Default of an option that every parameter group must specify.
 required = _Required()
 
 
 class Optimizer:
-    """Changes parameters along their gradients.
+    """Updates parameters along their gradients.
 
     `params` holds tensors, (name, tensor) pairs, or dictionaries: parameter groups, each with
-    `"params"` and options that differ from `defaults`. Subclasses define `step(closure=None)`.
+    `"params"` and options that override `defaults`. Subclasses define `step(closure=None)`.
 
     `param_groups` is the list of groups, `state` maps each parameter to a dictionary.
 
@@ -90,14 +90,14 @@ class Optimizer:
     # Stepping
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters once.
+        """Update the parameters once.
 
         `closure`, if given, computes the loss and its gradients; its value is returned.
         """
         raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters; with `set_to_none=False` fill them with zeros."""
+        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
@@ -106,11 +106,11 @@ class Optimizer:
                     clear_grad(parameter, False)
 
     def _can_leave_out(self, device: Any) -> bool:
-        """Can a step leave itself out where a number on that GPU says so (`unless` in `_kernels/gpu/optim.py`)?"""
+        """Whether a step can skip itself depending on a flag on that GPU (`unless` in `_kernels/gpu/optim.py`)."""
         return False
 
     def _check_capture(self) -> None:
-        """Raise RuntimeError where a graph would repeat the numbers of one step for ever."""
+        """Raise RuntimeError if a CUDA graph would bake in the scalars of this step."""
         groups = self.param_groups
         if all(group["capturable"] or not group["params"][0].is_cuda for group in groups if group["params"]):
             return
@@ -123,10 +123,10 @@ class Optimizer:
     # Groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters that are to be changed too, with options of their own.
+        """Add parameters to update, with their own options.
 
-        Raises `TypeError` for what is no tensor or has no order, `ValueError` for a tensor that an
-        operation computed, that is in a group already, or a group that lacks a required option.
+        Raises `TypeError` for non-tensors and unordered collections, `ValueError` for a non-leaf tensor,
+        a tensor that is already in a group, or a group that lacks a required option.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -170,9 +170,9 @@ class Optimizer:
     # State
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything a later run needs to go on: `{"state": ..., "param_groups": ...}`.
+        """Return everything needed to resume: `{"state": ..., "param_groups": ...}`.
 
-        Parameters stand in it as numbers, in the order of the groups. The layout is PyTorch's.
+        Parameters are represented by numbers, in the order of the groups. The layout is PyTorch's.
         """
         for pre_hook in self._optimizer_state_dict_pre_hooks.values():
             pre_hook(self)
@@ -191,10 +191,10 @@ class Optimizer:
         return state_dict
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` of an optimizer for the same parameters returned.
+        """Restore a state returned by `state_dict` of an optimizer for the same parameters.
 
-        Tensors are copied, in the dtype of their parameter; those of other libraries (PyTorch's
-        among them) too. Raises `ValueError`, with nothing changed, if the groups do not match.
+        Tensors, including those of other libraries such as PyTorch, are copied in the dtype of their
+        parameter. Raises `ValueError`, with nothing changed, if the groups do not match.
         """
         state_dict = state_dict.copy()
         for pre_hook in self._optimizer_load_state_dict_pre_hooks.values():
@@ -249,14 +249,14 @@ class Optimizer:
         self.__dict__.update(state)
         if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._init_hooks()
-        for group in self.param_groups:  # options that came after the state was saved
+        for group in self.param_groups:  # options added after the state was saved
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
 
     # Hooks
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones. The optimizer leads `args`."""
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones. `args[0]` is the optimizer."""
         return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
@@ -268,11 +268,11 @@ class Optimizer:
         return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return another one."""
+        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return a different one."""
         return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` before loading; it may return another one."""
+        """Call `hook(optimizer, state_dict)` before loading; it may return a different one."""
         return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
@@ -299,7 +299,7 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
 
 
 def _with_hooks(step: Callable) -> Callable:
-    """A class's `step`, with hooks around it unless a subclass's `step` calls it."""
+    """Wrap a class's `step` with hooks, which are skipped if a subclass's `step` calls it."""
 
     @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -318,7 +318,7 @@ def _with_hooks(step: Callable) -> Callable:
 
     def run(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        args = (self, *args)  # as PyTorch's hooks see and return them
+        args = (self, *args)  # the form in which PyTorch's hooks receive and return them
         for hook in [*global_pre_hooks.values(), *before.values()]:
             result = hook(self, args, kwargs)
             if result is None:
@@ -335,7 +335,7 @@ def _with_hooks(step: Callable) -> Callable:
 
 
 def _split_names(params: Any) -> tuple[list[Any], list[str] | None]:
-    """A group's parameters as a list, and their names if it holds (name, parameter) pairs."""
+    """Return a group's parameters as a list, and their names if it holds (name, parameter) pairs."""
     if isinstance(params, Tensor):
         return [params], None
     if isinstance(params, set):
@@ -352,11 +352,11 @@ def _split_names(params: Any) -> tuple[list[Any], list[str] | None]:
     return [parameter for _, parameter in pairs], [name for name, _ in pairs]
 
 
-_NUMBERS = ("step", "eta", "mu", "mu_product")  # of states: the CPU reads them at each step
+_NUMBERS = ("step", "eta", "mu", "mu_product")  # state entries that the CPU reads in each step
 
 
 def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
-    """A loaded value as this parameter's state: tensors copied, in the parameter's dtype and on its device."""
+    """Convert a loaded value to this parameter's state: tensors are copied, with the parameter's dtype and device."""
     if isinstance(value, dict):
         return {k: _adapted(k, v, parameter) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -369,25 +369,25 @@ def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
 
 
 def _count_on_gpu(state: dict[str, Any], parameter: Tensor) -> None:
-    """Move counts of steps and the like, in single precision, to where the parameter is."""
+    """Move step counts and similar scalars to the parameter's device, in single precision."""
     for name, value in state.items():
         if isinstance(value, Tensor) and not value.is_cuda and value.dim() == 0:
             state[name] = value.to(parameter.device, cygrad.float32)
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:
-    """What the closure given to `step` computes; it needs grad mode."""
+    """Return the value of the closure given to `step`, evaluated in grad mode."""
     if closure is None:
         return None
     with cygrad.enable_grad():
         return closure()
 
 
-# --- What the optimizers share --
+# --- Shared helpers --
 
 
 def check_learning_rate(lr: Any) -> None:
-    """Raise `ValueError` unless this is a number, or a tensor with one, that is not negative."""
+    """Raise `ValueError` unless this is a nonnegative number, or a tensor holding one."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     if lr < 0.0:
@@ -395,7 +395,7 @@ def check_learning_rate(lr: Any) -> None:
 
 
 def check_implementation(foreach: bool | None, fused: bool | None, differentiable: bool) -> None:
-    """Raise `RuntimeError` for choices of implementation that exclude each other."""
+    """Raise `RuntimeError` for mutually exclusive implementation options."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
@@ -403,7 +403,7 @@ def check_implementation(foreach: bool | None, fused: bool | None, differentiabl
 
 
 def check_not_negative(value: Any, what: str) -> None:
-    """Raise `ValueError` for an option that is negative."""
+    """Raise `ValueError` if an option is negative."""
     if not value >= 0.0:
         raise ValueError(f"Invalid {what} value: {value}")
 
@@ -416,7 +416,7 @@ def check_betas(betas: Any) -> None:
 
 
 def as_real(array: Any) -> Any:
-    """A view of real and imaginary parts, which have running averages of their own."""
+    """View a complex array as real and imaginary parts, which have separate running averages."""
     if array.dtype.kind != "c":
         return array
     return array[..., None].view(array.dtype.char.lower())

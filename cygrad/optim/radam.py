@@ -1,4 +1,4 @@
-"""RAdam: Adam with a warm-up that follows from the variance of its step size."""
+"""RAdam: Adam with a warm-up derived from the variance of its step size."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["RAdam"]
 
 
 class RAdam(FormulaOptimizer):
-    """Adam that trusts its mean square only once there are steps enough.
+    """Adam that uses its mean square only after enough steps.
 
-    With g the gradient, and m and v running averages of g and g*g that start at zero, in step t:
+    With g the gradient, and m and v running averages of g and g*g, initially zero, in step t:
 
         m = beta1 * m + (1 - beta1) * g
         v = beta2 * v + (1 - beta2) * g**2
@@ -26,13 +26,13 @@ class RAdam(FormulaOptimizer):
         parameter -= lr * s * m / (1 - beta1**t)
 
     `weight_decay` times the parameter is added to g, or with `decoupled_weight_decay` the
-    parameter first shrinks by the factor 1 - lr * weight_decay.
+    parameter is first multiplied by 1 - lr * weight_decay.
 
     See L. Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2019.
 
-    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
-    through it.
+    `foreach` is accepted and has no effect. With `capturable` the step counts of GPU parameters are kept on the GPU,
+    so that `step` can be captured in a CUDA graph. With `differentiable` the step is recorded, so that gradients
+    flow through it.
 
     Raises `ValueError` for options out of range.
 

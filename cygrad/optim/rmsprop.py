@@ -15,7 +15,7 @@ __all__ = ["RMSprop"]
 class RMSprop(FormulaOptimizer):
     """Steps divided by the root of a running mean of the squared gradient.
 
-    With g the gradient plus `weight_decay` times the parameter, and v, a and b zero at first:
+    With g the gradient plus `weight_decay` times the parameter, and v, a and b initially zero:
 
         v = alpha * v + (1 - alpha) * g**2
         a = alpha * a + (1 - alpha) * g               (only if `centered`, else a = 0)
@@ -25,9 +25,9 @@ class RMSprop(FormulaOptimizer):
     See T. Tieleman and G. Hinton, Lecture 6.5 of "Neural Networks for Machine Learning", 2012;
     centered: A. Graves, "Generating Sequences With Recurrent Neural Networks", 2013.
 
-    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
-    through it.
+    `foreach` is accepted and has no effect. With `capturable` the step counts of GPU parameters are kept on the GPU,
+    so that `step` can be captured in a CUDA graph. With `differentiable` the step is recorded, so that gradients
+    flow through it.
 
     Raises `ValueError` for options out of range.
 

@@ -14,20 +14,20 @@ __all__ = ["Rprop"]
 
 
 class Rprop(FormulaOptimizer):
-    """Steps whose size depends on the signs of the gradients alone.
+    """Steps whose size depends only on the signs of the gradients.
 
-    Each element has a step size d, `lr` at first. With g the gradient and h the one before:
+    Each element has a step size d, initially `lr`. With g the gradient and h the previous one:
 
         d = clip(d * etas[1], *step_sizes)            where g * h > 0
         d = clip(d * etas[0], *step_sizes), g = 0     where g * h < 0
         parameter -= sign(g) * d
 
     See M. Riedmiller and H. Braun, "A Direct Adaptive Method for Faster Backpropagation Learning:
-    The RPROP Algorithm", 1993. It is for gradients of the whole data, not of batches.
+    The RPROP Algorithm", 1993. Meant for full-batch gradients, not minibatches.
 
-    `foreach` is accepted and changes nothing. With `capturable` the steps of parameters on GPUs are counted there,
-    so that a graph can be captured. With `differentiable` the step is recorded, so that gradients flow
-    through it.
+    `foreach` is accepted and has no effect. With `capturable` the step counts of GPU parameters are kept on the GPU,
+    so that `step` can be captured in a CUDA graph. With `differentiable` the step is recorded, so that gradients
+    flow through it.
 
     Raises `ValueError` for options out of range.
 

@@ -20,7 +20,7 @@ __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, with momentum if asked for.
+    """Stochastic gradient descent, optionally with momentum.
 
     With g the gradient plus `weight_decay` times the parameter, and v the momentum buffer:
 
@@ -85,7 +85,7 @@ class SGD(Optimizer):
         return all(not g["differentiable"] and all(p.device == device for p in g["params"]) for g in self.param_groups)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         loss = loss_of(closure)
         for group in self.param_groups:
             params, grads = with_gradients(group["params"])
@@ -118,11 +118,11 @@ class SGD(Optimizer):
             group["maximize"],
         )
         for param, buffer, array in zip(params, buffers, arrays):
-            if buffer is None:  # made by the step, which is the first
+            if buffer is None:  # the first step creates the buffer
                 self.state[param]["momentum_buffer"] = tensor_of(array)
 
     def _step_recorded(self, param: Tensor, group: dict[str, Any]) -> None:
-        """The formula of the class's description, on tensors and recorded."""
+        """The formula of the class docstring on tensors, recorded."""
         momentum, grad = group["momentum"], param.grad
         assert grad is not None
         if group["maximize"]:

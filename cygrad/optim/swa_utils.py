@@ -1,4 +1,4 @@
-"""Averages of models over training: stochastic weight averaging, and exponential moving averages."""
+"""Model averaging over training: stochastic weight averaging and exponential moving averages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """For `AveragedModel`: the exponential average, decay * average + (1 - decay) * parameter.
+    """Return an `avg_fn` for `AveragedModel`: the exponential average, decay * average + (1 - decay) * parameter.
 
     >>> import cygrad
     >>> average = cygrad.optim.swa_utils.get_ema_avg_fn(0.9)
@@ -46,7 +46,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """For `AveragedModel`: the mean of all models so far."""
+    """Return an `avg_fn` for `AveragedModel`: the mean of all models so far."""
 
     @cygrad.no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
@@ -56,7 +56,7 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[list[Tensor], list[Tensor], Any], None]:
-    """For `AveragedModel`'s `multi_avg_fn`: the exponential average of a list of tensors, in place."""
+    """Return a `multi_avg_fn` for `AveragedModel`: the exponential average of a list of tensors, in place."""
     _check_decay(decay)
 
     @cygrad.no_grad()
@@ -71,7 +71,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[list[Tensor], list[T
 
 
 def get_swa_multi_avg_fn() -> Callable[[list[Tensor], list[Tensor], Any], None]:
-    """For `AveragedModel`'s `multi_avg_fn`: the mean of all models so far, of a list of tensors, in place."""
+    """Return a `multi_avg_fn` for `AveragedModel`: the mean of all models so far, for a list of tensors, in place."""
 
     @cygrad.no_grad()
     def swa_update(averaged_param_list: list[Tensor], current_param_list: list[Tensor], num_averaged: Any) -> None:
@@ -94,11 +94,11 @@ def _check_decay(decay: float) -> None:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages over those that `update_parameters` is given.
+    """A copy of a model whose parameters are averages over the models passed to `update_parameters`.
 
-    `avg_fn(average, parameter, n)` gives the next average after n models; `multi_avg_fn` gets lists and works in
-    place. The mean is taken if neither is given (`AssertionError` if both). With `use_buffers` buffers are averaged,
-    too; otherwise they are copied from the model.
+    `avg_fn(average, parameter, n)` returns the next average after n models; `multi_avg_fn` receives lists and works in
+    place. If neither is given, the mean is computed (`AssertionError` if both are). With `use_buffers` buffers are
+    averaged as well; otherwise they are copied from the model.
 
     >>> import cygrad
     >>> from cygrad.optim.swa_utils import AveragedModel
@@ -133,11 +133,11 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged model computes."""
+        """Call the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the parameters that `model` has now into the average."""
+        """Include the current parameters of `model` in the average."""
         mine, theirs = (
             [tensor.detach() for tensor in (*each.parameters(), *(each.buffers() if self.use_buffers else ()))]
             for each in (self.module, model)
@@ -168,9 +168,9 @@ class AveragedModel(Module):
 
 @cygrad.no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running statistics of a model's batch norms anew, by one pass over the data.
+    """Recompute the running statistics of a model's batch norms in one pass over the data.
 
-    Of batches that are lists or tuples the first element is the input. The model is left in the mode it was in.
+    If batches are lists or tuples, their first element is the input. The mode of the model is restored afterwards.
 
     >>> import cygrad
     >>> norm = cygrad.nn.BatchNorm1d(1)
@@ -186,7 +186,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     model.train()
     for norm in norms:
         norm.reset_running_stats()
-        norm.momentum = None  # the plain mean over the batches
+        norm.momentum = None  # cumulative mean over the batches
     for batch in loader:
         input = batch[0] if isinstance(batch, (list, tuple)) else batch
         model(input if device is None else input.to(device))
@@ -199,10 +199,10 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Moves the learning rates to `swa_lr` within `anneal_epochs` epochs, along a cosine or a line; then keeps them.
+    """Moves the learning rates to `swa_lr` over `anneal_epochs` epochs, along a cosine or a line, and keeps them there.
 
-    `swa_lr` is a number, or a list with one for each group. Raises `ValueError` for another `anneal_strategy` than
-    `"cos"` and `"linear"`, and unless `anneal_epochs` is an int that is not negative.
+    `swa_lr` is a number, or a list with one per group. Raises `ValueError` if `anneal_strategy` is neither `"cos"`
+    nor `"linear"`, and unless `anneal_epochs` is a nonnegative int.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -235,7 +235,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """The rates for this step, from those before."""
+        """Return the rates for this step, computed from the previous ones."""
         rates = self._group_rates()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
@@ -249,6 +249,6 @@ class SWALR(LRScheduler):
         return found
 
     def _share(self, step: int) -> float:
-        """How much of the way to `swa_lr` lies behind after so many steps."""
+        """Return the fraction of the way to `swa_lr` covered after `step` steps."""
         t = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t

@@ -1,6 +1,6 @@
-"""The profiler with a schedule: `profile(schedule=...)`, `step()` and what is done with each trace.
+"""The profiler with a schedule: `profile(schedule=...)`, `step()` and a handler for each trace.
 
-The events, tables and traces are those of `cygrad.autograd.profiler`.
+Events, tables and traces are those of `cygrad.autograd.profiler`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """What is watched: of these, CPU and CUDA can be."""
+    """What to profile; only CPU and CUDA are supported."""
 
     CPU = 0
     XPU = 1
@@ -44,7 +44,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a schedule says of a step."""
+    """What a schedule does in a step."""
 
     NONE = 0
     WARMUP = 1
@@ -56,7 +56,7 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be watched."""
+    """Return the activities that can be profiled."""
     found = {ProfilerActivity.CPU}
     return found | {ProfilerActivity.CUDA} if is_loaded() else found
 
@@ -64,9 +64,9 @@ def supported_activities() -> set[ProfilerActivity]:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """What to do in each step: skip `skip_first` steps, then `repeat` times (0: for ever) wait, warm up and record.
+    """Return a schedule: skip `skip_first` steps, then `repeat` times (0: forever) wait, warm up and record.
 
-    With `skip_first_wait` the first round does not wait. Raises AssertionError for negative numbers.
+    With `skip_first_wait` the first cycle does not wait. Raises AssertionError for negative numbers.
 
     >>> import cygrad
     >>> steps = cygrad.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
@@ -103,7 +103,7 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """For `profile(on_trace_ready=...)`: writes each trace into a file of its own in `dir_name`."""
+    """Return a handler for `profile(on_trace_ready=...)` that writes each trace to a separate file in `dir_name`."""
 
     def write(prof: profile) -> None:
         os.makedirs(dir_name, exist_ok=True)
@@ -115,10 +115,10 @@ def tensorboard_trace_handler(
 
 
 class profile:
-    """Collects events in the block, or between `start()` and `stop()`, in the steps that `schedule` says.
+    """Collects events in the block, or between `start()` and `stop()`, in the steps selected by `schedule`.
 
-    `step()` ends a step; after the last step of a round, and at the end, `on_trace_ready(self)` is called. Only the
-    events of the last round are kept. The other arguments are those of `cygrad.autograd.profiler.profile`.
+    `step()` ends a step; after the last step of a cycle, and at the end, `on_trace_ready(self)` is called. Only the
+    events of the last cycle are kept. The other arguments are those of `cygrad.autograd.profiler.profile`.
 
     >>> import cygrad
     >>> with cygrad.profiler.profile(record_shapes=True) as prof:
@@ -157,7 +157,7 @@ class profile:
         self._schedule = schedule
         self._on_trace_ready = on_trace_ready
         self._metadata: dict[str, Any] = {}
-        self._running: _profiler.profile | None = None  # collects now
+        self._running: _profiler.profile | None = None  # currently collecting
         self._last: _profiler.profile | None = None
         self._step: record_function | None = None
         self.step_num = 0
@@ -176,7 +176,7 @@ class profile:
                 self._step.__enter__()
 
     def _end(self, save: bool) -> None:
-        """End a step, and with `save` the round."""
+        """End a step, and with `save` the cycle."""
         if self._step is not None:
             self._step.__exit__(None, None, None)
             self._step = None
@@ -191,7 +191,7 @@ class profile:
         self._begin()
 
     def stop(self) -> None:
-        """End the last step. Raises AssertionError if one should be recorded, and none was begun."""
+        """End the last step. Raises AssertionError if a step should be recorded but none was started."""
         if self._last is None and self._action() in _RECORDING:
             raise AssertionError("Profiler must be initialized before stopping trace")
         self._end(save=True)
@@ -211,7 +211,7 @@ class profile:
         self.stop()
 
     def events(self) -> EventList:
-        """What was found. Raises AssertionError before the first step that is recorded."""
+        """Return the recorded events. Raises AssertionError before the first recorded step."""
         return self._found("accessing events").function_events
 
     def _found(self, purpose: str) -> _profiler.profile:
@@ -222,7 +222,7 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Sums over the events of one name; see `EventList.key_averages`."""
+        """Return totals over events of the same name; see `EventList.key_averages`."""
         events = self._found("getting key averages").function_events
         return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
@@ -235,9 +235,9 @@ class profile:
         self._found("exporting stacks").export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Put a text into the head of the trace."""
+        """Add a string to the metadata of the trace."""
         self._metadata[key] = str(value)
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Put a value, given as JSON, into the head of the trace."""
+        """Add a value, given as JSON, to the metadata of the trace."""
         self._metadata[key] = json.loads(value)

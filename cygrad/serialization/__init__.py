@@ -1,7 +1,7 @@
-"""Saving what a program needs to go on later, and loading that and PyTorch's files. Nothing in a file is executed.
+"""Saves and loads checkpoints, including PyTorch's files. Nothing in a file is ever executed.
 
-`save` writes safetensors, which every library of the field reads; see _tree.py for how it keeps what is more than a
-dictionary of tensors. `load` reads safetensors and the zip files that PyTorch writes.
+`save` writes safetensors, a widely supported format; _tree.py describes how it stores more than a dictionary of
+tensors. `load` reads safetensors and the zip files that PyTorch writes.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from cygrad.serialization._files import map_file, replacing
 
 __all__ = ["load", "save"]
 
-_LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # how PyTorch's files before version 1.6 begin
+_LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # magic number of PyTorch files before version 1.6
 
 
 def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = None) -> None:
-    """Write a state dict or checkpoint to `f`, a path or a file open for writing, in safetensors' format.
+    """Write a state dict or checkpoint to `f`, a path or a file open for writing, in safetensors format.
 
     `obj` is a tensor, number, string, bytes, None, dtype, device or `Size`, or dicts (OrderedDicts, Counters), lists,
-    tuples and sets of them. A dict of tensors by name becomes a plain file, which the package safetensors and others
-    read too. Otherwise the tensors of a nested object are named by their place (`model.0.weight`), and the object
-    without them is written beside them. Tensors that share memory are written out each and share none when loaded.
+    tuples and sets of them. A dict of tensors by name becomes a plain file, which the safetensors package and others
+    can read as well. In other objects the tensors are named by their position (`model.0.weight`), and the rest of the
+    structure is stored alongside them. Tensors that share memory are written separately and share none when loaded.
 
-    A file is replaced at once, when all is written and on the disk: if the program is killed or the disk full, the
-    old file is there, whole. `pickle_module` and `pickle_protocol` are ignored: nothing is pickled.
+    Files are replaced atomically, after everything has been written and flushed to disk: if the program is killed or
+    the disk is full, the old file remains intact. `pickle_module` and `pickle_protocol` are ignored: nothing is
+    pickled.
 
     Raises TypeError for other objects, and for complex128, which the format lacks (save `view_as_real(x)`),
     RuntimeError for a missing directory, OSError naming the file if it cannot be written.
@@ -59,20 +60,20 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """What is in `f`, a path or a seekable file: a file of safetensors, or a zip file that `torch.save` wrote.
+    """Load the object in `f`, a path or a seekable file: a safetensors file, or a zip file written by `torch.save`.
 
-    The tensors of a safetensors file given by its path are the file's own memory, not read before they are used. What
-    is changed in place is copied first, so that the file stays as it is. With `mmap=False` they are read at once.
-    PyTorch's files are read at once, unless `mmap=True`.
+    The tensors of a safetensors file given by its path are memory-mapped and only read on use. In-place changes are
+    copy-on-write, so that the file stays as it is. With `mmap=False` they are read immediately. PyTorch's files are
+    read immediately, unless `mmap=True`.
 
-    Tensors that were on a GPU go back there. `map_location` sends them elsewhere: a device or its name for all, a dict
+    Tensors that were on a GPU return to it. `map_location` sends them elsewhere: a device or its name for all, a dict
     from old locations (`"cpu"`, `"cuda:0"`) to new ones, or a function of a storage and its location that returns
-    `storage`, `storage.cpu()`, `storage.cuda(1)` or None, which is where it was.
-    Only tensors, numbers, strings and plain containers of them are loaded, whatever `weights_only` says: classes named
+    `storage`, `storage.cpu()`, `storage.cuda(1)` or None, which keeps the old location.
+    Only tensors, numbers, strings and plain containers of them are loaded, regardless of `weights_only`: classes named
     in a file are never imported, and nothing is executed. `pickle_module` and other arguments are ignored.
 
-    Raises RuntimeError for a damaged file and for a place that is not there, `pickle.UnpicklingError` for what is not
-    loaded, EOFError for an empty file.
+    Raises RuntimeError for a damaged file and for a missing device, `pickle.UnpicklingError` for unsupported content,
+    EOFError for an empty file.
 
     >>> import cygrad, os, tempfile
     >>> with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""The zip files of PyTorch: a pickle, `data.pkl`, and the memory of each storage, `data/0` and so on, uncompressed."""
+"""PyTorch's zip files: a pickle, `data.pkl`, and each storage's memory, uncompressed, as `data/0` and so on."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cygrad.serialization._locations import Place, place_wanted, placed
 from cygrad.serialization._memory import elements, numpy_type
 from cygrad.serialization._unpickler import unpickle
 
-_HEAD = 30  # bytes before the name of an entry
+_HEAD = 30  # length of a local header before the entry's name
 
 
 def read_archive(content: Any, called: str, map_location: Any, is_mapped: bool) -> Any:
-    """The object in the bytes or mapped memory `content`; `is_mapped`: its tensors are to be this memory."""
+    """Return the object in the bytes or mapped memory `content`; with `is_mapped` its tensors share this memory."""
     archive = _Archive(content, called)
     storages: dict[str, Storage] = {}
     refused: list[Exception] = []
@@ -37,13 +37,13 @@ def read_archive(content: Any, called: str, map_location: Any, is_mapped: bool) 
     try:
         return unpickle(bytes(archive.record("data.pkl", True)), load_storage)
     except UnpicklingError:
-        if refused:  # the user's function is to blame, not the file
+        if refused:  # the user's `map_location` function failed, not the file
             raise refused[0] from None
         raise
 
 
 class Storage(Place):
-    """The memory that tensors of a file share."""
+    """Memory shared by tensors of a file."""
 
     def __init__(self, key: str, data: Any, order: str) -> None:
         self.key, self.data, self.order = key, data, order
@@ -51,7 +51,7 @@ class Storage(Place):
         self.moved: dict[str, Any] = {}
 
     def of_type(self, kind: str, length: int) -> Storage:
-        """This storage, which is to have `length` elements. Raises RuntimeError if it has not."""
+        """Return this storage after checking that it has `length` elements. Raises RuntimeError otherwise."""
         if length * numpy_type(kind).itemsize != len(self.data):
             raise RuntimeError(
                 f"storage {self.key!r} has {len(self.data)} bytes, and is to have {length} elements of type {kind}"
@@ -59,7 +59,7 @@ class Storage(Place):
         return self
 
     def vector(self, kind: str) -> np.ndarray:
-        """All elements."""
+        """Return all elements."""
         if kind not in self.vectors:
             dtype = numpy_type(kind)
             count = len(self.data) // dtype.itemsize
@@ -67,14 +67,14 @@ class Storage(Place):
         return self.vectors[kind]
 
     def on_gpu(self, kind: str) -> Any:
-        """All elements, on its GPU."""
+        """Return all elements, on the storage's GPU."""
         if kind not in self.moved:
             self.moved[kind] = placed(self.vector(kind), self.gpu)
         return self.moved[kind]
 
 
 class _Archive:
-    """The entries of a zip file: stored as they are, inside the file, no two of them the same memory."""
+    """The entries of a zip file: uncompressed, within bounds, and not overlapping."""
 
     def __init__(self, content: Any, called: str) -> None:
         self.content, self.called = content, called
@@ -105,7 +105,7 @@ class _Archive:
             self.order = "<" if order == b"little" else ">"
 
     def record(self, name: str, is_shared: bool) -> Any:
-        """The bytes of an entry: this memory, or a copy that was checked against its checksum."""
+        """Return the bytes of an entry: shared memory, or a copy verified against its checksum."""
         entry = self.entries.get(name)
         if entry is None:
             raise RuntimeError(f"{self.called} is damaged: it lacks the record {name!r}")

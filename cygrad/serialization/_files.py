@@ -1,4 +1,4 @@
-"""Replacing a file at once, and mapping one into memory."""
+"""Atomic file replacement and memory mapping."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import IO, Any
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
-    """A new file to write to, which takes the place of `path` at the end of the block.
+    """Open a new file for writing that replaces `path` at the end of the block.
 
-    It is written beside the old one, brought to the disk and only then renamed, so that there is at any moment
-    either the old file or the new one, whole. After an error in the block the old one stays. Where files can be
-    without a name, as on Linux, the new one has none while it is written: a program that is killed leaves nothing.
+    It is written next to the old one, flushed to disk and only then renamed, so that at any moment either the old or
+    the new file exists in full. After an error in the block the old one remains. Where the system supports unnamed
+    files, as Linux does, the new file has no name while it is written: a killed program leaves nothing behind.
     """
     target = os.path.realpath(path)
     if os.path.exists(target) and not os.path.isfile(target):
-        with open(target, "wb") as file:  # a device or a pipe is written to, never replaced
+        with open(target, "wb") as file:  # devices and pipes are written to directly, never replaced
             yield file
         return
     directory = os.path.dirname(target)
@@ -35,7 +35,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if unnamed is not None:  # `src_dir_fd` is there only to have `linkat` called, which follows the link
+            if unnamed is not None:  # passing `src_dir_fd` forces a call of `linkat`, which can follow the link
                 os.link(_DESCRIPTORS + str(unnamed), temporary, src_dir_fd=unnamed, follow_symlinks=True)
         os.replace(temporary, target)
     except BaseException as error:
@@ -52,17 +52,17 @@ _DESCRIPTORS = "/proc/self/fd/"
 
 
 def _open_unnamed(directory: str) -> int | None:
-    """The descriptor of a new file in a directory that has no name yet; None where that cannot be."""
+    """Open a new unnamed file in a directory and return its descriptor; None if unsupported."""
     if not (hasattr(os, "O_TMPFILE") and os.path.isdir(_DESCRIPTORS)):
         return None
     try:
         return os.open(directory, os.O_TMPFILE | os.O_WRONLY, 0o666)
-    except OSError:  # of file systems that lack it, and of directories where there can be no other file either
+    except OSError:  # unsupported by the file system, or no file can be created in the directory
         return None
 
 
 def _bring_to_disk(directory: str) -> None:
-    """Let the new name in a directory outlast a power failure."""
+    """Flush a directory, so that a new name in it survives a power failure."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows, where a directory cannot be opened
         return
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -73,9 +73,9 @@ def _bring_to_disk(directory: str) -> None:
 
 
 def map_file(file: IO[bytes], is_changed: bool = True) -> Any:
-    """The content of an open file of at least a byte, as memory that can be changed; the file stays as it is.
+    """Map an open, nonempty file into writable memory with copy-on-write; the file itself never changes.
 
-    It is read-only unless `is_changed`, and where there is not as much memory as copies of all of it would take.
+    The mapping is read-only unless `is_changed`, and if there is not enough memory to back copies of all pages.
     """
     from mmap import ACCESS_COPY, ACCESS_READ, mmap
 

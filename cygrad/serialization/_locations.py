@@ -1,4 +1,4 @@
-"""Where loaded tensors go: what PyTorch calls `map_location`."""
+"""Placement of loaded tensors: PyTorch's `map_location`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import cygrad
 
 
 class Place:
-    """Where a storage is: what a `map_location` function gets, to answer with `storage`, `storage.cpu()`,
+    """Location of a storage: passed to a `map_location` function, which returns `storage`, `storage.cpu()`,
     `storage.cuda()` or None."""
 
-    gpu: int | None = None  # the number of the GPU that it is to be on; None for the CPU
+    gpu: int | None = None  # index of the target GPU; None for the CPU
 
     def cpu(self) -> Place:
-        """On the CPU."""
+        """Return a location on the CPU."""
         return _at(None)
 
     def cuda(self, device: Any = None) -> Place:
-        """On a GPU, by default the current one."""
+        """Return a location on a GPU, by default the current one."""
         return _at(_gpu("cuda" if device is None else device))
 
 
@@ -29,9 +29,9 @@ def _at(gpu: int | None) -> Place:
 
 
 def place_wanted(map_location: Any, storage: Place, location: str) -> int | None:
-    """The number of the GPU to which `map_location` sends what was at `location`; None for the CPU.
+    """Return the index of the GPU to which `map_location` sends tensors from `location`; None for the CPU.
 
-    Raises RuntimeError if there is no such place.
+    Raises RuntimeError if there is no such device.
     """
     wanted: Any = location
     if isinstance(map_location, dict):
@@ -77,6 +77,6 @@ def _gpu(wanted: Any) -> int:
 
 
 def placed(array: Any, gpu: int | None) -> Any:
-    """A tensor of an array: on its memory, or on a GPU."""
+    """Return a tensor that shares an array's memory, or a copy on a GPU."""
     tensor = cygrad.from_numpy(array)
     return tensor if gpu is None else tensor.to(f"cuda:{gpu}")

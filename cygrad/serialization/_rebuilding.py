@@ -1,4 +1,4 @@
-"""Tensors from what pickles of PyTorch say of them: the functions of `torch._utils` that a pickle names."""
+"""Rebuilds tensors from PyTorch pickles: our versions of the functions in `torch._utils` that a pickle names."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import cygrad
 from cygrad import Tensor
 from cygrad.serialization._locations import placed
 
-_MOST_DIMS = 64  # what NumPy has
+_MOST_DIMS = 64  # NumPy's limit
 
 
 class StorageType(NamedTuple):
-    """The class of a storage, such as `torch.FloatStorage`; its elements' dtype, uint8 if it has none."""
+    """A storage class, such as `torch.FloatStorage`: the dtype of its elements, uint8 if it has none."""
 
     dtype: str
 
 
 class TypedStorage(NamedTuple):
-    """A storage of a file, and the dtype it is read with."""
+    """A storage of a file, and the dtype used to read it."""
 
     storage: Any
     dtype: str
@@ -50,7 +50,7 @@ CLASSES = {name: name.rpartition(".")[2] for name in ("torch.Tensor", "torch.nn.
 
 
 def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None = None) -> Tensor:
-    """The view of a storage, inside of it. Raises ValueError if it is not."""
+    """Return a view of a storage. Raises ValueError if it is out of bounds."""
     lengths, steps = tuple(size), tuple(stride)
     numbers = (offset, *lengths, *steps)
     if not isinstance(typed, TypedStorage) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
@@ -58,7 +58,7 @@ def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None =
     if len(lengths) != len(steps) or len(lengths) > _MOST_DIMS:
         raise ValueError(f"a tensor is to have {len(lengths)} lengths and {len(steps)} strides")
     vector = typed.storage.vector(dtype or typed.dtype)
-    if math.prod(length or 1 for length in lengths) * vector.itemsize >= 2**63:  # as NumPy counts
+    if math.prod(length or 1 for length in lengths) * vector.itemsize >= 2**63:  # NumPy's limit
         raise ValueError(f"a tensor of shape {list(lengths)} is larger than any memory")
     last = offset + sum((length - 1) * step for length, step in zip(lengths, steps))
     if 0 in lengths:
@@ -75,7 +75,7 @@ def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None =
 
 
 def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
-    """With what PyTorch notes beside the memory: that it is to be read as its conjugate, or its negative."""
+    """Apply the flags that PyTorch stores beside the memory: lazy conjugation and negation."""
     if metadata is not None:
         tensor = tensor.conj() if metadata.get("conj") else tensor
         tensor = tensor.neg() if metadata.get("neg") else tensor
@@ -108,7 +108,7 @@ def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, sta
 
 
 def from_type(tensor: Any, kind: Any, state: Any) -> Tensor:
-    """A tensor with attributes; `kind` is the name of its class. Raises TypeError for other classes."""
+    """Return a tensor with attributes; `kind` is the name of its class. Raises TypeError for other classes."""
     if not isinstance(tensor, Tensor) or kind not in CLASSES.values():
         raise TypeError("a tensor of a class that cygrad does not know")
     if kind == "Parameter" and not isinstance(tensor, cygrad.nn.Parameter):
@@ -117,7 +117,7 @@ def from_type(tensor: Any, kind: Any, state: Any) -> Tensor:
 
 
 def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
-    """The tensor with what the user hung onto it, as far as that hides nothing of the tensor's own."""
+    """Set the user's attributes on the tensor, provided that they shadow none of its own."""
     if type(state) is not dict or not all(type(name) is str and not hasattr(tensor, name) for name in state):
         raise TypeError("the attributes of a tensor are no dictionary by names that are free")
     for name, value in state.items():

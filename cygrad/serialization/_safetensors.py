@@ -1,7 +1,7 @@
-"""The format safetensors: the length of a header in 8 bytes, the header in JSON, the memory of the tensors.
+"""The safetensors format: the header's length in 8 bytes, the header in JSON, the memory of the tensors.
 
-The header has for each name the type, the shape and where the elements are, and under `__metadata__` strings by name.
-The memory is in the order of the header's offsets, without a gap. https://github.com/huggingface/safetensors
+For each name the header holds the type, shape and offsets of the elements, and `__metadata__` maps names to strings.
+The memory follows the order of the offsets, without gaps. https://github.com/huggingface/safetensors
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from cygrad.serialization._files import map_file
 from cygrad.serialization._memory import as_little_endian, elements, numpy_type
 
-_TYPES = {  # the largest first: in this order all tensors are aligned
+_TYPES = {  # largest first: this order aligns all tensors
     "C64": "complex64",
     "F64": "float64",
     "I64": "int64",
@@ -33,21 +33,21 @@ _TYPES = {  # the largest first: in this order all tensors are aligned
 }
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 _RANK = {name: rank for rank, name in enumerate(_TYPES)}
-_LONGEST_HEADER = 100_000_000  # as in the package safetensors
-_MOST_DIMS = 64  # what NumPy has
+_LONGEST_HEADER = 100_000_000  # the limit of the safetensors package
+_MOST_DIMS = 64  # NumPy's limit
 METADATA = "__metadata__"
 
 
 def has_type(name: str) -> bool:
-    """Whether the format has the dtype of that name."""
+    """Whether the format supports the dtype of that name."""
     return name in _NAMES
 
 
-# -- writing --
+# -- Writing --
 
 
 def write(file: Any, arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
-    """Write arrays by name, and strings by name."""
+    """Write arrays and strings by name."""
     types = {name: _NAMES[array.dtype.name] for name, array in arrays.items()}
     in_memory = sorted(arrays, key=lambda name: _RANK[types[name]])
     places, end = {}, 0
@@ -55,7 +55,7 @@ def write(file: Any, arrays: dict[str, np.ndarray], metadata: dict[str, str]) ->
         places[name] = [end, end + arrays[name].nbytes]
         end += arrays[name].nbytes
     header: dict[str, Any] = {METADATA: metadata}
-    for name, array in arrays.items():  # in the order of the object, which a reader gives back
+    for name, array in arrays.items():  # in the order of the object, which readers preserve
         header[name] = {"dtype": types[name], "shape": list(array.shape), "data_offsets": places[name]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -66,13 +66,13 @@ def write(file: Any, arrays: dict[str, np.ndarray], metadata: dict[str, str]) ->
         file.write(as_little_endian(arrays[name]))
 
 
-# -- reading --
+# -- Reading --
 
 
 def read(file: Any, called: str, is_mapped: bool, whole: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The arrays and strings that `write` wrote, from where the file stands; `whole`: nothing may follow.
+    """Read arrays and strings written by `write` from the file's position; with `whole` nothing may follow.
 
-    If `is_mapped`, the arrays are the file's own memory, copied where it is changed, and else new memory.
+    If `is_mapped`, the arrays are copy-on-write mappings of the file, else new memory.
     """
     start = file.tell()
     size = file.seek(0, 2) - start
@@ -99,7 +99,7 @@ def read(file: Any, called: str, is_mapped: bool, whole: bool) -> tuple[dict[str
 
 
 def _read_part(file: Any, length: int, called: str) -> Any:
-    """The next bytes of a file, in new memory."""
+    """Read the next bytes of a file into new memory."""
     part = np.empty(length, np.uint8)
     if hasattr(file, "readinto"):
         count = file.readinto(part.data)
@@ -117,7 +117,7 @@ def _damaged(called: str, why: str) -> RuntimeError:
 
 
 def _parse(text: bytes, called: str) -> tuple[dict[str, tuple], dict[str, str]]:
-    """The header: {name: (NumPy's type, shape, begin, end)}, and the metadata."""
+    """Parse the header into {name: (NumPy dtype, shape, begin, end)} and the metadata."""
 
     def without_repetition(pairs: list) -> dict:
         found = dict(pairs)
@@ -138,7 +138,7 @@ def _parse(text: bytes, called: str) -> tuple[dict[str, tuple], dict[str, str]]:
 
 
 def _entry(name: str, entry: Any, called: str) -> tuple[np.dtype, tuple[int, ...], int, int]:
-    """What the header says of one tensor."""
+    """Validate and parse the header's entry for one tensor."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise _damaged(called, f"of tensor {name!r} it is not said what type, shape and place it has")
     kind, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -147,7 +147,7 @@ def _entry(name: str, entry: Any, called: str) -> tuple[np.dtype, tuple[int, ...
     if not _are_sizes(shape) or len(shape) > _MOST_DIMS or not _are_sizes(place) or len(place) != 2:
         raise _damaged(called, f"tensor {name!r} is to have shape {shape!r:.99} and place {place!r:.99}")
     dtype = numpy_type(_TYPES[kind])
-    if math.prod(length or 1 for length in shape) >= 2**63:  # also of an empty tensor, as NumPy counts
+    if math.prod(length or 1 for length in shape) >= 2**63:  # NumPy's limit, which applies to empty tensors too
         raise _damaged(called, f"tensor {name!r} is larger than any memory")
     if place[1] - place[0] != math.prod(shape) * dtype.itemsize:
         raise _damaged(
@@ -163,7 +163,7 @@ def _are_sizes(values: Any) -> bool:
 
 
 def _check_places(header: dict[str, tuple], called: str) -> int:
-    """How many bytes the tensors take, which must lie one behind the other."""
+    """Return the number of bytes of all tensors, which must be contiguous."""
     end = 0
     for name, (_, _, begin, stop) in sorted(header.items(), key=lambda item: item[1][2:]):
         if begin != end:

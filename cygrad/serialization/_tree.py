@@ -1,10 +1,10 @@
-"""Objects as tensors by name and a text of all the rest, and back.
+"""Splits objects into named tensors and a text for everything else, and reassembles them.
 
 Note [Trees]
 ------------
-A dictionary of plain tensors by name is written as it is. For any other object the metadata of the file have, under
+A dictionary of plain tensors by name is written unchanged. For any other object the file's metadata contain, under
 `cygrad`, a JSON text `{"version": 1, "object": ...}`. In it None, booleans, integers, finite floats, strings and lists
-stand for themselves; everything else is an object of one entry, which names the type:
+represent themselves; everything else is an object with one entry, whose key is the type:
 
     {"tensor": name}  {"parameter": name}      with "requires_grad": true if it does
     {"dict": [[key, value], ...]}  {"OrderedDict": [...], "_metadata": ...}  {"Counter": [...]}
@@ -12,8 +12,8 @@ stand for themselves; everything else is an object of one entry, which names the
     {"Size": [...]}  {"float": "nan"}  {"complex": [real, imag]}  {"bytes": hex}  {"bytearray": hex}
     {"dtype": name}  {"device": name}
 
-Tensors that were on GPUs go back there, as PyTorch has it, unless `map_location` says otherwise: the metadata name
-their places under `cygrad.locations`. Other readers of safetensors put them on the CPU.
+As in PyTorch, tensors that were on GPUs return there, unless `map_location` overrides it: the metadata store their
+locations under `cygrad.locations`. Other safetensors readers put them on the CPU.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from cygrad.serialization._locations import Place, place_wanted, placed
 from cygrad.serialization._safetensors import METADATA, has_type
 
 _VERSION = 1
-_LOCATIONS = "cygrad.locations"  # of the metadata: a JSON object {name: "cuda:0"}, where not all were on the CPU
+_LOCATIONS = "cygrad.locations"  # metadata key; JSON {name: "cuda:0"}, present if any tensor was on a GPU
 _DICTIONARIES: dict[str, type] = {kind.__name__: kind for kind in (dict, OrderedDict, Counter)}
 _DEEPEST = 100
 
 
-# -- taking apart --
+# -- Splitting --
 
 
 def take_apart(value: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The arrays by name and the metadata that stand for an object; see Note [Trees]."""
-    metadata = {"format": "pt"}  # what other readers want to see
+    """Split an object into arrays by name and metadata; see Note [Trees]."""
+    metadata = {"format": "pt"}  # expected by other readers
     if _is_plain(value):
         _note_locations(value, metadata)
         return {name: _array(tensor, name) for name, tensor in value.items()}, metadata
@@ -53,14 +53,14 @@ def take_apart(value: Any) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 
 def _note_locations(tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """Say in the metadata which tensors were on GPUs."""
+    """Record in the metadata which tensors were on GPUs."""
     found = {name: str(tensor.device) for name, tensor in tensors.items() if tensor.is_cuda}
     if found:
         metadata[_LOCATIONS] = json.dumps(found)
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether this is a dictionary that safetensors can hold as it is."""
+    """Whether this is a dictionary that safetensors can hold directly."""
     return (
         type(value) in (dict, OrderedDict)
         and not hasattr(value, "_metadata")
@@ -80,15 +80,15 @@ def _array(tensor: Tensor, name: str) -> np.ndarray:
 
 
 class _Taker:
-    """Gathers the arrays of an object while it makes the tree."""
+    """Collects the arrays of an object while building its tree."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self.tensors: dict[str, Tensor] = {}
-        self.open: set[int] = set()  # the containers we are in
+        self.open: set[int] = set()  # the enclosing containers
 
     def take(self, value: Any, place: tuple[str, ...]) -> Any:
-        """The tree of an object at a place of the whole."""
+        """Return the tree of an object at a given path."""
         if isinstance(value, np.generic):
             value = value.item()
         kind = type(value)
@@ -96,7 +96,7 @@ class _Taker:
             return value
         if isinstance(value, Tensor):
             return self._take_tensor(value, place)
-        if isinstance(value, cygrad.dtype):  # bfloat16 is one of a subclass where ml_dtypes is missing
+        if isinstance(value, cygrad.dtype):  # bfloat16 is an instance of a subclass if ml_dtypes is missing
             kind = cygrad.dtype
         if kind in _ATOMS:
             name, write, _ = _ATOMS[kind]
@@ -125,7 +125,7 @@ class _Taker:
         if kind in _DICTIONARIES.values():
             pairs = [[self.take(key, place), self.take(item, (*place, str(key)))] for key, item in value.items()]
             tree: Any = {kind.__name__: pairs}
-            if hasattr(value, "_metadata"):  # that of `Module.state_dict`
+            if hasattr(value, "_metadata"):  # set by `Module.state_dict`
                 tree["_metadata"] = self.take(value._metadata, (*place, "_metadata"))
         else:
             tree = [self.take(item, (*place, str(i))) for i, item in enumerate(value)]
@@ -151,17 +151,17 @@ def _not_saved(value: Any, place: tuple[str, ...]) -> TypeError:
     return TypeError(f"cygrad.save does not save a {kind.__module__}.{kind.__qualname__}{_at(place)}\n  {cure}")
 
 
-# -- putting together --
+# -- Reassembling --
 
 
 def put_together(arrays: dict[str, np.ndarray], metadata: dict[str, str], called: str, map_location: Any) -> Any:
-    """The object that `take_apart` made these of, or the tensors by name if another program wrote them."""
+    """Reassemble an object split by `take_apart`, or return the tensors by name if another program wrote the file."""
     try:
         locations = dict(json.loads(metadata.get(_LOCATIONS, "{}")))
     except (ValueError, TypeError) as error:
         raise RuntimeError(f"the locations of the tensors in {called} are damaged: {error}") from None
     if isinstance(map_location, (str, cygrad.device)):
-        place_wanted(map_location, Place(), "cpu")  # which must be there, whether there are tensors or not
+        place_wanted(map_location, Place(), "cpu")  # the device must exist even if there are no tensors
     tensors = {
         name: placed(array, place_wanted(map_location, Place(), str(locations.get(name, "cpu"))))
         for name, array in arrays.items()
@@ -216,7 +216,7 @@ def _complex(parts: list[str]) -> complex:
     return complex(real, imag)
 
 
-_ATOMS: dict[type, tuple] = {  # name, what stands in the tree, and the way back
+_ATOMS: dict[type, tuple] = {  # name, tree representation, and inverse
     float: ("float", repr, float),
     complex: ("complex", lambda value: [repr(value.real), repr(value.imag)], _complex),
     bytes: ("bytes", bytes.hex, bytes.fromhex),

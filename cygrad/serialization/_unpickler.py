@@ -1,8 +1,8 @@
-"""A machine for the pickles of PyTorch that knows no name but those below, so that nothing in a file is ever executed.
+"""An interpreter for PyTorch's pickles that only resolves the names listed below, so that a file never executes code.
 
-A pickle is a program for a stack. This machine runs the steps that make numbers, strings and plain containers; what a
-pickle calls is looked up in tables of our own functions, never imported. A pickle can make a value contain another many
-times, or very deeply, so no value is hashed or turned into text before its type is known.
+A pickle is a program for a stack machine. This one implements the opcodes for numbers, strings and plain containers;
+calls are looked up in tables of our own functions, never imported. A pickle can nest a value in another many times, or
+very deeply, so no value is hashed or converted to text before its type has been checked.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _SCALARS = (str, int, float, complex, bytes, bool, type(None), cygrad.dtype, cyg
 
 
 def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
-    """The object that a pickle makes; `load_storage(kind, key, location, length)` gives what it takes from outside.
+    """Run a pickle and return its object; `load_storage(kind, key, location, length)` resolves external storages.
 
-    Raises UnpicklingError for a program that is damaged, and for one that names or does what is not allowed.
+    Raises UnpicklingError for a damaged program, and for one that uses names or opcodes that are not allowed.
     """
     machine = _Machine(load_storage)
     try:
@@ -47,7 +47,7 @@ def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
 
 
 class _Machine:
-    """The stack, the values that the program marked for later, and the steps."""
+    """The stack, the memo, and the opcodes."""
 
     def __init__(self, load_storage: Callable[..., Any]) -> None:
         self.stack: list[Any] = []
@@ -59,12 +59,12 @@ class _Machine:
         return self.stack.pop()
 
     def pop_mark(self) -> list[Any]:
-        """What is above the last mark."""
+        """Pop everything above the last mark."""
         above, self.stack = self.stack, self.outer.pop()
         return above
 
     def step(self, name: str, argument: Any) -> None:
-        """Do what one opcode says."""
+        """Execute one opcode."""
         stack = self.stack
         if name in _VALUES:
             stack.append(argument)
@@ -152,7 +152,7 @@ class _Machine:
         for key, value in zip(items[::2], items[1::2]):
             target[_checked_key(key)] = value
 
-    # What is named, called, or taken from outside
+    # Names, calls, and external storages
 
     def do_GLOBAL(self, argument: str) -> None:
         self.stack.append(_named(argument.replace(" ", ".", 1)))
@@ -195,14 +195,14 @@ class _Machine:
 
 
 class _Call:
-    """A function of ours that a pickle may call by a name of PyTorch."""
+    """One of our functions that a pickle may call by a PyTorch name."""
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self.call = call
 
 
 def _named(name: str) -> Any:
-    """What a name in a pickle stands for here."""
+    """Resolve a name in a pickle."""
     if name in _CALLS:
         return _CALLS[name]
     module, _, last = name.rpartition(".")
@@ -220,7 +220,7 @@ def _named(name: str) -> Any:
 
 
 def _checked_key(key: Any) -> Any:
-    """A key of a dictionary, which is no deep structure: hashing one could take for ever, or overflow the stack."""
+    """Return a dictionary key after checking that it is flat: hashing a deep one could hang or overflow the stack."""
     parts = key if type(key) is tuple else (key,)
     if not all(isinstance(part, _SCALARS) for part in parts):
         raise TypeError(f"a {type(key).__name__} is the key of a dictionary or the element of a set")
@@ -243,7 +243,7 @@ def _set(items: Any = ()) -> set:
 
 
 def _bytes(text: str, encoding: str) -> bytes:
-    """`_codecs.encode`, by which old pickles write bytes."""
+    """`_codecs.encode`, which old pickles use to write bytes."""
     if encoding not in ("latin1", "latin-1"):
         raise ValueError("bytes are written in another encoding than latin1")
     return text.encode("latin-1")

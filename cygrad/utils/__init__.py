@@ -1,4 +1,4 @@
-"""Small things that several parts of the library share."""
+"""Small utilities shared by several parts of the library."""
 
 from importlib import import_module as _import_module
 
@@ -7,7 +7,7 @@ from cygrad.utils._names import typename
 
 __all__ = ["dlpack", "hooks", "interop", "typename"]
 
-_ON_FIRST_USE = {"checkpoint", "data", "model_zoo", "scipy", "tensorboard"}  # slow to import, or by optional packages
+_ON_FIRST_USE = {"checkpoint", "data", "model_zoo", "scipy", "tensorboard"}  # slow, or optional dependencies
 
 
 def __getattr__(name):

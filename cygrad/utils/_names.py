@@ -1,4 +1,4 @@
-"""How error texts call a value's type."""
+"""Type names in error messages."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from cygrad import Tensor
 
 
 def typename(value: Any) -> str:
-    """`torch.FloatTensor` for a tensor, else the qualified name of the type (or class).
+    """Return `torch.FloatTensor` etc. for a tensor, else the qualified name of the type (or class).
 
     >>> import cygrad
     >>> from cygrad.utils import typename

@@ -1,4 +1,4 @@
-"""Functions of nested tuples, lists and dictionaries, in the place where scripts look for PyTorch's."""
+"""Functions on nested tuples, lists and dictionaries, under PyTorch's module path."""
 
 from typing import Any, NamedTuple
 
@@ -8,25 +8,25 @@ __all__ = ["tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"]
 
 
 class TreeSpec(NamedTuple):
-    """The form of a tree."""
+    """The structure of a tree."""
 
     tree: Any
     num_leaves: int
 
 
 def tree_leaves(tree):
-    """What is no tuple, list or dictionary, in order."""
+    """Return all values that are not tuples, lists or dictionaries, in order."""
     return flatten(tree)[0]
 
 
 def tree_flatten(tree):
-    """The leaves, and what `tree_unflatten` needs to put them together."""
+    """Return the leaves, and the structure that `tree_unflatten` needs to rebuild the tree."""
     leaves = tree_leaves(tree)
     return leaves, TreeSpec(mapped(lambda leaf: None, tree), len(leaves))
 
 
 def tree_unflatten(leaves, treespec):
-    """A tree of that form with these leaves."""
+    """Rebuild a tree of the given structure from its leaves."""
     leaves = list(leaves)
     if len(leaves) != treespec.num_leaves:
         raise ValueError(f"tree_unflatten: {len(leaves)} leaves for a form of {treespec.num_leaves}")
@@ -34,7 +34,7 @@ def tree_unflatten(leaves, treespec):
 
 
 def tree_map(func, tree, *rests):
-    """A tree of what `func` makes of each leaf, and of those in its place in other trees of the same form.
+    """Apply `func` to each leaf, along with the corresponding leaves of other trees of the same structure.
 
     >>> from cygrad.utils._pytree import tree_map
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2, 3)}, {"a": 10, "b": (20, 30)})

@@ -1,9 +1,9 @@
-"""Selective checkpoints: results of chosen ops are kept, so that the second run of a checkpoint need not compute them.
+"""Selective checkpointing: keeps the results of chosen ops so that the recomputation of a checkpoint can skip them.
 
-The heavy ops ask who stands before them (`instead` in `_core/autocast.py`). In the first run `_First` calls the policy
-with what the op gave, and keeps that, together with a note of what the op has saved: which of its arguments, of its
-results, and what else. In the second run `_Second` gives these to the hooks on saved tensors, in the same order, and
-the results to the function, without calling the op.
+Heavy ops call an interceptor if one is installed (`instead` in `_core/autocast.py`). In the first run `_First` passes
+the op's output to the policy and, if it is to be kept, stores it along with a record of what the op saved: which of
+its arguments, which of its results, and any other tensors. In the second run `_Second` passes these to the
+saved-tensor hooks in the same order, and returns the stored results to the function without calling the op.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from cygrad.ops import OpOverload, OpOverloadPacket, aten
 
 
 class CheckpointPolicy(enum.Enum):
-    """What a policy says of an op: whether its results are kept.
+    """A policy's decision about an op: whether its results are kept.
 
-    MUST and PREFER mean the same here, and nothing is moved elsewhere: CPU_OFFLOAD is computed again.
+    MUST and PREFER are equivalent here, and nothing is offloaded: CPU_OFFLOAD is recomputed.
     """
 
     MUST_SAVE = 0
@@ -38,14 +38,14 @@ class CheckpointPolicy(enum.Enum):
 
 
 class SelectiveCheckpointContext:
-    """What a policy gets first: `op_output`, what the op has given; `is_recompute` is False."""
+    """The first argument of a policy: `op_output` is the result of the op; `is_recompute` is False."""
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute
         self.op_output = op_output
 
 
-# ops that no policy is asked about: of PyTorch's set, those that are ops here
+# Ops that are never passed to a policy: those of PyTorch's set that are ops here.
 SAC_IGNORED_OPS = {aten.detach.default, aten.numel.default}
 
 _SAVE = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
@@ -59,18 +59,18 @@ _DIFFERS = (
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Callable[..., Any] | list[Any], allow_cache_entry_mutation: bool = False
 ) -> tuple[_First, _Second]:
-    """The contexts, for `context_fn`, of a checkpoint that keeps the results of some ops.
+    """Create the contexts, for `context_fn`, of a checkpoint that keeps the results of some ops.
 
     policy_fn_or_list
-        a function `policy(ctx, op, *args, **kwargs)` that gives a `CheckpointPolicy`, or True for MUST_SAVE; or a list
-        of the ops to keep, such as `ops.aten.mm.default`. It is asked about ops that take long, those that `autocast`
-        knows: products of matrices, convolutions, attention, recurrent layers, losses, linear algebra, Fourier
-        transforms. All others are computed again.
+        a function `policy(ctx, op, *args, **kwargs)` that returns a `CheckpointPolicy`, or True for MUST_SAVE; or a
+        list of the ops to keep, such as `ops.aten.mm.default`. It is consulted for expensive ops, those known to
+        `autocast`: matrix products, convolutions, attention, recurrent layers, losses, linear algebra, Fourier
+        transforms. All others are recomputed.
     allow_cache_entry_mutation
-        do not raise RuntimeError in backward if what was kept has been changed in place.
+        do not raise RuntimeError in backward if a kept tensor was modified in place.
 
-    A region can be gone through backward once. Raises ValueError for a list of anything but ops, TypeError for anything
-    but a function or a list; RuntimeError, in backward, if the second run calls another op.
+    Backward through a region is possible only once. Raises ValueError for a list that contains non-ops, TypeError for
+    anything but a function or a list; RuntimeError, in backward, if the second run calls a different op.
 
     >>> import functools
     >>> import cygrad
@@ -110,7 +110,7 @@ def _not_an_op(op):
 
 
 def _op_of(entry, args):
-    """The op that PyTorch would call for a call of an entry point."""
+    """Return the op that PyTorch would dispatch to for a call of an entry point."""
     name = entry.__name__
     if name == "linear":
         name = "addmm" if len(args) > 2 and args[2] is not None else "mm" if args[0].ndim > 1 else "mv"
@@ -123,7 +123,7 @@ def _op_of(entry, args):
 
 
 class _Kept:
-    """What an op gave in the first run: its results, and what it saved, in order."""
+    """A kept op of the first run: its results, and the tensors it saved, in order."""
 
     def __init__(self, output, args, saved, state):
         leaves = flatten(output)[0]
@@ -135,19 +135,19 @@ class _Kept:
         values = [value for where, value in self.saved if where == "value"]
         held = [t for t in (*flatten(self.output)[0], *values) if isinstance(t, Tensor)]
         self.versions = [(t, t._version) for t in held]
-        self.state = state  # of the generator, if the op has drawn random numbers
+        self.state = state  # of the generator, if the op drew random numbers
 
     def check_unchanged(self):
         if any(t._version != version for t, version in self.versions):
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
 
     def results(self):
-        """The results, whose history ends here; they are no leaves, so that they may be changed in place."""
+        """Return the results, detached from the graph; they are not leaves, so that they may be modified in place."""
         leaves = map(_detached, flatten(self.output)[0])
         return [stand_in(leaf) if grad else leaf for leaf, grad in zip(leaves, self.grads, strict=True)]
 
     def use(self, args):
-        """What the op gives in the second run."""
+        """Replay the op in the second run: repeat its saves and return its results."""
         if self.state is not None:
             cygrad.random.set_rng_state(self.state)
         leaves = self.results()
@@ -162,7 +162,7 @@ def _detached(value):
 
 
 class _Context:
-    """What stands before the heavy ops in one of the runs: its `call`."""
+    """The interceptor of heavy ops during one of the runs; subclasses define `call`."""
 
     call: Callable[..., Any]
 
@@ -178,9 +178,9 @@ class _Context:
         self._block.__exit__(*exc_info)
 
     def _ask(self, entry, args, kwargs):
-        if kwargs.get("out") is not None:  # what is written into other tensors is not kept
+        if kwargs.get("out") is not None:  # results written into other tensors are not kept
             return entry(*args, **kwargs)
-        if args[-1] is None:  # a bias left out
+        if args[-1] is None:  # an omitted bias
             args = args[:-1]
         return self.call(_op_of(entry, args), entry, args, kwargs)
 
@@ -193,7 +193,7 @@ class _First(_Context):
         self.policy = policy
 
     def call(self, op, entry, args, kwargs):
-        """What the op gives; kept if the policy says so."""
+        """Run the op, and keep its result if the policy decides so."""
         saved: list[Tensor] = []
         before = cygrad.random.get_rng_state()
         output = _watched(entry, args, kwargs, saved)
@@ -208,7 +208,7 @@ class _First(_Context):
 
 
 def _watched(entry, args, kwargs, saved):
-    """The result of a call; what it gives to the hooks on saved tensors is noted."""
+    """Run the op, recording the tensors it passes to the saved-tensor hooks."""
     hooks = hooks_in_use()
     if hooks is None:
         return entry(*args, **kwargs)
@@ -230,11 +230,11 @@ class _Second(_Context):
         self.calls: Counter[OpOverload] = Counter()
 
     def __enter__(self) -> None:
-        self.calls.clear()  # a region may be computed again more than once
+        self.calls.clear()  # a region may be recomputed more than once
         super().__enter__()
 
     def call(self, op, entry, args, kwargs):
-        """What the op has given in the first run, or gives now."""
+        """Return the op's result from the first run, or compute it now."""
         number = self.calls[op]
         self.calls[op] += 1
         if op not in self.kept:

@@ -1,4 +1,4 @@
-"""What a checkpoint's second run has to find as the first did: random numbers, autocast."""
+"""State that a checkpoint's recomputation must restore: random number generators and autocast."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ of_thread = autocast.state
 
 
 class DefaultDeviceType:
-    """The type of device that `set_device_states` means unless told otherwise: "cuda" where there is a GPU."""
+    """The default device type of `set_device_states`: "cuda" if there is a GPU."""
 
     _type: str | None = None
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
-        """Choose it."""
+        """Set the default device type."""
         DefaultDeviceType._type = device
 
     @staticmethod
     def get_device_type() -> str:
-        """Tell it."""
+        """Return the default device type."""
         return DefaultDeviceType._type or ("cuda" if cygrad.cuda.is_available() else "cpu")
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The numbers of the GPUs of the tensors among the arguments, and where their generators are."""
+    """Return the GPU indices of the tensors among the arguments, and the states of their generators."""
     leaves = flatten(args)[0]
     devices = [leaf.get_device() for leaf in leaves if isinstance(leaf, Tensor) and leaf.is_cuda]
     return devices, [cygrad.cuda.get_rng_state(device) for device in devices]
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
-    """Take the generators of these devices to where `get_device_states` found them."""
+    """Restore the generator states returned by `get_device_states`."""
     if (device_type or DefaultDeviceType.get_device_type()) == "meta":
         return
     for device, state in zip(devices, states, strict=False):
@@ -46,7 +46,7 @@ def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, devic
 
 
 class Surroundings:
-    """Autocast of this thread and, if `preserve` is true, the generators of the CPU and of the arguments' GPUs."""
+    """This thread's autocast state and, if `preserve` is true, the generators of the CPU and the arguments' GPUs."""
 
     def __init__(self, preserve: bool, args: Any = ()) -> None:
         place = of_thread.__dict__
@@ -55,7 +55,7 @@ class Surroundings:
         self.devices, self.states = get_device_states(*args) if preserve else ([], [])
 
     def restore(self) -> None:
-        """Make everything as it was. It may be called again after it was interrupted."""
+        """Restore the recorded state. May be called again after an interruption."""
         autocast.note_user(True)
         of_thread.__dict__.update(self.autocast)
         autocast.note_user()
@@ -66,7 +66,7 @@ class Surroundings:
             set_device_states(self.devices, self.states, device_type="cuda")
 
     def run(self, context: AbstractContextManager[Any], function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Call a function in them and in the context, and put everything back, whenever Ctrl-C comes."""
+        """Call a function in this state and the context, then restore the previous state, even on KeyboardInterrupt."""
         here = Surroundings(self.generator is not None)
         here.devices = self.devices
         here.states = [cygrad.cuda.get_rng_state(device) for device in self.devices]

@@ -1,12 +1,12 @@
-"""Checkpointing: forget what a part of the forward pass saved, and compute it again when backward needs it.
+"""Checkpointing: discards tensors saved in part of the forward pass and recomputes them during backward.
 
-Without reentrance (`use_reentrant=False`) every tensor that the function's ops save is replaced by an empty `_Slot`.
-When backward opens the first slot, the function runs again and its ops fill the slots in the same order; each is
-emptied as it is used. The function's inputs are saved by a node of their own, `_CheckpointInputs`, under the hooks that
-hold around the checkpoint, so that checkpoints nest.
+With `use_reentrant=False` every tensor saved by the function's ops is replaced by an empty `_Slot`. When backward
+unpacks the first slot, the function runs again and its ops fill the slots in the same order; each slot is emptied when
+it is used. The function's inputs are saved by a separate node, `_CheckpointInputs`, under the hooks active around the
+checkpoint, so that checkpoints nest.
 
-With reentrance the whole function is one node, whose backward computes it again, with a graph, and runs backward on
-that.
+With `use_reentrant=True` the whole function is one node, whose backward recomputes it with a graph and runs backward
+on that graph.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ __all__ = [
     "set_device_states",
 ]
 
-_overrides: dict[str, bool | None] = {"early_stop": None, "debug": None}  # by the two context managers below
+_overrides: dict[str, bool | None] = {"early_stop": None, "debug": None}  # set by the two context managers below
 
 
 class CheckpointError(RuntimeError):
-    """What was computed again is not what was computed first."""
+    """Raised if the recomputation differs from the first run."""
 
 
 class _override(Block, contextlib.ContextDecorator):
@@ -74,22 +74,22 @@ class _override(Block, contextlib.ContextDecorator):
 
 
 def set_checkpoint_early_stop(enable: bool) -> contextlib.AbstractContextManager[None]:
-    """For checkpoints made in the block: whether computing again ends as soon as all that was saved is there."""
+    """For checkpoints created in the block: whether recomputation stops as soon as all saved tensors are available."""
     return _override("early_stop", enable)
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> contextlib.AbstractContextManager[None]:
-    """For checkpoints made in the block: what `debug=` says; None leaves it to them."""
+    """For checkpoints created in the block: overrides `debug=`; None leaves it to them."""
     return _override("debug", enabled)
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Two contexts that do nothing: the default `context_fn`."""
+    """Return two contexts that do nothing: the default `context_fn`."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors of a tuple without their history, requiring grad as before; what is no tensor as it is."""
+    """Detach the tensors of a tuple, keeping `requires_grad`; other values are returned unchanged."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
             f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}\n"
@@ -116,24 +116,24 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """`function(*args, **kwargs)`; what its ops save is not kept, but computed again during backward.
+    """Return `function(*args, **kwargs)`; tensors saved by its ops are not kept but recomputed during backward.
 
     use_reentrant
-        To be given. False: any arguments and results, `grad`, `backward(inputs=)` and nesting work; True: `function`
-        runs unrecorded, one of `args` must require grad, and only `backward` without `inputs` works.
+        should be given. False: supports any arguments and results, `grad`, `backward(inputs=)` and nesting; True:
+        `function` runs unrecorded, one of `args` must require grad, and only `backward` without `inputs` works.
     preserve_rng_state
-        (keyword, default True) random numbers are the same the second time.
+        (keyword, default True) the recomputation draws the same random numbers.
     context_fn
-        gives two context managers, for the first and for the second run.
+        returns two context managers, for the first and for the second run.
     determinism_check
-        'default' compares shapes, dtypes and devices of what is saved; 'none' does not.
+        'default' compares shapes, dtypes and devices of saved tensors; 'none' does not.
     debug
-        the error for a mismatch lists everything that was saved, with its lines.
+        the error for a mismatch lists everything that was saved, with source lines.
     early_stop
-        the second run ends as soon as everything saved is there.
+        the second run stops as soon as all saved tensors are available.
 
-    The last four are for use_reentrant=False. Raises CheckpointError, in backward, if the second run saves something
-    else than the first; ValueError for arguments that do not fit together.
+    The last four require use_reentrant=False. Raises CheckpointError, in backward, if the second run saves something
+    different from the first; ValueError for incompatible arguments.
 
     >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint
@@ -166,14 +166,14 @@ def checkpoint(
 
     record = _Record(recompute, determinism_check, debug, early_stop)
     hooks: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-    if record.take_inputs(args, kwargs):  # or nothing is recorded, so nothing is saved
+    if record.take_inputs(args, kwargs):  # otherwise nothing is recorded, so nothing is saved
         hooks = saved_tensors_hooks(record.pack, record.unpack)
     keeper = of_thread.keeper
     try:
         with hooks, first:
             result = function(*args, **kwargs)
     finally:
-        of_thread.keeper = keeper  # Ctrl-C may have come before the context put it back
+        of_thread.keeper = keeper  # an interrupt may have prevented the context from restoring it
     record.complete = True
     return result
 
@@ -188,7 +188,7 @@ _ASK = (
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """A chain of functions, or an `nn.Sequential`, cut into segments, each of which but the last is a checkpoint.
+    """Run a chain of functions, or an `nn.Sequential`, in segments; all but the last segment are checkpoints.
 
     >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint_sequential
@@ -221,18 +221,18 @@ def checkpoint_sequential(
     return chain(functions[len(cuts) * size :])(input)
 
 
-# -- without reentrance --
+# -- use_reentrant=False --
 
 
 _MORE = "trying to save more tensors during recomputation than during the original forward pass."
 
 
 class _Enough(Exception):
-    """Ends the second run: everything that was saved is there."""
+    """Ends the second run once everything that was saved is available."""
 
 
 class _Slot:
-    """What a node keeps instead of a saved tensor."""
+    """Placeholder that a node stores instead of a saved tensor."""
 
     __slots__ = ("__weakref__", "dtype")
 
@@ -241,7 +241,7 @@ class _Slot:
 
 
 class _CheckpointInputs(Function):
-    """Saves the tensors among the arguments of a checkpoint, and with them their history and version."""
+    """Saves the tensors among the arguments of a checkpoint, which keeps their history and version."""
 
     @staticmethod
     def forward(ctx, anchor, *tensors):
@@ -258,9 +258,9 @@ class _CheckpointInputs(Function):
 
 
 class GraphExecGroup(Block):
-    """Backward passes inside this block share what is computed again: it is computed once for all of them.
+    """Backward passes inside this block share recomputation: it runs once for all of them.
 
-    Each saved value may be used by one of these passes only.
+    Each saved value can be used by only one of these passes.
     """
 
     _innermost: dict[str, Any] = {"notes": None}
@@ -272,7 +272,7 @@ class GraphExecGroup(Block):
 
 
 def _notes():
-    """Where what is computed again is kept: until the pass ends that runs, or else for one use."""
+    """Return the store for recomputed values, which lasts for the current backward pass, or else for one use."""
     shared = GraphExecGroup._innermost["notes"]
     if shared is not None:
         return shared
@@ -280,19 +280,19 @@ def _notes():
 
 
 class _Record:
-    """One call of a checkpointed function: the slots that stand for what was saved, and how to fill them."""
+    """One call of a checkpointed function: the slots for its saved tensors, and the means to fill them."""
 
     def __init__(self, recompute, determinism_check, debug, early_stop):
         self.recompute = recompute
         self.compare = determinism_check != "none"
         self.debug = debug
         self.early_stop = early_stop if _overrides["early_stop"] is None else _overrides["early_stop"]
-        self.slots = []  # weak references to the slots, in the order of saving
+        self.slots = []  # weak references to the slots, in saving order
         self.saved = []  # for each: shape, dtype and device, and the site
-        self.complete = False  # has the first run ended?
+        self.complete = False  # whether the first run has ended
 
     def take_inputs(self, args, kwargs):
-        """Keep the arguments; False if no graph is recorded."""
+        """Store the arguments; return False if no graph is recorded."""
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         node = _CheckpointInputs.apply(cygrad.empty(0, requires_grad=True), *tensors).grad_fn
         blank = [None if isinstance(value, Tensor) else value for value in args]
@@ -303,7 +303,7 @@ class _Record:
         return node is not None
 
     def arguments(self):
-        """The arguments of the call. Raises RuntimeError if a tensor among them was changed in place."""
+        """Return the arguments of the call. Raises RuntimeError if a tensor among them was modified in place."""
         node, blank, blanks, places = self.inputs
         args, kwargs = list(blank), dict(blanks)
         for place, tensor in zip(places, node.saved_tensors, strict=True):
@@ -311,14 +311,14 @@ class _Record:
         return args, kwargs
 
     def pack(self, tensor):
-        """The hook for what the first run saves."""
+        """Pack hook of the first run."""
         slot = _Slot(tensor.dtype)
         self.slots.append(weakref.ref(slot))
         self.saved.append((_metadata(tensor), current_place()))
         return slot
 
     def unpack(self, slot):
-        """The hook for what backward, or the user, asks for."""
+        """Unpack hook, called by backward or by the user."""
         notes = _notes()
         if self not in notes:
             notes[self] = self.values()
@@ -331,8 +331,8 @@ class _Record:
         return notes[self].pop(slot)
 
     def values(self):
-        """What the slots stand for that are still there, by running the function again."""
-        second: list[Any] = []  # what this run saves, as in `saved`
+        """Run the function again and return the values of all slots that are still alive."""
+        second: list[Any] = []  # what this run saves, in the form of `saved`
         values: weakref.WeakKeyDictionary[_Slot, Tensor] = weakref.WeakKeyDictionary()
 
         def pack(tensor):
@@ -342,10 +342,10 @@ class _Record:
             if position >= len(self.slots):
                 if self.complete:
                     raise _mismatch(self, second, _MORE)
-                return tensor  # by a backward pass that the function itself runs
+                return tensor  # saved for a backward pass that the function itself runs
             slot = self.slots[position]()
             if slot is not None:
-                values[slot] = tensor.to(slot.dtype)  # another only with determinism_check="none"
+                values[slot] = tensor.to(slot.dtype)  # differs only with determinism_check="none"
             if self.early_stop and len(second) == len(self.slots):
                 raise _Enough
             return tensor
@@ -357,7 +357,7 @@ class _Record:
         return values
 
     def check(self, second):
-        """Raise CheckpointError if the second run saved something else than the first."""
+        """Raise CheckpointError if the second run saved different tensors than the first."""
         if self.complete and len(second) != len(self.saved):
             raise _mismatch(
                 self,
@@ -393,7 +393,7 @@ _DEBUG_HEAD = (
 
 
 def _mismatch(record, second, text):
-    """The error for a second run that saved something else, with the lines where the two first differ."""
+    """Return the error for a mismatch, with the source lines where the two runs first differ."""
     first = record.saved
     same = 0
     while same < min(len(first), len(second)) and first[same] == second[same]:
@@ -417,7 +417,7 @@ def _description(saved):
     return f"{metadata['dtype']} {tuple(metadata['shape'])} at {at(*site)}"
 
 
-# -- with reentrance --
+# -- use_reentrant=True --
 
 
 class CheckpointFunction(Function):
@@ -425,7 +425,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):
-        """Run the function, unrecorded, and keep its arguments."""
+        """Run the function unrecorded and store its arguments."""
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.surroundings = Surroundings(preserve_rng_state, args)
@@ -436,7 +436,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        """Run the function again, recorded, and backward through that."""
+        """Run the function again with recording, and backward through it."""
         if is_selective():
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "

@@ -1,4 +1,4 @@
-"""What looks for mistakes that raise no error, at a price that is paid only where it is switched on."""
+"""Opt-in checks for mistakes that raise no error; they cost nothing unless enabled."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cygrad.optim.optimizer import global_post_hooks
 
 __all__ = ["debug"]
 
-_PLACE = "cygrad.debug"  # among the hooks
+_PLACE = "cygrad.debug"  # the key among the hooks
 
 
 class _Sentinel:
-    """Called after each step of each optimizer; warns once."""
+    """A post-step hook of all optimizers that warns once."""
 
     def __init__(self) -> None:
         self.watches: WeakKeyDictionary[Any, Watch] = WeakKeyDictionary()
@@ -34,13 +34,13 @@ class _Sentinel:
 
 
 class debug(Block):
-    """Switch on, or off, the search for graphs that grow: at once, and as a context manager until the end of the block.
+    """Enable or disable detection of growing graphs, immediately, and as a context manager until the end of the block.
 
-    After each `optimizer.step()` what is alive of the graphs of earlier steps is counted. If it has become more in five
-    steps in a row, one UserWarning tells of the oldest result that is held: the line that made it, how long the chain
-    of nodes behind it is, where it enters earlier steps, and what to write instead. A running total of losses, a list
-    of them, or a state that is carried on without `detach` are the usual causes. Each count walks over all objects,
-    which takes milliseconds; where this is off, nothing is done. Raises TypeError for what is no bool.
+    After each `optimizer.step()` the live nodes of earlier steps' graphs are counted. If the count has grown five steps
+    in a row, one UserWarning describes the oldest retained result: the line that created it, the length of the chain of
+    nodes behind it, where it enters earlier steps, and what to write instead. Typical causes are a running total of
+    losses, a list of them, or state carried over without `detach`. Each count walks over all objects, which takes
+    milliseconds; when disabled, there is no cost. Raises TypeError unless `mode` is a bool.
 
     >>> import cygrad, warnings
     >>> w = cygrad.ones(1, requires_grad=True)
@@ -71,7 +71,7 @@ class debug(Block):
 
 
 def _putting(sentinel: _Sentinel | None) -> tuple[Any, Any]:
-    """The function, and its argument, that make this one, or none, the one that is called after each step."""
+    """Return (function, argument) that install this sentinel, or none, as the post-step hook."""
     if sentinel is None:
         return partial(global_post_hooks.pop, _PLACE), None
     return partial(global_post_hooks.__setitem__, _PLACE), sentinel

@@ -1,4 +1,4 @@
-"""Memory shared with other libraries by DLPack.
+"""Memory sharing with other libraries through DLPack.
 
 >>> import cygrad, numpy
 >>> a = numpy.from_dlpack(cygrad.zeros(2))

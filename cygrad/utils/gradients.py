@@ -1,4 +1,4 @@
-"""What modules and optimizers both do to gradients."""
+"""Gradient handling shared by modules and optimizers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cygrad import Tensor
 
 
 def clear_grad(tensor: Tensor, set_to_none: bool) -> None:
-    """Drop the gradient of `tensor`, or keep it as the same object and fill it with zeros."""
+    """Set the gradient of `tensor` to None, or fill it with zeros in place."""
     grad = tensor.grad
     if grad is None:
         return

@@ -1,4 +1,4 @@
-"""Registering hooks."""
+"""Hook registration."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["HookDict", "RemovableHandle", "add_hook"]
 
 
 def add_hook(hooks: HookDict, hook: Any, prepend: bool = False) -> RemovableHandle:
-    """Put a hook behind those that are there, or with `prepend` before them."""
+    """Add a hook after the existing ones, or with `prepend` before them."""
     earlier = list(hooks.items()) if prepend else []
     handle = RemovableHandle.add(hooks, hook)
-    for number, other in earlier:  # to the end, behind the new one
+    for number, other in earlier:  # move the earlier ones behind the new one
         del hooks[number]
         hooks[number] = other
     return handle

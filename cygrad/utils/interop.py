@@ -1,4 +1,4 @@
-"""Tensors of other libraries, taken in without importing those libraries."""
+"""Accepts tensors of other libraries without importing those libraries."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["as_tensor", "is_tensor_like"]
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Whether state dicts may hold this as a tensor: ours and PyTorch's may be, arrays not, as in PyTorch."""
+    """Whether a state dict may hold this as a tensor: cygrad's and PyTorch's tensors, but not arrays, as in PyTorch."""
     return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
 
 
 def as_tensor(value: Any) -> Tensor:
-    """A tensor with the elements of `value`: a tensor itself, or any library's tensor or array.
+    """Return `value` as a tensor: a tensor itself, or any library's tensor or array.
 
-    Shares memory where the other library lets it. Tensors with a history are detached.
+    Shares memory if the other library permits it. Tensors with history are detached.
 
     >>> import numpy
     >>> from cygrad.utils.interop import as_tensor

@@ -1,4 +1,4 @@
-"""The old name of `hub.load_state_dict_from_url`."""
+"""Deprecated alias of `hub.load_state_dict_from_url`."""
 
 from cygrad.hub import load_state_dict_from_url as load_url
 

@@ -1,4 +1,4 @@
-"""Errors of `__init__` that name the class which the user has called, and not the one of ours that it inherits from."""
+"""Makes argument errors of `__init__` name the class that was called, not the internal base class it inherits from."""
 
 from collections.abc import Iterable
 from types import FunctionType
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def name_initialisers(classes: Iterable[Any], kept: Iterable[str] = ()) -> None:
-    """Give each class that inherits its `__init__` a copy under its own name, unless the heir of a class in `kept`."""
+    """Give each class that inherits `__init__` its own copy under its name, unless inherited from a class in `kept`."""
     for cls in classes:
         if not isinstance(cls, type) or "__init__" in vars(cls):
             continue

@@ -1,4 +1,4 @@
-"""Minimising with SciPy's optimizers, on gradients and curvature that are exact."""
+"""Minimization with SciPy's optimizers, using exact gradients and Hessians."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cygrad.nn import Module
 
 __all__ = ["minimize"]
 
-# What else than the value a method asks for; the others take a gradient. trust-constr takes products, too.
+# Derivatives that each method needs; all others take a gradient. trust-constr also takes products.
 _VALUE_ALONE = {"nelder-mead", "powell", "cobyla", "cobyqa"}
 _PRODUCTS = {"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"}
 _MATRIX = {"dogleg", "trust-exact"}
@@ -31,21 +31,22 @@ def minimize(
     callback: Callable[..., Any] | None = None,
     options: dict[str, Any] | None = None,
 ) -> Any:
-    """Change `x0` so that `fun` becomes least, by `scipy.optimize.minimize`; return SciPy's result.
+    """Minimize `fun` over `x0` in place with `scipy.optimize.minimize`; return SciPy's result.
 
-    x0: a tensor, tensors, or a module, whose parameters that require grad are meant; real, of any floating-point dtype.
-    fun: is called with the tensor, the tensors, or the module, and returns a tensor of one element.
-    method: any of SciPy's, by default SciPy's choice. Those that want gradients, products with the Hessian
-    (`"newton-cg"`, `"trust-ncg"`, `"trust-krylov"`, `"trust-constr"`) or all of it (`"trust-exact"`, `"dogleg"`) get
-    exact ones.
+    x0: a tensor, tensors, or a module, whose parameters that require grad are optimized; any real floating-point dtype.
+    fun: called with the tensor, the tensors, or the module; returns a tensor of one element.
+    method: any of SciPy's, by default SciPy's choice. Methods that use gradients, Hessian-vector products
+    (`"newton-cg"`, `"trust-ncg"`, `"trust-krylov"`, `"trust-constr"`) or the full Hessian (`"trust-exact"`, `"dogleg"`)
+    get exact ones.
     bounds: as for SciPy, for all elements in order, or one pair for all. constraints: SciPy's; their functions are
-    called as `fun` is, return tensors, and need no `jac`. tol, callback, options: handed on as they are.
+    called like `fun`, return tensors, and need no `jac`. tol, callback, options: passed through.
 
-    All is computed in float64: `fun` is given tensors of float64, a module is one of float64 while it runs, with its
-    buffers (so its data are to be, too). At the end the minimum is written into `x0`, in its own dtype; after an error
-    `x0` is what it was. The elements of all tensors in order are `x` in the result and in callbacks.
+    Everything is computed in float64: `fun` receives float64 tensors, and a module is converted to float64 during the
+    call, including its buffers (so its data should be float64 too). The minimizer is finally written to `x0`, in its
+    own dtype; after an error `x0` is unchanged. `x` in the result and in callbacks holds the elements of all tensors in
+    order.
 
-    Raises TypeError for what has no real floating-point parameters and for a `fun` that returns no such tensor,
+    Raises TypeError if there are no real floating-point parameters or `fun` does not return such a tensor,
     ImportError without SciPy.
 
     >>> import cygrad
@@ -82,12 +83,12 @@ def minimize(
     return found
 
 
-# -- parameters --
+# -- Parameters --
 
 
 @contextmanager
 def _in_double(x0: Any) -> Iterator[tuple[tuple, list[Tensor]]]:
-    """What `fun` is called with, and the leaves of float64 in it; written back at the end unless there is an error."""
+    """Yield the arguments of `fun` and their float64 leaves; write the values back unless an error occurs."""
     if isinstance(x0, Module):
         leaves: list[Tensor] = [p for p in x0.parameters() if p.requires_grad]
         others: list[Tensor] = [p for p in x0.parameters() if not p.requires_grad]
@@ -124,7 +125,7 @@ class _Position:
         self.x = _joined([leaf.detach().numpy() for leaf in leaves])
 
     def move(self, x: np.ndarray) -> None:
-        """Set them."""
+        """Set the leaves to `x`."""
         if np.array_equal(x, self.x):
             return
         self.x = np.array(x, np.float64)
@@ -133,13 +134,13 @@ class _Position:
                 leaf.copy_(part)
 
     def parts(self, x: np.ndarray) -> list[Tensor]:
-        """A vector as tensors of their shapes."""
+        """Split a vector into tensors of the leaves' shapes."""
         ends = np.cumsum([leaf.numel() for leaf in self.leaves])
         pieces = np.split(np.array(x, np.float64), ends[:-1])
         return [cygrad.from_numpy(piece.reshape(leaf.shape)) for piece, leaf in zip(pieces, self.leaves)]
 
     def gradient(self, y: Tensor, with_graph: bool) -> tuple[Tensor, ...]:
-        """That of a number; zeros where it does not depend on a leaf."""
+        """Return the gradient of a scalar; zeros for leaves it does not depend on."""
         if not y.requires_grad:
             return tuple(map(cygrad.zeros_like, self.leaves))
         return cygrad.autograd.grad(
@@ -147,7 +148,7 @@ class _Position:
         )
 
     def jacobian(self, y: Tensor) -> np.ndarray:
-        """A row for each element of y."""
+        """Return the Jacobian, one row per element of y."""
         rows = [self.gradient(element, False) for element in y.reshape(-1)]
         return np.stack([_joined([g.numpy() for g in row]) for row in rows])
 
@@ -156,16 +157,16 @@ def _joined(arrays: Iterable[np.ndarray]) -> np.ndarray:
     return np.concatenate([array.ravel() for array in arrays])
 
 
-# -- what SciPy calls --
+# -- Callbacks for SciPy --
 
 
 class _Objective:
-    """Value, gradient and curvature at the points that SciPy asks for."""
+    """Value, gradient and curvature at the points that SciPy requests."""
 
     def __init__(self, fun: Callable[..., Tensor], arguments: tuple, at: _Position) -> None:
         self.fun, self.arguments, self.at = fun, arguments, at
-        self.gradient: tuple[Tensor, ...] = ()  # of the last product, recorded
-        self.x: np.ndarray | None = None  # where that is
+        self.gradient: tuple[Tensor, ...] = ()  # for the last product, recorded
+        self.x: np.ndarray | None = None  # the point of `gradient`
 
     def _call(self, x: np.ndarray) -> Tensor:
         self.at.move(x)
@@ -177,18 +178,18 @@ class _Objective:
         return y
 
     def value(self, x: np.ndarray) -> float:
-        """f(x)."""
+        """Return f(x)."""
         return self._call(x).item()
 
     def value_and_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """f(x) and its gradient."""
+        """Return f(x) and its gradient."""
         y = self._call(x)
         return y.item(), _joined([g.numpy() for g in self.at.gradient(y, False)])
 
     def product(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The Hessian at x times v: the gradient of the recorded gradient's product with v."""
+        """Return the Hessian at x times v: the gradient of the dot product of the recorded gradient and v."""
         self.at.move(x)
-        if self.x is not self.at.x:  # a move ends the graph, whose saved tensors it changes
+        if self.x is not self.at.x:  # a move modifies the graph's saved tensors, which invalidates it
             self.gradient = self.at.gradient(self._call(x), True)
             self.x = self.at.x
         along = sum((g * part).sum() for g, part in zip(self.gradient, self.at.parts(v)))
@@ -196,12 +197,12 @@ class _Objective:
         return _joined([g.numpy() for g in self.at.gradient(along, False)])
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
-        """All of the Hessian, column by column."""
+        """Return the full Hessian, column by column."""
         return np.stack([self.product(x, unit) for unit in np.eye(x.size)])
 
 
 def _for_all(bounds: Any, size: int) -> Any:
-    """Bounds for each element; a pair of numbers is meant for all."""
+    """Expand a single pair of numbers to bounds for every element; return other bounds unchanged."""
     is_pair = (
         isinstance(bounds, (tuple, list)) and len(bounds) == 2 and all(b is None or np.ndim(b) == 0 for b in bounds)
     )
@@ -209,7 +210,7 @@ def _for_all(bounds: Any, size: int) -> Any:
 
 
 def _with_tensors(constraints: Any, arguments: tuple, at: _Position, optimize: Any) -> Any:
-    """Constraints whose functions take tensors, as those SciPy wants, with exact Jacobians."""
+    """Convert constraints on tensors to SciPy's form, with exact Jacobians."""
 
     def functions(fun: Callable) -> tuple[Callable, Callable]:
         def call(x: np.ndarray) -> Tensor:

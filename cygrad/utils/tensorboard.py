@@ -1,4 +1,4 @@
-"""Writing what TensorBoard shows, by the package tensorboardX."""
+"""Writes TensorBoard logs through the package tensorboardX."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["SummaryWriter"]
 
 
 class SummaryWriter:
-    """Writes scalars, histograms, pictures, texts and more to a directory that TensorBoard shows.
+    """Writes scalars, histograms, images, texts and more to a TensorBoard log directory.
 
-    The methods are those of `tensorboardX.SummaryWriter`, which are PyTorch's: `add_scalar`, `add_scalars`,
+    The methods are those of `tensorboardX.SummaryWriter`, which match PyTorch's: `add_scalar`, `add_scalars`,
     `add_histogram`, `add_image`, `add_images`, `add_figure`, `add_video`, `add_audio`, `add_text`, `add_embedding`,
-    `add_pr_curve`, `add_mesh`, `add_hparams`, `add_custom_scalars`, `flush`, `close`; tensors may be given wherever
-    they take arrays or numbers. `add_graph` is left out: `cygrad.viz` draws graphs.
-    It is closed at the end of a `with` block. Raises ImportError without tensorboardX.
+    `add_pr_curve`, `add_mesh`, `add_hparams`, `add_custom_scalars`, `flush`, `close`; they accept tensors wherever they
+    accept arrays or numbers. `add_graph` is not supported: `cygrad.viz` draws graphs.
+    A `with` block closes the writer at its end. Raises ImportError without tensorboardX.
 
     >>> import cygrad, os, tempfile
     >>> from cygrad.utils.tensorboard import SummaryWriter
@@ -48,11 +48,11 @@ class SummaryWriter:
 
     @property
     def log_dir(self) -> str:
-        """The directory it writes to."""
+        """The log directory."""
         return self._writer.logdir
 
     def get_logdir(self) -> str:
-        """The directory it writes to."""
+        """Return the log directory."""
         return self.log_dir
 
     def add_hparams(
@@ -63,15 +63,15 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Write hyperparameters and what they led to, as a run of its own. The domains are not written."""
+        """Write hyperparameters and the resulting metrics, as a separate run. The domains are not written."""
         self._writer.add_hparams(_numbers(hparam_dict), _numbers(metric_dict), run_name, global_step)
 
     def add_graph(self, *args: Any, **kwargs: Any) -> None:
-        """Raises RuntimeError: there is nothing to trace a program with."""
+        """Raise RuntimeError: programs cannot be traced."""
         raise RuntimeError("SummaryWriter.add_graph is not supported\n  cygrad.viz draws the graph of a computation")
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_writer" or not hasattr(self._writer, name):  # the first before `__init__` has ended
+        if name == "_writer" or not hasattr(self._writer, name):  # `_writer` is missing until `__init__` has set it
             raise AttributeError(f"'SummaryWriter' object has no attribute {name!r}")
         method = getattr(self._writer, name)
         if not callable(method):
@@ -91,7 +91,7 @@ class SummaryWriter:
 
 
 def _arrays(value: Any) -> Any:
-    """The same with arrays for tensors."""
+    """Convert tensors in `value` to arrays."""
     if isinstance(value, Tensor):
         value = value.detach()
         return (value.float() if value.dtype in (cygrad.bfloat16, cygrad.float16) else value).numpy()

@@ -1,4 +1,4 @@
-"""Pictures of graphs.
+"""Graph visualization.
 
 >>> import cygrad
 >>> from cygrad import viz

@@ -1,4 +1,4 @@
-"""From a tensor's `grad_fn` to vertices and edges."""
+"""Converts the graph behind a tensor's `grad_fn` to vertices and edges."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Shape = tuple[int, ...]
 class Vertex:
     """One box of the picture.
 
-    `kind` is "op", "parameter" (a leaf), "output", "module" (several operations) or "more" (what a limit left out).
-    `inputs` are the vertices it was computed from, in order, repeated ones repeated. `saved` are the bytes kept for
-    backward, `site` is the line that computed it, `marks` say whether it is a view and has hooks, `named` whether a
-    parameter's name was given, `count` how many operations a module stands for.
+    `kind` is "op", "parameter" (a leaf), "output", "module" (several operations) or "more" (cut off by a limit).
+    `inputs` are the vertices it was computed from, in order and with repetitions. `saved` is the number of bytes kept
+    for backward, `site` the line that computed it, `marks` whether it is a view and has hooks, `named` whether a
+    parameter's name was given, `count` the number of operations in a module.
     """
 
     __slots__ = ("count", "detail", "inputs", "kind", "marks", "name", "named", "saved", "shape", "site")
@@ -39,29 +39,29 @@ class Vertex:
 
     @property
     def title(self) -> str:
-        """The name, short: "Mul" for "MulBackward0"."""
+        """The short name: "Mul" for "MulBackward0"."""
         return re.sub(r"Backward\d*$", "", self.name) if self.kind == "op" else self.name
 
     @property
     def size(self) -> str:
-        """The shape as text, "64 × 10"; empty if it is unknown."""
+        """The shape as text, "64 × 10"; empty if unknown."""
         if self.shape is None:
             return ""
         return " × ".join(map(str, self.shape)) if self.shape else "scalar"
 
     @property
     def description(self) -> str:
-        """All that is known, a line for each thing."""
+        """All known details, one per line."""
         saved = f"saves {self.saved} bytes" if self.saved else ""
         return "\n".join(part for part in (self.detail or self.name, saved, *self.marks, self.site) if part)
 
 
 def collect(outputs: list[Tensor], params: Any, max_nodes: int) -> list[Vertex]:
-    """All vertices of the graph behind `outputs`, those nearest to them first."""
+    """Return all vertices of the graph behind `outputs`, nearest first."""
     names = _names_of(params)
     vertices: list[Vertex] = []
     of_node: dict[Any, Vertex] = {}
-    waiting: deque[tuple[Any, Vertex]] = deque()  # a node, and the vertex that stands for it
+    waiting: deque[tuple[Any, Vertex]] = deque()  # a node, and the vertex that represents it
 
     def vertex_of(node: Any) -> Vertex:
         if node not in of_node:
@@ -103,19 +103,19 @@ def _vertex(node: Any, names: dict[int, str]) -> Vertex:
 
 
 def _saved_bytes(node: Any) -> int:
-    """The size of the tensors that lie in a node, without calling hooks on saved tensors."""
+    """Return the size of the tensors saved in a node, without calling hooks on saved tensors."""
     handles: list[Any] = []
     if not isinstance(node, FunctionCtx):
         handles = [getattr(node, name) for name in dir(node) if name.startswith("_raw_saved_")]
     else:
-        with contextlib.suppress(RuntimeError):  # they have been freed
+        with contextlib.suppress(RuntimeError):  # the saved tensors have been freed
             handles = list(node._raw_saved_tensors)
     tensors = [None if handle.unpack_hook else handle.data for handle in handles]
     return sum(tensor.nbytes for tensor in tensors if tensor is not None)
 
 
 def by_depth(vertices: list[Vertex]) -> list[Vertex]:
-    """The vertices in an order in which each comes after all that use it."""
+    """Return the vertices in topological order, each after all vertices that use it."""
     uses = dict.fromkeys(vertices, 0)
     for vertex in vertices:
         for source in vertex.inputs:
@@ -132,13 +132,13 @@ def by_depth(vertices: list[Vertex]) -> list[Vertex]:
 
 
 def _shape_of(node: Any) -> Shape | None:
-    """The shape of the node's first output, which is that of the gradient that comes in."""
+    """Return the shape of the node's first output, which equals that of its incoming gradient."""
     metadata = node._input_metadata
     return tuple(metadata[0].shape) if metadata and metadata[0] else None
 
 
 def _names_of(params: Any) -> dict[int, str]:
-    """Names by the tensor's identity, from a module, a mapping or pairs of name and tensor."""
+    """Map tensor identities to names, given a module, a mapping or (name, tensor) pairs."""
     if params is None:
         return {}
     if hasattr(params, "named_parameters"):

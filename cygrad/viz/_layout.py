@@ -1,17 +1,17 @@
-"""Where the boxes of a layered drawing go.
+"""Layout of layered drawings.
 
 Note [Layered layout]
 ---------------------
 Data flows down. (1) The layer of a vertex is its longest distance from an output, so that a
-parameter stands right above the operation that uses it. (2) An edge that spans several layers
-gets an invisible point in each layer between. (3) Within a layer, vertices are ordered by the
-mean position of their neighbours, sweeping down and up; the order with the fewest crossings wins.
-(4) Positions then move towards the mean of the neighbours' as far as the order and the distances
-between boxes allow: a least-squares problem with ordered unknowns, solved exactly by pooling
-neighbours that would overlap. Edges from parameters hardly pull, which draws the main path straight.
+parameter is placed right above the operation that uses it. (2) An edge that spans several layers
+gets an invisible point in each layer in between. (3) Within a layer, vertices are ordered by the
+mean position of their neighbors, sweeping down and up; the order with the fewest crossings wins.
+(4) Positions then move towards the mean of their neighbors as far as the order and the minimum
+distances allow: a least-squares problem with an ordering constraint, solved exactly by pooling
+neighbors that would overlap. Edges from parameters hardly pull, which keeps the main path straight.
 
-A leaf that many distant operations use (a recurrent net's weight) would fill the drawing with its edges: where long
-edges take more points than CROWDED times the boxes, such a leaf is drawn again above each layer that uses it.
+A leaf used by many distant operations (a recurrent net's weight) would fill the drawing with its edges: if long
+edges need more points than CROWDED times the boxes, such a leaf is drawn again above each layer that uses it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cygrad.viz._collect import Vertex, by_depth
 GAP_X = 18.0  # between boxes of a layer
 GAP_Y = 44.0  # between layers
 BOX_HEIGHT = 40.0
-EDGE_WIDTH = 10.0  # what a long edge takes of the layers it passes
+EDGE_WIDTH = 10.0  # the width of a long edge in the layers it crosses
 SWEEPS = 12
 CROWDED = 4
 
@@ -32,7 +32,7 @@ Point = tuple[float, float]
 
 
 class Item:
-    """A box, or a point where a long edge passes a layer (`vertex` is None)."""
+    """A box, or a point where a long edge crosses a layer (`vertex` is None)."""
 
     __slots__ = ("above", "below", "layer", "vertex", "width", "x")
 
@@ -41,17 +41,17 @@ class Item:
         self.layer = layer
         self.width = width
         self.x = 0.0
-        self.above: list[Item] = []  # where edges come from
-        self.below: list[Item] = []  # where edges go to
+        self.above: list[Item] = []  # sources of incoming edges
+        self.below: list[Item] = []  # targets of outgoing edges
 
     @property
     def y(self) -> float:
-        """The middle, downwards."""
+        """The vertical center, increasing downwards."""
         return self.layer * (BOX_HEIGHT + GAP_Y) + BOX_HEIGHT / 2
 
     @property
     def height(self) -> float:
-        """Points have none."""
+        """The height; 0 for points."""
         return BOX_HEIGHT if self.vertex is not None else 0.0
 
 
@@ -71,7 +71,7 @@ class Layout:
         self.edges = self._route()
 
     def _route(self) -> list[tuple[list[Point], int]]:
-        """Each edge's points from box to box, and how many parallel edges it stands for."""
+        """Return the points of each edge from box to box, and the number of parallel edges it represents."""
         starts: dict[Item, list[Item]] = defaultdict(list)
         ends: dict[Item, list[Item]] = defaultdict(list)
         for chain, _ in self._chains:
@@ -90,7 +90,7 @@ class Layout:
 
 
 def _port(box: Item, neighbours: list[Item], neighbour: Item) -> float:
-    """Where along its side a box meets an edge: spread out, in the order of the neighbours."""
+    """Return the position on a box's side where an edge attaches: spread out, in the order of the neighbors."""
     order = sorted(neighbours, key=lambda item: item.x)
     spread = min(box.width * 0.6, 26.0 * (len(order) - 1))
     if len(order) < 2:
@@ -129,7 +129,7 @@ def _layered(vertices: list[Vertex], width_of: Callable[[Vertex], float]) -> tup
 
 
 def _depths(vertices: list[Vertex]) -> dict[Vertex, int]:
-    """Longest distance from an output, by visiting every vertex after all that use it."""
+    """Return the longest distance from an output, visiting every vertex after all that use it."""
     depth = dict.fromkeys(vertices, 0)
     for vertex in by_depth(vertices):
         for source in vertex.inputs:
@@ -174,13 +174,13 @@ def _sort_by_neighbours(layer: list[Item], layers: list[list[Item]], downwards: 
     for i, item in enumerate(layer):
         neighbours = item.above if downwards else item.below
         ranks = [rank[n] + _input_offset(item, n, downwards) for n in neighbours]
-        # One without neighbours keeps its relative place.
+        # An item without neighbors keeps its relative position.
         means[item] = sum(ranks) / len(ranks) if ranks else i * len(rank) / len(layer)
     layer.sort(key=means.__getitem__)
 
 
 def _input_offset(item: Item, neighbour: Item, downwards: bool) -> float:
-    """Lets the inputs of one operation stand from left to right in the order of its arguments."""
+    """Order the inputs of an operation from left to right like its arguments."""
     if downwards or len(neighbour.above) < 2:
         return 0.0
     return 0.5 * neighbour.above.index(item) / len(neighbour.above)
@@ -196,7 +196,7 @@ def _crossings(layers: list[list[Item]]) -> int:
 
 
 def _inversions(values: list[int]) -> int:
-    """How many pairs stand in the wrong order, counted with a Fenwick tree."""
+    """Count the pairs in the wrong order, with a Fenwick tree."""
     size = max(values, default=0) + 2
     tree = [0] * size
     count = 0
@@ -246,13 +246,13 @@ def _align(layer: list[Item], neighbours_of: Callable[[Item], Iterable[Item]]) -
 
 
 def _pull(item: Item, other: Item) -> float:
-    """Parameters stand aside: if they pulled, each would push what uses it, and a long graph would drift away."""
+    """Return the pull of an edge; weak for parameters, which would otherwise push their users and skew long graphs."""
     kinds = {box.vertex.kind for box in (item, other) if box.vertex is not None}
     return 0.01 if "parameter" in kinds or "more" in kinds else 1.0
 
 
 def _fit(layer: list[Item], wanted: list[float], weights: list[float]) -> None:
-    """Nearest positions to `wanted` that keep order and distances (pool adjacent violators)."""
+    """Return the nearest positions to `wanted` that keep order and distances (pool adjacent violators)."""
     offsets = [0.0]
     for left, right in zip(layer, layer[1:]):
         offsets.append(offsets[-1] + (left.width + right.width) / 2 + GAP_X)

@@ -1,4 +1,4 @@
-"""Which module an operation belongs to, as far as its parameters tell, and pictures with one box for each module."""
+"""Assigns operations to modules based on their parameters, and collapses each module to one box."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Path = tuple[str, ...]
 
 
 def module_paths(vertices: list[Vertex]) -> dict[Vertex, Path]:
-    """For each operation and parameter the path of its module, such as ("encoder", "0").
+    """Return the module path, such as ("encoder", "0"), of each operation and parameter.
 
-    An operation belongs to the module of its parameters. One without any belongs to what the nearest such operations
-    before and after it have in common: a ReLU between `encoder.0` and `encoder.2` to `encoder`.
+    An operation belongs to the module of its parameters. One without parameters belongs to the common parent of the
+    nearest such operations before and after it: a ReLU between `encoder.0` and `encoder.2` belongs to `encoder`.
     """
     own: dict[Vertex, Path] = {v: _owner(v) for v in vertices if v.kind == "parameter" and v.named}
     for vertex in vertices:
@@ -46,7 +46,7 @@ def _common(paths: list[Path]) -> Path:
 
 
 def _spread(order: Iterable[Vertex], own: dict[Vertex, Path], nearer: dict[Vertex, list[Vertex]]) -> dict[Vertex, Path]:
-    """The module of the nearest operations that have one, among those that come earlier in `order`."""
+    """Propagate the module of the nearest operations that have one, among those earlier in `order`."""
     found: dict[Vertex, Path] = {}
     for vertex in order:
         paths = [own[vertex]] if vertex in own else [found[v] for v in nearer.get(vertex, ()) if v in found]
@@ -56,9 +56,9 @@ def _spread(order: Iterable[Vertex], own: dict[Vertex, Path], nearer: dict[Verte
 
 
 def collapsed(vertices: list[Vertex], depth: int) -> list[Vertex]:
-    """The graph with one box for the operations of each module of the first `depth` levels, and for its parameters.
+    """Collapse the operations and parameters of each module in the first `depth` levels to one box.
 
-    What leaves a module and comes back to it gets another box, so that data still flows one way.
+    If data leaves a module and returns to it, the module gets another box, so that data still flows one way.
     """
     paths = module_paths(vertices)
     groups = {v: path[:depth] for v, path in paths.items() if path[:depth]}
@@ -66,7 +66,7 @@ def collapsed(vertices: list[Vertex], depth: int) -> list[Vertex]:
     for vertex in vertices:
         for source in vertex.inputs:
             users.setdefault(source, []).append(vertex)
-    visits: dict[Vertex, int] = {}  # how often the way from the outputs has changed modules
+    visits: dict[Vertex, int] = {}  # number of module changes on the path from the outputs
     box_of: dict[Vertex, Vertex] = {}
     boxes: dict[tuple[Path, int], Vertex] = {}
     for vertex in by_depth(vertices):

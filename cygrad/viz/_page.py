@@ -1,4 +1,4 @@
-"""A page of its own: the picture in each degree of detail, and a table of its boxes; needs nothing from outside."""
+"""A self-contained HTML page: the picture at each level of detail, and a table of its boxes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ td.number { text-align: right; } code { color: #475569; }
 
 
 def page(levels: list[tuple[str, Graph]], title: str) -> str:
-    """HTML with one picture for each (name, graph), of which one is shown at a time, and a table of the last."""
+    """Return HTML with one picture per (name, graph), shown one at a time, and a table of the last one."""
     rules = "".join(f"#l{i}:checked ~ #p{i} {{ display: block; }}\n" for i in range(len(levels)))
     buttons = "".join(
         f'<input type="radio" name="level" id="l{i}"{" checked" if i == 0 else ""}>'
         f'<label for="l{i}">{escape(name)}</label>\n'
         for i, (name, _) in enumerate(levels)
     )
-    # Each picture has arrowheads of its own: those of a section that is not shown are not drawn.
+    # Each picture needs its own arrowheads: those defined in a hidden section are not drawn.
     pictures = "".join(
         f'<section id="p{i}">{_own_arrows(graph.svg(), i)}</section>\n' for i, (_, graph) in enumerate(levels)
     )

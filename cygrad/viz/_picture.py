@@ -1,4 +1,4 @@
-"""A graph as text, as Graphviz source, as SVG or a page, or drawn into a figure."""
+"""Renders a graph as text, Graphviz source, SVG, an HTML page, or a matplotlib drawing."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cygrad.viz._layout import BOX_HEIGHT, Item, Layout, Point
 from cygrad.viz._modules import collapsed, module_paths
 from cygrad.viz._page import page
 
-LEVELS = 32  # of a tree of text that are drawn beside each other
-STEP = 3  # characters for each
+LEVELS = 32  # levels of a text tree drawn side by side
+STEP = 3  # characters per level
 MARGIN = 14.0
 TITLE_SIZE = 13
 SIZE_SIZE = 11
 
-# Fill, outline, text.
+# Fill, outline, text
 COLOURS = {
     "op": ("#f1f5f9", "#64748b", "#0f172a"),
     "parameter": ("#dbeafe", "#2563eb", "#1e3a8a"),
@@ -33,12 +33,12 @@ EDGE_COLOUR = "#94a3b8"
 
 
 def graph(tensor: Tensor | Sequence[Tensor], params: Any = None, *, max_nodes: int = 400) -> Graph:
-    """The graph that computed `tensor` (or several), ready to be looked at.
+    """Return the graph that computed `tensor` (or several), for display.
 
     `params` names leaves: a module, a dictionary of tensors by name, or (name, tensor) pairs. The
-    graph is followed until `max_nodes` nodes are found; the rest is drawn as "…".
+    graph is followed up to `max_nodes` nodes; the rest is drawn as "…".
 
-    Raises `TypeError` for anything but tensors, `RuntimeError` if nothing was recorded.
+    Raises `TypeError` for non-tensors, `RuntimeError` if nothing was recorded.
 
     >>> import cygrad
     >>> from cygrad import viz
@@ -68,10 +68,10 @@ class Graph:
     # Text
 
     def text(self, details: bool = False) -> str:
-        """An indented tree, from the outputs back; a vertex that comes again is not expanded.
+        """Return an indented tree, from the outputs back; repeated vertices are not expanded.
 
-        Views and nodes with hooks are marked; `details` adds the bytes saved and the lines of the source. Far down, a
-        line begins with the number of levels that are left out on its left.
+        Views and nodes with hooks are marked; `details` adds the bytes saved and the source lines. At great depth, a
+        line starts with the number of levels omitted on its left.
         """
         lines = []
         seen: set[Vertex] = set()
@@ -100,7 +100,7 @@ class Graph:
         return f"<cygrad.viz.Graph: {len(self.vertices)} vertices, {edges} edges>"
 
     def dot(self) -> str:
-        """Source text for Graphviz."""
+        """Return Graphviz source."""
         numbers = {vertex: i for i, vertex in enumerate(self.vertices)}
         lines = ["digraph {", '  node [shape=box, style="rounded,filled", fontname="Helvetica"];']
         for vertex, i in numbers.items():
@@ -115,7 +115,7 @@ class Graph:
     # Drawings
 
     def svg(self) -> str:
-        """A complete SVG document; it needs nothing from outside."""
+        """Return a complete, self-contained SVG document."""
         layout = Layout(self.vertices, _box_width)
         width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
         parts = [
@@ -138,10 +138,10 @@ class Graph:
         return self.svg()
 
     def collapse(self, depth: int = 1) -> Graph:
-        """The graph with one box for each module of the first `depth` levels of names, such as `encoder.0`.
+        """Return the graph with one box per module in the first `depth` levels of names, such as `encoder.0`.
 
-        To which module an operation belongs is told by the parameters that it and its neighbours use, so `params` must
-        have been given. Raises ValueError for a depth below 1.
+        Operations are assigned to modules by the parameters that they and their neighbors use, so `params` must have
+        been given. Raises ValueError for a depth below 1.
 
         >>> import cygrad
         >>> from cygrad import viz
@@ -156,13 +156,13 @@ class Graph:
         return Graph(collapsed(self.vertices, depth))
 
     def html(self, title: str = "Graph") -> str:
-        """A page that needs nothing from outside: the picture, collapsed by module or not, and a table of the nodes."""
+        """Return a self-contained page: the picture, collapsed by module or not, and a table of the nodes."""
         depths = {len(path) for path in module_paths(self.vertices).values()}
         levels = [(f"modules, {d} level{'s' * (d > 1)}", self.collapse(d)) for d in sorted(depths) if d]
         return page([*levels, ("every operation", self)], title)
 
     def save(self, path: str | Path) -> None:
-        """Write a file; its ending says what: `.svg`, `.html`, `.dot` or `.txt`."""
+        """Write a file in the format given by its suffix: `.svg`, `.html`, `.dot` or `.txt`."""
         path = Path(path)
         writers = {".svg": self.svg, ".html": self.html, ".dot": self.dot, ".txt": self.text}
         if path.suffix not in writers:
@@ -170,13 +170,13 @@ class Graph:
         path.write_text(writers[path.suffix]() + "\n", encoding="utf-8")
 
     def draw(self, axes: Any) -> None:
-        """Draw into matplotlib `axes`, as large as they allow without distortion."""
+        """Draw into matplotlib `axes`, as large as possible without distortion."""
         layout = Layout(self.vertices, _box_width)
         axes.set_xlim(-MARGIN, layout.width + MARGIN)
         axes.set_ylim(layout.height + MARGIN, -MARGIN)
         axes.set_aspect("equal")
         axes.axis("off")
-        axes.figure.canvas.draw()  # settles the size of the axes, and so of the text
+        axes.figure.canvas.draw()  # fixes the size of the axes, and therefore of the text
         x0, x1 = axes.transData.transform([(0, 0), (1, 0)])[:, 0]
         points_per_unit = (x1 - x0) * 72 / axes.figure.dpi
         for points, count in layout.edges:
@@ -203,7 +203,7 @@ def _box_width(vertex: Vertex) -> float:
 
 
 def _text_width(text: str, size: float) -> float:
-    """An upper estimate for the usual sans-serif fonts."""
+    """Return an upper estimate for common sans-serif fonts."""
     narrow = sum(character in "ijlt.,:;|!()[] " for character in text)
     wide = sum(character in "mwMWOQG@×" for character in text)
     return size * (0.64 * len(text) - 0.26 * narrow + 0.24 * wide)
@@ -265,7 +265,7 @@ def _middle(points: list[Point]) -> Point:
 def _draw_edge(axes: Any, points: list[Point], count: int, scale: float) -> None:
     xs, ys = [points[0][0]], [points[0][1]]
     for (x0, y0), (x1, y1) in zip(points, points[1:]):
-        for i in range(1, 17):  # the cubic of the SVG, in sixteen steps
+        for i in range(1, 17):  # the SVG's cubic, in sixteen segments
             t = i / 16
             along, down = t * t * (3 - 2 * t), (y0 + y1) / 2
             xs.append(x0 + (x1 - x0) * along)
@@ -295,7 +295,7 @@ def _draw_box(axes: Any, box: Item, scale: float) -> None:
 
 
 def _rounded(x: float, y: float, dx: float, dy: float, radius: float) -> tuple[list, list]:
-    """The outline of a box with round corners: quarter circles around (x +- dx, y +- dy)."""
+    """Return the outline of a box with rounded corners: quarter circles around (x +- dx, y +- dy)."""
     xs, ys = [], []
     for quarter, (sx, sy) in enumerate(((1, 1), (-1, 1), (-1, -1), (1, -1))):
         for i in range(9):

@@ -1,4 +1,4 @@
-"""What `nn.functional.scaled_dot_product_attention` may be computed by, and masks for it (`bias`)."""
+"""Backends of `nn.functional.scaled_dot_product_attention` for compatibility, and masks for it (`bias`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(IntEnum):
-    """PyTorch's ways to compute attention."""
+    """PyTorch's attention backends."""
 
     ERROR = -1
     MATH = 0
@@ -25,9 +25,9 @@ class SDPBackend(IntEnum):
 
 @contextmanager
 def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict[str, Any]]:
-    """Choose how attention is computed inside of this context; here one way serves all, and nothing changes.
+    """Select attention backends within this context; cygrad has a single implementation, so this has no effect.
 
-    Raises AssertionError for what is no backend and no list.
+    Raises AssertionError unless `backends` is a backend or a list.
 
     >>> import cygrad
     >>> from cygrad.nn.attention import SDPBackend, sdpa_kernel

@@ -12,16 +12,16 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(IntEnum):
-    """Which corner of the mask the diagonal goes through: (0, 0), or that of the last query and key."""
+    """The corner of the mask that its diagonal passes through: (0, 0), or that of the last query and key."""
 
     UPPER_LEFT = 1
     LOWER_RIGHT = 2
 
 
 class CausalBias(Tensor):
-    """A mask (L, S) that is True where one of L queries may attend to one of S keys, for `attn_mask`.
+    """A mask (L, S) for `attn_mask`, True where one of L queries may attend to one of S keys.
 
-    Raises AssertionError where `variant` is none.
+    Raises AssertionError unless `variant` is a `CausalVariant`.
 
     >>> from cygrad.nn.attention.bias import CausalBias, CausalVariant
     >>> CausalBias(CausalVariant.LOWER_RIGHT, 2, 3)
@@ -55,7 +55,7 @@ class CausalBias(Tensor):
 
 
 def causal_upper_left(*size: int) -> CausalBias:
-    """The mask of `is_causal=True`: query i may attend to keys 0 to i. Size (L, S).
+    """Return the mask of `is_causal=True`: query i may attend to keys 0 to i. Size (L, S).
 
     >>> import cygrad.nn.attention.bias
     >>> cygrad.nn.attention.bias.causal_upper_left(2, 3)
@@ -68,7 +68,7 @@ def causal_upper_left(*size: int) -> CausalBias:
 
 
 def causal_lower_right(*size: int) -> CausalBias:
-    """The mask by which the last query may attend to all keys, the one before to all but the last, ... Size (L, S).
+    """Return the mask where the last query may attend to all keys, the one before to all but the last, ... Size (L, S).
 
     >>> import cygrad.nn.attention.bias
     >>> cygrad.nn.attention.bias.causal_lower_right(2, 3)

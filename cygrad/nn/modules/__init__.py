@@ -1,4 +1,4 @@
-"""The layers, one file for each family."""
+"""Neural network layers and losses, one file per family."""
 
 from cygrad.nn.modules import batchnorm as batchnorm
 from cygrad.nn.modules import instancenorm as instancenorm
@@ -316,7 +316,7 @@ __all__ = [
     "ZeroPad3d",
 ]
 
-# Without those whose heirs PyTorch's texts do not name either
+# Classes that inherit from those listed below are excluded: PyTorch's messages do not name the subclass either.
 name_initialisers(
     [globals()[name] for name in __all__],
     ("Loss", "WeightedLoss", "_BatchNorm", "_DropoutNd", "_InstanceNorm", "_MaxPoolNd"),

@@ -1,17 +1,18 @@
-"""The backward hooks of one call of a module.
+"""Runs the backward hooks of a single module call.
 
 Note [Watching a module's gradients]
 ------------------------------------
-A module's inputs are used elsewhere too (think of `x + block(x)`), so their gradient through this
-module alone is known only at a node that the module's graph and nothing else passes through:
+A module's inputs may also be used elsewhere (as in `x + block(x)`). The gradient through this module
+alone is therefore known only at a node that the module's graph passes through and nothing else does:
 
     x ---- BackwardHookFunction ---- [the module's operations] ---- out
      \\___________________________________________________________________ other uses of x
 
-`BackwardHookFunction` is the identity. Its post-hook sees all input gradients together, which is what a hook that
-wants to replace them needs. Nothing outside the module reads its output before it is returned, so
-for the output a tensor hook does, and the caller stays free to change the tensor in place. Only
-several outputs, or hooks that replace their gradients, need a second `BackwardHookFunction` there.
+`BackwardHookFunction` is the identity. Its post-hook receives all input gradients together, which is
+what a hook needs in order to replace them. Nothing outside the module reads its output before it is
+returned, so on the output side a tensor hook suffices, and the caller remains free to modify the tensor
+in place. Only multiple outputs, or hooks that replace output gradients, need a second
+`BackwardHookFunction` there.
 """
 
 from __future__ import annotations
@@ -42,19 +43,19 @@ class BackwardHookFunction(Function):
 
 
 class BackwardHooks:
-    """Collects the gradients of one call's outputs and inputs and calls the hooks with them."""
+    """Collects the output and input gradients of one call and runs the hooks on them."""
 
     def __init__(self, module: Any, pre_hooks: list[Callable], hooks: list[Callable]) -> None:
         self.module = module
         self.pre_hooks = pre_hooks
         self.hooks = hooks
         self.aliases: list[Tensor] = []
-        self.places: list[int] = []  # of the inputs that require grad, among all inputs
+        self.places: list[int] = []  # indices of the arguments that require grad
         self.n_inputs = 0
         self.grad_output: Gradients | None = None
 
     def watch_inputs(self, args: tuple) -> tuple:
-        """The arguments `forward` is to see: aliases of those that require grad."""
+        """Return the arguments for `forward`, with those that require grad replaced by aliases."""
         self.n_inputs = len(args)
         self.places = _places(args)
         if not self.places:
@@ -66,7 +67,7 @@ class BackwardHooks:
         return _replaced(args, self.places, aliases)
 
     def watch_outputs(self, output: Any) -> Any:
-        """The output the caller is to see; its gradients start the hooks."""
+        """Return the output for the caller, arranged so that its gradients trigger the hooks."""
         outputs = output if isinstance(output, tuple) else (output,)
         if not all(isinstance(item, Tensor) for item in outputs):
             warnings.warn(
@@ -91,7 +92,7 @@ class BackwardHooks:
         return outputs if isinstance(output, tuple) else outputs[0]
 
     def _is_own(self, output: Tensor) -> bool:
-        """Whether the call made this tensor, so that a hook on it belongs to the call."""
+        """Whether this call created the tensor, so that a hook on it belongs to the call."""
         return not output.is_leaf and all(output is not alias for alias in self.aliases)
 
     def _outputs_done_at_node(self, grads: Gradients, places: list[int], count: int) -> Gradients:
@@ -146,7 +147,7 @@ class BackwardHooks:
 
 
 def register_regular_hooks(module: Any, hooks: list[Callable], output: Any) -> None:
-    """Register hooks of the old kind, on the node of the last operation."""
+    """Register hooks of the old kind on the node of the last operation."""
     while not isinstance(output, Tensor):
         if isinstance(output, dict):
             output = next((item for item in output.values() if isinstance(item, Tensor)), None)

@@ -1,4 +1,4 @@
-"""Errors in forward passes tell which module they came from."""
+"""Annotates errors raised in a forward pass with the module they came from."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Any
 
 import cygrad
 
-# What wrong shapes, types and values raise. Others may be signals between a program's own parts.
+# Raised for wrong shapes, types and values. Other exceptions may be control flow of the program.
 TOLD = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
 
 
 def tell_module(error: BaseException, module: Any) -> None:
-    """Note the innermost module that an error left, by its path from `module`, which it leaves now."""
+    """Add a note to `error` naming the innermost module that raised it, by its path from `module`.
+
+    Called once per enclosing module as the error propagates, so that the final path is relative to the outermost one.
+    """
     failed, note = getattr(error, "_failed_module", (module, None))
     if note is None and type(error) is TypeError:
         _name_the_layer(error, type(module))
     path = next((name for name, child in module.named_modules() if child is failed), None)
-    if path is None or isinstance(error, RecursionError):  # called, but no part of `module`
+    if path is None or isinstance(error, RecursionError):  # called, but not a submodule of `module`
         return
     of = f"'{path}' of {type(module).__name__}, " if path else ""
     text = f"  in module {of}{_described(failed)}"
@@ -30,7 +33,7 @@ def tell_module(error: BaseException, module: Any) -> None:
 
 
 def _name_the_layer(error: TypeError, kind: type) -> None:
-    """Let wrong arguments be those of a layer, where its `forward` is that of a base which PyTorch has not."""
+    """Name the public layer in an argument error if `forward` belongs to a base class that PyTorch does not have."""
     base = next((each for each in kind.__mro__ if "forward" in vars(each)), kind)
     layer = next((each for each in kind.__mro__ if hasattr(cygrad.nn, each.__name__)), base)
     start = f"{base.__name__}.forward()"
@@ -45,6 +48,6 @@ def _name_the_layer(error: TypeError, kind: type) -> None:
 
 def _described(module: Any) -> str:
     settings = ""
-    with contextlib.suppress(Exception):  # of a subclass whose attributes are not there yet
+    with contextlib.suppress(Exception):  # a subclass whose attributes are not set yet
         settings = module.extra_repr()
     return f"{type(module).__name__}({settings})"

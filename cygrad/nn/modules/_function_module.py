@@ -1,4 +1,4 @@
-"""The base of modules that hold the settings of one function of `nn.functional`."""
+"""Base classes of modules that hold the settings of one function of `nn.functional`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cygrad.nn.modules.module import Module
 
 
 class FunctionModule(Module):
-    """Calls `_function` with the attributes that `_settings` names, under these names.
+    """Calls `_function` with the attributes listed in `_settings` as keyword arguments.
 
-    A subclass names both and sets the attributes; its `forward` says which tensors there are. Where half
-    a microsecond counts, in `ReLU`, `Sigmoid` and `Tanh`, `forward` calls the function itself.
+    A subclass defines both and sets the attributes; its `forward` determines the tensor arguments. In
+    `ReLU`, `Sigmoid` and `Tanh`, where half a microsecond matters, `forward` calls the function directly.
     """
 
     _function: ClassVar[str]
@@ -26,7 +26,7 @@ class FunctionModule(Module):
 
 
 class UnaryFunctionModule(FunctionModule):
-    """A function of one tensor, whose settings are shown."""
+    """A function of one tensor whose repr shows its settings."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply to `input`."""
@@ -36,19 +36,19 @@ class UnaryFunctionModule(FunctionModule):
         return self._settings
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Return the settings."""
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown())
 
 
 class Activation(UnaryFunctionModule):
-    """A function of one tensor; its settings are shown, `inplace` only where it is true."""
+    """A function of one tensor whose repr shows its settings, `inplace` only if true."""
 
     def _shown(self) -> tuple[str, ...]:
         return tuple(name for name in self._settings if name != "inplace" or self.inplace)
 
 
 class InPlaceActivation(Activation):
-    """An activation whose one setting is whether it overwrites its input."""
+    """An activation whose only setting is `inplace`."""
 
     _settings: ClassVar[tuple[str, ...]] = ("inplace",)
 

@@ -1,4 +1,4 @@
-"""Calling a module: its hooks before and after `forward`, and those of the backward pass."""
+"""Module calls: hooks before and after `forward`, and backward hooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 
 
 class ForwardHook:
-    """A hook before or after `forward` that is called in another way than others, which are kept as they are."""
+    """A forward hook with a non-default calling convention; hooks with the default one are stored as they are."""
 
     __slots__ = ("always_call", "function", "with_kwargs")
 
@@ -24,7 +24,7 @@ class ForwardHook:
         self.always_call = always_call
 
     def before(self, module: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """Call the hook before `forward`; gives the arguments `forward` is to see."""
+        """Call the hook before `forward` and return the arguments to pass to `forward`."""
         if self.with_kwargs:
             result = self.function(module, args, kwargs)
             if result is None:
@@ -40,7 +40,7 @@ class ForwardHook:
         return result if isinstance(result, tuple) else (result,), kwargs
 
     def after(self, module: Any, args: tuple, kwargs: dict, output: Any) -> Any:
-        """Call the hook after `forward`; gives the output the caller is to see."""
+        """Call the hook after `forward` and return the output for the caller."""
         if self.with_kwargs:
             result = self.function(module, args, kwargs, output)
         else:
@@ -51,7 +51,7 @@ class ForwardHook:
 class Hooked(Called):
     """Makes a module callable: `module(x)` runs the hooks and `forward`.
 
-    Base of `Module`. Hooks stand in dictionaries, by number, in the order they will run.
+    Base of `Module`. Hooks are stored in dictionaries, keyed by number, in execution order.
     """
 
     forward: Callable[..., Any]
@@ -76,9 +76,9 @@ class Hooked(Called):
     ) -> RemovableHandle:
         """Call `hook(module, args)` before every `forward`.
 
-        It may return new arguments: a tuple, or one value that is no tuple. With `with_kwargs` it
-        is `hook(module, args, kwargs)`, which may return `(args, kwargs)`. The handle returned
-        removes the hook. `prepend` puts it before the hooks that are there.
+        It may return new arguments: a tuple, or a single non-tuple value. With `with_kwargs` the call
+        is `hook(module, args, kwargs)`, which may return `(args, kwargs)`. The returned handle removes
+        the hook. `prepend` runs it before the existing hooks.
         """
         return add_hook(self._forward_pre_hooks, _entry(hook, with_kwargs), prepend)
 
@@ -92,8 +92,8 @@ class Hooked(Called):
     ) -> RemovableHandle:
         """Call `hook(module, args, output)` after every `forward`; it may return a new output.
 
-        With `with_kwargs` it is `hook(module, args, kwargs, output)`. With `always_call` it runs
-        even if `forward` raised, with None for the output.
+        With `with_kwargs` the call is `hook(module, args, kwargs, output)`. With `always_call` it runs
+        even if `forward` raised, with None as the output.
 
         >>> import cygrad
         >>> layer = cygrad.nn.Linear(2, 3)
@@ -105,27 +105,27 @@ class Hooked(Called):
         return add_hook(self._forward_hooks, _entry(hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_output)` when the gradients of the outputs are known.
+        """Call `hook(module, grad_output)` once the gradients of the outputs are known.
 
-        It may return a tuple of gradients that takes their place.
+        It may return a tuple of gradients to replace them.
         """
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` when the inputs' gradients are known.
+        """Call `hook(module, grad_input, grad_output)` once the gradients of the inputs are known.
 
-        Both are tuples with None where a value is no tensor or has no gradient. The hook may
-        return a tuple that takes `grad_input`'s place. Only positional arguments count as inputs.
-        If no input requires grad the hook runs when the gradients of the outputs are known.
+        Both are tuples, with None where a value is not a tensor or has no gradient. The hook may
+        return a tuple to replace `grad_input`. Only positional arguments count as inputs. If no input
+        requires grad, the hook runs once the gradients of the outputs are known.
         """
         self._choose_backward_kind(full=True)
         return add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` after the last operation's gradient.
+        """Call `hook(module, grad_input, grad_output)` after the gradient of the last operation.
 
-        The old form: `grad_input` belongs to the last operation inside the module, not to the
-        module. Use `register_full_backward_hook`.
+        The old form: `grad_input` belongs to the last operation inside the module, not to the module
+        itself. Prefer `register_full_backward_hook`.
         """
         self._choose_backward_kind(full=False)
         return add_hook(self._backward_hooks, hook, prepend=False)
@@ -138,7 +138,7 @@ class Hooked(Called):
             )
         self._is_full_backward_hook = full
 
-    # The call when there are hooks
+    # Calls with hooks
 
     def _call_with_hooks(self, args: tuple, kwargs: dict) -> Any:
         called: set[int] = set()
@@ -186,29 +186,29 @@ class Hooked(Called):
 
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
-    """As `Module.register_forward_pre_hook`, for every module."""
+    """Like `Module.register_forward_pre_hook`, for every module."""
     return add_hook(_global_hooks, ("forward_pre", hook), prepend=False)
 
 
 def register_module_forward_hook(
     hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """As `Module.register_forward_hook`, for every module."""
+    """Like `Module.register_forward_hook`, for every module."""
     return add_hook(_global_hooks, ("forward", _entry(hook, with_kwargs, always_call)), prepend=False)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
-    """As `Module.register_full_backward_pre_hook`, for every module."""
+    """Like `Module.register_full_backward_pre_hook`, for every module."""
     return add_hook(_global_hooks, ("full_backward_pre", hook), prepend=False)
 
 
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
-    """As `Module.register_full_backward_hook`, for every module."""
+    """Like `Module.register_full_backward_hook`, for every module."""
     return add_hook(_global_hooks, ("full_backward", hook), prepend=False)
 
 
 def _entry(hook: Callable, with_kwargs: bool, always_call: bool = False) -> Any:
-    """What stands in a dictionary for a hook: itself, for those who look for theirs."""
+    """Return the dictionary entry for a hook: the hook itself where possible, so that callers can find it there."""
     return ForwardHook(hook, with_kwargs, always_call) if with_kwargs or always_call else hook
 
 
@@ -218,7 +218,7 @@ def _forward_hooks(kind: str, own: dict) -> Iterator[tuple[int, ForwardHook]]:
 
 
 def _hooks(kind: str, own: dict) -> Iterator[tuple[int, Any]]:
-    """The hooks of all modules of this kind, then the module's own; safe against removal."""
+    """Yield the global hooks of this kind, then the module's own; hooks may be removed during iteration."""
     for number, (kind_of_hook, hook) in list(_global_hooks.items()):
         if kind_of_hook == kind:
             yield number, hook

@@ -1,4 +1,4 @@
-"""What losses have in common."""
+"""Base classes of losses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cygrad.nn.modules._function_module import FunctionModule
 
 
 class Loss(FunctionModule):
-    """A function with a `reduction`, which is `"mean"`, `"sum"` or `"none"`."""
+    """A function with a `reduction` of `"mean"`, `"sum"` or `"none"`."""
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"):
         super().__init__()
         if size_average is not None or reduce is not None:
             reduction = _meant(size_average, reduce)
-            # Each class down to this one that has an `__init__` adds a frame below the caller's.
+            # Each class in the MRO down to this one that defines `__init__` adds a stack frame below the caller's.
             frames = sum("__init__" in vars(kind) for kind in type(self).__mro__ if issubclass(kind, Loss))
             warnings.warn(
                 f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
@@ -37,7 +37,7 @@ class TargetLoss(Loss):
 
 
 class WeightedLoss(TargetLoss):
-    """A loss with weights, one for each class or element, kept as a buffer."""
+    """A loss with weights per class or per element, stored as a buffer."""
 
     weight: Tensor | None
     _settings: ClassVar[tuple[str, ...]] = ("weight",)
@@ -54,7 +54,7 @@ class WeightedLoss(TargetLoss):
 
 
 def _meant(size_average: Any, reduce: Any) -> str:
-    """The `reduction` that the two old flags mean, of which at least one is given; one that is None counts as True."""
+    """Translate the two deprecated flags (at least one given) to a `reduction`; a flag that is None counts as True."""
     if reduce is not None and not reduce:
         return "none"
     return "mean" if size_average is None or size_average else "sum"

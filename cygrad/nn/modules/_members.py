@@ -1,4 +1,4 @@
-"""What a module consists of: parameters, buffers, submodules, and how they are found by name."""
+"""The members of a module (parameters, buffers, submodules) and access to them by name."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cygrad.utils import typename
 if TYPE_CHECKING:
     from cygrad.nn.modules.module import Module
 
-# The three dictionaries of members, and what error texts call an entry.
+# The three dictionaries of members, and the names of their entries in error messages.
 TABLES = {"_parameters": "parameters", "_modules": "module", "_buffers": "buffer"}
 
 
 class Members:
-    """Registers parameters, buffers and submodules as they are assigned, and walks over them.
+    """Registers parameters, buffers and submodules on assignment, and iterates over them.
 
-    Base of `Module`. Members stand in the dictionaries `_parameters`, `_buffers` and `_modules`
-    instead of the instance's `__dict__`; `__getattr__` makes them look like attributes.
+    Base of `Module`. Members are stored in the dictionaries `_parameters`, `_buffers` and `_modules`
+    instead of the instance's `__dict__`; `__getattr__` makes them accessible as attributes.
     """
 
     _parameters: dict[str, Parameter | None]
@@ -41,8 +41,8 @@ class Members:
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter under `name`; None reserves the name, as `Linear(bias=False)` does.
 
-        Raises `KeyError` for a name that is taken, empty or has a dot, `TypeError` for anything
-        that is not a `Parameter`, `ValueError` for a parameter that an operation computed.
+        Raises `KeyError` if the name is taken, empty or contains a dot, `TypeError` for anything other
+        than a `Parameter`, `ValueError` for a parameter computed by an operation (a non-leaf).
         """
         self._check_new_name("parameter", "_parameters", name)
         if param is not None:
@@ -60,11 +60,11 @@ class Members:
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a buffer under `name`: state that is no parameter, such as a running mean.
+        """Add a buffer under `name`: state that is not a parameter, such as a running mean.
 
-        A buffer that is not `persistent` is left out of `state_dict`. None reserves the name.
-        Raises `KeyError` for a name that is taken, empty or has a dot, `TypeError` for anything
-        that is not a tensor.
+        A buffer that is not `persistent` is omitted from `state_dict`. None reserves the name. Raises
+        `KeyError` if the name is taken, empty or contains a dot, `TypeError` for anything other than a
+        tensor.
         """
         self._check_new_name("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -74,14 +74,14 @@ class Members:
         self._set_buffer(name, tensor, persistent)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Another name of `add_module`."""
+        """Alias of `add_module`."""
         self.add_module(name, module)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule under `name`.
 
-        Raises `KeyError` for a name that is taken, empty or has a dot, `TypeError` for anything
-        that is not a module.
+        Raises `KeyError` if the name is taken, empty or contains a dot, `TypeError` for anything other
+        than a module.
         """
         if module is not None and not isinstance(module, Members):
             raise TypeError(f"{typename(module)} is not a Module subclass")
@@ -143,7 +143,7 @@ class Members:
             object.__setattr__(self, name, value)
 
     def _forget_others(self, table: str, name: str) -> None:
-        """Make room for a member: the name may be an attribute or a member of another kind."""
+        """Make room for a member whose name may be in use by an attribute or a member of another kind."""
         state = self.__dict__
         if table not in state:
             raise AttributeError(f"cannot assign {TABLES[table]} before Module.__init__() call")
@@ -168,19 +168,19 @@ class Members:
     def __dir__(self) -> list[str]:
         names = set(dir(type(self))) | set(self.__dict__)
         names.update(*(self.__dict__.get(table, ()) for table in TABLES))
-        # Children of a Sequential are called "0", "1", ...: not what tab completion is for.
+        # Children of a Sequential are named "0", "1", ...: useless for tab completion.
         return sorted(name for name in names if not name[:1].isdigit())
 
-    # Walking over all members
+    # Iteration over all members
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Pairs of name and parameter, of submodules too if `recurse`; shared ones come once."""
+        """Yield (name, parameter) pairs, including submodules' if `recurse`; shared ones only once."""
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters, what an optimizer takes.
+        """Yield the parameters, to pass to an optimizer.
 
         >>> import cygrad
         >>> [tuple(p.shape) for p in cygrad.nn.Linear(2, 3).parameters()]
@@ -192,16 +192,16 @@ class Members:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Pairs of name and buffer, of submodules too if `recurse`; shared ones come once."""
+        """Yield (name, buffer) pairs, including submodules' if `recurse`; shared ones only once."""
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers, of submodules too if `recurse`."""
+        """Yield the buffers, including submodules' if `recurse`."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Pairs of name and direct submodule; shared ones come once."""
+        """Yield (name, module) pairs of the direct submodules; shared ones only once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -209,14 +209,14 @@ class Members:
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The direct submodules."""
+        """Yield the direct submodules."""
         for _, module in self.named_children():
             yield module
 
     def named_modules(
         self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Pairs of dotted name and module: this one (called `prefix`), then all below it.
+        """Yield (dotted name, module) pairs: this module (named `prefix`), then all submodules recursively.
 
         >>> import cygrad
         >>> model = cygrad.nn.Sequential(cygrad.nn.Linear(2, 3), cygrad.nn.ReLU())
@@ -234,7 +234,7 @@ class Members:
                 yield from module.named_modules(memo, _join(prefix, name), remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
-        """This module and all below it."""
+        """Yield this module and all submodules recursively."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -261,9 +261,9 @@ class Members:
     # Access by dotted name
 
     def get_submodule(self, target: str) -> Any:
-        """The module at a dotted path such as `"encoder.0"`; `""` is this module.
+        """Return the module at a dotted path such as `"encoder.0"`; `""` is this module.
 
-        Raises `AttributeError` that names the step which leads nowhere.
+        Raises an `AttributeError` that names the step that failed.
         """
         module = self
         for name in target.split(".") if target else ():
@@ -273,7 +273,7 @@ class Members:
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` at a dotted path; with `strict`, only where a module stands already."""
+        """Put `module` at a dotted path; with `strict`, only if a module already exists there."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Members):
@@ -286,7 +286,7 @@ class Members:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a dotted path such as `"encoder.0.weight"`."""
+        """Return the parameter at a dotted path such as `"encoder.0.weight"`."""
         path, _, name = target.rpartition(".")
         parameter = _attribute_of(self.get_submodule(path), name)
         if not isinstance(parameter, Parameter):
@@ -294,7 +294,7 @@ class Members:
         return parameter
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a dotted path such as `"norm.running_mean"`."""
+        """Return the buffer at a dotted path such as `"norm.running_mean"`."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         buffer = _attribute_of(module, name)
@@ -314,5 +314,5 @@ def _attribute_of(module: Any, name: str) -> Any:
 
 
 def _path(parent: Any, root: Any, target: str) -> str:
-    """Where a step failed, if the path had several."""
+    """Describe where a lookup failed if the path has several steps."""
     return "" if parent is root else f"\nIn the path `{target}` of {type(root).__name__}."

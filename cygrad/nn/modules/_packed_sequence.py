@@ -1,4 +1,4 @@
-"""Sequences of different lengths, packed step by step: what recurrent layers take."""
+"""PackedSequence: sequences of different lengths packed step by step, as input of recurrent layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cygrad import Tensor
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes this one.
+    """Return the inverse of a permutation.
 
     >>> import cygrad
     >>> cygrad.nn.utils.rnn.invert_permutation(cygrad.tensor([2, 0, 1]))
@@ -26,11 +26,11 @@ class _Fields(NamedTuple):
 
 
 class PackedSequence(_Fields):
-    """Sequences of different lengths without padding: the rows of all at step 0, then at step 1, and so on.
+    """Sequences of different lengths without padding: the rows of all sequences at step 0, then at step 1, and so on.
 
-    `data` holds the rows, `batch_sizes` how many sequences reach each step. The sequences stand in the order of falling
-    length; `sorted_indices` brought them there, `unsorted_indices` brings them back. Made by `pack_padded_sequence` and
-    `pack_sequence`. Conversions (`to`, `double`, `cpu`, ...) convert `data`.
+    `data` holds the rows, `batch_sizes` the number of sequences that reach each step. Sequences are sorted by
+    decreasing length; `sorted_indices` is the permutation that sorts them, `unsorted_indices` its inverse. Created by
+    `pack_padded_sequence` and `pack_sequence`. Conversions (`to`, `double`, `cpu`, ...) convert `data`.
 
     >>> import cygrad
     >>> from cygrad.nn.utils.rnn import pack_sequence
@@ -48,7 +48,7 @@ class PackedSequence(_Fields):
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
-        if batch_sizes is None:  # as PyTorch took both long ago
+        if batch_sizes is None:  # the legacy form: both as one pair
             if not (isinstance(data, (list, tuple)) and len(data) == 2):
                 raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
@@ -57,48 +57,48 @@ class PackedSequence(_Fields):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """With `data` moved and converted as by `Tensor.to`."""
+        """Return the sequences with `data` moved and converted as by `Tensor.to`."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 
     def double(self) -> PackedSequence:
-        """With `data` in float64."""
+        """Return the sequences with `data` in float64."""
         return self.to(cygrad.float64)
 
     def float(self) -> PackedSequence:
-        """With `data` in float32."""
+        """Return the sequences with `data` in float32."""
         return self.to(cygrad.float32)
 
     def half(self) -> PackedSequence:
-        """With `data` in float16."""
+        """Return the sequences with `data` in float16."""
         return self.to(cygrad.float16)
 
     def long(self) -> PackedSequence:
-        """With `data` in int64."""
+        """Return the sequences with `data` in int64."""
         return self.to(cygrad.int64)
 
     def int(self) -> PackedSequence:
-        """With `data` in int32."""
+        """Return the sequences with `data` in int32."""
         return self.to(cygrad.int32)
 
     def short(self) -> PackedSequence:
-        """With `data` in int16."""
+        """Return the sequences with `data` in int16."""
         return self.to(cygrad.int16)
 
     def char(self) -> PackedSequence:
-        """With `data` in int8."""
+        """Return the sequences with `data` in int8."""
         return self.to(cygrad.int8)
 
     def byte(self) -> PackedSequence:
-        """With `data` in uint8."""
+        """Return the sequences with `data` in uint8."""
         return self.to(cygrad.uint8)
 
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """With `data` on the CPU."""
+        """Return the sequences with `data` on the CPU."""
         return self.to("cpu", *args, **kwargs)
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """With `data` on the GPU."""
+        """Return the sequences with `data` on the GPU."""
         return self.to(*(args or ("cuda",)), **kwargs)
 
     @property

@@ -1,4 +1,4 @@
-"""Recurrent cells: one step."""
+"""Recurrent cells, which compute a single step."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cygrad.nn.parameter import Parameter
 
 
 class RNNCellBase(Module):
-    """What recurrent cells have in common: `weight_ih`, `weight_hh`, `bias_ih` and `bias_hh`, or None for these.
+    """Base of recurrent cells, with `weight_ih`, `weight_hh`, and `bias_ih` and `bias_hh` (or None).
 
-    All start uniform in +-1/sqrt(hidden_size). `num_chunks` is the number of gates.
+    All are initialized uniformly in +-1/sqrt(hidden_size). `num_chunks` is the number of gates.
     """
 
     weight_ih: Tensor
@@ -42,13 +42,13 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Reinitialize all parameters."""
         bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     def _step(self, function: str, input: Tensor, hx: Any) -> Any:
-        """The new state, or states if `hx` is a tuple, of a batch or of one sample; they start at 0 where None."""
+        """Return the new state, or states if `hx` is a tuple, of a batch or one sample; None starts from zeros."""
         name = self._get_name()
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
@@ -68,7 +68,7 @@ class RNNCellBase(Module):
         return tuple(s.squeeze(0) for s in new) if isinstance(hx, tuple) else new.squeeze(0)
 
     def extra_repr(self) -> str:
-        """The sizes, and what differs from the defaults."""
+        """Return the sizes and the settings that differ from the defaults."""
         text = f"{self.input_size}, {self.hidden_size}"
         if not self.bias:
             text += ", bias=False"
@@ -99,7 +99,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The state after `hx`, or 0."""
+        """Return the state that follows `hx` (zeros if None)."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         state: Tensor = self._step(f"rnn_{self.nonlinearity}_cell", input, hx)
@@ -123,7 +123,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """The states after `hx`, or 0."""
+        """Return the states that follow `hx` (zeros if None)."""
         states: tuple[Tensor, Tensor] = self._step("lstm_cell", input, (None, None) if hx is None else hx)
         return states
 
@@ -144,6 +144,6 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The state after `hx`, or 0."""
+        """Return the state that follows `hx` (zeros if None)."""
         state: Tensor = self._step("gru_cell", input, hx)
         return state

@@ -1,4 +1,4 @@
-"""Sizes that a layer takes as one number or as one for each dimension."""
+"""Layer sizes given as one number or as one per dimension."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ __all__ = ["repeated"]
 
 
 def repeated(value: Any, count: int) -> tuple[Any, ...]:
-    """`value` as a tuple: itself if it is a sequence, else `count` times."""
+    """Return `value` as a tuple: the values themselves if it is a sequence, else `value` repeated `count` times."""
     return tuple(value) if isinstance(value, Sequence) else (value,) * count

@@ -1,12 +1,12 @@
-"""A module's state as a flat dictionary, and back.
+"""Saves a module's state to a flat dictionary and loads it back.
 
 Note [Loading leaves a model whole or untouched]
 ------------------------------------------------
-`load_state_dict` first compares every tensor with its counterpart and only notes the copies to be
-made; they are made when all of them fit. So a checkpoint of another architecture changes nothing.
+`load_state_dict` first checks every tensor against its counterpart and only records the copies to be
+made; they are made once all of them fit. A checkpoint of a different architecture thus changes nothing.
 The list of copies travels in `local_metadata`, like PyTorch's `assign_to_params_buffers`, so that
-a module which overrides `_load_from_state_dict` needs to know nothing of it. Hooks after loading
-may pardon missing and unexpected keys, so where there are any the copies are made before them.
+modules that override `_load_from_state_dict` need not be aware of it. Post-load hooks may forgive
+missing and unexpected keys, so if there are any, the copies are made before they run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXTRA_STATE = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` returns: keys it missed, and keys it did not know."""
+    """The result of `load_state_dict`: missing and unexpected keys."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -42,7 +42,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 class _PreLoadHook:
-    """A hook before loading that wants the module as its first argument."""
+    """A pre-load hook that takes the module as its first argument."""
 
     def __init__(self, function: Callable, module: Any) -> None:
         self.function = function
@@ -55,7 +55,7 @@ class _PreLoadHook:
 class Stateful:
     """Writes and reads `state_dict`. Base of `Module`."""
 
-    _version = 1  # of a class's layout of its state; written into `state_dict()._metadata`
+    _version = 1  # version of a class's state layout; written into `state_dict()._metadata`
 
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
@@ -76,10 +76,10 @@ class Stateful:
     # Writing
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """All parameters and persistent buffers by dotted name, in an `OrderedDict`.
+        """Return all parameters and persistent buffers by dotted name, in an `OrderedDict`.
 
-        The tensors share memory with the module's and are detached unless `keep_vars`. Entries go
-        into `destination` if given, each name after `prefix`.
+        The tensors share memory with the module's and are detached unless `keep_vars`. Entries are
+        added to `destination` if given, each name prefixed with `prefix`.
 
         >>> import cygrad
         >>> list(cygrad.nn.Sequential(cygrad.nn.Linear(2, 3)).state_dict())
@@ -116,7 +116,7 @@ class Stateful:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Write what belongs to this module and not to a submodule. Made to be overridden."""
+        """Write this module's own state, excluding submodules. Meant to be overridden."""
         for name, tensor in self._local_state().items():
             destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
         if _overrides(self, "get_extra_state"):
@@ -134,14 +134,14 @@ class Stateful:
         return state
 
     def get_extra_state(self) -> Any:
-        """Override to put anything beyond tensors into `state_dict`."""
+        """Return non-tensor state to include in `state_dict`. Meant to be overridden."""
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called. "
             f"Only classes that override it have extra state, and {type(self).__name__} does not."
         )
 
     def set_extra_state(self, state: Any) -> None:
-        """Override to take back what `get_extra_state` gave."""
+        """Restore the state that `get_extra_state` returned. Meant to be overridden."""
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called. "
             f"Only classes that override it have extra state, and {type(self).__name__} does not."
@@ -152,13 +152,13 @@ class Stateful:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy tensors of `state_dict` into the parameters and buffers of the same names.
+        """Copy the tensors of `state_dict` into the parameters and buffers of the same names.
 
-        With `strict` the names must match exactly. With `assign` the tensors themselves become
-        the parameters and buffers, dtype and all. Values may be tensors of cygrad's or of PyTorch's.
+        With `strict` the names must match exactly. With `assign` the tensors themselves become the
+        parameters and buffers, dtype included. Values may be cygrad or PyTorch tensors.
 
-        Returns the missing and the unexpected keys. Raises `RuntimeError`, with nothing changed,
-        that lists every mismatch.
+        Returns the missing and the unexpected keys. Raises a `RuntimeError` that lists every
+        mismatch, with nothing changed.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -173,7 +173,7 @@ class Stateful:
             local_metadata = dict(metadata.get(prefix[:-1], {}), pending_copies=copies)
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
-            # Always strict: the result names missing and unexpected keys, whatever becomes of them.
+            # Always strict: the result lists missing and unexpected keys regardless of how they are handled.
             module._load_from_state_dict(local_state, prefix, local_metadata, True, *result, errors)
             for name, child in module._modules.items():
                 if child is not None:
@@ -208,7 +208,7 @@ class Stateful:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Read what belongs to this module and not to a submodule. Made to be overridden."""
+        """Load this module's own state, excluding submodules. Meant to be overridden."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(
                 state_dict,
@@ -252,7 +252,7 @@ class Stateful:
             error_msgs += _run(copies)
 
     def _take(self, name: str, key: str, tensor: Tensor, value: Tensor, assign: bool) -> str | None:
-        """Copy or assign one tensor; gives the text of what went wrong."""
+        """Copy or assign one tensor; return an error message on failure."""
         try:
             if assign:
                 if isinstance(tensor, Parameter):
@@ -279,7 +279,7 @@ class Stateful:
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` read it.
+        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has read this module.
 
         The hook may change the dictionary and must return None.
         """
@@ -287,7 +287,7 @@ class Stateful:
         return add_hook(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable) -> RemovableHandle:
-        """As `register_state_dict_post_hook`, for hooks that return another dictionary."""
+        """Like `register_state_dict_post_hook`, for hooks that may return another dictionary."""
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
                 "Cannot register the same function as the state dict post hook that was "
@@ -296,7 +296,7 @@ class Stateful:
         return add_hook(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Call a hook before this module's part of a `state_dict` is read.
+        """Call a hook before this module's part of a `state_dict` is loaded.
 
         `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
         error_msgs)` may change the dictionary and the lists.
@@ -317,7 +317,7 @@ class Stateful:
 
 
 def _run(copies: list[Callable[[], str | None]]) -> list[str]:
-    """Make the copies; gives the texts of those that went wrong."""
+    """Make the copies and return the error messages of those that failed."""
     return [error for error in [copy() for copy in copies] if error]
 
 
@@ -326,7 +326,7 @@ def _overrides(module: Any, method: str) -> bool:
 
 
 def _matched(key: str, tensor: Tensor, value: Any) -> tuple[str | None, Any]:
-    """The checkpoint's value as a tensor of the right shape, or the text of what is wrong."""
+    """Return the checkpoint's value as a tensor of the right shape, or an error message."""
     if not is_tensor_like(value):
         return (
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
@@ -334,7 +334,7 @@ def _matched(key: str, tensor: Tensor, value: Any) -> tuple[str | None, Any]:
         ), None
     value = as_tensor(value)
     if tensor.ndim == 0 and tuple(value.shape) == (1,):
-        value = value[0]  # what scalars were saved as, long ago
+        value = value[0]  # old checkpoints stored scalars with shape (1,)
     if value.shape != tensor.shape:
         return (
             f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
@@ -373,7 +373,7 @@ def _key_errors(keys: IncompatibleKeys) -> list[str]:
 
 
 def _advice(state: Mapping[str, Any], keys: IncompatibleKeys) -> str:
-    """What to load instead of arrays; or where every key misses or carries the same prefix, as wrappers leave it."""
+    """Suggest tensors in place of arrays, or a rename if all keys miss or carry a common prefix, as wrappers add it."""
     if any(isinstance(value, np.ndarray) for value in state.values()):
         return "\nLoad tensors: {k: torch.from_numpy(v) for k, v in state_dict.items()}"
     missing, unexpected = keys

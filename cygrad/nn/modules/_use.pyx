@@ -1,16 +1,16 @@
-"""What each use of a module goes through: its call, and the look-up of its members."""
+"""Hot paths of every module: calls, and member lookup."""
 
 from cygrad.nn.modules._failures import TOLD, tell_module
 from cygrad.utils.hooks import HookDict
 
-# Hooks of every module: {number: (kind, hook)}. One dictionary, so that a call tests one.
+# Global module hooks: {number: (kind, hook)}. A single dictionary, so that a call tests only one.
 global_hooks = HookDict()
 
 
 cdef class Called:
-    """Base of what runs its hooks and `forward` when it is called.
+    """Base of objects that run their hooks and `forward` when called.
 
-    It has no fields, not even a table of C methods, so that instances are copied and pickled as those of any class.
+    It has no fields, not even a vtable of C methods, so that instances are copied and pickled like those of any class.
     """
 
     def __call__(self, *args, **kwargs):
@@ -24,16 +24,16 @@ cdef class Called:
 
 
 cdef bint _has_hooks(module, dict state) except -1:
-    # Not by attributes, of which each would take longer: a class with `__getattr__` has no fast way to them.
+    # Read the instance dictionary: attribute access is slower, because a class with `__getattr__` has no fast path.
     try:
         return bool(state["_forward_hooks"] or state["_forward_pre_hooks"] or state["_backward_hooks"]
                     or state["_backward_pre_hooks"])
     except KeyError:
-        return bool(module._forward_hooks)      # an error that names what is missing
+        return bool(module._forward_hooks)  # raises an error that names the missing attribute
 
 
 def find_member(self, str name not None):
-    """A parameter, submodule or buffer of that name; raises AttributeError if there is none."""
+    """Return the parameter, submodule or buffer of that name; raise AttributeError if there is none."""
     cdef dict state = self.__dict__
     for kind in ("_parameters", "_modules", "_buffers"):
         members = state.get(kind)

@@ -1,4 +1,4 @@
-"""Smooth nonlinearities, and those along a dimension; what is made of pieces is in rectifiers.py."""
+"""Smooth activations, and activations along a dimension; piecewise ones are in rectifiers.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """PyTorch has the other activations and attention in this place, too."""
+    """Resolve the other activations and attention, which PyTorch also defines in this module."""
     for place in (rectifiers, attention):
         if name in place.__all__:
             return getattr(place, name)
@@ -109,7 +109,7 @@ class GLU(Activation):
 
 
 class _AlongDimension(Activation):
-    """A function that normalises one dimension."""
+    """A function that normalizes along one dimension."""
 
     _settings = ("dim",)
 
@@ -141,7 +141,7 @@ class Softmin(_AlongDimension):
 
 
 class LogSoftmax(_AlongDimension):
-    """x - log(sum(exp(x))) along `dim`: the logarithm of softmax without overflow.
+    """x - log(sum(exp(x))) along `dim`: the logarithm of the softmax, without overflow.
 
     >>> import cygrad
     >>> cygrad.nn.LogSoftmax(dim=0)(cygrad.zeros(2))
@@ -152,7 +152,7 @@ class LogSoftmax(_AlongDimension):
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of images, of shape (N, C, H, W) or (C, H, W), at each place.
+    """Softmax over the channels of images of shape (N, C, H, W) or (C, H, W), at each pixel.
 
     >>> import cygrad
     >>> cygrad.nn.Softmax2d()(cygrad.zeros(4, 1, 2))[0]
@@ -160,7 +160,7 @@ class Softmax2d(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of 3 or 4 dimensions; a ValueError if it has another number of them."""
+        """Apply to `input` of 3 or 4 dimensions; raise ValueError otherwise."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)

@@ -1,4 +1,4 @@
-"""A softmax over many classes that spends little on rare ones."""
+"""An adaptive softmax over many classes that spends little computation on rare ones."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log-softmax over `n_classes`, sorted by falling frequency, of which rare ones are grouped into clusters.
+    """Log-softmax over `n_classes` sorted by decreasing frequency, with rare classes grouped into clusters.
 
     After E. Grave et al., "Efficient softmax approximation for GPUs" (2017). `head` scores the first `cutoffs[0]`
-    classes and one entry for each cluster, the classes from one cutoff to the next; `tail[i]` scores cluster i through
-    `in_features // div_value**(i + 1)` hidden features. The log-probability of a rare class is the sum of its
-    cluster's and of its own there.
+    classes plus one entry per cluster. A cluster consists of the classes from one cutoff to the next; `tail[i]` scores
+    cluster i through `in_features // div_value**(i + 1)` hidden features. The log-probability of a rare class is that
+    of its cluster plus that of the class within the cluster.
 
-    Called with input (N, in_features) and target (N), or (in_features) and (), gives (output, loss): log-probabilities
-    of the targets, and minus their mean. Raises ValueError for cutoffs that do not rise between 1 and n_classes - 1,
-    RuntimeError for targets that are not classes.
+    Called with input (N, in_features) and target (N), or (in_features) and (), returns (output, loss): the
+    log-probabilities of the targets, and minus their mean. Raises ValueError unless the cutoffs increase strictly
+    between 1 and n_classes - 1, RuntimeError for targets that are not valid classes.
 
     >>> import cygrad
     >>> layer = cygrad.nn.AdaptiveLogSoftmaxWithLoss(16, 100, [10, 50])
@@ -79,18 +79,18 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(*(Linear(*sizes, bias=False, **kwargs) for sizes in (first, second))))
 
     def _clusters(self) -> list[tuple[int, int]]:
-        """The classes [low, high) of each cluster."""
+        """Return the classes [low, high) of each cluster."""
         return list(zip(self.cutoffs, self.cutoffs[1:]))
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Reinitialize all parameters."""
         self.head.reset_parameters()
         for first, second in self.tail:
             first.reset_parameters()
             second.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
-        """The log-probability of each target, and minus their mean."""
+        """Return the log-probability of each target, and minus their mean."""
         self._check(input_, target_)
         is_batched = target_.dim() > 0
         input, target = (input_, target_) if is_batched else (input_.unsqueeze(0), target_.unsqueeze(0))
@@ -126,7 +126,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def _get_full_log_prob(self, input: Tensor, head_output: Tensor) -> Tensor:
-        """The log-probabilities of all classes, given the scores of the head."""
+        """Return the log-probabilities of all classes, given the scores of the head."""
         head = F.log_softmax(head_output, dim=1)
         parts = [head[:, : self.shortlist_size]]
         for i, layer in enumerate(self.tail):
@@ -135,11 +135,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return cygrad.cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """The log-probabilities (N, n_classes) of all classes."""
+        """Return the log-probabilities (N, n_classes) of all classes."""
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most probable class of each row, for which most clusters need not be computed."""
+        """Return the most probable class of each row; most clusters need not be computed for this."""
         scores = self.head(input)
         best = scores.argmax(1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)

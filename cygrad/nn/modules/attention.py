@@ -1,4 +1,4 @@
-"""Attention by several heads."""
+"""Multi-head attention."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Attention by `num_heads` heads, between linear layers: `F.multi_head_attention_forward` with its own weights.
+    """Multi-head attention between linear projections: `F.multi_head_attention_forward` with its own weights.
 
-    Called with query (L, N, embed_dim), key (S, N, kdim) and value (S, N, vdim), or with `batch_first` N first, or all
-    without N, gives (result (L, N, embed_dim), weights). The weights are (N, L, S), averaged over the heads;
+    Called with query (L, N, embed_dim), key (S, N, kdim) and value (S, N, vdim), or with N first if `batch_first`, or
+    all without N, returns (result (L, N, embed_dim), weights). The weights are (N, L, S), averaged over the heads, or
     (N, num_heads, L, S) without `average_attn_weights`; None without `need_weights`, which is faster. Masks are True,
-    or -inf, where *not* to attend: `key_padding_mask` (N, S), `attn_mask` (L, S) or (N * num_heads, L, S); `is_causal`
-    is a hint that this is causal.
+    or -inf, where attention is *not* allowed: `key_padding_mask` (N, S), `attn_mask` (L, S) or (N * num_heads, L, S);
+    `is_causal` is a hint that the latter is causal.
 
-    `in_proj_weight` (3 * embed_dim, embed_dim) holds the matrices for query, key and value; with other `kdim` or `vdim`
-    there are `q_proj_weight`, `k_proj_weight` and `v_proj_weight`. `add_bias_kv` appends a learnt key and value,
-    `add_zero_attn` one of zeros. Matrices start Xavier-uniform, biases at 0. Raises ValueError or AssertionError for
-    sizes that do not fit.
+    `in_proj_weight` (3 * embed_dim, embed_dim) stacks the projections of query, key and value; if `kdim` or `vdim`
+    differ, there are `q_proj_weight`, `k_proj_weight` and `v_proj_weight` instead. `add_bias_kv` appends a learned key
+    and value, `add_zero_attn` a key and value of zeros. Matrices are initialized Xavier-uniform, biases to 0. Raises
+    ValueError or AssertionError for sizes that do not match.
 
     >>> import cygrad
     >>> attention = cygrad.nn.MultiheadAttention(8, 2, batch_first=True)
@@ -91,7 +91,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        """Draw all parameters anew, but for the matrix of the last layer."""
+        """Reinitialize all parameters except the weight of the output projection."""
         for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
             if getattr(self, name) is not None:
                 init.xavier_uniform_(getattr(self, name))
@@ -113,10 +113,10 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """(the values for each query, averaged by how well their keys match it; the weights of these averages)."""
+        """Return (attended values per query, attention weights or None)."""
         is_swapped = self.batch_first and query.dim() == 3
         if is_swapped:
-            # one tensor given several times stays one, which is projected at once
+            # Transpose a tensor passed several times only once: self-attention is then projected in a single matmul.
             swapped = {id(t): t.transpose(0, 1) for t in (query, key, value) if t.dim() == 3}
             query, key, value = (swapped.get(id(t), t) for t in (query, key, value))
         weights: dict[str, Any] = {}
@@ -150,7 +150,7 @@ class MultiheadAttention(Module):
     def merge_masks(
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
     ) -> tuple[Tensor | None, int | None]:
-        """(both masks as one, and its kind: 0 for `attn_mask` alone, 1 for `key_padding_mask` alone, 2 for all heads).
+        """Return (the merged mask, its type: 0 for `attn_mask` alone, 1 for `key_padding_mask` alone, 2 for all heads).
 
         `query` is (N, L, embed_dim).
         """

@@ -1,4 +1,4 @@
-"""The batch norms, in PyTorch's place: for `isinstance(layer, nn.modules.batchnorm._BatchNorm)` and its like.
+"""Batch norms, under PyTorch's module path: for `isinstance(layer, nn.modules.batchnorm._BatchNorm)` and the like.
 
 >>> from cygrad import nn
 >>> isinstance(nn.BatchNorm2d(3), nn.modules.batchnorm._BatchNorm)

@@ -1,4 +1,4 @@
-"""Modules that hold modules: in a row, in a list, by name."""
+"""Containers of modules: Sequential, ModuleList, ModuleDict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 
 class _ModuleRow(Module):
-    """Modules called "0", "1", ...: what `Sequential` and `ModuleList` have in common."""
+    """Modules named "0", "1", ...: the common base of `Sequential` and `ModuleList`."""
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -40,7 +40,7 @@ class _ModuleRow(Module):
         return type(self)(list(self)[index])  # type: ignore[call-arg]
 
     def _key(self, index: Any) -> str:
-        """The name of the module at `index`, which may count from the end."""
+        """Return the name of the module at `index`, which may be negative."""
         position = operator.index(index)
         if not -len(self) <= position < len(self):
             raise IndexError(f"index {position} is out of range")
@@ -55,19 +55,19 @@ class _ModuleRow(Module):
         self._renumber(modules)
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end."""
+        """Append a module."""
         self.add_module(str(len(self)), module)
         return self
 
     def pop(self, key: Any) -> Any:
-        """Remove the module at an index, and return it."""
+        """Remove and return the module at an index."""
         module = self[key]
         del self[key]
         return module
 
 
 class Sequential(_ModuleRow):
-    """Calls modules one after the other, each with what the one before returned.
+    """Calls modules in order, passing the output of each to the next.
 
     Takes modules, or one dictionary of modules by name. Indexing, slicing, `append`, `insert`,
     `extend`, `pop`, `+` and `*` work as for lists.
@@ -130,7 +130,7 @@ class Sequential(_ModuleRow):
             raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
 
     def insert(self, index: int, module: Module) -> Self:
-        """Put a module before the one at `index`."""
+        """Insert a module before the one at `index`."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         if not -len(self) <= index <= len(self):
@@ -139,14 +139,14 @@ class Sequential(_ModuleRow):
         return self
 
     def extend(self, sequential: Iterable[Any]) -> Self:
-        """Add modules at the end."""
+        """Append several modules."""
         for module in list(sequential):
             self.append(module)
         return self
 
 
 class ModuleList(_ModuleRow):
-    """A list of modules. What they compute together is for the model around it to say.
+    """A list of modules. How they are called is up to the enclosing model.
 
     >>> from cygrad import nn
     >>> nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
@@ -167,11 +167,11 @@ class ModuleList(_ModuleRow):
         return self.extend(modules)
 
     def insert(self, index: int, module: Module) -> None:
-        """Put a module before the one at `index`."""
+        """Insert a module before the one at `index`."""
         self._insert(index, module)
 
     def extend(self, modules: Iterable[Any]) -> Self:
-        """Add modules at the end."""
+        """Append several modules."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
@@ -181,7 +181,7 @@ class ModuleList(_ModuleRow):
     def __repr__(self) -> str:
         if not len(self):
             return f"{self._get_name()}()"
-        runs: list[tuple[int, int, str]] = []  # first, last, text: equal neighbours stand once
+        runs: list[tuple[int, int, str]] = []  # first, last, text: equal neighbors are shown once
         for i, text in enumerate(map(repr, self)):
             if runs and runs[-1][2] == text:
                 runs[-1] = (runs[-1][0], i, text)
@@ -196,7 +196,7 @@ class ModuleList(_ModuleRow):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules. What they compute together is for the model around it to say.
+    """A dictionary of modules. How they are called is up to the enclosing model.
 
     >>> from cygrad import nn
     >>> choices = nn.ModuleDict({"relu": nn.ReLU(), "tanh": nn.Tanh()})
@@ -232,29 +232,29 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Remove the module called `key`, and return it."""
+        """Remove and return the module named `key`."""
         return self._modules.pop(key)
 
     def keys(self) -> Any:
-        """The names."""
+        """Return the names."""
         return self._modules.keys()
 
     def items(self) -> Any:
-        """Pairs of name and module."""
+        """Return (name, module) pairs."""
         return self._modules.items()
 
     def values(self) -> Any:
-        """The modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add modules from a mapping or from pairs of name and module."""
+        """Add modules from a mapping or from (name, module) pairs."""
         for key, module in pairs_of(modules, "ModuleDict"):
             self[key] = module
 
 
 def pairs_of(source: Any, container: str) -> list[tuple[str, Any]]:
-    """The pairs of key and value that `update` of a container was given."""
+    """Return the (key, value) pairs in the argument of a container's `update`."""
     if not isinstance(source, Iterable):
         raise TypeError(
             f"{container}.update should be called with an iterable of key/value pairs, but got {typename(source)}"

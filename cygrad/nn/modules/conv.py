@@ -20,7 +20,7 @@ PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """What all convolutions have: filters, a bias, and how they lie on images."""
+    """Base of all convolutions: filters, bias, and their geometry."""
 
     weight: Tensor
     bias: Tensor | None
@@ -75,7 +75,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew, uniform in +-1/sqrt(channels of a group * taps)."""
+        """Reinitialize weight and bias uniformly in +-1/sqrt(channels per group * taps)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = self.weight.shape[1] * math.prod(self.kernel_size)
@@ -83,7 +83,7 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
 
     def _margins(self) -> list[int]:
-        """The padding of both ends of each dimension, the last one first, as `F.pad` takes it."""
+        """Return the padding at both ends of each dimension, last dimension first, as `F.pad` expects it."""
         margins: list[int] = []
         for d in reversed(range(self.dims)):
             if self.padding == "same":
@@ -94,7 +94,7 @@ class _ConvNd(Module):
         return margins
 
     def extra_repr(self) -> str:
-        """The sizes, and what differs from the defaults."""
+        """Return the sizes and the settings that differ from the defaults."""
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         none = (0,) * self.dims
         if self.padding != none:
@@ -134,7 +134,7 @@ class _Conv(_ConvNd):
         self._set_up(in_channels, out_channels, *given)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Slide the filters over `input`, with or without its first dimension."""
+        """Convolve `input`, with or without a batch dimension."""
         function = getattr(F, f"conv{self.dims}d")
         padding = self.padding
         if self.padding_mode != "zeros":
@@ -159,8 +159,8 @@ class Conv2d(_Conv):
     """Slides filters over images ([n,] in_channels, height, width): `F.conv2d` with its own weight and bias.
 
     `weight` has the shape (out_channels, in_channels / groups, *kernel_size), `bias` (out_channels,) or is None. Both
-    start uniform in +-1/sqrt(in_channels / groups * taps). `padding_mode` tells what surrounds the image: 'zeros', or
-    what `F.pad` does with 'reflect', 'replicate' or 'circular'.
+    are initialized uniformly in +-1/sqrt(in_channels / groups * taps). `padding_mode` determines the values around the
+    image: 'zeros', or 'reflect', 'replicate' or 'circular' as in `F.pad`.
 
     >>> import cygrad
     >>> layer = cygrad.nn.Conv2d(1, 6, 5, padding=2)
@@ -211,13 +211,13 @@ class _ConvTransposeNd(_ConvNd):
         self._set_up(in_channels, out_channels, *given)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Let each element of `input` add a filter; to a result of `output_size`, if that is given and possible."""
+        """Scatter each element of `input` through the filters; `output_size` selects one of the valid sizes."""
         function = getattr(F, f"conv_transpose{self.dims}d")
         extra = self.output_padding if output_size is None else self._output_padding(input, output_size)
         return function(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
     def _output_padding(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """What `output_size` adds at the end of the smallest result."""
+        """Return the output padding that yields `output_size`."""
         outer = input.dim() - self.dims
         wanted = list(output_size)[outer:] if len(output_size) == input.dim() else list(output_size)
         if len(wanted) != self.dims:
@@ -250,10 +250,10 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The transpose of `Conv2d`: `F.conv_transpose2d` with its own weight and bias; makes images larger.
+    """The transpose of `Conv2d`: `F.conv_transpose2d` with its own weight and bias. Upsamples images.
 
-    `weight` has the shape (in_channels, out_channels / groups, *kernel_size), `bias` (out_channels,) or is None. Called
-    with `output_size`, it finds the output padding that gives this size.
+    `weight` has the shape (in_channels, out_channels / groups, *kernel_size), `bias` (out_channels,) or is None. If
+    called with `output_size`, it uses the output padding that yields this size.
 
     >>> import cygrad
     >>> layer = cygrad.nn.ConvTranspose2d(3, 2, 4, stride=2, padding=1)

@@ -1,4 +1,4 @@
-"""How far apart, or how alike, the vectors of two tensors are."""
+"""Distances and similarities between the vectors of two tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps along the last dimension, which `keepdim` keeps with size 1.
+    """The p-norm of x1 - x2 + eps along the last dimension; `keepdim` keeps that dimension with size 1.
 
     >>> import cygrad
     >>> cygrad.nn.PairwiseDistance()(cygrad.tensor([[3.0, 4.0]]), cygrad.zeros(1, 2))
@@ -24,12 +24,12 @@ class PairwiseDistance(Module):
         self.keepdim = keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Compare vectors along the last dimension; the shapes are broadcast."""
+        """Compare vectors along the last dimension; shapes are broadcast."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between the vectors along `dim`; norms below `eps` count as eps.
+    """The cosine of the angle between vectors along `dim`; norms are clamped to at least `eps`.
 
     >>> import cygrad
     >>> cygrad.nn.CosineSimilarity()(cygrad.tensor([[1.0, 1.0]]), cygrad.tensor([[2.0, 0.0]]))
@@ -42,5 +42,5 @@ class CosineSimilarity(Module):
         self.eps = eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Compare vectors along `dim`; the shapes are broadcast."""
+        """Compare vectors along `dim`; shapes are broadcast."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

@@ -10,7 +10,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class _DropoutNd(UnaryFunctionModule):
-    """What all dropout layers share."""
+    """Base of all dropout layers."""
 
     _settings: ClassVar[tuple[str, ...]] = ("p", "training", "inplace")
 
@@ -22,14 +22,14 @@ class _DropoutNd(UnaryFunctionModule):
         self.inplace = inplace
 
     def extra_repr(self) -> str:
-        """The probability, and whether the input is overwritten."""
+        """Return the probability and whether the layer works in place."""
         return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_DropoutNd):
-    """In training, zeroes each element with probability `p` and scales the others by 1/(1-p).
+    """Zeroes each element with probability `p` during training and scales the others by 1/(1-p).
 
-    In evaluation it returns its input. Raises `ValueError` unless 0 <= p <= 1.
+    The identity in evaluation mode. Raises `ValueError` unless 0 <= p <= 1.
 
     >>> import cygrad
     >>> layer = cygrad.nn.Dropout(0.5)
@@ -77,12 +77,12 @@ class Dropout3d(_DropoutNd):
 
 
 class _AlphaDropout(_DropoutNd):
-    # Never in place, as in PyTorch, though `inplace` may be given.
+    # Never in place, as in PyTorch, although `inplace` is accepted.
     _settings = ("p", "training")
 
 
 class AlphaDropout(_AlphaDropout):
-    """Dropout that keeps mean 0 and variance 1: dropped elements become SELU's lowest value, all are rescaled.
+    """Dropout that preserves mean 0 and variance 1: dropped elements become SELU's lower bound, then all are rescaled.
 
     >>> import cygrad
     >>> cygrad.nn.AlphaDropout(0.5).eval()(cygrad.ones(3))
@@ -93,7 +93,7 @@ class AlphaDropout(_AlphaDropout):
 
 
 class FeatureAlphaDropout(_AlphaDropout):
-    """`AlphaDropout` of whole channels, the first two dimensions.
+    """`AlphaDropout` of whole channels (slices along the first two dimensions).
 
     >>> import cygrad
     >>> cygrad.nn.FeatureAlphaDropout(0.5).eval()(cygrad.ones(1, 1, 3))

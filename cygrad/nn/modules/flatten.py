@@ -1,4 +1,4 @@
-"""Modules that change shapes."""
+"""Layers that flatten and unflatten dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Joins the dimensions from `start_dim` to `end_dim` into one.
+    """Merges the dimensions from `start_dim` to `end_dim` into one.
 
     >>> import cygrad
     >>> cygrad.nn.Flatten()(cygrad.zeros(8, 1, 28, 28)).shape
@@ -28,7 +28,7 @@ class Flatten(Module):
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
-        """The dimensions."""
+        """Return the dimensions."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
@@ -61,5 +61,5 @@ class Unflatten(Module):
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
-        """The dimension and the sizes."""
+        """Return the dimension and the sizes."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -1,4 +1,4 @@
-"""Layers that cut images into patches and join them again."""
+"""Layers that extract patches from images and reassemble them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Patches(UnaryFunctionModule):
 
 
 class Unfold(_Patches):
-    """The patches of images (N, C, H, W) as columns (N, C * taps, L), as `F.unfold`.
+    """Extracts the patches of images (N, C, H, W) as columns (N, C * taps, L), as `F.unfold`.
 
     >>> import cygrad
     >>> cygrad.nn.Unfold(2)(cygrad.ones(1, 3, 4, 5)).shape
@@ -31,7 +31,7 @@ class Unfold(_Patches):
 
 
 class Fold(_Patches):
-    """Images (N, C, *output_size) whose pixels sum the patches that cover them, as `F.fold`.
+    """Sums overlapping patches into images (N, C, *output_size), as `F.fold`.
 
     >>> import cygrad
     >>> cygrad.nn.Fold((4, 5), 2)(cygrad.ones(1, 12, 12)).shape

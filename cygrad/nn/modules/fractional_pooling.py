@@ -1,4 +1,4 @@
-"""Max pooling over windows drawn at random."""
+"""Fractional max pooling: the maxima of randomly placed windows."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class _FractionalMaxPool(FunctionModule):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input: Tensor) -> Any:
-        """The largest elements, and with `return_indices` their places."""
+        """Return the maxima, and with `return_indices` their indices."""
         return self._call(input)
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """The largest elements of windows of images, drawn so that the result has the wanted size.
+    """The maxima of image windows drawn at random so that the output has the requested size.
 
     As `F.fractional_max_pool2d`. Raises `ValueError` unless one of `output_size` and `output_ratio` is given.
 
@@ -57,7 +57,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """The largest elements of windows of volumes, drawn so that the result has the wanted size.
+    """The maxima of volume windows drawn at random so that the output has the requested size.
 
     >>> import cygrad
     >>> cygrad.nn.FractionalMaxPool3d(2, output_size=3)(cygrad.ones(1, 3, 8, 6, 6)).shape

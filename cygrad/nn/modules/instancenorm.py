@@ -1,4 +1,4 @@
-"""The instance norms, in PyTorch's place: for `isinstance(layer, nn.modules.instancenorm._InstanceNorm)` and its like.
+"""Instance norms, under PyTorch's module path: for `isinstance(layer, nn.modules.instancenorm._InstanceNorm)` etc.
 
 >>> from cygrad import nn
 >>> isinstance(nn.InstanceNorm2d(3), nn.modules.instancenorm._InstanceNorm)

@@ -1,4 +1,4 @@
-"""What modules have in common that take the sizes of their parameters from their first input."""
+"""Base of modules that infer their parameter shapes from the first input."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ __all__ = ["LazyModuleMixin"]
 
 
 class LazyModuleMixin(Module):
-    """Lets a module make its parameters when it is first called, by `initialize_parameters`.
+    """Lets a module create its parameters on the first call, in `initialize_parameters`.
 
-    Until then they are `UninitializedParameter` and `UninitializedBuffer`. `initialize_parameters` gets the arguments
-    of the first call and materializes them; then the module becomes one of `cls_to_become`, if that is given. What a
-    state dict holds is materialized when it is loaded. Raises RuntimeError if parameters are left without a shape.
+    Until then they are `UninitializedParameter` and `UninitializedBuffer`. `initialize_parameters` receives the
+    arguments of the first call and materializes them; then the module's class becomes `cls_to_become`, if given.
+    Loading a state dict materializes the entries it contains. Raises RuntimeError if parameters are left without a
+    shape.
 
     >>> import cygrad
     >>> from cygrad import nn
@@ -44,7 +45,7 @@ class LazyModuleMixin(Module):
         return self(*args, **kwargs)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give all parameters and buffers their shapes, and values, from the arguments of the first call."""
+        """Materialize and initialize all parameters and buffers from the arguments of the first call."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:

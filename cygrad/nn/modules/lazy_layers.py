@@ -1,4 +1,4 @@
-"""Layers that take the number of their inputs' features from their first input."""
+"""Layers that infer their number of input features from the first input."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ __all__ = [
 
 
 class _LazyLayer(LazyModuleMixin):
-    """A layer whose attribute `_size_name` and the shapes of parameters follow from the input."""
+    """A layer whose attribute `_size_name` and parameter shapes follow from the input."""
 
     _size_name: str
 
     def _size_of(self, input: Tensor) -> int:
-        """The number of features of an input."""
+        """Return the number of features of an input."""
         raise NotImplementedError
 
     def _shapes(self, size: int) -> dict[str, tuple[int, ...]]:
-        """The shapes of parameters and buffers for so many features."""
+        """Return the shapes of parameters and buffers for `size` features."""
         raise NotImplementedError
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, once there are any."""
+        """Reinitialize all parameters, if they have been materialized."""
         if not self.has_uninitialized_params() and getattr(self, self._size_name):
             super().reset_parameters()  # type: ignore[misc]
 
@@ -76,12 +76,12 @@ class _LazyLayer(LazyModuleMixin):
             self.reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Make the parameters for inputs such as this."""
+        """Create the parameters to fit this input."""
         self._initialize(input)
 
 
 class LazyLinear(_LazyLayer, Linear):
-    """`Linear` that takes `in_features` from its first input.
+    """`Linear` that infers `in_features` from its first input.
 
     >>> import cygrad
     >>> layer = cygrad.nn.LazyLinear(3)
@@ -123,7 +123,7 @@ class _LazyConvNd(_LazyLayer, _ConvNd):
     _size_name = "in_channels"
 
     def _make_lazy(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
-        """What follows the making of the layer without channels."""
+        """Finish `__init__`: make weight and bias of the channel-less layer uninitialized."""
         self.out_channels = out_channels
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         if bias:
@@ -146,7 +146,7 @@ class _LazyConvNd(_LazyLayer, _ConvNd):
         return weight | ({} if self.bias is None else {"bias": (self.out_channels,)})
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Make the parameters for inputs such as this."""
+        """Create the parameters to fit this input."""
         self._initialize(input)
 
 
@@ -169,7 +169,7 @@ class _LazyConv(_LazyConvNd):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """`Conv1d` that takes `in_channels` from its first input.
+    """`Conv1d` that infers `in_channels` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyConv1d(3, 3)(cygrad.ones(1, 2, 10)).shape
@@ -180,7 +180,7 @@ class LazyConv1d(_LazyConv, Conv1d):
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """`Conv2d` that takes `in_channels` from its first input.
+    """`Conv2d` that infers `in_channels` from its first input.
 
     >>> import cygrad
     >>> layer = cygrad.nn.LazyConv2d(6, 5)
@@ -194,7 +194,7 @@ class LazyConv2d(_LazyConv, Conv2d):
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """`Conv3d` that takes `in_channels` from its first input.
+    """`Conv3d` that infers `in_channels` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyConv3d(2, 3)(cygrad.ones(1, 1, 4, 5, 6)).shape
@@ -225,7 +225,7 @@ class _LazyConvTranspose(_LazyConvNd):
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """`ConvTranspose1d` that takes `in_channels` from its first input.
+    """`ConvTranspose1d` that infers `in_channels` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyConvTranspose1d(2, 4, stride=2)(cygrad.ones(1, 3, 5)).shape
@@ -236,7 +236,7 @@ class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """`ConvTranspose2d` that takes `in_channels` from its first input.
+    """`ConvTranspose2d` that infers `in_channels` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyConvTranspose2d(2, 4, stride=2, padding=1)(cygrad.ones(1, 3, 5, 6)).shape
@@ -247,7 +247,7 @@ class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """`ConvTranspose3d` that takes `in_channels` from its first input.
+    """`ConvTranspose3d` that infers `in_channels` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyConvTranspose3d(2, 2, stride=2)(cygrad.ones(1, 1, 2, 3, 4)).shape
@@ -297,7 +297,7 @@ class _LazyNorm(_LazyLayer, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """`BatchNorm1d` that takes `num_features` from its first input.
+    """`BatchNorm1d` that infers `num_features` from its first input.
 
     >>> import cygrad
     >>> layer = cygrad.nn.LazyBatchNorm1d()
@@ -309,7 +309,7 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """`BatchNorm2d` that takes `num_features` from its first input.
+    """`BatchNorm2d` that infers `num_features` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyBatchNorm2d()(cygrad.ones(2, 3, 4, 4)).shape
@@ -320,7 +320,7 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """`BatchNorm3d` that takes `num_features` from its first input.
+    """`BatchNorm3d` that infers `num_features` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyBatchNorm3d()(cygrad.ones(2, 3, 4, 4, 4)).shape
@@ -331,7 +331,7 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
 
 
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
-    """`InstanceNorm1d` that takes `num_features` from its first input.
+    """`InstanceNorm1d` that infers `num_features` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyInstanceNorm1d()(cygrad.ones(2, 3, 4)).shape
@@ -342,7 +342,7 @@ class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
 
 
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
-    """`InstanceNorm2d` that takes `num_features` from its first input.
+    """`InstanceNorm2d` that infers `num_features` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyInstanceNorm2d()(cygrad.ones(2, 3, 4, 4)).shape
@@ -353,7 +353,7 @@ class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
 
 
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
-    """`InstanceNorm3d` that takes `num_features` from its first input.
+    """`InstanceNorm3d` that infers `num_features` from its first input.
 
     >>> import cygrad
     >>> cygrad.nn.LazyInstanceNorm3d()(cygrad.ones(2, 3, 4, 4, 4)).shape

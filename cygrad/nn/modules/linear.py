@@ -16,7 +16,7 @@ __all__ = ["Bilinear", "Identity", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input. Takes and ignores any arguments when made.
+    """Returns its input. Constructor arguments are accepted and ignored.
 
     >>> import cygrad
     >>> cygrad.nn.Identity(54, unused=True)(cygrad.ones(2))
@@ -34,9 +34,9 @@ class Identity(Module):
 class Linear(Module):
     """The affine map `y = x @ weight.T + bias`.
 
-    Input of shape (*, in_features), output (*, out_features). `weight` has the shape
-    (out_features, in_features), `bias` (out_features,) or is None. Both start uniform in
-    +-1/sqrt(in_features).
+    Input shape (*, in_features), output shape (*, out_features). `weight` has the shape
+    (out_features, in_features), `bias` (out_features,) or is None. Both are initialized
+    uniformly in +-1/sqrt(in_features).
 
     >>> import cygrad
     >>> layer = cygrad.nn.Linear(20, 30)
@@ -67,34 +67,34 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
-        # With a=sqrt(5) the bound is 1/sqrt(fan_in), whatever the nonlinearity.
+        """Reinitialize weight and bias."""
+        # With a=sqrt(5) the bound is 1/sqrt(fan_in), for any nonlinearity.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Map the last dimension of `input`."""
+        """Apply the map to the last dimension of `input`."""
         own = self._parameters
-        if "weight" in own and "bias" in own:  # look-ups as attributes would take a quarter of a small layer's time
+        if "weight" in own and "bias" in own:  # attribute lookups would take a quarter of a small layer's time
             return F.linear(input, own["weight"], own["bias"])
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """The sizes, and whether there is a bias."""
+        """Return the sizes and whether there is a bias."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """`Linear` under the name that PyTorch gives the last layer of `MultiheadAttention`."""
+    """`Linear` under the name PyTorch uses for the output projection of `MultiheadAttention`."""
 
 
 class Bilinear(Module):
-    """The map `y = x1 @ weight @ x2 + bias` of two inputs, for each output feature, as `F.bilinear`.
+    """The bilinear map `y = x1 @ weight @ x2 + bias` of two inputs, for each output feature, as `F.bilinear`.
 
-    `weight` has the shape (out_features, in1_features, in2_features). It and `bias` start uniform in
-    +-1/sqrt(in1_features). Raises `ValueError` unless `in1_features` is positive.
+    `weight` has the shape (out_features, in1_features, in2_features). It and `bias` are initialized
+    uniformly in +-1/sqrt(in1_features). Raises `ValueError` unless `in1_features` is positive.
 
     >>> import cygrad
     >>> cygrad.nn.Bilinear(20, 30, 40)(cygrad.randn(8, 20), cygrad.randn(8, 30)).shape
@@ -128,18 +128,18 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
+        """Reinitialize weight and bias."""
         bound = 1 / math.sqrt(self.in1_features)
         for parameter in (self.weight, self.bias):
             if parameter is not None:
                 init.uniform_(parameter, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """Map the last dimensions of both inputs."""
+        """Apply the map to the last dimensions of both inputs."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """The sizes, and whether there is a bias."""
+        """Return the sizes and whether there is a bias."""
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"

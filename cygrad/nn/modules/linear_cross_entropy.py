@@ -1,4 +1,4 @@
-"""A classifier's last layer and its loss in one."""
+"""A classifier's output layer fused with its loss."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How PyTorch saves memory in `LinearCrossEntropyLoss`; accepted here, where it changes nothing.
+    """PyTorch's memory-saving options of `LinearCrossEntropyLoss`; accepted for compatibility, without effect here.
 
-    Raises ValueError for what PyTorch does not know.
+    Raises ValueError for values that PyTorch does not support.
 
     >>> import cygrad
     >>> cygrad.nn.LinearCrossEntropyOptions(batch_chunk_size=64).acc_policy
@@ -43,11 +43,11 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(WeightedLoss):
-    """A linear layer to `num_classes` scores, kept as `linear`, and the `CrossEntropyLoss` of its results.
+    """A linear layer to `num_classes` scores, stored as `linear`, followed by `CrossEntropyLoss`.
 
     Input (in_features) or (N, in_features); target as for `CrossEntropyLoss`, with `out_features` as the dimensions
-    behind the classes. `ignore_index` is for targets that are class indices. `options` changes nothing. Raises
-    RuntimeError for weights and smoothing that do not fit.
+    after the class dimension. `ignore_index` applies to targets that are class indices. `options` has no effect. Raises
+    RuntimeError for invalid weights or label smoothing.
 
     >>> import cygrad
     >>> loss = cygrad.nn.LinearCrossEntropyLoss(4, 10)
@@ -100,7 +100,7 @@ class LinearCrossEntropyLoss(WeightedLoss):
         )
 
     def extra_repr(self) -> str:
-        """The sizes of the layer and the settings of the loss."""
+        """Return the sizes of the layer and the settings of the loss."""
         shown = ("num_classes", "out_features", "reduction", "ignore_index", "label_smoothing", "options")
         settings = {name: getattr(self, name) for name in shown}
         settings = {"in_features": self.linear.in_features, **settings}

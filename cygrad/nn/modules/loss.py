@@ -1,6 +1,6 @@
-"""Losses: how far an output is from its target, as one number to minimise.
+"""Losses: functions that measure the error of an output against its target.
 
-Those with a margin are in margin_loss.py.
+Margin losses are in margin_loss.py.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = [
     "SmoothL1Loss",
 ]
 
-# Bases of losses, under the names that programs import from here.
+# Base classes of losses, under the names that programs import from here.
 _Loss, _WeightedLoss = Loss, WeightedLoss
 
 
 class L1Loss(TargetLoss):
-    """The distance |input - target|, elementwise, then the mean, sum or none.
+    """The absolute error |input - target|, elementwise, then reduced.
 
     >>> import cygrad
     >>> cygrad.nn.L1Loss()(cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 0.0]))
@@ -44,7 +44,7 @@ class L1Loss(TargetLoss):
 
 
 class MSELoss(TargetLoss):
-    """The squared difference (input - target)**2, elementwise, then the mean, sum or none.
+    """The squared error (input - target)**2, elementwise, then reduced.
 
     >>> import cygrad
     >>> cygrad.nn.MSELoss()(cygrad.tensor([1.0, 2.0]), cygrad.tensor([0.0, 0.0]))
@@ -91,7 +91,7 @@ class HuberLoss(TargetLoss):
 class BCELoss(WeightedLoss):
     """Binary cross-entropy -(target log(input) + (1 - target) log(1 - input)) of probabilities.
 
-    Logarithms below -100 count as -100. `weight` multiplies elements.
+    Logarithms are clamped to at least -100. `weight` scales elements.
 
     >>> import cygrad
     >>> cygrad.nn.BCELoss()(cygrad.tensor([0.5, 0.9]), cygrad.tensor([0.0, 1.0]))
@@ -104,7 +104,7 @@ class BCELoss(WeightedLoss):
 class BCEWithLogitsLoss(WeightedLoss):
     """A sigmoid and `BCELoss` in one, without overflow.
 
-    `weight` multiplies elements, `pos_weight` the part of the target that is 1.
+    `weight` scales elements, `pos_weight` the terms of positive targets.
 
     >>> import cygrad
     >>> cygrad.nn.BCEWithLogitsLoss()(cygrad.tensor([0.0, 2.0]), cygrad.tensor([0.0, 1.0]))
@@ -128,10 +128,10 @@ class BCEWithLogitsLoss(WeightedLoss):
 
 
 class KLDivLoss(TargetLoss):
-    """The Kullback-Leibler divergence target * (log(target) - input) of log-probabilities.
+    """The pointwise Kullback-Leibler divergence target * (log(target) - input), for log-probabilities `input`.
 
-    With `log_target` the target is in logarithms too. Reduction `"batchmean"` divides the sum by
-    the first size, which is what the divergence means; `"mean"` divides it by all elements.
+    With `log_target` the target is also given as log-probabilities. Reduction `"batchmean"` divides the
+    sum by the batch size, the mathematical definition; `"mean"` divides it by the number of elements.
 
     >>> import cygrad
     >>> kl_loss = cygrad.nn.KLDivLoss(reduction="batchmean")
@@ -150,10 +150,10 @@ class KLDivLoss(TargetLoss):
 
 
 class NLLLoss(WeightedLoss):
-    """Minus the log-probability that `input` gives to each sample's class.
+    """The negative log-likelihood: minus the log-probability in `input` of each sample's class.
 
     Input of shape (C) or (N, C, d1, ...) holds log-probabilities, target () or (N, d1, ...) class
-    indices. `weight` (C) weighs classes; samples of class `ignore_index` do not count.
+    indices. `weight` (C) scales classes; samples of class `ignore_index` are ignored.
 
     >>> import cygrad
     >>> log_probabilities = cygrad.tensor([[0.5, 0.5], [0.9, 0.1]]).log()
@@ -177,7 +177,7 @@ class NLLLoss(WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The old name of `NLLLoss`."""
+    """Deprecated alias of `NLLLoss`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
@@ -192,8 +192,8 @@ class NLLLoss2d(NLLLoss):
 class CrossEntropyLoss(WeightedLoss):
     """Log-softmax and `NLLLoss` in one: the usual loss of a classifier.
 
-    Input of shape (C) or (N, C, d1, ...) holds any numbers (logits); target either () or
-    (N, d1, ...) class indices, or probabilities of input's shape. `label_smoothing` mixes the
+    Input of shape (C) or (N, C, d1, ...) holds unnormalized scores (logits); target either () or
+    (N, d1, ...) class indices, or class probabilities of input's shape. `label_smoothing` mixes the
     target with the uniform distribution.
 
     >>> import cygrad
@@ -230,7 +230,7 @@ class CrossEntropyLoss(WeightedLoss):
 
 
 class PoissonNLLLoss(Loss):
-    """exp(input) - target * input, of a Poisson distribution given by the logarithm of its rate.
+    """The Poisson loss exp(input) - target * input, where `input` is the logarithm of the rate.
 
     Without `log_input` the input is the rate itself: input - target * log(input + eps). `full`
     adds Stirling's approximation of log(target!) where target > 1.
@@ -258,14 +258,14 @@ class PoissonNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """Compare rates, or their logarithms, with counts."""
+        """Compare rates (or log-rates) with counts."""
         return self._call(log_input, target)
 
 
 class GaussianNLLLoss(Loss):
-    """(log(var) + (input - target)**2 / var) / 2, of normal distributions.
+    """The Gaussian loss (log(var) + (input - target)**2 / var) / 2.
 
-    A variance below `eps` counts as eps; `full` adds the constant log(2 pi) / 2.
+    Variances are clamped to at least `eps`; `full` adds the constant log(2 pi) / 2.
 
     >>> import cygrad
     >>> cygrad.nn.GaussianNLLLoss()(cygrad.tensor([1.0, 2.0]), cygrad.zeros(2), cygrad.ones(2))
@@ -281,16 +281,16 @@ class GaussianNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """Compare means with samples, for the variance `var`: of input's shape, of one size less, or a number."""
+        """Compare means with samples; `var` may have size 1 in the last dimension, lack it, or be a number."""
         return self._call(input, target, var)
 
 
 class CTCLoss(Loss):
-    """Minus the log-probability of label sequences, summed over all alignments with the input.
+    """Connectionist temporal classification: minus the log-probability of label sequences, summed over all alignments.
 
-    `log_probs` has the shape (T, N, C) or (T, C), `targets` (N, S) or all targets in a row;
-    the lengths say how much of each counts. `blank` is the class between labels; `zero_infinity`
-    makes losses of targets that do not fit, and their gradients, zero.
+    `log_probs` has the shape (T, N, C) or (T, C), `targets` (N, S) or all targets concatenated; the lengths give the
+    valid part of each. `blank` is the class between labels; `zero_infinity` zeroes infinite losses (of targets too long
+    for their input) and their gradients.
 
     >>> import cygrad
     >>> log_probabilities = cygrad.full((2, 1, 2), 0.5).log()

@@ -1,4 +1,4 @@
-"""Losses with a margin: they ask scores, or distances, to differ by a given amount."""
+"""Margin losses, which require scores or distances to differ by a given amount."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class SoftMarginLoss(TargetLoss):
 
 
 class MultiMarginLoss(WeightedLoss):
-    """The sum of max(0, margin - x[y] + x[i])**p over the classes i != y, divided by their number C.
+    """The sum of max(0, margin - x[y] + x[i])**p over the classes i != y, divided by the number of classes C.
 
     Input of shape (N, C) or (C) holds scores, target (N) or () the class y. `p` is 1 or 2;
-    `weight` (C) multiplies the terms of class y, before the power.
+    `weight` (C) scales the terms of class y, before the power.
 
     >>> import cygrad
     >>> cygrad.nn.MultiMarginLoss()(cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([3]))
@@ -84,7 +84,7 @@ class MultiMarginLoss(WeightedLoss):
 
 
 class MultiLabelMarginLoss(TargetLoss):
-    """The sum of max(0, 1 - (x[y] - x[i])) over the labels y and the classes i that are none, divided by C.
+    """The sum of max(0, 1 - (x[y] - x[i])) over the labels y and the non-label classes i, divided by C.
 
     Target has the shape of input, (N, C) or (C), and lists a sample's labels up to the first -1.
 
@@ -100,7 +100,7 @@ class MultiLabelMarginLoss(TargetLoss):
 class MultiLabelSoftMarginLoss(WeightedLoss):
     """The binary cross-entropy of each class's sigmoid, averaged over the classes.
 
-    Target has the shape of input, (N, C) or (C), with 1 for a label. `weight` (C) multiplies classes.
+    Target has the shape of input, (N, C) or (C), with 1 for a label. `weight` (C) scales classes.
 
     >>> import cygrad
     >>> cygrad.nn.MultiLabelSoftMarginLoss()(cygrad.zeros(1, 2), cygrad.tensor([[1.0, 0.0]]))
@@ -111,7 +111,7 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
 
 
 class _PairLoss(Loss):
-    """A loss of two inputs whose target, 1 or -1, says how they shall compare."""
+    """A loss of two inputs, with a target of 1 or -1 for the desired relation between them."""
 
     _settings = ("margin",)
 
@@ -122,12 +122,12 @@ class _PairLoss(Loss):
         self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Compare two inputs with what `target` asks of them."""
+        """Compare two inputs according to `target`."""
         return self._call(input1, input2, target)
 
 
 class MarginRankingLoss(_PairLoss):
-    """max(0, margin - target * (input1 - input2)): with target 1 the first shall be larger.
+    """max(0, margin - target * (input1 - input2)): with target 1 the first input should rank higher.
 
     >>> import cygrad
     >>> cygrad.nn.MarginRankingLoss()(cygrad.tensor([1.0]), cygrad.tensor([3.0]), cygrad.tensor([1.0]))
@@ -138,7 +138,7 @@ class MarginRankingLoss(_PairLoss):
 
 
 class CosineEmbeddingLoss(_PairLoss):
-    """1 - cos where target is 1, max(0, cos - margin) where it is -1, with the cosine of both vectors.
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1, where cos is the cosine similarity of the inputs.
 
     Inputs of shape (N, D) or (D), target (N) or ().
 
@@ -152,18 +152,18 @@ class CosineEmbeddingLoss(_PairLoss):
 
 
 class _TripletLoss(Loss):
-    """A loss of an anchor, which shall be nearer to `positive` than to `negative`."""
+    """A loss that pulls an anchor closer to `positive` than to `negative`."""
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Compare the distances from `anchor`; all of shape (N, D) or (D)."""
+        """Compare distances from `anchor`; all inputs of shape (N, D) or (D)."""
         return self._call(anchor, positive, negative)
 
 
 class TripletMarginLoss(_TripletLoss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm as distance d.
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), with the p-norm as distance d.
 
-    `eps` is added to the differences. With `swap` the distance from positive to negative counts,
-    where it is the smaller one, in place of that from the anchor.
+    `eps` is added to the differences. With `swap`, the distance from positive to negative replaces
+    d(anchor, negative) where it is smaller.
 
     >>> import cygrad
     >>> anchor, far = cygrad.zeros(1, 2), cygrad.tensor([[3.0, 4.0]])
@@ -194,7 +194,7 @@ class TripletMarginLoss(_TripletLoss):
 
 
 class TripletMarginWithDistanceLoss(_TripletLoss):
-    """`TripletMarginLoss` with any function of two tensors as distance; by default `PairwiseDistance()`.
+    """`TripletMarginLoss` with an arbitrary distance function of two tensors; by default `PairwiseDistance()`.
 
     >>> import cygrad
     >>> anchor, far = cygrad.zeros(1, 2), cygrad.tensor([[3.0, 4.0]])

@@ -1,4 +1,4 @@
-"""Module: the base of layers and models."""
+"""Module, the base class of layers and models."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def _addindent(s_: str, numSpaces: int) -> str:
 
 
 class Module(Hooked, Stateful, Members):
-    """A layer or a model: parameters, buffers, submodules, and `forward` that computes with them.
+    """A layer or model: parameters, buffers, submodules, and a `forward` that computes with them.
 
     Subclasses call `super().__init__()`, assign parameters and submodules as attributes, and
-    define `forward`. What is assigned is found by `parameters()`, `state_dict()` and the like.
+    define `forward`. Assigned members are included in `parameters()`, `state_dict()` and the like.
 
     >>> import cygrad
     >>> from cygrad import nn
@@ -61,23 +61,23 @@ class Module(Hooked, Stateful, Members):
     training: bool
 
     def __init__(self) -> None:
-        # Not by attribute: `__setattr__` looks into dictionaries that are not there yet.
+        # Written to `__dict__` directly, because `__setattr__` needs dictionaries that do not exist yet.
         self.__dict__["training"] = True
         self._init_members()
         self._init_hooks()
         self._init_state_hooks()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the output. Every subclass defines it; call the module, not this method."""
+        """Compute the output. Every subclass defines this; call the module itself, not this method."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     # Modes
 
     def train(self, mode: bool = True) -> Self:
-        """Switch this module and all below it to training, or with False to evaluation.
+        """Switch this module and all its submodules to training mode, or with False to evaluation mode.
 
-        `Dropout` and batch norms behave differently in the two. Raises `ValueError` if `mode` is
-        no bool.
+        `Dropout` and batch norms behave differently in the two modes. Raises `ValueError` if `mode`
+        is not a bool.
         """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -87,7 +87,7 @@ class Module(Hooked, Stateful, Members):
         return self
 
     def eval(self) -> Self:
-        """Switch to evaluation: `train(False)`."""
+        """Switch to evaluation mode: `train(False)`."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
@@ -97,14 +97,14 @@ class Module(Hooked, Stateful, Members):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters; with `set_to_none=False` fill them with zeros."""
+        """Set the gradients of all parameters to None; with `set_to_none=False` fill them with zeros."""
         for parameter in self.parameters():
             clear_grad(parameter, set_to_none)
 
     # Conversion
 
     def apply(self, fn: Callable[[Any], Any]) -> Self:
-        """Call `fn` on every module below this one, children first, then on this one.
+        """Call `fn` on every submodule recursively, children first, then on this module.
 
         >>> import cygrad
         >>> def zero_bias(module):
@@ -120,9 +120,9 @@ class Module(Hooked, Stateful, Members):
         return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace the data of every parameter, its gradient and every buffer by `fn` of it.
+        """Replace the data of every parameter, its gradient and every buffer by the result of `fn`.
 
-        Parameters and gradients stay the same objects, so that an optimizer made before still
+        Parameters and gradients keep their identity, so that an optimizer created earlier still
         works.
         """
         if recurse:
@@ -133,7 +133,7 @@ class Module(Hooked, Stateful, Members):
                 if parameter is None:
                     continue
                 grad = parameter.grad
-                # The gradient must always fit the data, so it steps aside while that changes.
+                # The gradient must match the data at all times, so it is detached while the data changes.
                 parameter.grad = None
                 parameter.data = fn(parameter.data)
                 if grad is not None:
@@ -150,7 +150,7 @@ class Module(Hooked, Stateful, Members):
         """Move and convert in place: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
 
         Only floating-point and complex parameters and buffers are converted to `dtype`, which must
-        be such a type (`TypeError` otherwise).
+        itself be floating-point or complex (`TypeError` otherwise).
 
         >>> import cygrad
         >>> cygrad.nn.Linear(2, 3).to(cygrad.float64).weight.dtype
@@ -178,7 +178,7 @@ class Module(Hooked, Stateful, Members):
                 stacklevel=2,
             )
 
-        order = kwargs.pop("memory_format", None)  # of images and volumes: other weights stay as they are
+        order = kwargs.pop("memory_format", None)  # applies to 4-D and 5-D weights only
 
         def convert(tensor: Tensor) -> Tensor:
             ordered = {} if order is None or tensor.dim() not in (4, 5) else {"memory_format": order}
@@ -190,7 +190,7 @@ class Module(Hooked, Stateful, Members):
         return self._apply(convert)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move to `device` without copying: parameters and buffers are uninitialised there."""
+        """Move to `device` without copying: parameters and buffers are uninitialized there."""
         return self._apply(lambda t: cygrad.empty_like(t, device=device), recurse=recurse)
 
     def cpu(self) -> Self:
@@ -202,7 +202,7 @@ class Module(Hooked, Stateful, Members):
         return self._apply(lambda t: t.to("cuda" if device is None else device))
 
     def type(self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers, integers too, to a dtype, in place."""
+        """Convert all parameters and buffers, including integer ones, to a dtype, in place."""
         return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Self:
@@ -222,13 +222,13 @@ class Module(Hooked, Stateful, Members):
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     def share_memory(self) -> Self:
-        """Move parameters and buffers to memory that forked processes share."""
+        """Move parameters and buffers to memory shared by forked processes."""
         for t in filter(is_lazy, [*self.parameters(), *self.buffers()]):
-            t.share_memory_()  # which raises
+            t.share_memory_()  # raises
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted, and changes nothing: ops are compiled already, and run one after the other."""
+        """Accepted for compatibility, without effect: ops are already compiled, and run one after the other."""
 
     # As a Python object
 
@@ -240,7 +240,7 @@ class Module(Hooked, Stateful, Members):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of the repr. Made to be overridden."""
+        """Return the text between the parentheses of the repr. Meant to be overridden."""
         return ""
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Normalisation layers: by batch, instance, group or layer, with learnt scale and shift and running statistics."""
+"""Normalization layers (batch, instance, group, layer), with learned scale and shift and running statistics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class _Affine(Module):
-    """What is learnt after normalising: a scale `weight` that starts at 1 and a shift `bias` that starts at 0."""
+    """The learned affine map after normalization: a scale `weight`, initially 1, and a shift `bias`, initially 0."""
 
     weight: Tensor | None
     bias: Tensor | None
@@ -53,9 +53,9 @@ class _Affine(Module):
 
 
 class _NormBase(_Affine):
-    """Normalises each channel, dimension 1, and may keep running means and variances for evaluation."""
+    """Normalizes each channel (dimension 1), optionally keeping running means and variances for evaluation."""
 
-    # 2: `num_batches_tracked` is part of the state.
+    # Version 2: `num_batches_tracked` is part of the state.
     _version = 2
     ranks: tuple[int, ...] = ()
     running_mean: Tensor | None
@@ -89,14 +89,14 @@ class _NormBase(_Affine):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Forget the batches seen: mean 0, variance 1, count 0."""
+        """Reset the running statistics: mean 0, variance 1, batch count 0."""
         if self.track_running_stats:
             self.running_mean.zero_()  # type: ignore[union-attr]
             self.running_var.fill_(1)  # type: ignore[union-attr]
             self.num_batches_tracked.zero_()  # type: ignore[union-attr]
 
     def reset_parameters(self) -> None:
-        """Set the scale to 1 and the shift to 0, and forget the batches seen."""
+        """Set the scale to 1 and the shift to 0, and reset the running statistics."""
         self.reset_running_stats()
         super().reset_parameters()
 
@@ -114,7 +114,7 @@ class _NormBase(_Affine):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def extra_repr(self) -> str:
-        """The number of channels, and how they are normalised."""
+        """Return the number of channels and the settings of the normalization."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
@@ -137,7 +137,7 @@ class _BatchNorm(_NormBase):
         self._set_up(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def _count_batch(self) -> float:
-        """The weight of this batch in the running statistics; without a momentum all batches weigh the same."""
+        """Count this batch and return its weight in the running statistics; without momentum, all weigh the same."""
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
@@ -145,7 +145,7 @@ class _BatchNorm(_NormBase):
         return 0.0 if self.momentum is None else self.momentum
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise by the batch in training, by the running statistics (where there are some) in evaluation."""
+        """Normalize by batch statistics in training, by running statistics (if any) in evaluation."""
         self._check_input_dim(input)
         weight_of_batch = self._count_batch()
         mean, var = self.running_mean, self.running_var
@@ -156,10 +156,10 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalises channels over a batch of vectors (N, C) or sequences (N, C, L), as `F.batch_norm`.
+    """Normalizes channels over a batch of vectors (N, C) or sequences (N, C, L), as `F.batch_norm`.
 
-    In training the batch's own mean and biased variance are used, and `running_mean` and `running_var`
-    follow them by `momentum` (None: their plain average); in evaluation those are used.
+    Training uses the mean and biased variance of the batch, and updates `running_mean` and `running_var`
+    with `momentum` (None: a cumulative average); evaluation uses these running statistics.
 
     >>> import cygrad
     >>> layer = cygrad.nn.BatchNorm1d(1)
@@ -211,7 +211,7 @@ class _InstanceNorm(_NormBase):
         self._set_up(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise each channel of each instance; `input` may be one instance without a batch dimension."""
+        """Normalize each channel of each instance; `input` may be a single instance without a batch dimension."""
         self._check_input_dim(input)
         single = input.dim() == min(self.ranks)
         self._check_channels(input, 0 if single else 1)
@@ -237,7 +237,7 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalises each channel of each sequence (N, C, L) or (C, L) by itself, as `F.instance_norm`.
+    """Normalizes each channel of each sequence (N, C, L) or (C, L) independently, as `F.instance_norm`.
 
     >>> import cygrad
     >>> cygrad.nn.InstanceNorm1d(1)(cygrad.tensor([[[1.0, 3.0]]])).round(decimals=3)
@@ -248,7 +248,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalises each channel of each image (N, C, H, W) or (C, H, W) by itself.
+    """Normalizes each channel of each image (N, C, H, W) or (C, H, W) independently.
 
     >>> import cygrad
     >>> cygrad.nn.InstanceNorm2d(3)(cygrad.ones(2, 3, 4, 4)).shape
@@ -259,7 +259,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalises each channel of each volume (N, C, D, H, W) or (C, D, H, W) by itself.
+    """Normalizes each channel of each volume (N, C, D, H, W) or (C, D, H, W) independently.
 
     >>> import cygrad
     >>> cygrad.nn.InstanceNorm3d(3)(cygrad.ones(2, 3, 4, 4, 4)).shape
@@ -269,7 +269,7 @@ class InstanceNorm3d(_InstanceNorm):
     ranks = (4, 5)
 
 
-# --- Without --
+# --- Without running statistics --
 
 
 def _shape(given: Any) -> tuple[int, ...]:
@@ -277,7 +277,7 @@ def _shape(given: Any) -> tuple[int, ...]:
 
 
 class LayerNorm(_Affine):
-    """Normalises over the last dimensions, of the shape `normalized_shape`, as `F.layer_norm`.
+    """Normalizes over the last dimensions, which have the shape `normalized_shape`, as `F.layer_norm`.
 
     >>> import cygrad
     >>> cygrad.nn.LayerNorm(2)(cygrad.tensor([1.0, 3.0])).detach().round(decimals=3)
@@ -301,11 +301,11 @@ class LayerNorm(_Affine):
         self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise the last dimensions of `input`."""
+        """Normalize the last dimensions of `input`."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """The shape, and what is learnt."""
+        """Return the shape and the learned parts."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
             f"bias={self.bias is not None}"
@@ -313,7 +313,7 @@ class LayerNorm(_Affine):
 
 
 class RMSNorm(_Affine):
-    """Divides the last dimensions, of the shape `normalized_shape`, by their root mean square, as `F.rms_norm`.
+    """Divides the last dimensions, which have the shape `normalized_shape`, by their root mean square, as `F.rms_norm`.
 
     >>> import cygrad
     >>> cygrad.nn.RMSNorm(2)(cygrad.tensor([1.0, 7.0])).detach()
@@ -338,16 +338,16 @@ class RMSNorm(_Affine):
         self.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last dimensions of `x`."""
+        """Normalize the last dimensions of `x`."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """The shape, and whether a scale is learnt."""
+        """Return the shape and whether a scale is learned."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(_Affine):
-    """Normalises each of `num_groups` groups of channels, dimension 1, as `F.group_norm`.
+    """Normalizes each of `num_groups` groups of channels (dimension 1), as `F.group_norm`.
 
     Raises `ValueError` unless `num_groups` divides `num_channels`.
 
@@ -378,11 +378,11 @@ class GroupNorm(_Affine):
         self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise the groups of `input`."""
+        """Normalize the groups of `input`."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """The numbers of groups and channels, and what is learnt."""
+        """Return the numbers of groups and channels, and the learned parts."""
         return (
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
@@ -390,7 +390,7 @@ class GroupNorm(_Affine):
 
 
 class LocalResponseNorm(UnaryFunctionModule):
-    """Divides each element by a power of its neighbours' squares in `size` channels, as `F.local_response_norm`.
+    """Divides each element by a power of the squares in `size` neighboring channels, as `F.local_response_norm`.
 
     >>> import cygrad
     >>> cygrad.nn.LocalResponseNorm(2)(cygrad.ones(1, 3, 4)).shape
@@ -408,16 +408,16 @@ class LocalResponseNorm(UnaryFunctionModule):
         self.k = k
 
     def extra_repr(self) -> str:
-        """The constants of the formula."""
+        """Return the constants of the formula."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class CrossMapLRN2d(Module):
-    """`input / (k + alpha / size * S)^beta`, S being the sum of squares over channels near by; input (N, C, H, W).
+    """`input / (k + alpha / size * S)^beta`, where S sums the squares over nearby channels; input (N, C, H, W).
 
-    With p = (size + 1) // 2, S of channel c is over the channels from c - p + 1 to c + p - 1 and, as in PyTorch, over
-    channel 0. The gradient is that of this formula, which PyTorch's is not. `LocalResponseNorm` takes `size` channels.
-    Raises ValueError for other than four dimensions.
+    With p = (size + 1) // 2, S of channel c sums over channels c - p + 1 to c + p - 1 and, as in PyTorch, also over
+    channel 0. The gradient is the exact derivative of this formula; PyTorch's is not. For a window of `size` channels,
+    use `LocalResponseNorm`. Raises ValueError for inputs that are not 4-D.
 
     >>> import cygrad
     >>> cygrad.nn.CrossMapLRN2d(3, alpha=3.0, beta=1.0)(cygrad.ones(1, 3, 1, 1)).flatten()
@@ -432,7 +432,7 @@ class CrossMapLRN2d(Module):
         self.k = k
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise `input`."""
+        """Normalize `input`."""
         if input.ndim != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
         channels = cygrad.arange(input.shape[1])
@@ -443,5 +443,5 @@ class CrossMapLRN2d(Module):
         return input * (squares * (self.alpha / self.size) + self.k).pow(-self.beta).view_as(input)
 
     def extra_repr(self) -> str:
-        """The constants of the formula."""
+        """Return the constants of the formula."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class _Pad(Module):
-    """Pads `dims` dimensions by `padding`: one number, or two for each dimension, the last one first."""
+    """Pads `dims` dimensions by `padding`: one number, or two per dimension, last dimension first."""
 
     dims = 0
     mode = ""
@@ -43,7 +43,7 @@ class _Pad(Module):
         return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
-        """The padding."""
+        """Return the padding."""
         return f"{self.padding}"
 
 
@@ -57,7 +57,7 @@ class _ConstantPad(_Pad):
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
-        """The padding and the constant."""
+        """Return the padding and the constant."""
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -66,7 +66,7 @@ class _ZeroPad(_ConstantPad):
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
-        """The padding."""
+        """Return the padding."""
         return f"{self.padding}"
 
 
@@ -155,7 +155,7 @@ class ZeroPad3d(_ZeroPad, ConstantPad3d):
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """Pads sequences with their mirror image, which does not repeat the edge.
+    """Pads sequences by reflection, without repeating the edge.
 
     >>> import cygrad
     >>> cygrad.nn.ReflectionPad1d(2)(cygrad.tensor([[0.0, 1.0, 2.0]]))
@@ -166,7 +166,7 @@ class ReflectionPad1d(_ReflectionPad):
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """Pads images with their mirror image, which does not repeat the edge.
+    """Pads images by reflection, without repeating the edge.
 
     >>> import cygrad
     >>> cygrad.nn.ReflectionPad2d(1)(cygrad.ones(1, 3, 3)).shape
@@ -177,7 +177,7 @@ class ReflectionPad2d(_ReflectionPad):
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """Pads volumes with their mirror image, which does not repeat the edge.
+    """Pads volumes by reflection, without repeating the edge.
 
     >>> import cygrad
     >>> cygrad.nn.ReflectionPad3d(1)(cygrad.ones(1, 3, 3, 3)).shape
@@ -188,7 +188,7 @@ class ReflectionPad3d(_ReflectionPad):
 
 
 class ReplicationPad1d(_ReplicationPad):
-    """Pads sequences with their edge.
+    """Pads sequences by repeating the edge.
 
     >>> import cygrad
     >>> cygrad.nn.ReplicationPad1d(2)(cygrad.tensor([[0.0, 1.0, 2.0]]))
@@ -199,7 +199,7 @@ class ReplicationPad1d(_ReplicationPad):
 
 
 class ReplicationPad2d(_ReplicationPad):
-    """Pads images with their edge.
+    """Pads images by repeating the edge.
 
     >>> import cygrad
     >>> cygrad.nn.ReplicationPad2d(1)(cygrad.ones(1, 3, 3)).shape
@@ -210,7 +210,7 @@ class ReplicationPad2d(_ReplicationPad):
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """Pads volumes with their edge.
+    """Pads volumes by repeating the edge.
 
     >>> import cygrad
     >>> cygrad.nn.ReplicationPad3d(1)(cygrad.ones(1, 3, 3, 3)).shape
@@ -221,7 +221,7 @@ class ReplicationPad3d(_ReplicationPad):
 
 
 class CircularPad1d(_CircularPad):
-    """Pads sequences with their other end.
+    """Pads sequences periodically, with values from the opposite end.
 
     >>> import cygrad
     >>> cygrad.nn.CircularPad1d(2)(cygrad.tensor([[0.0, 1.0, 2.0]]))
@@ -232,7 +232,7 @@ class CircularPad1d(_CircularPad):
 
 
 class CircularPad2d(_CircularPad):
-    """Pads images with their other end.
+    """Pads images periodically, with values from the opposite edge.
 
     >>> import cygrad
     >>> cygrad.nn.CircularPad2d(1)(cygrad.ones(1, 3, 3)).shape
@@ -243,7 +243,7 @@ class CircularPad2d(_CircularPad):
 
 
 class CircularPad3d(_CircularPad):
-    """Pads volumes with their other end.
+    """Pads volumes periodically, with values from the opposite face.
 
     >>> import cygrad
     >>> cygrad.nn.CircularPad3d(1)(cygrad.ones(1, 3, 3, 3)).shape

@@ -1,4 +1,4 @@
-"""Lists and dictionaries of parameters."""
+"""Containers of parameters: ParameterList, ParameterDict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ParameterDict", "ParameterList"]
 
 
 class ParameterList(Module):
-    """A list of parameters. Tensors in it become parameters; other values are kept as they are.
+    """A list of parameters. Tensors added to it become parameters; other values are kept as they are.
 
     >>> import cygrad
     >>> from cygrad import nn
@@ -58,13 +58,13 @@ class ParameterList(Module):
         return str(position % self._size)
 
     def append(self, value: Any) -> Self:
-        """Add a value at the end."""
+        """Append a value."""
         self._size += 1
         self[-1] = value
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Add values at the end."""
+        """Append several values."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
@@ -72,7 +72,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        """One line for each value."""
+        """Return one line per value."""
         return "\n".join(_line(i, value, show_type=False) for i, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +80,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters. Tensors in it become parameters; other values are kept.
+    """A dictionary of parameters. Tensors added to it become parameters; other values are kept as they are.
 
     >>> import cygrad
     >>> from cygrad import nn
@@ -91,7 +91,7 @@ class ParameterDict(Module):
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
-        self._keys: dict[str, None] = {}  # in order of insertion
+        self._keys: dict[str, None] = {}  # in insertion order
         if parameters is not None:
             self.update(parameters)
 
@@ -143,7 +143,7 @@ class ParameterDict(Module):
         return key
 
     def copy(self) -> ParameterDict:
-        """A new dictionary with the same parameters."""
+        """Return a new dictionary with the same parameters."""
         return ParameterDict(self)
 
     def clear(self) -> None:
@@ -152,47 +152,47 @@ class ParameterDict(Module):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Remove the value called `key`, and return it."""
+        """Remove and return the value named `key`."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove the last pair of key and value, and return it."""
+        """Remove and return the last (key, value) pair."""
         key, _ = self._keys.popitem()
         self._keys[key] = None
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value called `key`, or `default`."""
+        """Return the value named `key`, or `default`."""
         return self[key] if key in self else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value called `key`, which becomes `default` if there is none."""
+        """Return the value named `key`, after setting it to `default` if missing."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A new dictionary with these keys and one value."""
+        """Return a new dictionary that maps these keys to one value."""
         return ParameterDict((key, default) for key in keys)
 
     def keys(self) -> Any:
-        """The names."""
+        """Return the names."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Pairs of name and value."""
+        """Return (name, value) pairs."""
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterable[Any]:
-        """The values."""
+        """Return the values."""
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add values from a mapping or from pairs of name and value.
+        """Add values from a mapping or from (name, value) pairs.
 
-        Those of a plain `dict` are added in the order of their names, as in PyTorch: files of optimizers count on it.
+        Entries of a plain `dict` are added sorted by name, as in PyTorch: saved optimizer states depend on this order.
         """
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = sorted(parameters.items(), key=operator.itemgetter(0))
@@ -200,7 +200,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """One line for each value."""
+        """Return one line per value."""
         return "\n".join(_line(key, value, show_type=True) for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Layers that move elements between channels and pixels, or among channels."""
+"""Layers that rearrange elements between channels and pixels, or among channels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(UnaryFunctionModule):
-    """Makes blocks of pixels of channels: (*, C * r**2, H, W) becomes (*, C, H * r, W * r), as `F.pixel_shuffle`.
+    """Rearranges channels into blocks of pixels: (*, C * r**2, H, W) to (*, C, H * r, W * r), as `F.pixel_shuffle`.
 
     >>> import cygrad
     >>> cygrad.nn.PixelShuffle(3)(cygrad.ones(1, 9, 4, 4)).shape
@@ -40,7 +40,7 @@ class PixelUnshuffle(UnaryFunctionModule):
 
 
 class ChannelShuffle(UnaryFunctionModule):
-    """Deals the channels of `groups` groups out in turn, as `F.channel_shuffle`.
+    """Interleaves the channels of `groups` groups, as `F.channel_shuffle`.
 
     >>> import cygrad
     >>> cygrad.nn.ChannelShuffle(2)(cygrad.arange(4.0).reshape(1, 4, 1, 1)).flatten()

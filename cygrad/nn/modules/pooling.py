@@ -1,4 +1,4 @@
-"""Pooling layers for images."""
+"""Pooling layers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _MaxPoolNd(UnaryFunctionModule):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The largest element of each window of sequences, as `F.max_pool1d`.
+    """The maximum of each window of sequences, as `F.max_pool1d`.
 
     >>> import cygrad
     >>> cygrad.nn.MaxPool1d(2)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
@@ -62,7 +62,7 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The largest element of each window of images, as `F.max_pool2d`.
+    """The maximum of each window of images, as `F.max_pool2d`.
 
     >>> import cygrad
     >>> cygrad.nn.MaxPool2d(2)(cygrad.ones(1, 6, 28, 28)).shape
@@ -73,7 +73,7 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The largest element of each window of volumes, as `F.max_pool3d`.
+    """The maximum of each window of volumes, as `F.max_pool3d`.
 
     >>> import cygrad
     >>> cygrad.nn.MaxPool3d(2)(cygrad.ones(1, 4, 4, 4)).shape
@@ -169,7 +169,7 @@ class _Adaptive(UnaryFunctionModule):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """The means of so many windows that cover sequences, as `F.adaptive_avg_pool1d`.
+    """The means of `output_size` windows that cover each sequence, as `F.adaptive_avg_pool1d`.
 
     >>> import cygrad
     >>> cygrad.nn.AdaptiveAvgPool1d(5)(cygrad.ones(1, 2, 8)).shape
@@ -180,7 +180,7 @@ class AdaptiveAvgPool1d(_Adaptive):
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """The means of so many windows that cover images, as `F.adaptive_avg_pool2d`.
+    """The means of `output_size` windows that cover each image, as `F.adaptive_avg_pool2d`.
 
     >>> import cygrad
     >>> cygrad.nn.AdaptiveAvgPool2d((5, None))(cygrad.ones(1, 2, 8, 9)).shape
@@ -191,7 +191,7 @@ class AdaptiveAvgPool2d(_Adaptive):
 
 
 class AdaptiveAvgPool3d(_Adaptive):
-    """The means of so many windows that cover volumes, as `F.adaptive_avg_pool3d`.
+    """The means of `output_size` windows that cover each volume, as `F.adaptive_avg_pool3d`.
 
     >>> import cygrad
     >>> cygrad.nn.AdaptiveAvgPool3d(1)(cygrad.ones(1, 2, 8, 9, 3)).shape
@@ -213,7 +213,7 @@ class _AdaptiveMax(_Adaptive):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
-    """The largest elements of so many windows that cover sequences, as `F.adaptive_max_pool1d`.
+    """The maxima of `output_size` windows that cover each sequence, as `F.adaptive_max_pool1d`.
 
     >>> import cygrad
     >>> cygrad.nn.AdaptiveMaxPool1d(5)(cygrad.ones(1, 2, 8)).shape
@@ -224,7 +224,7 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """The largest elements of so many windows that cover images, as `F.adaptive_max_pool2d`.
+    """The maxima of `output_size` windows that cover each image, as `F.adaptive_max_pool2d`.
 
     >>> import cygrad
     >>> cygrad.nn.AdaptiveMaxPool2d((5, None))(cygrad.ones(1, 2, 8, 9)).shape
@@ -235,7 +235,7 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
-    """The largest elements of so many windows that cover volumes, as `F.adaptive_max_pool3d`.
+    """The maxima of `output_size` windows that cover each volume, as `F.adaptive_max_pool3d`.
 
     >>> import cygrad
     >>> cygrad.nn.AdaptiveMaxPool3d(1)(cygrad.ones(1, 2, 8, 9, 3)).shape
@@ -256,7 +256,7 @@ class _LPPool(UnaryFunctionModule):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
-        """The norms."""
+        """Return the norms."""
         return self._call(input, float(self.norm_type))
 
     def _shown(self) -> tuple[str, ...]:

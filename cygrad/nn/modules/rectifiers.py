@@ -1,4 +1,4 @@
-"""Nonlinearities in pieces: rectifiers, their smooth kin, and functions with a threshold."""
+"""Piecewise activations: rectifiers, their smooth variants, and threshold functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class ReLU(InPlaceActivation):
-    """max(x, 0), elementwise; with `inplace` it overwrites its input.
+    """max(x, 0), elementwise; `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.ReLU()(cygrad.tensor([-1.0, 2.0]))
@@ -48,7 +48,7 @@ class ReLU(InPlaceActivation):
 
 
 class LeakyReLU(Activation):
-    """x where x > 0, else negative_slope * x; with `inplace` it overwrites its input.
+    """x where x > 0, else negative_slope * x; `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.LeakyReLU(0.1)(cygrad.tensor([-1.0, 2.0]))
@@ -67,7 +67,7 @@ class LeakyReLU(Activation):
 class RReLU(Activation):
     """Leaky ReLU whose slope is drawn for each element, uniformly between `lower` and `upper`.
 
-    In evaluation mode the slope is their mean. With `inplace` it overwrites its input.
+    In evaluation mode the slope is the mean of the two bounds. `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.RReLU(0.1, 0.3).eval()(cygrad.tensor([-1.0, 2.0]))
@@ -89,10 +89,10 @@ class RReLU(Activation):
 
 
 class PReLU(Activation):
-    """Leaky ReLU whose slope is learned: x where x > 0, else weight * x.
+    """Leaky ReLU with a learned slope: x where x > 0, else weight * x.
 
-    The parameter `weight` has `num_parameters` elements, all `init` at first: one for all of the
-    input, or one for each channel, which is the input's second dimension.
+    The parameter `weight` has `num_parameters` elements, initially `init`: one for the whole
+    input, or one per channel (the input's second dimension).
 
     >>> import cygrad
     >>> cygrad.nn.PReLU()(cygrad.tensor([-1.0, 2.0]))
@@ -109,20 +109,20 @@ class PReLU(Activation):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the slopes to `init` again."""
+        """Reset the slopes to `init`."""
         initializers.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply to `input`, of shape (N, C, ...) where there is a slope for each channel."""
+        """Apply to `input`, of shape (N, C, ...) if there is a slope per channel."""
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        """The number of slopes."""
+        """Return the number of slopes."""
         return f"num_parameters={self.num_parameters}"
 
 
 class _Exponential(Activation):
-    """An exponential below zero, towards -alpha."""
+    """An exponential below zero that saturates at -alpha."""
 
     _settings = ("alpha", "inplace")
 
@@ -133,7 +133,7 @@ class _Exponential(Activation):
 
 
 class ELU(_Exponential):
-    """x where x > 0, else alpha * (exp(x) - 1); with `inplace` it overwrites its input.
+    """x where x > 0, else alpha * (exp(x) - 1); `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.ELU()(cygrad.tensor([-1.0, 2.0]))
@@ -144,7 +144,7 @@ class ELU(_Exponential):
 
 
 class CELU(_Exponential):
-    """x where x > 0, else alpha * (exp(x / alpha) - 1); with `inplace` it overwrites its input.
+    """x where x > 0, else alpha * (exp(x / alpha) - 1); `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.CELU(2.0)(cygrad.tensor([-1.0, 2.0]))
@@ -155,9 +155,9 @@ class CELU(_Exponential):
 
 
 class SELU(InPlaceActivation):
-    """A scaled ELU that keeps mean 0 and variance 1 through layers of LeCun-normal weights.
+    """A scaled ELU that preserves mean 0 and variance 1 through layers with LeCun-normal weights.
 
-    Its constants are those of Klambauer and others, "Self-Normalizing Neural Networks" (2017).
+    The constants are those of Klambauer et al., "Self-Normalizing Neural Networks" (2017).
 
     >>> import cygrad
     >>> cygrad.nn.SELU()(cygrad.tensor([-1.0, 2.0]))
@@ -168,7 +168,7 @@ class SELU(InPlaceActivation):
 
 
 class GELU(Activation):
-    """x * P(Z <= x) with Z standard normal; `approximate="tanh"` takes a tanh for the probability.
+    """x * P(Z <= x) with Z standard normal; `approximate="tanh"` uses the tanh approximation of the probability.
 
     >>> import cygrad
     >>> cygrad.nn.GELU()(cygrad.tensor([-1.0, 2.0]))
@@ -184,7 +184,7 @@ class GELU(Activation):
 
 
 class SiLU(InPlaceActivation):
-    """x * sigmoid(x), also called swish; with `inplace` it overwrites its input.
+    """x * sigmoid(x), also called swish; `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.SiLU()(cygrad.tensor([-1.0, 2.0]))
@@ -195,7 +195,7 @@ class SiLU(InPlaceActivation):
 
 
 class Mish(InPlaceActivation):
-    """x * tanh(softplus(x)); with `inplace` it overwrites its input.
+    """x * tanh(softplus(x)); `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.Mish()(cygrad.tensor([-1.0, 2.0]))
@@ -223,7 +223,7 @@ class Softplus(Activation):
 
 
 class Threshold(Activation):
-    """x where x > threshold, else `value`; with `inplace` it overwrites its input.
+    """x where x > threshold, else `value`; `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.Threshold(0.1, 20)(cygrad.tensor([-1.0, 2.0]))
@@ -241,9 +241,9 @@ class Threshold(Activation):
 
 
 class Hardtanh(Activation):
-    """x, cut off below `min_val` and above `max_val`; with `inplace` it overwrites its input.
+    """x clamped to [`min_val`, `max_val`]; `inplace` overwrites the input.
 
-    `min_value` and `max_value` are the old names of the bounds, which must not be equal.
+    `min_value` and `max_value` are deprecated names of the bounds, which must not be equal.
 
     >>> import cygrad
     >>> cygrad.nn.Hardtanh(-2, 2)(cygrad.tensor([-3.0, 0.5]))
@@ -270,7 +270,7 @@ class Hardtanh(Activation):
 
 
 class ReLU6(Hardtanh):
-    """min(max(x, 0), 6), elementwise; with `inplace` it overwrites its input.
+    """min(max(x, 0), 6), elementwise; `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.ReLU6()(cygrad.tensor([-1.0, 2.0, 7.0]))
@@ -281,20 +281,20 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
-        """Whether the input is overwritten."""
+        """Return whether the layer works in place."""
         return "inplace=True" if self.inplace else ""
 
 
 class _Hard(InPlaceActivation):
-    """A function in straight pieces, which never shows its setting."""
+    """A piecewise function whose repr never shows its setting."""
 
     def extra_repr(self) -> str:
-        """Nothing, as in PyTorch."""
+        """Return an empty string, as in PyTorch."""
         return ""
 
 
 class Hardsigmoid(_Hard):
-    """x / 6 + 1/2, cut off below 0 and above 1; with `inplace` it overwrites its input.
+    """x / 6 + 1/2, clamped to [0, 1]; `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.Hardsigmoid()(cygrad.tensor([-4.0, 0.0, 1.5]))
@@ -305,7 +305,7 @@ class Hardsigmoid(_Hard):
 
 
 class Hardswish(_Hard):
-    """x * hardsigmoid(x); with `inplace` it overwrites its input.
+    """x * hardsigmoid(x); `inplace` overwrites the input.
 
     >>> import cygrad
     >>> cygrad.nn.Hardswish()(cygrad.tensor([0.0, 1.0, 1.5]))
@@ -325,7 +325,7 @@ class _Shrink(Activation):
         self.lambd = lambd
 
     def extra_repr(self) -> str:
-        """The bound alone, without its name."""
+        """Return the bound without its name."""
         return str(self.lambd)
 
 
@@ -352,6 +352,6 @@ class Hardshrink(_Shrink):
 
 
 def _renamed(name: str, value: float) -> float:
-    """`value`, after a warning that its argument is called `name` now."""
+    """Return `value` after warning that its argument has been renamed to `name`."""
     warnings.warn(f"keyword argument `{name}ue` is deprecated and renamed to `{name}`", FutureWarning, stacklevel=3)
     return value

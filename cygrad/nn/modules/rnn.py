@@ -23,15 +23,15 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 def _reordered(state: Tensor, permutation: Tensor | None) -> Tensor:
-    """The sequences of a state, (layers, N, H), in another order."""
+    """Reorder the sequences of a state (layers, N, H)."""
     return state if permutation is None else state.index_select(1, permutation)
 
 
 class RNNBase(Module):
-    """What recurrent layers have in common: weights for each layer and direction, and the checks of what they get.
+    """Base of recurrent layers: weights per layer and direction, and the input checks.
 
-    `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, with a projection `weight_hr_l0`, the same with
-    `_reverse` for the other direction, and with `l1`, ... for further layers. All start uniform in
+    `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, with a projection `weight_hr_l0`; the same with suffix
+    `_reverse` for the reverse direction, and with `l1`, ... for further layers. All are initialized uniformly in
     +-1/sqrt(hidden_size). `mode` is "LSTM", "GRU", "RNN_TANH" or "RNN_RELU".
     """
 
@@ -115,27 +115,27 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        own: dict[str, Any] = self._parameters  # others are weights by a parametrization
+        own: dict[str, Any] = self._parameters  # the others are computed by a parametrization
         return [own[name] if name in own else getattr(self, name) for names in self._all_weights for name in names]
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
-        """The parameters of each layer and direction."""
+        """Return the parameters of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Reinitialize all parameters."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Does nothing: for scripts that prepare weights for a GPU."""
+        """No-op, for scripts that prepare weights for a GPU."""
 
     # Checks
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """Raise RuntimeError for an input, padded or packed, of other sizes or ValueError of another type."""
+        """Raise RuntimeError if an input (padded or packed) has the wrong size, ValueError for a wrong dtype."""
         weight = getattr(self, self._all_weights[0][0])
         if input.dtype != weight.dtype and not cygrad.is_autocast_enabled("cpu"):
             raise ValueError(
@@ -151,7 +151,7 @@ class RNNBase(Module):
             )
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of h0 for an input, padded or packed."""
+        """Return the shape of h0 for an input, padded or packed."""
         batch = input.size(0 if self.batch_first else 1) if batch_sizes is None else int(batch_sizes[0])
         return self.num_layers * (2 if self.bidirectional else 1), batch, self.proj_size or self.hidden_size
 
@@ -161,27 +161,27 @@ class RNNBase(Module):
         expected_hidden_size: tuple[int, int, int],
         msg: str = "Expected hidden size {}, got {}",
     ) -> None:
-        """Raise RuntimeError for a state of another shape."""
+        """Raise RuntimeError if a state has the wrong shape."""
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raise RuntimeError for an input or state of another shape."""
+        """Raise RuntimeError if an input or state has the wrong shape."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The sequences of a state in another order."""
+        """Reorder the sequences of a state."""
         return _reordered(hx, permutation)
 
     # Computation
 
     def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        """The state at the start."""
+        """Return a zero initial state."""
         return input.new_zeros(self.get_expected_hidden_size(input, batch_sizes))
 
     def _begun(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> Any:
-        """The state at the start, which is 0 unless given, when both it and the input are as they should be."""
+        """Check the input, and the state if given; return the initial state (zeros if None)."""
         if hx is None:
             self.check_input(input, batch_sizes)
             return self._zeros(input, batch_sizes)
@@ -189,7 +189,7 @@ class RNNBase(Module):
         return hx
 
     def _check_states(self, hx: Any, dims: int) -> None:
-        """Raise RuntimeError unless states have as many dimensions as the input."""
+        """Raise RuntimeError unless the states have the number of dimensions that matches the input."""
         if hx.dim() != dims:
             word = "batched 3-D" if dims == 3 else "unbatched 2-D"
             raise RuntimeError(f"For {word} input, hx should also be {dims}-D but got {hx.dim()}-D tensor")
@@ -201,7 +201,7 @@ class RNNBase(Module):
         return hx.squeeze(1)
 
     def _compute(self, x: Tensor, hx: Any, batch_sizes: Tensor | None) -> tuple[Tensor, Any]:
-        """(out, last state) of a batch, padded or packed."""
+        """Return (out, last state) of a batch, padded or packed."""
         how = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         function = getattr(cygrad, self.mode.lower())
         hx = self._begun(x, hx, batch_sizes)
@@ -231,7 +231,7 @@ class RNNBase(Module):
         return (out, last) if is_batched else (out.squeeze(batch_dim), self._without_batch(last))
 
     def extra_repr(self) -> str:
-        """The sizes, and what differs from the defaults."""
+        """Return the sizes and the settings that differ from the defaults."""
         text = f"{self.input_size}, {self.hidden_size}"
         defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
         for name, default in {**defaults, "bidirectional": False}.items():
@@ -249,7 +249,7 @@ class RNN(RNNBase):
     """Plain recurrent layers: h = tanh(w_ih x + b_ih + w_hh h + b_hh), or relu with `nonlinearity="relu"`.
 
     `RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
-    bidirectional=False)`; see `LSTM` for the arguments and shapes. Called with (input, h0), gives (out, h_n).
+    bidirectional=False)`; see `LSTM` for the arguments and shapes. Called with (input, h0), returns (out, h_n).
 
     >>> import cygrad
     >>> out, h = cygrad.nn.RNN(10, 20, 2)(cygrad.randn(5, 3, 10))
@@ -270,7 +270,7 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """(out, h_n): outputs of the last layer, and last states of all; the state starts at `hx`, or 0."""
+        """Return (out, h_n): outputs of the last layer, final states of all; `hx` is the initial state (or zeros)."""
         return self._forward(input, hx)
 
 
@@ -279,7 +279,7 @@ class GRU(RNNBase):
 
     `GRU(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False)`; see
     `LSTM` for the arguments and shapes. r, z = sigmoid(w_ih x + b_ih + w_hh h + b_hh);
-    n = tanh(w_in x + b_in + r (w_hn h + b_hn)); h = (1 - z) n + z h. Called with (input, h0), gives (out, h_n).
+    n = tanh(w_in x + b_in + r (w_hn h + b_hn)); h = (1 - z) n + z h. Called with (input, h0), returns (out, h_n).
 
     >>> import cygrad
     >>> out, h = cygrad.nn.GRU(10, 20, bidirectional=True)(cygrad.randn(5, 3, 10))
@@ -292,7 +292,7 @@ class GRU(RNNBase):
         super().__init__("GRU", *args, **kwargs)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """(out, h_n): outputs of the last layer, and last states of all; the state starts at `hx`, or 0."""
+        """Return (out, h_n): outputs of the last layer, final states of all; `hx` is the initial state (or zeros)."""
         return self._forward(input, hx)
 
 
@@ -300,14 +300,14 @@ class LSTM(RNNBase):
     """Long short-term memory.
 
     `LSTM(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-    proj_size=0)`. i, f, o = sigmoid and g = tanh of w_ih x + b_ih + w_hh h + b_hh; c = f c + i g; h = o tanh(c), with
-    `proj_size` w_hr h of that. Layers follow on each other, in training with `dropout` between them; `bidirectional`
-    layers have the outputs of both directions side by side.
+    proj_size=0)`. i, f, o = sigmoid and g = tanh of w_ih x + b_ih + w_hh h + b_hh; c = f c + i g; h = o tanh(c), or
+    w_hr o tanh(c) with `proj_size`. Layers are stacked, with `dropout` between them in training; `bidirectional` layers
+    concatenate the outputs of both directions.
 
-    Called with (input, (h0, c0)), gives (out, (h_n, c_n)). Shapes: input (T, N, input_size), or with `batch_first`
-    (N, T, input_size), or (T, input_size), or a `PackedSequence`; out the same with hidden_size, or proj_size, for each
-    direction; states (layers * directions, N, hidden_size), h with proj_size. Raises RuntimeError for other sizes,
-    ValueError for another type than the weights'.
+    Called with (input, (h0, c0)), returns (out, (h_n, c_n)). Shapes: input (T, N, input_size), or with `batch_first`
+    (N, T, input_size), or (T, input_size), or a `PackedSequence`; out the same with hidden_size (or proj_size) per
+    direction; states (layers * directions, N, hidden_size), h with proj_size. Raises RuntimeError for wrong sizes,
+    ValueError for a dtype other than the weights'.
 
     >>> import cygrad
     >>> layer = cygrad.nn.LSTM(10, 20, num_layers=2)
@@ -320,19 +320,19 @@ class LSTM(RNNBase):
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of c0 for an input, padded or packed."""
+        """Return the shape of c0 for an input, padded or packed."""
         layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
         return layers, batch, self.hidden_size
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Raise RuntimeError for an input or states of another shape."""
+        """Raise RuntimeError if an input or a state has the wrong shape."""
         self.check_input(input, batch_sizes)
         text = "Expected hidden[{}] size {{}}, got {{}}"
         self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes), text.format(0))
         self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), text.format(1))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The sequences of both states in another order."""
+        """Reorder the sequences of both states."""
         return tuple(_reordered(state, permutation) for state in hx)
 
     def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
@@ -354,5 +354,5 @@ class LSTM(RNNBase):
         return tuple(state.squeeze(1) for state in hx)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """(out, (h_n, c_n)): outputs of the last layer, and last states of all; they start at `hx`, or 0."""
+        """Return (out, (h_n, c_n)): outputs of the last layer, final states of all; `hx` are the initial ones."""
         return self._forward(input, hx)

@@ -1,4 +1,4 @@
-"""Tables of learnt rows, looked up by index."""
+"""Embedding layers: tables of learned rows, looked up by index."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """A matrix `weight` of shape (num_embeddings, embedding_dim), one row of which may be padding."""
+    """A matrix `weight` of shape (num_embeddings, embedding_dim), with an optional padding row."""
 
     weight: Tensor
-    # How PyTorch's messages call the padding.
+    # The name of the padding in PyTorch's messages.
     padding_name = "padding_idx"
 
     def _set_up(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, **options: Any) -> None:
@@ -44,14 +44,14 @@ class _Table(Module):
             self.weight = Parameter(given, requires_grad=not freeze)
 
     def reset_parameters(self) -> None:
-        """Draw the rows from the standard normal distribution, and set the padding to 0."""
+        """Draw the rows from the standard normal distribution and set the padding row to 0."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with cygrad.no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
     def _options(self) -> str:
-        """The options that both repr, where they differ from the defaults."""
+        """Return the options shared by both reprs that differ from the defaults."""
         text = ""
         if self.max_norm is not None:
             text += f", max_norm={self.max_norm}"
@@ -71,8 +71,8 @@ def _rows_and_columns(embeddings: Tensor) -> tuple[int, int]:
 class Embedding(_Table):
     """A table whose rows are looked up by `input`, integers of any shape, as `F.embedding`.
 
-    The rows start standard normal, that of `padding_idx` at 0; that one gets no gradient. Raises `AssertionError` for a
-    `padding_idx` out of range and for a given weight of another shape.
+    Rows are initialized standard normal, except row `padding_idx`, which starts at 0 and gets no gradient. Raises
+    `AssertionError` for a `padding_idx` out of range and for a weight of the wrong shape.
 
     >>> import cygrad
     >>> layer = cygrad.nn.Embedding(10, 3, padding_idx=0)
@@ -110,12 +110,12 @@ class Embedding(_Table):
         self._make_weight(_weight, _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The rows that `input` names."""
+        """Look up the rows at the indices `input`."""
         given = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
         return F.embedding(input, self.weight, *given)
 
     def extra_repr(self) -> str:
-        """The sizes, and what differs from the defaults."""
+        """Return the sizes and the settings that differ from the defaults."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         sparse = ", sparse=True" if self.sparse is not False else ""
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}{self._options()}{sparse}"
@@ -131,7 +131,7 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """A layer over the matrix `embeddings`, which is not learnt further unless `freeze` is false.
+        """Create a layer from the matrix `embeddings`, which stays fixed unless `freeze` is false.
 
         >>> import cygrad
         >>> layer = cygrad.nn.Embedding.from_pretrained(cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -151,9 +151,9 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of the rows of bags of indices, as `F.embedding_bag`.
+    """Sums, means or maxima of bags of rows, given by indices, as `F.embedding_bag`.
 
-    The rows start as those of `Embedding`; those of `padding_idx` are left out of the bags.
+    Rows are initialized as in `Embedding`; indices equal to `padding_idx` are left out of the bags.
 
     >>> import cygrad
     >>> rows = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -192,13 +192,13 @@ class EmbeddingBag(_Table):
         self._make_weight(_weight, False, device, dtype)
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """One row for each bag: of a matrix its rows, else what begins at `offsets`."""
+        """Return one row per bag: the rows of a 2-D `input`, or else the slices that start at `offsets`."""
         given = (self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse)
         last = (per_sample_weights, self.include_last_offset, self.padding_idx)
         return F.embedding_bag(input, self.weight, offsets, *given, *last)
 
     def extra_repr(self) -> str:
-        """The sizes, and what differs from the defaults."""
+        """Return the sizes and the settings that differ from the defaults."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{self._options()}, mode={self.mode!r}{padding}"
 
@@ -215,7 +215,7 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """A layer over the matrix `embeddings`, which is not learnt further unless `freeze` is false."""
+        """Create a layer from the matrix `embeddings`, which stays fixed unless `freeze` is false."""
         layer = cls(
             *_rows_and_columns(embeddings),
             max_norm=max_norm,

@@ -1,4 +1,4 @@
-"""SyncBatchNorm in a single process, where it is a batch norm for any number of dimensions."""
+"""SyncBatchNorm for a single process, where it is a batch norm for any number of dimensions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["SyncBatchNorm"]
 
 
 class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm1d` for inputs (N, C, ...) of any shape. There is one process, with which nothing is synchronised.
+    """`BatchNorm1d` for inputs (N, C, ...) of any shape. With a single process there is nothing to synchronize.
 
-    `process_group` is accepted and changes nothing.
+    `process_group` is accepted for compatibility and has no effect.
 
     >>> import cygrad
     >>> cygrad.nn.SyncBatchNorm(3)(cygrad.ones(2, 3, 4, 4)).shape
@@ -43,7 +43,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Any:
-        """The module with all its batch norms replaced by this class, with the same parameters and statistics.
+        """Return `module` with all batch norms replaced by this class, keeping parameters and statistics.
 
         >>> from cygrad import nn
         >>> type(nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(3))).__name__

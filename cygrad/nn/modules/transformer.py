@@ -1,4 +1,4 @@
-"""Transformers: layers of attention and of pointwise networks, with residual connections.
+"""Transformers: stacks of attention and pointwise feed-forward layers with residual connections.
 
 After A. Vaswani et al., "Attention is all you need" (NeurIPS 2017).
 """
@@ -33,14 +33,14 @@ ACTIVATIONS: dict[str, Callable] = {"relu": F.relu, "gelu": F.gelu}
 
 
 def _number_of(activation: Any) -> int:
-    """1 for relu, 2 for gelu, 0 for others."""
+    """Return 1 for relu, 2 for gelu, 0 for others."""
     if activation is F.relu or isinstance(activation, ReLU):
         return 1
     return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
 
 
 def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
-    """The hint, or whether the mask hides exactly what comes after."""
+    """Return the hint, or whether the mask hides exactly the future positions."""
     if is_causal is not None or mask is None:
         return bool(is_causal)
     return mask.shape == (size, size) and cygrad.equal(
@@ -49,7 +49,7 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
 
 
 class _Layer(Module):
-    """What layers of encoders and decoders have in common: the network, the norms, and how these are put together."""
+    """Base of encoder and decoder layers: the feed-forward network, the norms, and how the blocks are combined."""
 
     activation: Any
 
@@ -102,16 +102,16 @@ class _Layer(Module):
         return hidden
 
     def _add(self, x: Tensor, norm: Any, block: Callable[[Tensor], Tensor]) -> Tensor:
-        """The residual connection around one block, with the norm before or after it."""
+        """Add the residual connection around one block, with the norm before or after it."""
         added: Tensor = x + block(norm(x)) if self.norm_first else norm(x + block(x))
         return added
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention, then a network of two linear layers, each with a residual connection, dropout and layer norm.
+    """Self-attention, then a two-layer feed-forward network, each with a residual connection, dropout and layer norm.
 
-    `activation` is "relu", "gelu" or a function; `norm_first` normalizes before each part instead of after it. Input
-    and result are (S, N, d_model), with `batch_first` (N, S, d_model), or (S, d_model); masks are those of
+    `activation` is "relu", "gelu" or a function; `norm_first` normalizes before each block instead of after it. Input
+    and result are (S, N, d_model), with `batch_first` (N, S, d_model), or (S, d_model); masks are as in
     `MultiheadAttention`.
 
     >>> import cygrad
@@ -145,7 +145,7 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """The encoding of `src`."""
+        """Encode `src`."""
         other = None if src_mask is None else src_mask.dtype
         padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "src_mask", src.dtype)
         mask = F._canonical_mask(src_mask, "src_mask", None, "", src.dtype)
@@ -158,7 +158,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to a memory, then a network of two linear layers; see `TransformerEncoderLayer`.
+    """Self-attention, cross-attention to a memory, then a feed-forward network; see `TransformerEncoderLayer`.
 
     >>> import cygrad
     >>> layer = cygrad.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
@@ -194,7 +194,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """The decoding of `tgt`, which attends to itself and to `memory`."""
+        """Decode `tgt`, attending to itself and to `memory`."""
         x = self._add(tgt, self.norm1, lambda x: self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
         masks = memory_mask, memory_key_padding_mask, memory_is_causal
         x = self._add(x, self.norm2, lambda x: self._mha_block(x, memory, *masks))
@@ -215,11 +215,11 @@ def _get_clones(layer: Module, count: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """`num_layers` copies of an encoder layer, one after the other, then `norm` if given.
+    """A stack of `num_layers` copies of an encoder layer, then `norm` if given.
 
-    With `enable_nested_tensor`, where PyTorch computes without the padding (in `eval()`, without gradients, batch
-    first, `src_key_padding_mask` alone, with the padding at the end unless `mask_check=False`), padding gives zeros, as
-    there. With `is_causal=None` the mask is looked at.
+    With `enable_nested_tensor`, padding positions yield zeros in the cases where PyTorch skips them: in `eval()`,
+    without gradients, batch first, with `src_key_padding_mask` alone, and with the padding at the end unless
+    `mask_check=False`. With `is_causal=None` the mask is inspected.
 
     >>> import cygrad
     >>> layer = cygrad.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
@@ -250,7 +250,7 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """The encoding of `src`."""
+        """Encode `src`."""
         other = None if mask is None else mask.dtype
         padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype)
@@ -263,7 +263,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
     def _hidden(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
-        """What PyTorch leaves out: the padding, if it is all that is masked and no gradient is wanted."""
+        """Return the mask of positions PyTorch skips: padding, if nothing else is masked and no grad is needed."""
         if not self.use_nested_tensor or self.layers[0].training or src.dim() != 3 or mask is not None:
             return None
         if padding is None or cygrad.is_autocast_enabled(src.device.type):
@@ -277,7 +277,7 @@ class TransformerEncoder(Module):
 
 
 def _can_be_nested(layer: Any) -> bool:
-    """Whether PyTorch would give nested tensors to such layers."""
+    """Whether PyTorch would use nested tensors for such layers."""
     if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first:
         return False
     attention: Any = layer.self_attn
@@ -292,13 +292,13 @@ def _can_be_nested(layer: Any) -> bool:
 
 
 def _length(x: Tensor, layers: Any) -> int:
-    """The length of sequences of a batch, or of a single one."""
+    """Return the sequence length of a batch or of a single sequence."""
     batch_first = x.dim() == 3 and layers[0].self_attn.batch_first
     return x.shape[1] if batch_first else x.shape[0]
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of a decoder layer, one after the other, then `norm` if given.
+    """A stack of `num_layers` copies of a decoder layer, then `norm` if given.
 
     >>> import cygrad
     >>> layer = cygrad.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
@@ -323,7 +323,7 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """The decoding of `tgt`, which attends to itself and to `memory`."""
+        """Decode `tgt`, attending to itself and to `memory`."""
         hint = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, self.layers))
         for layer in self.layers:
             tgt = layer(
@@ -340,11 +340,11 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of `src`, and a decoder of `tgt` that attends to what the encoder gives.
+    """An encoder of `src`, and a decoder of `tgt` that attends to the encoder's output.
 
     Shapes: src (S, N, d_model), tgt and result (T, N, d_model), with `batch_first` N first, or all without N. Masks are
-    those of `MultiheadAttention`. `custom_encoder` and `custom_decoder` take the places of the two. All matrices start
-    Xavier-uniform. Raises RuntimeError for other sizes of `src` and `tgt`.
+    as in `MultiheadAttention`. `custom_encoder` and `custom_decoder` replace the two stacks. All matrices are
+    initialized Xavier-uniform. Raises RuntimeError if the sizes of `src` and `tgt` do not match.
 
     >>> import cygrad
     >>> model = cygrad.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
@@ -403,7 +403,7 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """The decoding of `tgt`, given `src`."""
+        """Decode `tgt`, given `src`."""
         if src.dim() == 3:
             batch_dim = 0 if self.batch_first else 1
             if src.size(batch_dim) != tgt.size(batch_dim):
@@ -425,7 +425,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """A mask (sz, sz) that hides what comes after: -inf above the diagonal, else 0.
+        """Return a mask (sz, sz) that hides future positions: -inf above the diagonal, else 0.
 
         >>> import cygrad
         >>> cygrad.nn.Transformer.generate_square_subsequent_mask(2)

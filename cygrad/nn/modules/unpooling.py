@@ -1,4 +1,4 @@
-"""Layers that put pooled elements back into place."""
+"""Layers that undo max pooling."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class _MaxUnpool(FunctionModule):
         self.padding = repeated(padding, self.dims)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Put the elements of `input` where `indices`, which the pooling returned, say; zeros elsewhere."""
+        """Scatter the elements of `input` to `indices`, as returned by the pooling; zeros elsewhere."""
         return self._call(input, indices, output_size=output_size)
 
     def extra_repr(self) -> str:
-        """How the windows lay."""
+        """Return the geometry of the windows."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Undoes `MaxPool1d` up to the elements that were not largest, as `F.max_unpool1d`.
+    """Undoes `MaxPool1d`, with zeros for the elements that were not maxima, as `F.max_unpool1d`.
 
     >>> import cygrad
     >>> largest, places = cygrad.nn.MaxPool1d(2, return_indices=True)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
@@ -44,7 +44,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Undoes `MaxPool2d` up to the elements that were not largest, as `F.max_unpool2d`.
+    """Undoes `MaxPool2d`, with zeros for the elements that were not maxima, as `F.max_unpool2d`.
 
     >>> import cygrad
     >>> largest, places = cygrad.nn.MaxPool2d(2, return_indices=True)(cygrad.ones(1, 4, 4))
@@ -57,7 +57,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Undoes `MaxPool3d` up to the elements that were not largest, as `F.max_unpool3d`.
+    """Undoes `MaxPool3d`, with zeros for the elements that were not maxima, as `F.max_unpool3d`.
 
     >>> import cygrad
     >>> largest, places = cygrad.nn.MaxPool3d(2, return_indices=True)(cygrad.ones(1, 4, 4, 4))

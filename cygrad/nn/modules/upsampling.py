@@ -40,7 +40,7 @@ class Upsample(UnaryFunctionModule):
         self.recompute_scale_factor = recompute_scale_factor
 
     def extra_repr(self) -> str:
-        """The size or the factor, and the mode."""
+        """Return the size or the factor, and the mode."""
         how = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
         return f"{how}, mode={self.mode!r}"
 
@@ -58,7 +58,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Resizes images by linear interpolation, with the corners aligned.
+    """Resizes images by bilinear interpolation with aligned corners.
 
     >>> import cygrad
     >>> cygrad.nn.UpsamplingBilinear2d(size=(1, 3))(cygrad.tensor([[[[0.0, 2.0]]]]))

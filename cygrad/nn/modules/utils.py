@@ -1,4 +1,4 @@
-"""Functions that make a tuple of one number or of one for each dimension, and names without a prefix.
+"""Tuple-making functions for per-dimension arguments, and prefix removal in state dicts.
 
 >>> from cygrad.nn.modules.utils import _pair
 >>> _pair(3), _pair([1, 2])
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
-    """A function that gives what it gets n times in a tuple, or, if that has elements, these."""
+    """Return a function that repeats a value n times in a tuple, or converts an iterable to a tuple."""
 
     def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else (x,) * n
@@ -26,7 +26,7 @@ _triple, _quadruple = _ntuple(3, "_triple"), _ntuple(4, "_quadruple")
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take a prefix off the names of a state dict, in place: `"module."`, which `DataParallel` puts before them.
+    """Strip a prefix from the names of a state dict, in place, such as the `"module."` added by `DataParallel`.
 
     >>> from cygrad.nn.modules.utils import consume_prefix_in_state_dict_if_present
     >>> state = {"module.weight": 1}

@@ -1,4 +1,4 @@
-"""Keeping gradients small: by their norm, or element by element."""
+"""Gradient clipping, by norm or by value."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The norm of all elements of all tensors, as one tensor without dimensions (0 if there are none).
+    """Return the norm over all elements of all tensors, as a 0-dim tensor (0 if there are none).
 
-    `norm_type` is the order, `inf` included. With `error_if_nonfinite` an infinite norm or NaN raises
-    `RuntimeError`. `foreach` is accepted and changes nothing. Not recorded.
+    `norm_type` is the order, `inf` included. With `error_if_nonfinite` an infinite or NaN norm raises
+    `RuntimeError`. `foreach` is accepted and has no effect. Not recorded.
 
     >>> import cygrad
     >>> cygrad.nn.utils.get_total_norm([cygrad.tensor([3.0]), cygrad.tensor([[4.0]])])
@@ -57,9 +57,9 @@ def clip_grads_with_norm_(
     total_norm: Tensor,
     foreach: bool | None = None,
 ) -> None:
-    """Multiply all gradients by `max_norm / (total_norm + 1e-6)`, if that is less than 1.
+    """Scale all gradients by `max_norm / (total_norm + 1e-6)`, if that is less than 1.
 
-    `total_norm` comes from `get_total_norm`; where it is less than `max_norm` nothing changes.
+    `total_norm` comes from `get_total_norm`; if it is less than `max_norm`, nothing changes.
 
     >>> import cygrad
     >>> w = cygrad.nn.Parameter(cygrad.zeros(2))
@@ -78,9 +78,9 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale all gradients by one factor, so that their norm together is at most `max_norm`; the norm before.
+    """Scale all gradients by a common factor so that their joint norm is at most `max_norm`; return the previous norm.
 
-    See `get_total_norm` for the options. Parameters without a gradient do not count.
+    See `get_total_norm` for the options. Parameters without a gradient are ignored.
 
     >>> import cygrad
     >>> w = cygrad.nn.Parameter(cygrad.zeros(2))
@@ -111,7 +111,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The old name of `clip_grad_norm_`."""
+    """Deprecated alias of `clip_grad_norm_`."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
@@ -143,7 +143,7 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 @cygrad.no_grad()
 def _scale(grads: list[Tensor], max_norm: float, total_norm: Tensor) -> None:
-    # Multiplied even where the factor is 1: NaN in the norm then shows in every gradient.
+    # Multiply even if the factor is 1, so that a NaN norm shows up in every gradient.
     factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
     for grad in grads:
         grad.mul_(factor)

@@ -1,4 +1,4 @@
-"""All parameters of a model as one vector, and back."""
+"""Conversion between the parameters of a model and a single vector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The elements of all parameters in one row, recorded.
+    """Concatenate the elements of all parameters into one vector, recorded for autograd.
 
     >>> import cygrad
     >>> layer = cygrad.nn.Linear(2, 3)
@@ -23,9 +23,9 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Let the data of the parameters be consecutive pieces of `vec`, whose memory they then share.
+    """Make the parameters views of consecutive slices of `vec`, sharing its memory.
 
-    Raises `TypeError` unless `vec` is a tensor, `RuntimeError` if it is too short; a rest is left over.
+    Raises `TypeError` unless `vec` is a tensor, `RuntimeError` if it is too short; excess elements are ignored.
 
     >>> import cygrad
     >>> layer = cygrad.nn.Linear(2, 1)

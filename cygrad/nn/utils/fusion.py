@@ -1,4 +1,4 @@
-"""A linear layer or convolution and the batch norm after it as one layer, for evaluation."""
+"""Fuses a linear layer or convolution with the batch norm after it, for evaluation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A copy of the convolution that computes what `bn(conv(x))` does. Both must be in evaluation mode.
+    """Return a copy of the convolution that computes `bn(conv(x))`. Both must be in evaluation mode.
 
-    `transpose` says that it is a transposed convolution.
+    Set `transpose` for a transposed convolution.
 
     >>> import cygrad
     >>> conv, bn = cygrad.nn.Conv2d(3, 4, 2).eval(), cygrad.nn.BatchNorm2d(4).eval()
@@ -40,7 +40,7 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution fused with a batch norm.
+    """Return weight and bias of a convolution fused with a batch norm.
 
     With s = bn_w / sqrt(bn_rv + bn_eps): conv_w * s along the output channels, and
     (conv_b - bn_rm) * s + bn_b.
@@ -50,7 +50,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A copy of the linear layer that computes what `bn(linear(x))` does. Both must be in evaluation mode.
+    """Return a copy of the linear layer that computes `bn(linear(x))`. Both must be in evaluation mode.
 
     >>> import cygrad
     >>> linear, bn = cygrad.nn.Linear(3, 4).eval(), cygrad.nn.BatchNorm1d(4).eval()
@@ -79,7 +79,7 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a linear layer fused with a batch norm: see `fuse_conv_bn_weights`."""
+    """Return weight and bias of a linear layer fused with a batch norm; see `fuse_conv_bn_weights`."""
     return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, 0)
 
 

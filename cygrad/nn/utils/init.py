@@ -1,4 +1,4 @@
-"""Modules whose parameters are not initialised, because they are to be loaded."""
+"""Creates modules with uninitialized parameters, for loading a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
-    """Make a module of this class with uninitialised parameters and buffers; no random numbers are drawn.
+    """Create a module of this class with uninitialized parameters and buffers; no random numbers are drawn.
 
-    The class must take `device`, as PyTorch's do (`RuntimeError` otherwise).
+    The class must accept `device`, as PyTorch's do (`RuntimeError` otherwise).
 
     >>> import cygrad
     >>> cygrad.nn.utils.skip_init(cygrad.nn.Linear, 2, 3)

@@ -1,4 +1,4 @@
-"""The strides of convolutions' weights."""
+"""Memory formats of convolution weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 
 
 def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Store the weight of each two-dimensional convolution in `module` in this memory format.
+    """Convert the weight of each 2-D convolution in `module` to this memory format.
 
     >>> import cygrad
     >>> layer = cygrad.nn.Conv2d(3, 4, 2)
@@ -22,7 +22,7 @@ def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
 
 
 def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Store the weight of each three-dimensional convolution in `module` in this memory format."""
+    """Convert the weight of each 3-D convolution in `module` to this memory format."""
     return _convert(module, memory_format, (Conv3d, ConvTranspose3d))
 
 

@@ -1,4 +1,4 @@
-"""Parametrizations that are often wanted: orthogonal matrices, weight norm, spectral norm."""
+"""Common parametrizations: orthogonal matrices, weight norm, spectral norm."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Orthogonal(Module):
             self.register_buffer("base", None)
 
     def forward(self, X: Tensor) -> Tensor:
-        """The orthogonal matrix."""
+        """Return the orthogonal matrix."""
         wide = X.shape[-2] < X.shape[-1]
         tall = X.mT if wide else X
         columns = tall.shape[-1]
@@ -66,7 +66,7 @@ class _Orthogonal(Module):
 
     @cygrad.no_grad()
     def right_inverse(self, Q: Tensor) -> Tensor:
-        """A matrix that is mapped to `Q`, or if Q is not orthogonal to a matrix made of it that is."""
+        """Return a matrix that maps to `Q`, or to an orthogonal matrix derived from Q if it is not orthogonal."""
         if Q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
@@ -81,7 +81,7 @@ class _Orthogonal(Module):
         if rows != columns:
             q = cygrad.cat([q, cygrad.randn((*q.shape[:-2], rows, rows - columns), dtype=q.dtype, device=q.device)], -1)
         self.base = q.clone() if _is_orthogonal(q) else _orthogonalized(q)
-        # Its strictly lower part is zero, so it is mapped to the identity, by Householder's map too.
+        # Its strictly lower triangle is zero, so every map, including Householder's, sends it to the identity.
         return -cygrad.eye(rows, columns, dtype=q.dtype).expand(*q.shape[:-2], rows, columns)
 
     def _reflectors(self, q: Tensor) -> Tensor:
@@ -92,7 +92,8 @@ class _Orthogonal(Module):
             )
         a, tau = cygrad.geqrf(q)
         diagonal = a.diagonal(dim1=-2, dim2=-1)
-        # Where tau is 0 there is no reflection, but our reflector of zeros is one: its sign makes up for that.
+        # Where tau is 0, geqrf applies no reflection, but our zero reflector is a reflection: flipping the sign
+        # compensates.
         diagonal.copy_(cygrad.where(tau == 0, -diagonal.sign(), diagonal.sign()))
         return a
 
@@ -104,7 +105,7 @@ def _is_orthogonal(q: Tensor) -> bool:
 
 
 def _orthogonalized(a: Tensor) -> Tensor:
-    """The orthogonal factor of a, unique by the positive diagonal of the other."""
+    """Return the orthogonal QR factor of a, made unique by a positive diagonal of R."""
     q, r = cygrad.linalg.qr(a)
     return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
@@ -112,15 +113,14 @@ def _orthogonalized(a: Tensor) -> Tensor:
 def orthogonal(
     module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Module:
-    """Keep a matrix, or a batch of matrices, orthogonal (unitary, if complex); gives `module`.
+    """Keep a matrix, or a batch of matrices, orthogonal (unitary, if complex); return `module`.
 
-    The matrix is computed from the parameter by `orthogonal_map`: `"matrix_exp"` (of the skew-symmetric
-    L - L^H, L its lower triangle; default for square or complex matrices), `"cayley"` ((I - A/2)^-1 (I + A/2) of
-    the same) or `"householder"` (the product of the reflections in its lower triangle; default otherwise).
-    `use_trivialization` keeps a base matrix with which the result is multiplied: it holds the value that was
-    assigned last.
+    `orthogonal_map` computes the matrix from the parameter: `"matrix_exp"` (of the skew-symmetric L - L^H, with L its
+    lower triangle; default for square or complex matrices), `"cayley"` ((I - A/2)^-1 (I + A/2) of the same) or
+    `"householder"` (the product of the reflections in its lower triangle; default otherwise).
+    `use_trivialization` multiplies the result by a base matrix, which holds the value last assigned.
 
-    Raises `ValueError` for an unknown name or map, or a tensor of fewer than two dimensions.
+    Raises `ValueError` for an unknown name or map, or a tensor with fewer than two dimensions.
 
     >>> import cygrad
     >>> from cygrad import nn
@@ -147,7 +147,7 @@ def orthogonal(
 
 
 def norm_except(v: Tensor, dim: int) -> Tensor:
-    """The norm over all dimensions but `dim`, which keep the length 1; over all for -1."""
+    """Return the norm over all dimensions except `dim`, keeping them with size 1; over all for -1."""
     if dim == -1:
         return v.norm()
     others = [d for d in range(v.ndim) if d != dim % v.ndim]
@@ -160,20 +160,20 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        """The weight of magnitude g and direction v."""
+        """Return the weight of magnitude g and direction v."""
         return weight_v * (weight_g / norm_except(weight_v, self.dim))
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Magnitude and direction."""
+        """Return magnitude and direction."""
         return norm_except(weight, self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Module:
-    """Split a weight into magnitude g and direction v, `w = g * v / ||v||`; gives `module`.
+    """Split a weight into magnitude g and direction v, `w = g * v / ||v||`; return `module`.
 
-    The norm is that of each slice along `dim`, or with `dim=None` of the whole. g is
+    The norm is taken per slice along `dim`, or over the whole tensor with `dim=None`. g is
     `module.parametrizations.weight.original0` and v `original1`; state dicts with the names of the old
-    `nn.utils.weight_norm` (`weight_g`, `weight_v`) are understood. See T. Salimans and D. P. Kingma, "Weight
+    `nn.utils.weight_norm` (`weight_g`, `weight_v`) can be loaded. See T. Salimans and D. P. Kingma, "Weight
     Normalization", 2016.
 
     >>> import cygrad
@@ -219,49 +219,49 @@ class _SpectralNorm(Module):
             rows, columns = matrix.shape
             self.register_buffer("_u", F.normalize(matrix.new_empty(rows).normal_(0, 1), dim=0, eps=eps))
             self.register_buffer("_v", F.normalize(matrix.new_empty(columns).normal_(0, 1), dim=0, eps=eps))
-            iterate(matrix, self._u, self._v, 15, eps)  # so that the first estimate is good
+            iterate(matrix, self._u, self._v, 15, eps)  # so that the first estimate is accurate
 
     def forward(self, weight: Tensor) -> Tensor:
-        """The weight divided by its largest singular value."""
+        """Return the weight divided by its largest singular value."""
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = as_matrix(weight, self.dim)
         if self.training:
             iterate(matrix, self._u, self._v, self.n_power_iterations, self.eps)
-        # Copies, so that the graph keeps these values while the next step changes the buffers.
+        # Clone, so that the graph keeps these values while the next step updates the buffers.
         sigma = cygrad.vdot(self._u.clone(), matrix.mv(self._v.clone()))
         return weight / sigma
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """The value itself, which is taken to have the spectral norm 1."""
+        """Return the value itself, which is assumed to have spectral norm 1."""
         return value
 
 
 def as_matrix(weight: Tensor, dim: int) -> Tensor:
-    """The weight with `dim` first, and all others flattened."""
+    """Return the weight as a matrix: `dim` first, the others flattened."""
     return weight.movedim(dim, 0).flatten(1) if weight.ndim > 1 else weight
 
 
 @cygrad.no_grad()
 def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:
-    """Bring `u` and `v`, in place and in this order, closer to the first singular vectors by the power method."""
+    """Refine `u`, then `v`, in place towards the leading singular vectors by power iteration."""
     for _ in range(times):
         u.copy_(F.normalize(matrix.mv(v), dim=0, eps=eps))
         v.copy_(F.normalize(matrix.H.mv(u), dim=0, eps=eps))
 
 
 def output_dim(module: Any) -> int:
-    """Which dimension of the weight counts the outputs."""
+    """Return the dimension of the weight that indexes the outputs."""
     return 1 if isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)) else 0
 
 
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Divide a weight by an estimate of its largest singular value; gives `module`.
+    """Divide a weight by an estimate of its largest singular value; return `module`.
 
-    In training each use makes `n_power_iterations` of the power method, from where the last ended. `dim` is the
-    dimension of the outputs. See T. Miyato et al., "Spectral Normalization for Generative Adversarial
+    In training each use performs `n_power_iterations` steps of power iteration, starting from the previous estimate.
+    `dim` is the dimension of the outputs. See T. Miyato et al., "Spectral Normalization for Generative Adversarial
     Networks", 2018.
 
     >>> import cygrad

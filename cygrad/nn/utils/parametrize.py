@@ -1,6 +1,6 @@
-"""Parametrizations: a parameter or buffer that is computed from other tensors each time it is asked for.
+"""Parametrizations: parameters or buffers computed from other tensors on each access.
 
-A parametrized module is of a class of its own, a subclass of what it was, with a property in the parameter's place.
+A parametrized module gets its own class, a subclass of the original, with a property in place of the parameter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class _Cache(threading.local):
-    """What was computed inside `cached()`, by module and name."""
+    """Values computed inside `cached()`, keyed by module and name."""
 
     depth = 0
 
@@ -42,7 +42,7 @@ _cache = _Cache()
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Inside `with cached():` each parametrized tensor is computed once, when first asked for.
+    """Compute each parametrized tensor only once inside `with cached():`, on first access.
 
     >>> import cygrad
     >>> from cygrad.nn.utils import parametrizations, parametrize
@@ -61,10 +61,10 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in the order they are applied, and the tensors it is computed from.
+    """The parametrizations of one tensor, in order of application, and the tensors it is computed from.
 
-    These are `original`, or `original0`, `original1`, ... where the first parametrization's `right_inverse`
-    gives several. Made by `register_parametrization`.
+    These are `original`, or `original0`, `original1`, ... if the first parametrization's `right_inverse`
+    returns several. Created by `register_parametrization`.
     """
 
     original: Tensor
@@ -99,7 +99,7 @@ class ParametrizationList(ModuleList):
                 "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
                 f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {value.dtype}"
             )
-        if value is not original:  # which an optimizer may hold
+        if value is not original:  # keep the object, since an optimizer may hold it
             original.data = value.detach()
         _register(self, "original", original)
 
@@ -126,7 +126,7 @@ class ParametrizationList(ModuleList):
                 )
 
     def originals(self) -> list[Tensor]:
-        """The tensors from which the first parametrization computes."""
+        """Return the tensors that the first parametrization takes."""
         return [getattr(self, name) for name in self._names()]
 
     def _names(self) -> list[str]:
@@ -134,9 +134,9 @@ class ParametrizationList(ModuleList):
 
     @cygrad.no_grad()
     def right_inverse(self, value: Any) -> None:
-        """Change the originals so that the parametrized tensor becomes `value`: what assigning it does.
+        """Update the originals so that the parametrized tensor becomes `value`, as assigning to it does.
 
-        Calls `right_inverse` of the parametrizations, last to first. Raises `RuntimeError` where one has none.
+        Calls `right_inverse` of the parametrizations, last to first. Raises `RuntimeError` if one has none.
         """
         for module in reversed(list(self)):
             if not hasattr(module, "right_inverse"):
@@ -178,7 +178,7 @@ class ParametrizationList(ModuleList):
         return values
 
     def forward(self) -> Tensor:
-        """The parametrized tensor."""
+        """Return the parametrized tensor."""
         first, *others = self
         value = first(*self.originals())
         for module in others:
@@ -189,14 +189,14 @@ class ParametrizationList(ModuleList):
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Let a parameter or buffer of `module` be computed by `parametrization`; gives `module`.
+    """Compute a parameter or buffer of `module` by `parametrization`; return `module`.
 
-    `module.weight` is then `parametrization(original)`, where `module.parametrizations.weight.original` is the
-    parameter, or is what `parametrization.right_inverse` makes of it. Another parametrization of the same
-    tensor is applied to the result. Assigning to `module.weight` needs `right_inverse`.
+    `module.weight` then equals `parametrization(original)`, where `module.parametrizations.weight.original` is the
+    parameter, or the result of `parametrization.right_inverse` on it. Registering another parametrization of the
+    same tensor applies it to the result. Assigning to `module.weight` requires `right_inverse`.
 
-    The dtype and shape may not change unless `unsafe`, which skips all checks. Raises `ValueError` for that,
-    and for an unknown name.
+    Dtype and shape may not change unless `unsafe`, which skips all checks. Raises `ValueError` if they do, and for
+    an unknown name.
 
     >>> import cygrad
     >>> from cygrad import nn
@@ -240,10 +240,10 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make a parametrized tensor a parameter or buffer again, and keep its value; gives `module`.
+    """Turn a parametrized tensor back into a parameter or buffer with its current value; return `module`.
 
     With `leave_parametrized=False` it gets the original's value. Raises `ValueError` if the tensor is not
-    parametrized, or had several originals and is to go back to them.
+    parametrized, or if it has several originals and `leave_parametrized` is false.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -270,16 +270,16 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class of the module, without what parametrizations made of it."""
+    """Return the class of the module before it was parametrized."""
     return getattr(type(module), "_unparametrized", type(module))
 
 
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Give `to_module` the parametrizations of `from_module` (of one tensor, if named) and their originals.
+    """Share the parametrizations of `from_module` (of one tensor, if named) and their originals with `to_module`.
 
-    Both modules then share them. Tensors that are not there yet are made.
+    Tensors that do not exist in `to_module` are created.
     """
     if not is_parametrized(from_module):
         return to_module
@@ -304,17 +304,17 @@ def _register(module: Any, name: str, tensor: Tensor) -> None:
 
 
 def _inverse(module: Any, value: Any) -> Any:
-    """What `right_inverse` makes of the value; the value itself where there is none."""
+    """Return the result of `right_inverse`, or the value itself if there is none."""
     if not hasattr(module, "right_inverse"):
         return value
     try:
         return module.right_inverse(value)
-    except NotImplementedError:  # how a parametrization says that it has none for its present options
+    except NotImplementedError:  # a parametrization without an inverse for its current options
         return value
 
 
 def _check_next(module: Module, name: str, parametrization: Module) -> None:
-    """Raise `ValueError` unless a further parametrization keeps dtype and shape, both ways."""
+    """Raise `ValueError` unless a further parametrization preserves dtype and shape, in both directions."""
     before = getattr(module, name)
     after = parametrization(before)
     if not isinstance(after, Tensor):
@@ -344,7 +344,7 @@ def _check_next(module: Module, name: str, parametrization: Module) -> None:
 
 
 def _choose_class(module: Any) -> None:
-    """Give the module a class with a property for each of its parametrized tensors, or its old class."""
+    """Switch the module to a class with a property per parametrized tensor, or back to its original class."""
     base = type_before_parametrizations(module)
     names = list(module.parametrizations) if is_parametrized(module) else []
     if not names:

@@ -1,7 +1,7 @@
-"""Pruning: a mask sets some elements of a parameter to zero.
+"""Pruning: zeroes elements of a parameter by a mask.
 
-The parameter becomes `weight_orig`, the mask is the buffer `weight_mask`, and `weight` is their product, computed anew
-before each `forward`. `remove` makes it permanent.
+The parameter becomes `weight_orig`, the mask is the buffer `weight_mask`, and `weight` is their product, recomputed
+before each `forward`. `remove` makes the pruning permanent.
 
 >>> import cygrad
 >>> from cygrad.nn.utils import prune
@@ -44,10 +44,10 @@ __all__ = [
 
 
 class BasePruningMethod(ABC):
-    """A way to prune, and the hook that multiplies with its mask. Subclasses define `compute_mask`.
+    """A pruning method, and the hook that applies its mask. Subclasses define `compute_mask`.
 
-    `PRUNING_TYPE` says what of a tensor that is pruned already a further mask may choose from:
-    `"unstructured"` from the elements left, `"structured"` from the slices left, `"global"` from all.
+    `PRUNING_TYPE` determines what a further mask may prune of a tensor that is already pruned:
+    `"unstructured"` the remaining elements, `"structured"` the remaining slices, `"global"` everything.
     """
 
     PRUNING_TYPE: str
@@ -55,7 +55,7 @@ class BasePruningMethod(ABC):
 
     @property
     def name(self) -> str:
-        """The name of the tensor that is pruned."""
+        """The name of the pruned tensor."""
         return self._tensor_name
 
     def __call__(self, module: Any, inputs: Any) -> None:
@@ -63,16 +63,16 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for a tensor of importance scores, given what is masked before."""
+        """Return the mask for a tensor of importance scores, given the existing mask."""
 
     def apply_mask(self, module: Any) -> Tensor:
-        """The parameter times its mask."""
+        """Return the parameter times its mask."""
         original = getattr(module, self._tensor_name + "_orig")
         return getattr(module, self._tensor_name + "_mask").to(original.dtype) * original
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
-        """Prune the tensor of this name, further if it is pruned already; gives the hook."""
+        """Prune the tensor of this name, further if it is already pruned; return the hook."""
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name
         tensor = getattr(module, name)
@@ -99,7 +99,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """The tensor with its least important elements zero."""
+        """Return the tensor with its least important elements zeroed."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise AssertionError("importance_scores should have the same shape as tensor t")
@@ -107,7 +107,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, default_mask)
 
     def remove(self, module: Any) -> None:
-        """Make the zeros of the parameter permanent, and the parameter one again."""
+        """Make the zeros permanent and turn the tensor back into a parameter."""
         name = self._tensor_name
         parameter = module._parameters.pop(name + "_orig")
         with cygrad.no_grad():
@@ -117,7 +117,7 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several prunings of one tensor, one after the other; the last chooses from what is left."""
+    """Successive prunings of one tensor; the last one selects from the remaining elements."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -129,7 +129,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: Any) -> None:
-        """Add one. Raises `TypeError` for anything else, `ValueError` if it prunes another tensor."""
+        """Add a method. Raises `TypeError` for anything else, `ValueError` if it prunes another tensor."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is None:
@@ -151,7 +151,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """`default_mask`, and in what it leaves the mask of the last pruning."""
+        """Return `default_mask`, combined with the last method's mask on the part that remains."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype).clone()
         chosen: Any
@@ -174,26 +174,26 @@ def _container_with(hook: BasePruningMethod, method: BasePruningMethod) -> Pruni
     return PruningContainer(*earlier, method)
 
 
-# --- Ways to prune --
+# --- Pruning methods --
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing: the parameter only gets a mask of ones."""
+    """Prunes nothing: the parameter just gets a mask of ones."""
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """`default_mask`."""
+        """Return `default_mask`."""
         return default_mask
 
     @classmethod
     def apply(cls, module: Any, name: str) -> Any:  # type: ignore[override]
-        """Give the tensor a mask of ones; see `BasePruningMethod.apply`."""
+        """Add a mask of ones; see `BasePruningMethod.apply`."""
         return super().apply(module, name)
 
 
 class _ByAmount(BasePruningMethod):
-    """Prunes `amount` of the elements or slices: a share in [0, 1], or a number of them."""
+    """Prunes `amount` of the elements or slices: a fraction in [0, 1], or a count."""
 
     def __init__(self, amount: Any) -> None:
         _check_amount(amount)
@@ -215,7 +215,7 @@ class RandomUnstructured(_ByAmount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """`default_mask` without that many elements."""
+        """Return `default_mask` without the chosen elements."""
         return _without(default_mask, cygrad.randperm(t.numel())[: self._count(t.numel())])
 
     @classmethod
@@ -225,12 +225,12 @@ class RandomUnstructured(_ByAmount):
 
 
 class L1Unstructured(_ByAmount):
-    """Prunes the elements of smallest absolute value."""
+    """Prunes the elements with the smallest absolute values."""
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """`default_mask` without that many elements."""
+        """Return `default_mask` without the chosen elements."""
         smallest = t.detach().abs().reshape(-1).topk(self._count(t.numel()), largest=False).indices
         return _without(default_mask, smallest)
 
@@ -252,11 +252,11 @@ class _Structured(_ByAmount):
         self.dim = dim
 
     def _scores(self, t: Tensor) -> Tensor:
-        """One number for each slice; the smallest are pruned."""
+        """Return one score per slice; the smallest are pruned."""
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """`default_mask` without that many slices."""
+        """Return `default_mask` without the chosen slices."""
         if t.ndim <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. "
@@ -281,7 +281,7 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Prunes the slices along `dim` of the smallest norm of order `n`."""
+    """Prunes the slices along `dim` with the smallest norm of order `n`."""
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -299,7 +299,7 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a mask that is given."""
+    """Prunes by a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -307,7 +307,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """`default_mask` times the mask."""
+        """Return `default_mask` times the mask."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}"
@@ -321,7 +321,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 def _without(mask: Tensor, places: Tensor) -> Tensor:
-    """The mask with zeros at these places of its flat order."""
+    """Return the mask with zeros at these flat indices."""
     return mask.reshape(-1).index_fill(0, places, 0).reshape(mask.shape)
 
 
@@ -333,29 +333,29 @@ def _check_amount(amount: Any) -> None:
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-# --- As functions --
+# --- Functional interface --
 
 
 def identity(module: Any, name: str) -> Any:
-    """Give the tensor a mask of ones; gives `module`."""
+    """Add a mask of ones; return `module`."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Any, name: str, amount: Any) -> Any:
-    """Prune `amount` (a share in [0, 1], or a number) of the elements at random; gives `module`."""
+    """Prune `amount` (a fraction in [0, 1], or a count) of the elements at random; return `module`."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
-    """Prune `amount` of the elements: those of smallest absolute value, or score; gives `module`."""
+    """Prune `amount` of the elements, those with the smallest absolute value or score; return `module`."""
     L1Unstructured.apply(module, name, amount, importance_scores)
     return module
 
 
 def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
-    """Prune `amount` of the slices along `dim` at random; gives `module`."""
+    """Prune `amount` of the slices along `dim` at random; return `module`."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -363,13 +363,13 @@ def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
 def ln_structured(
     module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Any:
-    """Prune `amount` of the slices along `dim`: those of smallest norm of order `n`; gives `module`."""
+    """Prune `amount` of the slices along `dim`, those with the smallest norm of order `n`; return `module`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores)
     return module
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Prune by a mask of the tensor's shape, zero where to prune; gives `module`."""
+    """Prune by a mask of the tensor's shape, zero where elements are pruned; return `module`."""
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -380,9 +380,9 @@ def global_unstructured(
     importance_scores: dict[Any, Tensor] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Prune several tensors, (module, name) pairs, as if they were one.
+    """Prune several tensors, given as (module, name) pairs, as if they were one.
 
-    `pruning_method` must be unstructured, `kwargs` are its options. `importance_scores` maps pairs to scores.
+    `pruning_method` must be unstructured; `kwargs` are its options. `importance_scores` maps pairs to scores.
 
     >>> import cygrad
     >>> from cygrad.nn.utils import prune
@@ -415,7 +415,7 @@ def global_unstructured(
 
 
 def remove(module: Any, name: str) -> Any:
-    """Make the pruning of a tensor permanent; gives `module`. Raises `ValueError` if it is not pruned."""
+    """Make the pruning of a tensor permanent; return `module`. Raises `ValueError` if it is not pruned."""
     found = hook_on(module, BasePruningMethod, name)
     if found is None:
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
@@ -426,7 +426,7 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether a tensor of the module, or of one below it, is pruned.
+    """Whether a tensor of the module or of one of its submodules is pruned.
 
     >>> import cygrad
     >>> cygrad.nn.utils.prune.is_pruned(cygrad.nn.Linear(2, 2))

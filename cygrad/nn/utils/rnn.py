@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded to one length, or packed for recurrent layers."""
+"""Padding and packing of sequences of different lengths for recurrent layers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = [
 
 
 def _rows_in_use(batch_sizes: Tensor, batch: int) -> Tensor:
-    """Which rows of (steps * batch) hold elements of sequences, as indices."""
+    """Return the indices of the rows of (steps * batch) that hold sequence elements."""
     return (cygrad.arange(batch) < batch_sizes.unsqueeze(1)).flatten().nonzero().squeeze(1)
 
 
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """The first `lengths[i]` steps of sequence i of `input`, (T, N, *) or with `batch_first` (N, T, *), packed.
+    """Pack the first `lengths[i]` steps of each sequence i of `input`, (T, N, *) or with `batch_first` (N, T, *).
 
-    The lengths must fall, unless `enforce_sorted` is false: then the sequences are sorted here, and put back in order
-    by recurrent layers and `pad_packed_sequence`. Gradients go to the rows that are kept. Raises RuntimeError for
-    lengths that are not sorted, not positive, too long, or not one for each sequence.
+    Lengths must be sorted in decreasing order, unless `enforce_sorted` is false: then the sequences are sorted here,
+    and restored to their order by recurrent layers and `pad_packed_sequence`. Gradients flow to the rows that are kept.
+    Raises RuntimeError for lengths that are unsorted, not positive, too long, or not one per sequence.
 
     >>> import cygrad
     >>> from cygrad.nn.utils.rnn import pack_padded_sequence
@@ -80,7 +80,7 @@ def _check_lengths(lengths: Tensor, steps: int, batch: int) -> None:
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(padded, lengths): a packed sequence as a tensor (T, N, *), or with `batch_first` (N, T, *).
+    """Return (padded, lengths): the packed sequences as a tensor (T, N, *), or with `batch_first` (N, T, *).
 
     T is the largest length, or `total_length`. Raises ValueError for a `total_length` that is too short.
 
@@ -112,9 +112,9 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Sequences (L_i, *) of different lengths in one tensor (T, N, *), or with `batch_first` (N, T, *).
+    """Pad sequences (L_i, *) of different lengths into one tensor (T, N, *), or with `batch_first` (N, T, *).
 
-    What is missing is filled with `padding_value`, at the end or, with `padding_side="left"`, at the start.
+    `padding_value` is added at the end or, with `padding_side="left"`, at the start.
 
     >>> import cygrad
     >>> cygrad.nn.utils.rnn.pad_sequence([cygrad.tensor([1, 2]), cygrad.tensor([3])], batch_first=True)
@@ -153,7 +153,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences of a padded tensor (T, N, *), or with `batch_first` (N, T, *), without their padding.
+    """Return the sequences of a padded tensor (T, N, *), or with `batch_first` (N, T, *), without their padding.
 
     >>> import cygrad
     >>> cygrad.nn.utils.rnn.unpad_sequence(cygrad.tensor([[1, 2], [3, 0]]), cygrad.tensor([2, 1]), batch_first=True)
@@ -164,7 +164,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences (L_i, *) packed; their lengths must fall, unless `enforce_sorted` is false.
+    """Pack sequences (L_i, *), sorted by decreasing length unless `enforce_sorted` is false.
 
     >>> import cygrad
     >>> from cygrad.nn.utils.rnn import pack_sequence
@@ -176,7 +176,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences that were packed, in their own order.
+    """Return the packed sequences, in their original order.
 
     >>> import cygrad
     >>> from cygrad.nn.utils.rnn import pack_sequence, unpack_sequence

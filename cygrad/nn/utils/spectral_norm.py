@@ -1,4 +1,4 @@
-"""The old spectral norm, which computes the weight before each `forward`."""
+"""The legacy spectral norm, which recomputes the weight before each `forward`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["remove_spectral_norm", "spectral_norm"]
 class SpectralNorm:
     """The hook: the weight divided by an estimate of its largest singular value."""
 
-    version = 1  # of its part of a state dict, as PyTorch counts them
+    version = 1  # of its part of a state dict, numbered as in PyTorch
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
         if n_power_iterations <= 0:
@@ -30,12 +30,12 @@ class SpectralNorm:
         self.eps = eps
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
-        """The normed weight, after a better estimate if `do_power_iteration`."""
+        """Return the normalized weight, after refining the estimate if `do_power_iteration`."""
         weight, u, v = (getattr(module, f"{self.name}_{part}") for part in ("orig", "u", "v"))
         matrix = as_matrix(weight, self.dim)
         if do_power_iteration:
             iterate(matrix.H, v, u, self.n_power_iterations, self.eps)
-        # Copies, so that the graph keeps these values while the next step changes the buffers.
+        # Clone, so that the graph keeps these values while the next step updates the buffers.
         return weight / cygrad.vdot(u.clone(), matrix.mv(v.clone()))
 
     def __call__(self, module: Any, inputs: Any) -> None:
@@ -49,10 +49,10 @@ class SpectralNorm:
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """The old form of `nn.utils.parametrizations.spectral_norm`.
+    """The legacy form of `nn.utils.parametrizations.spectral_norm`.
 
     The parameter becomes `weight_orig`, the estimates of singular vectors are the buffers `weight_u` and
-    `weight_v`. Raises `RuntimeError` if the weight is normed already.
+    `weight_v`. Raises `RuntimeError` if the weight is already normalized.
 
     >>> import cygrad
     >>> from cygrad import nn
@@ -77,7 +77,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Undo `spectral_norm`: the weight, divided, is a parameter again. Raises `ValueError` if it is not normed."""
+    """Undo `spectral_norm`: the divided weight is a parameter again. Raises `ValueError` if it is not normalized."""
     hook = take_hook(module, SpectralNorm, name, "spectral_norm")
     with cygrad.no_grad():
         weight = hook.compute_weight(module, do_power_iteration=False)

@@ -1,4 +1,4 @@
-"""Calling a module with other parameters and buffers than its own."""
+"""Calls a module with substituted parameters and buffers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """The old name of `cygrad.func.functional_call`."""
+    """Deprecated alias of `cygrad.func.functional_call`."""
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
         "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
@@ -43,10 +43,10 @@ def call_with(
 ) -> Any:
     """Call `module(*args, **kwargs)` with the tensors of these dictionaries in place of its own.
 
-    Gradients go to these tensors. What `forward` assigns to a replaced name stands in the dictionary
-    afterwards; the module itself is as before. `args` may be the one argument itself. Parameters that are
-    the same tensor under several names are replaced together unless `tie_weights` is false. `strict`
-    demands that every parameter and buffer is given, and nothing else (`RuntimeError`).
+    Gradients flow to these tensors. If `forward` assigns to a replaced name, the new value is stored in the
+    dictionary; the module itself is restored. `args` may be a single non-tuple argument. If a tensor has several
+    names (tied weights), all of them are replaced together unless `tie_weights` is false. `strict` requires
+    exactly one tensor for every parameter and buffer (`RuntimeError` otherwise).
 
     >>> import cygrad
     >>> from cygrad.nn.utils.stateless import call_with
@@ -64,7 +64,7 @@ def call_with(
 
 
 def _merged(dicts: Any) -> Any:
-    """One dictionary: the one given, so that changes reach the caller, or a new one of several."""
+    """Return the given dictionary itself, so that changes reach the caller, or a new one merged from several."""
     if isinstance(dicts, Mapping):
         return dicts
     if isinstance(dicts, (list, tuple, str)) and not all(isinstance(each, Mapping) for each in dicts):
@@ -93,7 +93,7 @@ def _replaced(module: Module, given: Any, tie_weights: bool, strict: bool) -> It
     for name, value in values.items():
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(f"{value} is not an instance of torch.Tensor\nIt was given for {name}.")
-    before = {name: table.get(key, slots) for name, (table, key) in slots.items()}  # `slots`: there was none
+    before = {name: table.get(key, slots) for name, (table, key) in slots.items()}  # `slots` marks absent entries
     try:
         for name, (table, key) in slots.items():
             table[key] = values[name]
@@ -109,7 +109,7 @@ def _replaced(module: Module, given: Any, tie_weights: bool, strict: bool) -> It
 
 
 def _with_tied(own: dict[str, Tensor], given: Any) -> dict[str, Any]:
-    """What is given, also under the other names of the tensors that it replaces."""
+    """Return the given values, also under the other names of the tensors they replace."""
     names: dict[int, list[str]] = {}
     for name, tensor in own.items():
         names.setdefault(id(tensor), []).append(name)
@@ -139,13 +139,13 @@ def _check_names(module: Module, own: dict[str, Tensor], values: dict[str, Any])
 
 
 def _slot(module: Module, name: str) -> tuple[dict[str, Any], str]:
-    """The dictionary in which a tensor of this dotted name stands, and its key there."""
+    """Return the dictionary that holds the tensor of this dotted name, and its key in it."""
     path, _, key = name.rpartition(".")
     if not key:
         raise KeyError('tensor name can\'t be empty string ""')
     owner = module
     for part in path.split(".") if path else ():
-        owner = getattr(owner, part) if hasattr(owner, part) else module.get_submodule(path)  # which tells that
+        owner = getattr(owner, part) if hasattr(owner, part) else module.get_submodule(path)  # raises
         if not isinstance(owner, Module):
             raise TypeError(f"submodule `{path}`: {owner} is not an instance of torch.nn.Module")
     for table in (owner._parameters, owner._buffers):

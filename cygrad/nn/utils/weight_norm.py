@@ -1,4 +1,4 @@
-"""The old weight norm, which computes the weight before each `forward`."""
+"""The legacy weight norm, which recomputes the weight before each `forward`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WeightNorm:
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Any) -> Tensor:
-        """The weight of the magnitude and direction that the module has now."""
+        """Return the weight for the module's current magnitude and direction."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
         return v * (g / norm_except(v, self.dim))
 
@@ -30,9 +30,9 @@ class WeightNorm:
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
-    """The old form of `nn.utils.parametrizations.weight_norm`, with the parameters `weight_g` and `weight_v`.
+    """The legacy form of `nn.utils.parametrizations.weight_norm`, with the parameters `weight_g` and `weight_v`.
 
-    Raises `RuntimeError` if the weight is normed already.
+    Raises `RuntimeError` if the weight is already normalized.
     """
     warnings.warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
@@ -52,7 +52,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Undo `weight_norm`: the weight is a parameter again. Raises `ValueError` if it is not normed."""
+    """Undo `weight_norm`: the weight is a parameter again. Raises `ValueError` if it is not normalized."""
     hook = take_hook(module, WeightNorm, name, "weight_norm")
     weight = hook.compute_weight(module)
     delattr(module, name)

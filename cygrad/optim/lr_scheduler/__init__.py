@@ -1,4 +1,4 @@
-"""Schedules of learning rates."""
+"""Learning rate schedules."""
 
 from cygrad.optim.lr_scheduler.base import LRScheduler
 from cygrad.optim.lr_scheduler.base import _LRScheduler as _LRScheduler

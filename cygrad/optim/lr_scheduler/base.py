@@ -1,4 +1,4 @@
-"""LRScheduler: the base of all schedules of learning rates, and how they read and set options of groups."""
+"""LRScheduler, the base of all schedules, and helpers that read and set group options."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _EPOCH = (
 class LRScheduler:
     """Sets the learning rates of an optimizer's groups, step by step.
 
-    Subclasses define `get_lr`, which computes the rates for `self.last_epoch`. The rates at first
-    are kept as `"initial_lr"` in the groups. `last_epoch` other than -1 resumes a schedule.
+    Subclasses define `get_lr`, which computes the rates for `self.last_epoch`. The initial rates
+    are stored as `"initial_lr"` in the groups. A `last_epoch` other than -1 resumes a schedule.
 
-    Raises `TypeError` for what is no optimizer, `KeyError` if a schedule is resumed whose groups
-    have no `"initial_lr"`.
+    Raises `TypeError` unless `optimizer` is an optimizer, `KeyError` if a schedule is resumed whose
+    groups have no `"initial_lr"`.
 
     >>> import cygrad
     >>> class Halves(cygrad.optim.lr_scheduler.LRScheduler):
@@ -80,7 +80,7 @@ class LRScheduler:
             self.step()
 
     def step(self, epoch: int | None = None) -> None:
-        """Go to the next epoch, after the optimizer's step (to the given epoch: deprecated)."""
+        """Advance to the next epoch, after the optimizer's step (or to the given epoch: deprecated)."""
         if self._step_count == 1:
             if not hasattr(self.optimizer.step, "_is_watched"):
                 warnings.warn(_OVERRIDDEN, UserWarning, stacklevel=2)
@@ -104,15 +104,15 @@ class LRScheduler:
         self._last_lr = values_of(self.optimizer, "lr")
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`, one for each group; `get_last_lr` tells the current ones."""
+        """Return the rates for `last_epoch`, one per group; use `get_last_lr` to read the current ones."""
         raise NotImplementedError
 
     def get_last_lr(self) -> list[Any]:
-        """The rates that the last step set, one for each group."""
+        """Return the rates set by the last step, one per group."""
         return self._last_lr
 
     def _group_rates(self) -> list[Any]:
-        """The current rates of the groups, for a `get_lr` that changes them."""
+        """Return the current rates of the groups, for a `get_lr` that modifies them."""
         if not self._get_lr_called_within_step:
             warnings.warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
@@ -122,11 +122,11 @@ class LRScheduler:
         return values_of(self.optimizer, "lr")
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the schedule knows, except the optimizer."""
+        """Return the full state of the schedule, except the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on as the schedule whose `state_dict` this is."""
+        """Restore a state returned by `state_dict`."""
         self.__dict__.update(state_dict)
 
 
@@ -140,11 +140,11 @@ def _flagged(scheduler: LRScheduler, name: str) -> Iterator[None]:
 
 
 def _watch_steps(optimizer: Any) -> None:
-    """Let the optimizer note that its `step` was called, for the warning about the order."""
+    """Record calls of the optimizer's `step`, for the warning about the call order."""
     if hasattr(optimizer.step, "_is_watched"):
         return
     step = optimizer.step.__func__
-    weak = weakref.ref(optimizer)  # no cycle: the optimizer holds this function
+    weak = weakref.ref(optimizer)  # avoids a cycle: the optimizer holds this function
 
     @functools.wraps(step)
     def noted(*args: Any, **kwargs: Any) -> Any:
@@ -156,11 +156,11 @@ def _watch_steps(optimizer: Any) -> None:
     optimizer.step = noted
 
 
-# --- What the schedulers share --
+# --- Shared helpers --
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """Raise `TypeError` for what is no optimizer."""
+    """Raise `TypeError` unless this is an optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
@@ -175,16 +175,16 @@ def _copied(value: Any) -> Any:
 
 
 class _LRScheduler(LRScheduler):
-    """The old name, for schedules of programs that are derived from it."""
+    """Deprecated alias, for user-defined schedules derived from it."""
 
 
 def values_of(optimizer: Optimizer, key: str) -> list[Any]:
-    """An option of each group; tensors are copied, as steps change them in place."""
+    """Return an option of each group; tensors are copied, since steps modify them in place."""
     return [_copied(group[key]) for group in optimizer.param_groups]
 
 
 def set_value(group: dict[str, Any], key: str, value: Any) -> None:
-    """Set an option of a group; a tensor keeps its identity."""
+    """Set an option of a group; an existing tensor is updated in place."""
     if isinstance(group[key], Tensor):
         group[key].fill_(float(value))
     else:
@@ -192,7 +192,7 @@ def set_value(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """A value for all groups, or a list of one for each, as a list; `ValueError` for a wrong length."""
+    """Return one value per group as a list, given one for all or a list; raise `ValueError` for a wrong length."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [_copied(value) for _ in range(groups)]
@@ -205,5 +205,5 @@ def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
 
 
 def saved_function(function: Any) -> dict[str, Any] | None:
-    """What a state dict keeps of a function: the attributes of a callable object."""
+    """Return the part of a function that a state dict keeps: the attributes of a callable object."""
     return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()

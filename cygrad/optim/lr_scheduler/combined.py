@@ -1,4 +1,4 @@
-"""Schedules made of schedules."""
+"""Schedules composed of other schedules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Combined(LRScheduler):
-    """The base of schedules made of others, in `_schedulers`."""
+    """Base of schedules composed of others, stored in `_schedulers`."""
 
     _schedulers: Sequence[Any]
 
@@ -36,20 +36,20 @@ class _Combined(LRScheduler):
                 )
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the schedules know, except the optimizer."""
+        """Return the full state of the schedules, except the optimizer."""
         return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on as the schedules whose `state_dict` this is."""
+        """Restore a state returned by `state_dict`."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_schedulers"})
         for scheduler, saved in zip(self._schedulers, state_dict["_schedulers"], strict=False):
             scheduler.load_state_dict(saved)
 
 
 class SequentialLR(_Combined):
-    """One schedule after the other: the next begins, at its epoch 0, in each epoch of `milestones`.
+    """Runs schedules one after another: at each epoch in `milestones` the next one starts, at its epoch 0.
 
-    Raises `ValueError` unless there is one schedule more than milestones, all of this optimizer.
+    Raises `ValueError` unless there is one more schedule than milestones, all for this optimizer.
 
     >>> import cygrad
     >>> from cygrad.optim import lr_scheduler
@@ -82,7 +82,7 @@ class SequentialLR(_Combined):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        for group in optimizer.param_groups:  # each schedule has made its first step: undo them
+        for group in optimizer.param_groups:  # undo the initial step that each schedule has made
             set_value(group, "lr", group["initial_lr"])
         _uncount(schedulers)
         current = schedulers[bisect.bisect_right(milestones, 0)]
@@ -90,10 +90,10 @@ class SequentialLR(_Combined):
         self._last_lr = current.get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
-        """Go to the next epoch, of the schedule whose turn it is."""
+        """Advance the active schedule to the next epoch."""
         self.last_epoch += 1
         current = self._schedulers[bisect.bisect_right(self._milestones, self.last_epoch)]
-        if self.last_epoch in self._milestones:  # its first epoch
+        if self.last_epoch in self._milestones:  # the first epoch of the active schedule
             current._update_lr(0)
         else:
             current.step()
@@ -101,7 +101,7 @@ class SequentialLR(_Combined):
 
 
 def _uncount(schedulers: Sequence[Any]) -> None:
-    """Take back the epoch that each schedule counted when it was made; combined ones are made of others."""
+    """Undo the epoch that each schedule counted on construction; recurse into combined ones."""
     for scheduler in schedulers:
         if isinstance(scheduler, _Combined):
             _uncount(scheduler._schedulers)
@@ -110,9 +110,9 @@ def _uncount(schedulers: Sequence[Any]) -> None:
 
 
 class ChainedScheduler(_Combined):
-    """Several schedules at once: each changes what the ones before it made of the rates.
+    """Applies several schedules at once: each modifies the rates left by the previous ones.
 
-    Raises `ValueError` unless there are schedules, all of one optimizer.
+    Raises `ValueError` unless there are schedules, all for one optimizer.
 
     >>> import cygrad
     >>> from cygrad.optim import lr_scheduler
@@ -138,7 +138,7 @@ class ChainedScheduler(_Combined):
         self._last_lr = values_of(optimizer, "lr")
 
     def step(self) -> None:  # type: ignore[override]
-        """Go to the next epoch in each schedule."""
+        """Advance every schedule to the next epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = values_of(self.optimizer, "lr")

@@ -12,16 +12,16 @@ __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
 
 
 def _half_cosine(base: Any, eta_min: float, done: float) -> Any:
-    """From `base` (done = 0) down to `eta_min` (done = 1)."""
+    """Interpolate from `base` (done = 0) down to `eta_min` (done = 1)."""
     return eta_min + (base - eta_min) * (1 + math.cos(math.pi * done)) / 2
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to `eta_min` in `T_max` epochs along half a cosine, and up again:
+    """Anneals to `eta_min` in `T_max` epochs along half a cosine, and back up again:
 
         eta_min + (initial - eta_min) * (1 + cos(pi * epoch / T_max)) / 2
 
-    A step changes the current rates so, whatever else has changed them.
+    Each step scales the current rates, so that other changes to them are preserved.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -38,14 +38,14 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`, from those before."""
+        """Return the rates for `last_epoch`, computed from the previous ones."""
         rates = self._group_rates()
         n, period, low = self.last_epoch, self.T_max, self.eta_min
         if self._is_initial:
             return rates
         if self._step_count == 1 and n > 0:  # resumed
             return self._get_closed_form_lr()
-        if (n - 1 - period) % (2 * period) == 0:  # at the bottom, which no factor leads out of
+        if (n - 1 - period) % (2 * period) == 0:  # at the minimum, where the ratio is undefined
             rise = (1 - math.cos(math.pi / period)) / 2
             return [rate + (base - low) * rise for rate, base in zip(rates, self.base_lrs, strict=True)]
         ratio = (1 + math.cos(math.pi * n / period)) / (1 + math.cos(math.pi * (n - 1) / period))
@@ -56,7 +56,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Down along half a cosine again and again: in `T_0` epochs, then in `T_mult` times as many.
+    """Anneals along half a cosine with restarts, first in `T_0` epochs, then in periods growing by the factor `T_mult`.
 
     Raises `ValueError` for periods that are not positive integers.
 
@@ -85,16 +85,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_i = T_0  # the current period
         self.T_mult = T_mult
         self.eta_min = eta_min
-        self.T_cur: float = last_epoch  # epochs since it began
+        self.T_cur: float = last_epoch  # epochs since the last restart
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """The rates for `T_cur` epochs after the last restart."""
-        self._group_rates()  # for its warning
+        """Return the rates for `T_cur` epochs after the last restart."""
+        self._group_rates()  # called for its warning
         return [_half_cosine(base, self.eta_min, self.T_cur / self.T_i) for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go to the next epoch, or to the given one, which may be a fraction."""
+        """Advance to the next epoch, or to the given one, which may be fractional."""
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
             self.T_cur += 1
@@ -115,7 +115,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_i, self.T_cur = first, epoch
         elif growth == 1:
             self.T_cur = epoch % first
-        else:  # n periods, a geometric sum, are over
+        else:  # n complete periods, a geometric sum
             n = int(math.log(epoch / first * (growth - 1) + 1, growth))
             self.T_i = first * growth**n
             self.T_cur = epoch - first * (growth**n - 1) / (growth - 1)

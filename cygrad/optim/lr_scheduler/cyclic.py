@@ -1,4 +1,4 @@
-"""Schedules of cycles, of learning rates and momentum: L. Smith's."""
+"""Cyclic schedules of learning rates and momentum, after L. Smith."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["CyclicLR", "OneCycleLR"]
 
 
 class _WithMomentum(LRScheduler):
-    """The base of schedules that move the momentum (or beta1) against the learning rate."""
+    """Base of schedules that move the momentum (or beta1) inversely to the learning rate."""
 
     use_beta1: bool
 
     def _begin_momentum(self, optimizer: Optimizer, lowest: Any, highest: Any, first: bool) -> tuple[list, list]:
-        """The bounds of the momentum of each group, which starts at the higher one."""
+        """Return the momentum bounds of each group; with `first`, start the momentum at the upper bound."""
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
         self.use_beta1 = "betas" in optimizer.defaults
@@ -39,11 +39,11 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    """Up from `base_lr` to `max_lr` in `step_size_up` steps, down in `step_size_down`, and again.
+    """Raises rates from `base_lr` to `max_lr` in `step_size_up` steps and lowers them in `step_size_down`, repeatedly.
 
-    The height of the cycles is the same (`mode="triangular"`), halved with each (`"triangular2"`),
-    times `gamma**step` (`"exp_range"`), or times `scale_fn` of the number of the cycle or of the
-    step (`scale_mode="iterations"`). With `cycle_momentum` the momentum moves the other way.
+    The amplitude of the cycles is constant (`mode="triangular"`), halved after each (`"triangular2"`),
+    scaled by `gamma**step` (`"exp_range"`), or by `scale_fn` of the cycle number or of the step
+    (`scale_mode="iterations"`). With `cycle_momentum` the momentum moves inversely.
 
     See L. Smith, "Cyclical Learning Rates for Training Neural Networks", 2015.
     Raises `ValueError` for an unknown mode and optimizers without momentum.
@@ -103,7 +103,7 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """The height of cycle x, or in step x."""
+        """Return the amplitude of cycle x, or in step x."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -111,8 +111,8 @@ class CyclicLR(_WithMomentum):
         return 0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`, which counts steps; the momentum is set with them."""
-        self._group_rates()  # for its warning
+        """Return the rates for `last_epoch`, which counts steps; also sets the momentum."""
+        self._group_rates()  # called for its warning
         cycles, steps = divmod(self.last_epoch, self.total_size)
         done, top = steps / self.total_size, self.step_ratio
         height = done / top if done <= top else (1 - done) / (1 - top)
@@ -124,17 +124,17 @@ class CyclicLR(_WithMomentum):
         return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the schedule knows, of `scale_fn` only the attributes of a callable object."""
+        """Return the full state, with only the attributes of `scale_fn` if it is a callable object."""
         return {**super().state_dict(), "_scale_fn_custom": saved_function(self._scale_fn_custom)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on as the schedule whose `state_dict` this is, with the function of this one."""
+        """Restore a state returned by `state_dict`, keeping this schedule's own function."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None:
             vars(self._scale_fn_custom).update(state_dict["_scale_fn_custom"])
 
 
-# The phases of OneCycleLR: the rates and the momentum that each goes from and to.
+# The phases of OneCycleLR: the rates and the momenta that each interpolates between.
 _UP = ("initial_lr", "max_lr", "max_momentum", "base_momentum")
 _DOWN = ("max_lr", "min_lr", "base_momentum", "max_momentum")
 _BACK = ("max_lr", "initial_lr", "base_momentum", "max_momentum")
@@ -147,15 +147,15 @@ def _phase(end_step: float, names: tuple[str, str, str, str]) -> dict[str, Any]:
 
 
 class OneCycleLR(_WithMomentum):
-    """Up to `max_lr` from a `div_factor`-th of it in `pct_start` of the steps, then down, once.
+    """Raises rates to `max_lr` in the fraction `pct_start` of the steps, from `max_lr / div_factor`, then lowers them.
 
-    The end is a `final_div_factor`-th of the start. With `three_phase` the way down is as long as
-    the way up, and the rest of the steps goes to the end. The ways are half cosines
-    (`anneal_strategy="cos"`) or `"linear"`. With `cycle_momentum` the momentum moves the other way.
+    The final rate is the initial one divided by `final_div_factor`. With `three_phase` the descent
+    mirrors the ascent, and the remaining steps anneal to the final rate. Phases are half cosines
+    (`anneal_strategy="cos"`) or `"linear"`. With `cycle_momentum` the momentum moves inversely.
 
     See L. Smith and N. Topin, "Super-Convergence: Very Fast Training of Neural Networks Using
-    Large Learning Rates", 2017. Raises `ValueError` for options out of range, and for more steps
-    than `total_steps` (or `epochs` times `steps_per_epoch`).
+    Large Learning Rates", 2017. Raises `ValueError` for options out of range, and when stepping
+    past `total_steps` (or `epochs` times `steps_per_epoch`).
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0, momentum=0.9)
@@ -211,8 +211,8 @@ class OneCycleLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`, which counts steps; the momentum is set with them."""
-        self._group_rates()  # for its warning
+        """Return the rates for `last_epoch`, which counts steps; also sets the momentum."""
+        self._group_rates()  # called for its warning
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _ByFunctions(LRScheduler):
-    """The base of schedules given by a function of the epoch, or one for each group."""
+    """Base of schedules defined by a function of the epoch, or one per group."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class _ByFunctions(LRScheduler):
         pass
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the schedule knows, of functions only the attributes of callable objects."""
+        """Return the full state, with only the attributes of functions that are callable objects."""
         return {**super().state_dict(), "lr_lambdas": [saved_function(f) for f in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on as the schedule whose `state_dict` this is, with the functions of this one."""
+        """Restore a state returned by `state_dict`, keeping this schedule's own functions."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, saved in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
             if saved is not None:
@@ -56,7 +56,7 @@ class _ByFunctions(LRScheduler):
 
 
 class LambdaLR(_ByFunctions):
-    """The initial rate times `lr_lambda(epoch)`; a list has a function for each group.
+    """Sets the rate to the initial one times `lr_lambda(epoch)`; a list holds one function per group.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -68,13 +68,13 @@ class LambdaLR(_ByFunctions):
     """
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`."""
-        self._group_rates()  # for its warning
+        """Return the rates for `last_epoch`."""
+        self._group_rates()  # called for its warning
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
 class MultiplicativeLR(_ByFunctions):
-    """Each epoch's rate is the one before times `lr_lambda(epoch)`.
+    """Multiplies the rate by `lr_lambda(epoch)` in each epoch.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -91,7 +91,7 @@ class MultiplicativeLR(_ByFunctions):
                 raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`, from those before."""
+        """Return the rates for `last_epoch`, computed from the previous ones."""
         rates = self._group_rates()
         if self._is_initial:
             return rates
@@ -99,7 +99,7 @@ class MultiplicativeLR(_ByFunctions):
 
 
 class _ByFactor(LRScheduler):
-    """The base of schedules whose rate in epoch n is the initial rate times `_factor(n)`.
+    """Base of schedules whose rate in epoch n is the initial rate times `_factor(n)`.
 
     A step multiplies the current rates by `_ratio(n)`, so that schedules can be chained.
     """
@@ -113,7 +113,7 @@ class _ByFactor(LRScheduler):
         return 1.0 if self._is_initial else self._factor(n) / self._factor(n - 1)
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`, from those before."""
+        """Return the rates for `last_epoch`, computed from the previous ones."""
         rates = self._group_rates()
         ratio = self._ratio(self.last_epoch)
         return [rate * ratio for rate in rates]
@@ -124,7 +124,7 @@ class _ByFactor(LRScheduler):
 
 
 class StepLR(_ByFactor):
-    """Times `gamma` every `step_size` epochs.
+    """Multiplies the rate by `gamma` every `step_size` epochs.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -149,7 +149,7 @@ class StepLR(_ByFactor):
 
 
 class MultiStepLR(_ByFactor):
-    """Times `gamma` in each epoch of `milestones`.
+    """Multiplies the rate by `gamma` at each epoch in `milestones`.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -176,9 +176,9 @@ class MultiStepLR(_ByFactor):
 
 
 class ConstantLR(_ByFactor):
-    """Times `factor` before epoch `total_iters`, then the initial rate.
+    """Scales the initial rate by `factor` until epoch `total_iters`.
 
-    Raises `ValueError` for a factor outside of [0, 1].
+    Raises `ValueError` for a factor outside [0, 1].
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -205,9 +205,9 @@ class ConstantLR(_ByFactor):
 
 
 class LinearLR(_ByFactor):
-    """Times a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs.
+    """Scales the initial rate by a factor going linearly from `start_factor` to `end_factor` in `total_iters` epochs.
 
-    Raises `ValueError` for factors outside of (0, 1] and [0, 1].
+    Raises `ValueError` unless `start_factor` is in (0, 1] and `end_factor` in [0, 1].
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -245,7 +245,7 @@ class LinearLR(_ByFactor):
 
 
 class ExponentialLR(_ByFactor):
-    """Times `gamma` in each epoch.
+    """Multiplies the rate by `gamma` in each epoch.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -268,7 +268,7 @@ class ExponentialLR(_ByFactor):
 
 
 class PolynomialLR(_ByFactor):
-    """Times `(1 - epoch / total_iters)**power`, which is 0 from epoch `total_iters` on.
+    """Scales the initial rate by `(1 - epoch / total_iters)**power`, which is 0 from epoch `total_iters` on.
 
     >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)

@@ -1,4 +1,4 @@
-"""A schedule that follows a metric."""
+"""A schedule that reacts to a metric."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["ReduceLROnPlateau"]
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor`, not below `min_lr`, once a metric has not improved for more than `patience` epochs.
+    """Multiplies the rate by `factor` (down to `min_lr`) if a metric has not improved for more than `patience` epochs.
 
-    It improves when it is less (`mode="min"`) or greater (`"max"`) than the best so far by more
-    than `threshold`, which is relative (`threshold_mode="rel"`) or `"abs"`. After a reduction,
-    `cooldown` epochs do not count. Changes of at most `eps` are not made.
+    The metric improves if it is less (`mode="min"`) or greater (`"max"`) than the best so far by more
+    than `threshold`, which is relative (`threshold_mode="rel"`) or absolute (`"abs"`). After a reduction,
+    `cooldown` epochs are ignored. Changes of at most `eps` are not applied.
 
     Raises `ValueError` for a factor of 1 or more and unknown modes.
 
@@ -74,11 +74,11 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether epochs do not count now."""
+        """Whether epochs are currently ignored."""
         return self.cooldown_counter > 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take note of an epoch's metric: a number, or a tensor with one."""
+        """Record an epoch's metric: a number, or a tensor with one element."""
         current = float(metrics)
         if epoch is not None:
             warn_of_epoch()

@@ -1,4 +1,4 @@
-"""Samples, their order, and loading them in batches by threads or processes."""
+"""Datasets, samplers, and a loader that reads batches in threads or processes."""
 
 import sys as _sys
 
@@ -50,6 +50,6 @@ __all__ = [
     "random_split",
 ]
 
-# PyTorch has the collating of samples one package deeper.
+# PyTorch keeps its collate functions one package deeper.
 _utils = _sys.modules[__name__]
 _sys.modules |= {f"{__name__}._utils": _utils, f"{__name__}._utils.collate": _collate}

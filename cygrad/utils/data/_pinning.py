@@ -1,4 +1,4 @@
-"""Batches in memory that is locked for transfers to a GPU."""
+"""Copies batches to pinned (page-locked) memory for transfers to a GPU."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from cygrad import Tensor
 
 
 def in_pinned_memory(batch: Any) -> Any:
-    """A batch whose tensors, in dicts, lists and tuples too, are in pinned memory; other values stay as they are.
+    """Return a batch with its tensors, including those in dicts, lists and tuples, in pinned memory.
 
-    Objects with a method `pin_memory` are asked.
+    Objects with a `pin_memory` method are pinned by it; other values are unchanged.
     """
     if isinstance(batch, (Tensor, str, bytes)):
         return batch.pin_memory() if isinstance(batch, Tensor) else batch

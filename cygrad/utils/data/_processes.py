@@ -1,4 +1,4 @@
-"""Workers of a `DataLoader` that are processes, each with a copy of all memory; imported when asked for."""
+"""Process-based workers of a `DataLoader`, each with a copy of all memory; imported on demand."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ import numpy as np
 import cygrad
 from cygrad.utils.data._worker import PATIENCE, Crew, Failure, Task, Work
 
-_LOOK = 0.5  # seconds between two looks whether all processes live
+_LOOK = 0.5  # seconds between checks that all processes are alive
 
 
 def checked_context(wanted: Any) -> Any:
-    """A context of multiprocessing, or the one of that name. Raises ValueError or TypeError."""
+    """Return a multiprocessing context, given directly or by name. Raises ValueError or TypeError."""
     if isinstance(wanted, str):
         names = multiprocessing.get_all_start_methods()
         if wanted not in names:
@@ -42,11 +42,11 @@ def checked_context(wanted: Any) -> Any:
 
 
 class Processes(Crew):
-    """Workers that are processes. Tasks go through a pipe to each, answers come back through one queue."""
+    """Process-based workers. Each receives tasks through its own pipe; answers come back through a shared queue."""
 
     def __init__(self, work: Work, context: Any) -> None:
         self.answers = context.Queue()
-        self.stopping, self.stopper = context.Pipe(duplex=False)  # all workers wait for it, and nobody reads it
+        self.stopping, self.stopper = context.Pipe(duplex=False)  # all workers wait on it, and nobody reads it
         self.tasks: list[Any] = []
         self.workers: list[Any] = []
         try:
@@ -63,7 +63,7 @@ class Processes(Crew):
             raise
 
     def send(self, worker: int, task: Task) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it died, which `receive` will notice
+        with contextlib.suppress(BrokenPipeError):  # the worker died, which `receive` will notice
             self.tasks[worker].send(task)
 
     def receive(self, timeout: float | None) -> tuple[int, int, Any]:
@@ -107,15 +107,15 @@ class _Tasks:
         self.parent = parent.sentinel
 
     def get(self) -> Task | None:
-        """The next task, or None when it is time to end, or when the parent is no more."""
+        """Return the next task, or None when the worker should stop or the parent has died."""
         ready = connection.wait([self.receiver, self.stopping, self.parent])
         return self.receiver.recv() if ready == [self.receiver] else None
 
 
 def _run(work: Work, worker: int, receiver: Any, answers: Any, stopping: Any) -> None:
-    """The main function of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group: the parent ends us
-    sys.setswitchinterval(1e-4)  # the thread of the queue is to send each answer at once
+    """Entry point of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group: the parent stops the workers
+    sys.setswitchinterval(1e-4)  # so that the queue's feeder thread sends each answer promptly
     cygrad.set_num_threads(1)  # the workers share the processors
     random.seed(work.seed + worker)
     np.random.seed((work.seed + worker) % 2**32)  # noqa: NPY002  datasets may use the global generator
@@ -124,10 +124,10 @@ def _run(work: Work, worker: int, receiver: Any, answers: Any, stopping: Any) ->
         try:
             data = ForkingPickler.dumps((epoch, number, result))
         except Exception as error:
-            if not isinstance(result, Failure):  # else it is of a class that cannot be named to another process
+            if not isinstance(result, Failure):  # a Failure gets here if its exception class cannot be pickled
                 result = Failure.of(error, f"in DataLoader worker process {worker}, when it handed over a batch")
             data = ForkingPickler.dumps((epoch, number, replace(result, kind=RuntimeError)))
         answers.put(bytes(data))
 
     work.run(worker, _Tasks(receiver, stopping), answer)
-    answers.cancel_join_thread()  # nobody reads what is left
+    answers.cancel_join_thread()  # nobody reads what is left in the queue

@@ -1,10 +1,10 @@
-"""What a worker of a `DataLoader` does, and the threads or processes that do it.
+"""The work loop of `DataLoader` workers, and worker threads; worker processes are in _processes.py.
 
 Note [Order of batches]
 -----------------------
-The loader numbers the batches, hands them to the workers in turn and gives them out by number. What reading batch n
-draws at random comes from a stream of its own, which follows from the loader's seed for the iteration and n. So the
-batches do not depend on the number of workers, nor on which of them is faster.
+The loader numbers the batches, assigns them to the workers in turn and yields them by number. Random numbers drawn
+while reading batch n come from a separate stream, determined by n and the loader's seed for the iteration. The
+batches therefore depend neither on the number of workers nor on their relative speed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from cygrad.utils.data.dataset import read_items, reader_of_batches
 
 __all__ = ["get_worker_info"]
 
-PATIENCE = 5.0  # seconds that a worker gets to finish its batch when it is to stop
-_ODD = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: its multiples lie far from each other
+PATIENCE = 5.0  # seconds a worker gets to finish its batch when stopping
+_ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its multiples are far apart
 
 
 # -- reading a batch --
@@ -37,7 +37,7 @@ _ODD = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio: its multiples li
 
 @dataclass(frozen=True)
 class Reading:
-    """How a loader's samples become batches: all that a worker has to know."""
+    """How a loader turns samples into batches: everything a worker needs."""
 
     dataset: Any
     is_iterable: bool
@@ -46,7 +46,7 @@ class Reading:
     collate: Callable[[Any], Any]
 
     def reader(self) -> Callable[[Any], Any]:
-        """A function from a batch's indices to the batch; StopIteration says that there are no more samples."""
+        """Return a function from a batch's indices to the batch; it raises StopIteration when samples run out."""
         if self.is_iterable:
             return self._iterating()
         if not self.makes_batches:
@@ -69,7 +69,7 @@ class Reading:
 
 
 def stream(seed: int, number: int) -> drawing_from:
-    """Where reading batch `number` draws from; see Note [Order of batches]."""
+    """Return the random stream of batch `number`; see Note [Order of batches]."""
     return drawing_from(cygrad.Generator().manual_seed((seed + (number + 1) * _ODD) % 2**64))
 
 
@@ -77,7 +77,7 @@ def stream(seed: int, number: int) -> drawing_from:
 
 
 class WorkerInfo(NamedTuple):
-    """Which of how many workers this is, its seed, and its copy of the dataset."""
+    """A worker's index, the number of workers, its seed, and its copy of the dataset."""
 
     id: int
     num_workers: int
@@ -89,7 +89,7 @@ _here = threading.local()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker of a `DataLoader`, its `id`, `num_workers`, `seed` and `dataset`; elsewhere None.
+    """Return `id`, `num_workers`, `seed` and `dataset` in a worker of a `DataLoader`, None elsewhere.
 
     >>> from cygrad.utils.data import get_worker_info
     >>> get_worker_info() is None
@@ -99,7 +99,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 class Task(NamedTuple):
-    """A batch to read: in which iteration, its number and indices, and the seed of the iteration."""
+    """A batch to read: its iteration, number and indices, and the seed of the iteration."""
 
     epoch: int
     number: int
@@ -108,7 +108,7 @@ class Task(NamedTuple):
 
 
 class NoMoreSamples(NamedTuple):
-    """What a worker answers when its part of an iterable dataset has ended."""
+    """A worker's answer when its part of an iterable dataset is exhausted."""
 
 
 @dataclass
@@ -120,24 +120,24 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, where: str) -> Failure:
-        """What is known of an exception that is being handled."""
+        """Record an exception that is being handled."""
         lines = "".join(traceback.format_exception(error))
         return cls(type(error), f"Caught {type(error).__name__} {where}.\nOriginal {lines}")
 
     def error(self) -> BaseException:
-        """An exception of the same type, whose text has the traceback of the original."""
+        """Return an exception of the same type whose text contains the original traceback."""
         if issubclass(self.kind, KeyError):
             return self.kind(_Text(self.text))
-        if not issubclass(self.kind, Exception):  # a SystemExit of a worker ends no program
+        if not issubclass(self.kind, Exception):  # a worker's SystemExit must not end the program
             return RuntimeError(self.text)
         try:
             return self.kind(self.text)
-        except TypeError:  # it is made of other arguments
+        except TypeError:  # its constructor takes other arguments
             return RuntimeError(self.text)
 
 
 class _Text(str):
-    """A text whose repr, which KeyError shows, has line breaks."""
+    """A string whose repr, which KeyError shows, keeps line breaks."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -145,7 +145,7 @@ class _Text(str):
 
 @dataclass(frozen=True)
 class Work:
-    """All that a worker is told when it starts."""
+    """Everything a worker receives when it starts."""
 
     reading: Reading
     num_workers: int
@@ -154,7 +154,7 @@ class Work:
     kind: str
 
     def run(self, worker: int, tasks: Any, answer: Callable[[int, int, Any], None]) -> None:
-        """Read the batches that come from `tasks`, until None comes."""
+        """Read the batches received from `tasks` until None arrives."""
         where = f"in DataLoader worker {self.kind} {worker}"
         reading = self.reading
         _here.info = WorkerInfo(worker, self.num_workers, self.seed + worker, reading.dataset)
@@ -171,7 +171,7 @@ class Work:
             except BaseException as error:
                 result = Failure.of(error, where)
             answer(task.epoch, task.number, result)
-            del task, result  # they may be large, and the next task may be long in coming
+            del task, result  # they may be large, and the next task may take long to arrive
 
     def _initialise(self, worker: int, where: str) -> Failure | None:
         if self.init is None:
@@ -189,10 +189,10 @@ class Work:
 
 @contextlib.contextmanager
 def putting_off_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C wait until the block has ended.
+    """Defer KeyboardInterrupt until the block has ended.
 
-    Between the start of workers and the note of who ends them it would leave them running; and what is raised in the
-    functions that Python calls around a fork is printed, and lost.
+    An interrupt between starting workers and registering their finalizer would leave them running; and exceptions
+    raised in callbacks that Python runs around a fork are printed and lost.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -209,31 +209,31 @@ def putting_off_ctrl_c() -> Iterator[None]:
 
 
 class Crew:
-    """The workers of a loader, and the way to them."""
+    """The workers of a loader, and communication with them."""
 
-    end: Any  # what ends them: a `weakref.finalize`, so that it is called when their owner is no more
-    epoch = 0  # how many iterations they have served
+    end: Any  # ends them: a `weakref.finalize`, called when their owner dies
+    epoch = 0  # the number of iterations served
 
     @property
     def is_at_work(self) -> bool:
-        """Whether they have not been ended."""
+        """Whether the workers are still running."""
         return self.end.alive
 
     def send(self, worker: int, task: Task) -> None:
-        """Give a worker a task."""
+        """Send a task to a worker."""
         raise NotImplementedError
 
     def receive(self, timeout: float | None) -> tuple[int, int, Any]:
-        """The next answer: the iteration, the batch's number, the batch. Raises `queue.Empty` after `timeout`."""
+        """Return the next answer (iteration, batch number, batch). Raises `queue.Empty` after `timeout`."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Let the workers finish the batch they are at, and end them."""
+        """Let the workers finish their current batch, and end them."""
         raise NotImplementedError
 
 
 class Threads(Crew):
-    """Workers that are threads of this process. Each has a shallow copy of the dataset."""
+    """Thread-based workers. Each has a shallow copy of the dataset."""
 
     def __init__(self, work: Work) -> None:
         self.answers: queue.SimpleQueue = queue.SimpleQueue()
@@ -245,7 +245,7 @@ class Threads(Crew):
                 thread = threading.Thread(target=_run_in_thread, args=arguments, daemon=True)
                 thread.start()
                 self.threads.append(thread)
-        except BaseException:  # no more threads, or no memory
+        except BaseException:  # out of threads or memory
             self.stop()
             raise
 
@@ -267,6 +267,6 @@ class Threads(Crew):
 
 
 def _run_in_thread(work: Work, worker: int, tasks: Any, answers: Any) -> None:
-    # The copy lets `worker_init_fn` and the dataset's methods set attributes that the other workers do not see.
+    # The copy isolates attributes set by `worker_init_fn` and by the dataset's methods from the other workers.
     reading = replace(work.reading, dataset=copy.copy(work.reading.dataset))
     replace(work, reading=reading).run(worker, tasks, lambda *answer: answers.put(answer))

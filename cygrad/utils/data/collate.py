@@ -1,4 +1,4 @@
-"""A batch of a list of samples."""
+"""Collates lists of samples into batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["default_collate", "default_convert"]
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Samples of the same structure as one such structure of batches.
+    """Collate samples of the same structure into one such structure of batches.
 
-    Tensors and arrays are stacked along a new first dimension, numbers become a tensor (floats one of float64),
-    strings and bytes a list; dicts, tuples with names, and other sequences (as lists) are gone into. For other types,
-    `default_collate_fn_map` takes functions.
-    Raises TypeError for types it does not know, RuntimeError for sequences or tensors that differ in length.
+    Tensors and arrays are stacked along a new first dimension, numbers become a tensor (float64 for floats), strings
+    and bytes a list; dicts, named tuples, and other sequences (as lists) are collated recursively. For other types, add
+    functions to `default_collate_fn_map`. Raises TypeError for unknown types, RuntimeError for sequences or tensors of
+    different lengths.
 
     >>> from cygrad.utils.data import default_collate
     >>> default_collate([{"x": 1, "name": "a"}, {"x": 2, "name": "b"}])
@@ -29,8 +29,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: dict | None = None) -> Any:
-    """As `default_collate`, with functions of your own: `collate_fn_map[type](batch, collate_fn_map=collate_fn_map)`
-    makes a batch of samples of a type, or of types derived from it. The keys are types and tuples of types.
+    """Like `default_collate`, with custom functions: `collate_fn_map[type](batch, collate_fn_map=collate_fn_map)`
+    collates samples of that type or its subclasses. The keys are types and tuples of types.
 
     >>> from cygrad.utils.data._utils.collate import collate
     >>> collate([{"x": 1}, {"x": 2}], collate_fn_map={int: lambda batch, *, collate_fn_map: sum(batch)})
@@ -59,7 +59,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: dict | None = None) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """A sample with its arrays as tensors, for a loader that makes no batches; all else stays as it is.
+    """Convert the arrays in a sample to tensors, for a loader without batching; other values are unchanged.
 
     >>> import numpy
     >>> from cygrad.utils.data import default_convert
@@ -105,10 +105,10 @@ def _tensor(value: Any) -> Tensor:
 
 
 def _like(mapping: Mapping, items: dict) -> Any:
-    """These items in a mapping of the same type, if it can be made of them."""
+    """Return a mapping of the same type with these items, or a dict if the type cannot be constructed from them."""
     try:
         return type(mapping)(items)  # type: ignore[call-arg]
-    except TypeError:  # it is made of other arguments
+    except TypeError:  # its constructor takes other arguments
         return items
 
 

@@ -1,4 +1,4 @@
-"""Batches of a dataset, read ahead by workers."""
+"""DataLoader: batches of a dataset, prefetched by workers."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ class DataLoader:
     """An iterable of the batches of a dataset.
 
     dataset: indexed by number, or an `IterableDataset`.
-    batch_size: None for samples as they are, without batches. drop_last: leave out a last batch that is shorter.
+    batch_size: None for individual samples without batching. drop_last: drop a shorter last batch.
     shuffle, sampler, batch_sampler: the order of the samples, or of batches of them.
-    num_workers: how many threads read ahead, each prefetch_factor batches (2); with 0 the caller reads. With
-    multiprocessing_context (`"fork"`, `"spawn"`, ...) they are processes, which pays for datasets that compute much in
-    Python. persistent_workers: keep them for the next iteration.
-    collate_fn: makes a batch of a list of samples. worker_init_fn: is called with its number by each worker first.
-    timeout: seconds to wait for a batch. generator: gives the order and the seed; else the default one does.
-    in_order: batches come in the order of the samples; else as they are ready. pin_memory: tensors
-        of batches are copied to pinned memory, for `to("cuda", non_blocking=True)`; without a GPU it warns.
+    num_workers: the number of threads that read ahead, each prefetch_factor batches (2); with 0 the caller reads. With
+    multiprocessing_context (`"fork"`, `"spawn"`, ...) they are processes, which pays off for datasets with much Python
+    computation. persistent_workers: keep them for the next iteration.
+    collate_fn: makes a batch from a list of samples. worker_init_fn: called first in each worker, with its number.
+    timeout: seconds to wait for a batch. generator: determines the order and the seed; by default the global one.
+    in_order: yield batches in the order of the samples, else as they become ready. pin_memory: copy tensors of
+        batches to pinned memory, for `to("cuda", non_blocking=True)`; warns without a GPU.
 
-    The batches do not depend on the number of workers: what reading a batch draws by `cygrad.rand` and its like comes
-    from a stream of its own. Each worker has a copy of the dataset, a shallow one if it is a thread. An exception in a
-    worker is raised here, with its traceback as text. When an iterator ends, fails or is let go, its workers end.
+    The batches do not depend on the number of workers: random numbers drawn while reading a batch (`cygrad.rand` and
+    the like) come from a separate stream per batch. Each worker has its own copy of the dataset, a shallow one if it is
+    a thread. An exception in a worker is reraised here, with its traceback as text. When an iterator ends, fails or is
+    deleted, its workers end.
 
-    Raises ValueError and TypeError for arguments that do not fit, RuntimeError if a worker dies or the time is over.
+    Raises ValueError and TypeError for invalid arguments, RuntimeError if a worker dies or times out.
 
     >>> import cygrad
     >>> from cygrad.utils.data import DataLoader, TensorDataset
@@ -65,7 +66,7 @@ class DataLoader:
     sampler: Any
     batch_sampler: Any
     _crew: Crew | None = None
-    _said: int | None = None  # what `len` of an iterable dataset told
+    _said: int | None = None  # the reported `len` of an iterable dataset
     _is_made = False
 
     def __init__(
@@ -109,7 +110,7 @@ class DataLoader:
         self._is_made = True
 
     def _check_order(self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: Any) -> None:
-        """Raise ValueError for options that say different things of the order of the samples."""
+        """Raise ValueError for conflicting options about the order of the samples."""
         if self.is_iterable:
             given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
             for name, value in given.items():
@@ -127,7 +128,7 @@ class DataLoader:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
 
     def _check_workers(self) -> None:
-        """Raise ValueError for options of workers that do not fit."""
+        """Raise ValueError for inconsistent worker options."""
         if self.num_workers < 0:
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
         if self.timeout < 0:
@@ -152,12 +153,12 @@ class DataLoader:
 
     @property
     def makes_batches(self) -> bool:
-        """Whether samples are put together, and not given out as they are."""
+        """Whether samples are collated into batches rather than yielded individually."""
         return self.batch_sampler is not None
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How processes are started, or None: workers are threads."""
+        """The multiprocessing context of worker processes, or None if workers are threads."""
         return self._multiprocessing_context
 
     @multiprocessing_context.setter
@@ -205,13 +206,13 @@ class DataLoader:
         return int(cygrad.randint(2**63 - 1, (), generator=self.generator))
 
     def _crew_of(self, batches: _WithWorkers) -> Crew:
-        """The workers that persist."""
+        """Return the persistent workers, starting them if necessary."""
         if self._crew is None or not self._crew.is_at_work:
             self._crew = self._new_crew(self, batches.seed)
         return self._crew
 
     def _new_crew(self, owner: Any, seed: int) -> Crew:
-        """Workers, which end with their owner, or with the program."""
+        """Start workers, which end with their owner or with the program."""
         processes = self.multiprocessing_context
         kind = "thread" if processes is None else "process"
         work = Work(self._reading(), self.num_workers, seed, self.worker_init_fn, kind)
@@ -227,7 +228,7 @@ class DataLoader:
 
 
 class _Batches(Iterator[Any]):
-    """What iterators over batches share: the seed, the indices, and how many batches there were."""
+    """Base of the iterators over batches: the seed, the indices, and the number of batches so far."""
 
     def __init__(self, loader: DataLoader) -> None:
         self.loader = loader
@@ -243,14 +244,14 @@ class _Batches(Iterator[Any]):
             )
 
     def pinned(self, batch: Any) -> Any:
-        """The batch in pinned memory, if that was asked for and there is a GPU."""
+        """Return the batch in pinned memory, if requested and if there is a GPU."""
         return in_pinned_memory(batch) if self.pins else batch
 
     def __len__(self) -> int:
         return len(self.loader)
 
     def count(self) -> None:
-        """Count a batch, and warn if an iterable dataset gives more than it said when it was asked."""
+        """Count a batch, and warn if an iterable dataset yields more than its reported length."""
         self.given += 1
         loader = self.loader
         if loader._said is not None and self.given == loader._said + 1:
@@ -266,7 +267,7 @@ class _Batches(Iterator[Any]):
 
 
 class _InCaller(_Batches):
-    """Reads each batch when it is asked for."""
+    """Reads each batch on demand, in the calling thread."""
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
@@ -290,15 +291,15 @@ class _WithWorkers(_Batches):
         self.epoch = self.crew.epoch
         self.sent = 0
         self.next_worker = 0
-        self.working = [True] * loader.num_workers  # False: its part of an iterable dataset has ended
-        self.open: dict[int, int] = {}  # the number of each batch that was asked for: its worker
-        self.ready: dict[int, Any] = {}  # those that came before it was their turn
+        self.working = [True] * loader.num_workers  # False: the worker's part of an iterable dataset is exhausted
+        self.open: dict[int, int] = {}  # {number of a requested batch: its worker}
+        self.ready: dict[int, Any] = {}  # batches that arrived before their turn
         factor = 2 if loader.prefetch_factor is None else loader.prefetch_factor
         for _ in range(factor * loader.num_workers):
             self.send_next()
 
     def send_next(self) -> None:
-        """Ask the next worker for the next batch, if there are any."""
+        """Request the next batch from the next worker, if any batches are left."""
         count = self.loader.num_workers
         workers = [(self.next_worker + i) % count for i in range(count)]
         worker = next((worker for worker in workers if self.working[worker]), None)
@@ -317,7 +318,7 @@ class _WithWorkers(_Batches):
             raise RuntimeError("another iteration with the persistent workers of this DataLoader has begun")
         try:
             if not self.open and self.crew.is_at_work:
-                self.send_next()  # of prefetch_factor=0
+                self.send_next()  # with prefetch_factor=0
             while self.open:
                 number = next(iter(self.open)) if self.loader.in_order else next(iter(self.ready), -1)
                 if number not in self.ready:
@@ -336,7 +337,7 @@ class _WithWorkers(_Batches):
         raise StopIteration
 
     def hand_out(self, result: Any) -> Any:
-        """The batch, or the error that came instead of it."""
+        """Return the batch, or raise the error that arrived in its place."""
         self.send_next()
         if isinstance(result, Failure):
             raise result.error()
@@ -344,13 +345,13 @@ class _WithWorkers(_Batches):
         return self.pinned(result)
 
     def receive(self) -> None:
-        """Wait for an answer of any worker. Raises RuntimeError when the time is over."""
+        """Wait for an answer from any worker. Raises RuntimeError on timeout."""
         try:
             epoch, number, result = self.crew.receive(self.loader.timeout or None)
         except queue.Empty:
             raise RuntimeError(f"DataLoader timed out after {self.loader.timeout} seconds") from None
         if epoch != self.epoch:
-            return  # of an iteration that was given up
+            return  # from an abandoned iteration
         self.ready[number] = result
         if isinstance(result, NoMoreSamples) and self.working[self.open[number]]:
             self.working[self.open[number]] = False

@@ -1,4 +1,4 @@
-"""Where samples come from: by number, or one after the other."""
+"""Datasets: map-style (by index) and iterable."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Samples by number: a subclass defines `__getitem__`, and `__len__` for what wants to know how many there are.
+    """Samples by index: subclasses define `__getitem__`, and `__len__` where the number of samples is needed.
 
-    A subclass that reads many samples faster than one by one defines `__getitems__(indices)`, too, a list of samples.
-    `a + b` are the samples of both.
+    A subclass that can read many samples faster than one at a time also defines `__getitems__(indices)`, which returns
+    a list of samples. `a + b` concatenates datasets.
 
     >>> from cygrad.utils.data import Dataset
     >>> class Squares(Dataset):
@@ -48,10 +48,10 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples one after the other: a subclass defines `__iter__`.
+    """A stream of samples: subclasses define `__iter__`.
 
-    With several workers each of them iterates over a copy of its own; `get_worker_info()` tells it which part of
-    the samples to give.
+    With several workers each iterates over its own copy; use `get_worker_info()` to select the samples that a worker
+    yields.
 
     >>> from cygrad.utils.data import DataLoader, IterableDataset
     >>> class Stream(IterableDataset):
@@ -69,9 +69,9 @@ class IterableDataset(Dataset[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Sample i are the parts i of tensors along their first dimension, in which they agree.
+    """Sample i is the tuple of the i-th slices of tensors along their first dimension.
 
-    Raises AssertionError if they do not.
+    Raises AssertionError if the first dimensions differ.
 
     >>> import cygrad
     >>> from cygrad.utils.data import TensorDataset
@@ -94,9 +94,9 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Sample i is a tuple, or dict, of the samples i of several datasets of the same length.
+    """Sample i is a tuple, or dict, of the i-th samples of several datasets of the same length.
 
-    Raises ValueError if the lengths differ, or for datasets both by position and by name.
+    Raises ValueError if the lengths differ, or if datasets are given both by position and by name.
 
     >>> from cygrad.utils.data import StackDataset
     >>> StackDataset(image="abc", label=[0, 1, 2])[1]
@@ -136,9 +136,9 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """The samples of several datasets, one behind the other; `cumulative_sizes` tells where each ends.
+    """The concatenation of several datasets; `cumulative_sizes` holds the end of each.
 
-    Raises AssertionError for none, and for datasets without numbers.
+    Raises AssertionError for an empty list, and for iterable datasets.
 
     >>> from cygrad.utils.data import ConcatDataset
     >>> both = ConcatDataset(["ab", "cde"])
@@ -170,7 +170,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[T_co]):
-    """The samples of several iterable datasets, one behind the other.
+    """The samples of several iterable datasets, one dataset after another.
 
     >>> from cygrad.utils.data import ChainDataset, IterableDataset
     >>> class Stream(IterableDataset):
@@ -197,7 +197,7 @@ class ChainDataset(IterableDataset[T_co]):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of a dataset that `indices` name, in that order.
+    """The samples of a dataset at `indices`, in that order.
 
     >>> from cygrad.utils.data import Subset
     >>> part = Subset("abcde", [4, 0])
@@ -223,9 +223,9 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: cygrad.Generator | None = None
 ) -> list[Subset]:
-    """Parts of a dataset, drawn without repetition: of these lengths, or of these shares of the whole.
+    """Split a dataset randomly without overlap, into parts of given lengths or fractions of the whole.
 
-    Samples that the shares leave over go to the first parts. Raises ValueError if the lengths do not sum to the whole.
+    Remaining samples of fractions go to the first parts. Raises ValueError if the lengths do not sum to the whole.
 
     >>> from cygrad.utils.data import random_split
     >>> [len(part) for part in random_split(range(10), [0.75, 0.25])]
@@ -253,11 +253,11 @@ def _shares(total: int, fractions: Sequence[float]) -> list[int]:
     return lengths
 
 
-# -- reading many --
+# -- Reading many samples --
 
 
 def read_items(dataset: Any, indices: list) -> list:
-    """Samples of a dataset, all at once if it can."""
+    """Read samples of a dataset, with `__getitems__` if it has that."""
     read = getattr(dataset, "__getitems__", None)
     if not callable(read):
         return [dataset[index] for index in indices]
@@ -271,7 +271,7 @@ def read_items(dataset: Any, indices: list) -> list:
 
 
 def reader_of_batches(dataset: Any) -> Callable[[list], list[Tensor]] | None:
-    """A function from indices to what `default_collate` makes of their samples, without making these, or None."""
+    """Return a function from indices to a collated batch that bypasses individual samples, or None if impossible."""
     if type(dataset) is Subset:
         inner = reader_of_batches(dataset.dataset)
         return inner and (lambda indices: inner([dataset.indices[i] for i in indices]))

@@ -1,4 +1,4 @@
-"""Each of several processes reads its part of a dataset."""
+"""DistributedSampler, which gives each of several processes its part of a dataset."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[int]):
-    """The indices that process `rank` of `num_replicas` reads, equally many in each.
+    """The indices that process `rank` of `num_replicas` reads, equally many in each process.
 
-    The order is shuffled by `seed` and the epoch, which `set_epoch` sets before each iteration. What is missing to
-    equal parts is taken from the beginning again, or, with `drop_last`, left out at the end.
-    Raises ValueError without `num_replicas` and `rank`, or for a rank that there is not.
+    The order is shuffled by `seed` and the epoch, which `set_epoch` sets before each iteration. If the parts are
+    uneven, indices are repeated from the beginning, or, with `drop_last`, dropped at the end. Raises ValueError without
+    `num_replicas` and `rank`, or for a `rank` out of range.
 
     >>> from cygrad.utils.data import DistributedSampler
     >>> [list(DistributedSampler("abcde", 2, rank, shuffle=False)) for rank in range(2)]
@@ -44,13 +44,13 @@ class DistributedSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices each process reads."""
+        """The number of indices each process reads."""
         share = len(self.dataset) / self.num_replicas
         return math.floor(share) if self.drop_last else math.ceil(share)
 
     @property
     def total_size(self) -> int:
-        """How many indices all processes read."""
+        """The number of indices all processes read together."""
         return self.num_samples * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:
@@ -66,5 +66,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes next, so that it gets an order of its own."""
+        """Set the epoch, which determines the shuffled order."""
         self.epoch = epoch

@@ -1,4 +1,4 @@
-"""In which order the samples of a dataset are read."""
+"""Samplers: the order in which samples of a dataset are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
-    """An order of indices: a subclass defines `__iter__`, and `__len__` if it knows.
+    """An order of indices: subclasses define `__iter__`, and `__len__` if it is known.
 
     >>> from cygrad.utils.data import Sampler
     >>> class Backwards(Sampler):
@@ -53,14 +53,14 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
-_GROUP = 1024  # indices drawn at once
+_GROUP = 1024  # indices drawn at a time
 
 
 class RandomSampler(Sampler[int]):
-    """The indices of `data_source`, shuffled anew for each iteration; with `replacement`, drawn independently.
+    """The indices of `data_source`, reshuffled for each iteration; with `replacement`, drawn independently.
 
-    `num_samples` of them, or as many as there are. Without a `generator` the default one gives each iteration a seed.
-    Raises TypeError or ValueError for a wrong argument, ValueError for an empty `data_source`.
+    Yields `num_samples` of them, by default all. Without a `generator` the default one seeds each iteration.
+    Raises TypeError or ValueError for invalid arguments, ValueError for an empty `data_source`.
 
     >>> from cygrad.utils.data import RandomSampler
     >>> sorted(RandomSampler("abc", num_samples=6))
@@ -87,14 +87,14 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices an iteration gives."""
+        """The number of indices per iteration."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
         length = len(self.data_source)
         generator = self.generator or cygrad.Generator().manual_seed(draw_seed())
         if self.replacement:
-            counts = range(self.num_samples, 0, -_GROUP)  # not all at once: training loops ask for endless numbers
+            counts = range(self.num_samples, 0, -_GROUP)  # training loops may request endless samples
             groups = (cygrad.randint(length, (min(n, _GROUP),), generator=generator).tolist() for n in counts)
             return itertools.chain.from_iterable(groups)
         rounds = (cygrad.randperm(length, generator=generator).tolist() for _ in itertools.count())
@@ -105,7 +105,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given indices, shuffled anew for each iteration.
+    """The given indices, reshuffled for each iteration.
 
     >>> from cygrad.utils.data import SubsetRandomSampler
     >>> sorted(SubsetRandomSampler([5, 3]))
@@ -126,7 +126,7 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """`num_samples` indices, each drawn with a probability proportional to its weight.
 
-    Raises ValueError for wrong arguments; RuntimeError, when iterated, for more samples than weights without
+    Raises ValueError for invalid arguments; RuntimeError, when iterated, for more samples than weights without
     `replacement`.
 
     >>> from cygrad.utils.data import WeightedRandomSampler
@@ -160,7 +160,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of `batch_size` indices of another sampler; `drop_last` leaves out a last one that is shorter.
+    """Lists of `batch_size` indices of another sampler; `drop_last` drops a shorter last one.
 
     >>> from cygrad.utils.data import BatchSampler
     >>> list(BatchSampler(range(5), batch_size=2, drop_last=False))
@@ -185,7 +185,7 @@ class BatchSampler(Sampler[list[int]]):
 
 
 def draw_seed() -> int:
-    """A number from the default stream, to start another with."""
+    """Draw a seed for another stream from the default generator."""
     return int(cygrad.randint(2**63 - 1, ()))
 
 
