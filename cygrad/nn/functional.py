@@ -7,12 +7,6 @@ tensor([[2., 2., 2.]])
 """
 
 # Each family defines its functions with the signatures they have here.
-from cygrad._ops.nn.activations import (
-    gelu, glu, gumbel_softmax, logsigmoid, mish, silu, softmin, softplus, softsign, tanhshrink,
-)
-from cygrad._ops.nn.multi_head_attention import (
-    _canonical_mask, multi_head_attention_forward, scaled_dot_product_attention,
-)
 from cygrad._ops.image.average_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,

@@ -11,7 +11,7 @@ _TAKES = re.compile(r"takes (\d+) positional arguments but (\d+) were given")
 _TAKES_ITSELF = re.compile(r"takes 1 positional argument but (\d+) were given")
 _NESTED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>")  # a tuple, a list or a class among arguments
 _POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
-    # Names that are not aliases of a row: (the function that raises the errors, PyTorch's name in such errors)
+# Names that are not aliases of a row: (the function that raises the errors, PyTorch's name in such errors)
 _OTHER_NAMES = {
     "expit": ("sigmoid", "special_expit"),
     "gammainc": ("igamma", "special_gammainc"),
@@ -33,7 +33,9 @@ def as_called(text, plain, title, values):
     A method does not count the tensor itself among its arguments; an alias is called by its own name.
     """
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__") == "cygrad._core.registry.autocast":  # skip its wrappers
+    while (
+        frame is not None and frame.f_globals.get("__name__") == "cygrad._core.registry.autocast"
+    ):  # skip its wrappers
         frame = frame.f_back
     shown, bracket, _ = text.partition("()")
     is_own = shown == title or _OTHER_NAMES.get(plain.__name__, ("",))[0] == shown

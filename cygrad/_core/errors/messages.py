@@ -239,7 +239,6 @@ def check_asked_type(name, dtype, out):
 
 def check_out_type(array, out):
     """Raise unless `out` has exactly the dtype of the result `array`, as some ops require."""
-    from cygrad._core.types.dtypes import dtype_by_num
     from cygrad._core.graph.tensor import Tensor
     from cygrad._core.types.dtypes import dtype_by_num
 
@@ -250,7 +249,6 @@ def check_out_type(array, out):
 
 def check_clamp_type(result, out):
     """Same for `clamp` with numbers, whose text uses the C++ name of the second dtype."""
-    from cygrad._core.types.dtypes import can_cast
     from cygrad._core.graph.tensor import Tensor
     from cygrad._core.types.dtypes import can_cast
 

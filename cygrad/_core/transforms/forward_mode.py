@@ -34,7 +34,6 @@ from cygrad._core.errors.sites import is_ours
 from cygrad._core.graph import internals
 from cygrad._core.graph.dual import complete, kept_results, record_same, take_levels
 from cygrad._core.graph.dual import leave as leave  # compiled, but part of this module's interface
-from cygrad._core.engine.backward import check_before_backward, history_is_cut
 from cygrad._core.graph.inplace import place_in_base
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor

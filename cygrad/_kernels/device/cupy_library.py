@@ -37,9 +37,8 @@ def cupy():
     global _found
     if _found is None:
         _found = _load()
-        from cygrad._kernels.device.dispatch import use_gpu  # these import this module
         from cygrad._kernels.device import launch
-        from cygrad._kernels.device.dispatch import use_gpu  # which import this module
+        from cygrad._kernels.device.dispatch import use_gpu  # these import this module
         from cygrad._kernels.gpu.runtime import allocator, matmul_precision
 
         use_gpu()

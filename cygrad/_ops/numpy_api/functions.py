@@ -12,7 +12,9 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.numpy_api import (  # noqa: F401  they register their functions
-    products, reductions, shapes,
+    products,
+    reductions,
+    shapes,
 )
 from cygrad._ops.numpy_api.operands import (
     FUNCTIONS,
