@@ -56,9 +56,9 @@ HEAD = """\
 
 # Names for training
 
-Which public names PyTorch {version} has in the modules a training script imports, and which of them cygrad lacks. A
-name counts where it has the same meaning; the tests in `tests/oracle/` compare what it does. Names that are out of
-scope (sparse and quantised tensors, TorchScript, several machines, ...) are told apart, with the reason.
+The public names that PyTorch {version} has in the modules a training script imports, and which of them cygrad lacks. A
+name counts as present if it has the same meaning; the tests in `tests/oracle/` compare its behavior. Names that are out of
+scope (sparse and quantized tensors, TorchScript, distributed training, ...) are listed separately, with the reason.
 
 | namespace | PyTorch | cygrad has | lacks | out of scope |
 |---|--:|--:|--:|--:|

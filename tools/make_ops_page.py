@@ -33,29 +33,28 @@ HEAD = """\
 
 # Ops
 
-What the generic tests verify of each op, on the samples in `tests/ops/samples/`:
+What the generic tests verify for each op, on the samples in `tests/ops/samples/`:
 
-| column | a mark says |
+| column | what a mark means |
 |---|---|
-| 1st | the gradient is that of finite differences; "–": the op has no derivative |
-| 2nd | so is the gradient of the gradient |
-| forward mode | tangents are those of finite differences along a direction; so are those of the gradient |
-| complex | both for complex inputs |
-| in place | the form that ends with an underscore gives the same values and gradients |
-| out= | it writes into a tensor |
-| view | the result shares the input's memory |
+| 1st | the gradient agrees with finite differences; "–": the op has no derivative |
+| 2nd | so does the gradient of the gradient |
+| forward mode | tangents, and the tangents of gradients, agree with finite differences along a direction |
+| complex | first and second gradients are also verified for complex inputs |
+| in place | the form whose name ends with an underscore gives the same values and gradients |
+| out= | the op can write into a given tensor |
+| view | the result shares the memory of the input |
 
-The same tests try operands that are strided, broadcast, empty and 0-dim. Where PyTorch has the function, values,
-gradients, second gradients, types, shapes and errors are compared with its own (`tests/oracle/`). An empty place: there
-is no such form in PyTorch either, or no sample of it here. Ops stand by the file of `cygrad/_ops/` that holds them; at
-the end, those without marks.
+The same tests try operands that are strided, broadcast, empty and 0-dim. If PyTorch has the function, its values, gradients,
+second gradients, dtypes, shapes and errors are compared with PyTorch's (`tests/oracle/`). An empty cell means that PyTorch
+has no such form either, or that there is no sample for it here. Ops are grouped by their module in `cygrad/_ops/`; those
+without marks come last.
 """
 
 REST = """\
 ## Without marks
 
-Their results are random, they are given no tensors, or they pass what they are given on to an op above. Each has tests
-of its own.
+These return random results, take no tensors, or only pass their arguments on to an op above. Each has its own tests.
 
 """
 
