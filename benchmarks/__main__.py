@@ -1,4 +1,4 @@
-"""Prints a table cygrad | the other | ratio, and draws it; see README.md beside this file."""
+"""Print a table of cygrad | rival | ratio, and draw it; see README.md in this folder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from benchmarks.row import Row
 from benchmarks.rows import ROWS, SITE_NAME, SITE_NAMES, SITE_STATEMENT, SITE_TARGET, SITES
 from benchmarks.sizes import time_sizes
 
-PAIRS, SAMPLE = 41, 0.02  # samples of each statement, seconds of each sample
+PAIRS, SAMPLE = 41, 0.02  # samples of each statement, seconds per sample
 QUICK_PAIRS, QUICK_SAMPLE = 9, 0.004
 
 
 def main() -> int:
-    """Run the rows that were asked for; the exit status."""
+    """Run the requested rows and return the exit status."""
     options = _parse()
     torch = _import_torch()
     limit_threads(options.threads, torch)
@@ -88,7 +88,7 @@ def _measure(row: Row, torch: ModuleType | None, quick: bool) -> dict[str, Any]:
     pairs, sample = (QUICK_PAIRS, QUICK_SAMPLE) if quick else (PAIRS, SAMPLE)
     name, statement, names = rival
     timing = time_pair((row.statement, row.setup(cygrad)), (statement, names), pairs=pairs, sample=sample)
-    if name != row.rival:  # the target is not about this library
+    if name != row.rival:  # the target does not apply to this library
         result["target"] = None
     return {**result, "rival": name, **vars(timing)}
 

@@ -1,10 +1,10 @@
-"""Write docs/ops.md: for each op what the generic tests verify, read off the registry and the samples.
+"""Generate docs/ops.md: what the generic tests verify for each op, according to the registry and the samples.
 
-    python tools/make_ops_page.py            runs the generic tests that the page tells of, and writes it
-    python tools/make_ops_page.py --check    fails if the page is not what would be written
+    python tools/make_ops_page.py            run the generic tests that the page is about, and write it
+    python tools/make_ops_page.py --check    fail if the page is out of date
 
-A mark stands where the tests of that name in tests/ops/test_generic.py have a sample to try; without --check they are
-run, and a failure keeps the page from being written.
+An op gets a mark if the corresponding test in tests/ops/test_generic.py has a sample for it. Without --check these
+tests are run, and the page is only written if they pass.
 """
 
 import argparse
@@ -45,10 +45,10 @@ What the generic tests verify for each op, on the samples in `tests/ops/samples/
 | out= | the op can write into a given tensor |
 | view | the result shares the memory of the input |
 
-The same tests try operands that are strided, broadcast, empty and 0-dim. If PyTorch has the function, its values, gradients,
-second gradients, dtypes, shapes and errors are compared with PyTorch's (`tests/oracle/`). An empty cell means that PyTorch
-has no such form either, or that there is no sample for it here. Ops are grouped by their module in `cygrad/_ops/`; those
-without marks come last.
+The same tests try operands that are strided, broadcast, empty and 0-dim. If PyTorch has the function, its values,
+gradients, second gradients, dtypes, shapes and errors are compared with PyTorch's (`tests/oracle/`). An empty cell means
+that PyTorch has no such form either, or that there is no sample for it here. Ops are grouped by their module in
+`cygrad/_ops/`; those without marks come last.
 """
 
 REST = """\
@@ -60,7 +60,7 @@ These return random results, take no tensors, or only pass their arguments on to
 
 
 def recorded(name, sample, kinds="fc"):
-    """Whether a sample's gradient is compared, with an input of one of these kinds."""
+    """Whether a sample's gradient is compared, for an input of one of these dtype kinds."""
     if name not in calls.DIFFERENTIABLE or not (sample.grad and sample.smooth):
         return False
     call = calls.Call(name, sample)
@@ -70,7 +70,7 @@ def recorded(name, sample, kinds="fc"):
 
 
 def works_in_place(name):
-    """Whether `test_inplace` has something to try."""
+    """Whether `test_inplace` has a sample for the op."""
     if name not in test_generic.WITH_INPLACE:
         return False
     for sample in calls.SAMPLES[name]:
@@ -84,7 +84,7 @@ def works_in_place(name):
 
 
 def marks(names):
-    """The cells of an op whose rows have these names."""
+    """Return the cells of an op whose rows have these names."""
     samples = [(name, sample) for name in names for sample in calls.SAMPLES.get(name, ())]
     has_gradient = any(recorded(name, sample) for name, sample in samples)
     flags = [registry[name].flags for name in names if name in registry]
@@ -102,7 +102,7 @@ def marks(names):
 
 
 def ops():
-    """{family: {op: names of its rows}}, of the ops that users can call."""
+    """Return {family: {op: names of its rows}} for the public ops."""
     found: dict[Any, dict[str, list[str]]] = defaultdict(dict)
     homes: dict[str, list[Any]] = {}
     for family in calls.families():
@@ -123,7 +123,7 @@ def ops():
 
 
 def place_of(base):
-    """The name users write."""
+    """Return the op's public name."""
     if base.startswith("linalg_"):
         return f"linalg.{base.removeprefix('linalg_')}"
     if hasattr(cygrad, base):
@@ -140,7 +140,7 @@ def place_of(base):
 
 
 def rest(shown):
-    """The public functions of ops that have no marks, as users write them."""
+    """Return the public names of ops that have no marks."""
     names = []
     for place in ("", *PLACES):
         holder: Any = cygrad
@@ -158,7 +158,7 @@ def rest(shown):
 
 
 def docstring(family):
-    """Of the source of a module: wheels leave out what describes inner modules."""
+    """Return the docstring in a module's source, because wheels may omit those of private modules."""
     source = ROOT.joinpath(*family.__name__.split("."))
     if source.with_suffix(".py").exists():
         return ast.get_docstring(ast.parse(source.with_suffix(".py").read_text(encoding="utf-8"))) or family.__name__
@@ -166,7 +166,7 @@ def docstring(family):
 
 
 def page():
-    """The whole text."""
+    """Return the text of the page."""
     found = ops()
     shown: set[str] = set()
     lines = [HEAD]
@@ -191,7 +191,7 @@ def page():
 
 
 def run_tests():
-    """Run the generic tests of which the page tells; the first failure ends it."""
+    """Run the generic tests that the page is about, up to the first failure."""
     for name in calls.SAMPLES:
         if name in calls.DIFFERENTIABLE:
             test_generic.test_gradient(name, calls.Cygrad)
@@ -205,7 +205,7 @@ def run_tests():
 
 
 def main():
-    """Write or check."""
+    """Write or check the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
     if parser.parse_args().check:

@@ -15,7 +15,7 @@ import cygrad
 
 NAMESPACES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
 
-# The reason, and the names: regular expressions that match a whole name, prefixed with its namespace if only one has it.
+# {reason: names}, as regular expressions that match a whole name, prefixed with its namespace if only one has it.
 OUT_OF_SCOPE = {
     "sparse and nested layouts": r"""
         .*sparse.* .*_(csr|csc|bsr|bsc|coo) (hs|ds|s|sp|h|ss|sa).?(mm|pmm|paddmm|addmm)
@@ -107,7 +107,7 @@ def namespace_of(library, path):
 
 
 def missing():
-    """Return, for each namespace, (count of PyTorch's names in scope, the missing names, count of those out of scope)."""
+    """Return {namespace: (count of PyTorch's names in scope, missing names, count of those out of scope)}."""
     import torch
 
     found = {}
