@@ -44,8 +44,8 @@ def time_pair(ours: tuple[str, Namespace], theirs: tuple[str, Namespace], pairs:
 def time_least(ours: tuple[str, Namespace], theirs: tuple[str, Namespace], rounds: int, seconds: float) -> Timing:
     """Return the least processor time of this thread for each statement, timed alternately, and the ratio of the two.
 
-    Other processes only affect this through the caches, and the minimum avoids that. The smallest fiftieth of the samples
-    is discarded, because a thread's clock may stand still for a moment on shared processors.
+    Other processes only affect this through the caches, and the minimum avoids that. The smallest fiftieth of the
+    samples is discarded, because a thread's clock may stand still for a moment on shared processors.
     """
     functions = [eval(f"lambda: {statement}", names) for statement, names in (ours, theirs)]
     samples: list[list[float]] = [[], []]

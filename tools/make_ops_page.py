@@ -46,8 +46,8 @@ What the generic tests verify for each op, on the samples in `tests/ops/samples/
 | view | the result shares the memory of the input |
 
 The same tests try operands that are strided, broadcast, empty and 0-dim. If PyTorch has the function, its values,
-gradients, second gradients, dtypes, shapes and errors are compared with PyTorch's (`tests/oracle/`). An empty cell means
-that PyTorch has no such form either, or that there is no sample for it here. Ops are grouped by their module in
+gradients, second gradients, dtypes, shapes and errors are compared with PyTorch's (`tests/oracle/`). An empty cell
+means that PyTorch has no such form either, or that there is no sample for it here. Ops are grouped by their module in
 `cygrad/_ops/`; those without marks come last.
 """
 
