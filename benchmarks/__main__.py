@@ -35,7 +35,7 @@ def main() -> int:
     rows = [row for row in ROWS if row.is_installed() and fnmatch.fnmatch(row.name, f"*{options.rows}*")]
     with_site = fnmatch.fnmatch(SITE_NAME, f"*{options.rows}*")
     if not rows and not with_site:
-        print(f"no row matches {options.rows!r}; there are:", file=sys.stderr)
+        print(f"no row matches {options.rows!r}; the rows are:", file=sys.stderr)
         print(*(f"  {name}" for name in [*(row.name for row in ROWS), SITE_NAME]), sep="\n", file=sys.stderr)
         return 2
     width = max(len(name) for name in [*(row.name for row in rows), SITE_NAME])
@@ -65,9 +65,9 @@ def _write(folder: Path, machine: dict[str, str], rows: list[dict[str, Any]], si
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rows", default="", metavar="PATTERN", help="rows with this in the name")
+    parser.add_argument("--rows", default="", metavar="PATTERN", help="only rows whose name contains this")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples, smaller sizes")
-    parser.add_argument("--threads", type=int, default=usable_cpus(), help="for every library")
+    parser.add_argument("--threads", type=int, default=usable_cpus(), help="threads for every library")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write figures.json and figures.png there")
     return parser.parse_args()
 

@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--type", choices=("float32", "float64"), default="float32")
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
-    parser.add_argument("--over", type=float, default=0, help="print only what takes so many times as long")
+    parser.add_argument("--over", type=float, default=0, help="only print ratios above this")
     given = parser.parse_args()
     torch: Any = import_module("torch")
     limit_threads(given.threads, torch)

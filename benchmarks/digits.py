@@ -48,8 +48,8 @@ def main() -> int:
     """Train alternately, print times, ratio and accuracy, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.digits", description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=9, help="trainings of each, with seeds from 0 on")
-    parser.add_argument("--threads", type=int, default=1, help="for every library; the example gives BLAS one")
+    parser.add_argument("--rounds", type=int, default=9, help="runs per library, with seeds from 0 on")
+    parser.add_argument("--threads", type=int, default=1, help="threads for every library; the example gives BLAS one")
     options = parser.parse_args()
     torch = __import__("torch") if find_spec("torch") else None
     limit_threads(options.threads, torch)

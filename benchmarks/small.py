@@ -74,8 +74,8 @@ def compare(statement: str, with_gradient: bool, libraries: list[Any]) -> list[f
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("pattern", nargs="?", default="", help="a regular expression that statements must contain")
-    parser.add_argument("--over", type=float, default=0, help="print rows from this ratio on only")
+    parser.add_argument("pattern", nargs="?", default="", help="a regular expression that statements must match")
+    parser.add_argument("--over", type=float, default=0, help="only print rows with at least this ratio")
     arguments = parser.parse_args()
     torch = import_module("torch")
     limit_threads(1, torch)

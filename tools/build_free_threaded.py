@@ -38,7 +38,7 @@ def fetched(path):
                 return answer.read()
         except (OSError, http.client.HTTPException) as error:
             if attempt == ATTEMPTS or getattr(error, "code", None) == 404:
-                raise Unavailable(f"{DEBIAN}/{path} can not be fetched: {error}") from None
+                raise Unavailable(f"{DEBIAN}/{path} cannot be fetched: {error}") from None
         time.sleep(5 * attempt)
 
 
@@ -99,7 +99,7 @@ def build(place):
                     subprocess.run(command, cwd=source_dir, stdout=output, stderr=output, check=True)
                 except (OSError, subprocess.CalledProcessError) as error:
                     tail = " | ".join(log.read_text(errors="replace").splitlines()[-3:])
-                    raise Unavailable(f"{source_dir.name} can not be built: {error}: {tail}") from None
+                    raise Unavailable(f"{source_dir.name} cannot be built: {error}: {tail}") from None
         Path(f"{scratch}/installed{place}").rename(place)  # atomic
 
 
@@ -112,7 +112,7 @@ def interpreter(place):
     tried = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True)
     if tried.returncode:
         why = tried.stderr.strip().splitlines()[-1:]
-        raise Unavailable(f"{python} is of no use: {' '.join(why)} (were headers missing when it was built? Remove it)")
+        raise Unavailable(f"{python} is unusable: {' '.join(why)} (were headers missing when it was built? Remove it)")
     return python
 
 

@@ -185,11 +185,11 @@ def check(name):
     taken, error = time.monotonic() - start, 0.0
     for a, b in zip(found, expected, strict=True):
         if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
-            return {"problem": f"shape {a.shape} for {b.shape}, or what is not finite is elsewhere"}
+            return {"problem": f"shape {a.shape} for {b.shape}, or non-finite values in other places"}
         error = max(error, float(np.max(np.abs(a - b), initial=0) / max(np.max(np.abs(b), initial=0), 1e-30)))
     bound = 5e-2 if "bfloat16" in name else 1e-2 if "float16" in name else 1e-3
     result = {"error": error, "seconds": round(taken, 2)}
-    return result if error < bound else {**result, "problem": f"differs from the CPU by {error:.2g} of the largest"}
+    return result if error < bound else {**result, "problem": f"differs from the CPU by {error:.2g} of the largest value"}
 
 
 if __name__ == "__main__":

@@ -281,16 +281,16 @@ def run(known, names, results, seconds, each, jobs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", help="parts; all that have no result if none is named")
-    parser.add_argument("--again", action="store_true", help="run them although there is a result")
-    parser.add_argument("--list", action="store_true", help="print the names of all parts and end")
-    parser.add_argument("--seconds", type=float, default=540, help="how long this call may take")
-    parser.add_argument("--each", type=float, default=300, help="how long a part may take")
-    parser.add_argument("--jobs", type=int, default=min(8, (os.cpu_count() or 2) // 2), help="tests at a time")
+    parser.add_argument("names", nargs="*", help="parts to run (default: all without a result)")
+    parser.add_argument("--again", action="store_true", help="run parts even if they have a result")
+    parser.add_argument("--list", action="store_true", help="print the names of all parts and exit")
+    parser.add_argument("--seconds", type=float, default=540, help="time limit of this call")
+    parser.add_argument("--each", type=float, default=300, help="time limit of a part")
+    parser.add_argument("--jobs", type=int, default=min(8, (os.cpu_count() or 2) // 2), help="test files to run at a time")
     parser.add_argument(
-        "--state", type=Path, default=CHECKOUT / "build" / "gpu-report.json", help="where results are kept"
+        "--state", type=Path, default=CHECKOUT / "build" / "gpu-report.json", help="where results are stored"
     )
-    parser.add_argument("--report", type=Path, default=CHECKOUT / "docs" / "gpu-report.md", help="the page")
+    parser.add_argument("--report", type=Path, default=CHECKOUT / "docs" / "gpu-report.md", help="the page to write")
     given = parser.parse_args()
     sys.path[:0] = str(CHECKOUT), str(CHECKOUT / "tools")
     known = parts()

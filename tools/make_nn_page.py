@@ -137,7 +137,7 @@ def main() -> None:
     """Write or check the page."""
     parser = argparse.ArgumentParser(description=inspect.cleandoc(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
-    parser.add_argument("--names", action="store_true", help="read PyTorch's names anew")
+    parser.add_argument("--names", action="store_true", help="read PyTorch's names again")
     options = parser.parse_args()
     if options.names:
         NAMES.write_text(json.dumps(read_names(), indent=1) + "\n", encoding="utf-8")

@@ -28,7 +28,7 @@ def library(name):
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     path = subprocess.run([*compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout
     if not os.path.isabs(path):
-        sys.exit(f"sanitized: {compiler[0]} has no {name}; GCC has, with its package of development files")
+        sys.exit(f"sanitized: {compiler[0]} has no {name}; GCC's development package includes it")
     return path.strip()
 
 
