@@ -286,7 +286,9 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the names of all parts and exit")
     parser.add_argument("--seconds", type=float, default=540, help="time limit of this call")
     parser.add_argument("--each", type=float, default=300, help="time limit of a part")
-    parser.add_argument("--jobs", type=int, default=min(8, (os.cpu_count() or 2) // 2), help="test files to run at a time")
+    parser.add_argument(
+        "--jobs", type=int, default=min(8, (os.cpu_count() or 2) // 2), help="test files to run at a time"
+    )
     parser.add_argument(
         "--state", type=Path, default=CHECKOUT / "build" / "gpu-report.json", help="where results are stored"
     )
