@@ -189,9 +189,7 @@ def check(name):
         error = max(error, float(np.max(np.abs(a - b), initial=0) / max(np.max(np.abs(b), initial=0), 1e-30)))
     bound = 5e-2 if "bfloat16" in name else 1e-2 if "float16" in name else 1e-3
     result = {"error": error, "seconds": round(taken, 2)}
-    return (
-        result if error < bound else {**result, "problem": f"differs from the CPU by {error:.2g} of the largest"}
-    )
+    return result if error < bound else {**result, "problem": f"differs from the CPU by {error:.2g} of the largest"}
 
 
 if __name__ == "__main__":
