@@ -1,1 +1,1 @@
-"""How fast cygrad is, beside PyTorch and NumPy in the same process: `python -m benchmarks`."""
+"""Benchmarks of cygrad against PyTorch and NumPy in one process: `python -m benchmarks`."""

@@ -1,4 +1,4 @@
-"""Prints a table cygrad | the other | ratio, and draws it; see README.md beside this file."""
+"""Print a table of cygrad | rival | ratio, and draw it; see README.md in this folder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from benchmarks.row import Row
 from benchmarks.rows import ROWS, SITE_NAME, SITE_NAMES, SITE_STATEMENT, SITE_TARGET, SITES
 from benchmarks.sizes import time_sizes
 
-PAIRS, SAMPLE = 41, 0.02  # samples of each statement, seconds of each sample
+PAIRS, SAMPLE = 41, 0.02  # samples of each statement, seconds per sample
 QUICK_PAIRS, QUICK_SAMPLE = 9, 0.004
 
 
 def main() -> int:
-    """Run the rows that were asked for; the exit status."""
+    """Run the requested rows and return the exit status."""
     options = _parse()
     torch = _import_torch()
     limit_threads(options.threads, torch)
@@ -35,7 +35,7 @@ def main() -> int:
     rows = [row for row in ROWS if row.is_installed() and fnmatch.fnmatch(row.name, f"*{options.rows}*")]
     with_site = fnmatch.fnmatch(SITE_NAME, f"*{options.rows}*")
     if not rows and not with_site:
-        print(f"no row matches {options.rows!r}; there are:", file=sys.stderr)
+        print(f"no row matches {options.rows!r}; the rows are:", file=sys.stderr)
         print(*(f"  {name}" for name in [*(row.name for row in ROWS), SITE_NAME]), sep="\n", file=sys.stderr)
         return 2
     width = max(len(name) for name in [*(row.name for row in rows), SITE_NAME])
@@ -65,9 +65,9 @@ def _write(folder: Path, machine: dict[str, str], rows: list[dict[str, Any]], si
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rows", default="", metavar="PATTERN", help="rows with this in the name")
+    parser.add_argument("--rows", default="", metavar="PATTERN", help="only rows whose name contains this")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples, smaller sizes")
-    parser.add_argument("--threads", type=int, default=usable_cpus(), help="for every library")
+    parser.add_argument("--threads", type=int, default=usable_cpus(), help="threads for every library")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write figures.json and figures.png there")
     return parser.parse_args()
 
@@ -88,7 +88,7 @@ def _measure(row: Row, torch: ModuleType | None, quick: bool) -> dict[str, Any]:
     pairs, sample = (QUICK_PAIRS, QUICK_SAMPLE) if quick else (PAIRS, SAMPLE)
     name, statement, names = rival
     timing = time_pair((row.statement, row.setup(cygrad)), (statement, names), pairs=pairs, sample=sample)
-    if name != row.rival:  # the target is not about this library
+    if name != row.rival:  # the target does not apply to this library
         result["target"] = None
     return {**result, "rival": name, **vars(timing)}
 

@@ -1,9 +1,10 @@
-"""Times every op beside PyTorch's, at three sizes, forward and with its gradient; see README.md.
+"""Time every op against PyTorch's at three sizes, forward and with its gradient; see README.md.
 
     python -m benchmarks.beside [PATTERN] [--threads N] [--type float64] [--rows 25 250 7900] [--over 1]
 
-One thread is timed by its processor time, the least of many runs; several by the clock, in turns, which wants a machine
-that does nothing else. The statements are those of ops.txt and beside.txt; operands are in ops.py.
+With one thread, the figures are the least processor time of many runs. With several threads, the libraries are timed
+alternately by the clock, which requires an idle machine. The statements come from ops.txt and beside.txt, the operands
+from ops.py.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ WORDS = re.compile(r"[A-Za-z_]\w*")
 
 
 def operands(library: Any, rows: int, double: bool) -> dict[str, Any]:
-    """The names in the statements, of a library."""
+    """Return the names used in the statements, for one library."""
     wider = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
 
     def tensor(array: np.ndarray) -> Any:
@@ -41,14 +42,14 @@ def operands(library: Any, rows: int, double: bool) -> dict[str, Any]:
 
 
 def statements() -> list[str]:
-    """Those of ops.txt, then those of beside.txt."""
+    """Return the statements of ops.txt, then those of beside.txt."""
     text = Path(__file__).with_name("beside.txt").read_text(encoding="utf-8")
     more = [line for line in text.splitlines() if line and not line.startswith("#")]
     return [*(ours.strip() for ours, _ in ops.lines()), *more]
 
 
 def cases(statement: str, namespaces: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Pairs of a label and what to time; nothing where PyTorch does not know the op, or these sizes."""
+    """Return pairs of a label and a function to time; none if PyTorch lacks the op or rejects these sizes."""
     ours, theirs = namespaces
     expected = _result(statement, theirs)
     if expected is None:
@@ -74,7 +75,7 @@ def _result(statement: str, names: dict[str, Any]) -> Any:
 
 
 def timed(statement: str, namespaces: list[dict[str, Any]], threads: int) -> Timing | None:
-    """The times of cygrad and PyTorch, or None where PyTorch fails."""
+    """Return the times of cygrad and PyTorch, or None if PyTorch fails."""
     ours, theirs = ((statement, names) for names in namespaces)
     if _result(*theirs) is None:
         return None
@@ -82,14 +83,14 @@ def timed(statement: str, namespaces: list[dict[str, Any]], threads: int) -> Tim
 
 
 def main() -> None:
-    """Print a line for each op, and at the end how many took longer than PyTorch's."""
+    """Print a line for each op, and at the end how many were slower than PyTorch's."""
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="", help="a regular expression")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--type", choices=("float32", "float64"), default="float32")
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
-    parser.add_argument("--over", type=float, default=0, help="print only what takes so many times as long")
+    parser.add_argument("--over", type=float, default=0, help="only print ratios above this")
     given = parser.parse_args()
     torch: Any = import_module("torch")
     limit_threads(given.threads, torch)

@@ -1,9 +1,9 @@
-"""Ops that only move elements, against a plain copy of as many bytes; products, against bare BLAS. See README.md.
+"""Time ops that only move elements against a plain copy, and products against bare BLAS; see README.md.
 
     python -m benchmarks.copies [--threads N] [PATTERN]
 
-The plain copy is NumPy's, from one array to another that are there already: an op also gets memory for its result, and
-may read in another order than it writes.
+The plain copy is NumPy's, between two existing arrays of as many bytes. An op also has to allocate its result, and may
+read in a different order than it writes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from benchmarks.machine import limit_threads
 from benchmarks.measure import time_pair
 
 SIDES = 64, 256, 1024, 3000  # of square matrices of float32: 16 KB, 256 KB, 4 MB, 36 MB
-LIMIT = 1.3  # times the plain copy
-PRODUCT_LIMIT = 1.05  # times BLAS
+LIMIT = 1.3  # relative to the plain copy
+PRODUCT_LIMIT = 1.05  # relative to BLAS
 PAIRS, SAMPLE = 11, 0.003
 
 OPS = {

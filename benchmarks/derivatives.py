@@ -1,4 +1,4 @@
-"""Rows of Jacobians, and of hooks of every kind."""
+"""Rows for Jacobians and for hooks of every kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JACOBIAN_AT_ONCE = "jacobian(function, x, vectorize=True)"
 
 
 def map_of_64(torch: Library) -> Names:
-    """A map of 64 numbers to 64, with a constant matrix."""
+    """Set up a map from 64 numbers to 64, with a constant matrix."""
     names = leaves(x=(64,), w=(64, 64))(torch)
     w = names["w"].detach() / 8
     return {
@@ -46,7 +46,7 @@ x.grad = None
 
 
 def hooks(kind: str) -> Callable[[Library], Names]:
-    """The setup of ten hooks of one kind, which are registered, called and removed."""
+    """Return the setup for registering, calling and removing ten hooks of one kind."""
 
     def setup(torch: Library) -> Names:
         x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -65,14 +65,14 @@ def hooks(kind: str) -> Callable[[Library], Names]:
 
 
 def packing(torch: Library) -> Names:
-    """A hook that packs and unpacks a tensor as itself."""
+    """Set up hooks that pack and unpack a tensor as itself."""
     graph = torch.autograd.graph
     x = torch.tensor(2.0, requires_grad=True)
     return {"x": x, "pack": lambda t: t, "saved_tensors_hooks": graph.saved_tensors_hooks}
 
 
 def several(torch: Library) -> Names:
-    """A hook on two tensors."""
+    """Set up a hook on two tensors."""
     names = hooks("tensor")(torch)
     return {**names, "register_multi_grad_hook": torch.autograd.graph.register_multi_grad_hook}
 

@@ -1,8 +1,8 @@
-"""Times the training of examples/digits.py whole, against the same script with `import torch`; see README.md.
+"""Time all of examples/digits.py against the same script with `import torch`; see README.md.
 
     python -m benchmarks.digits [--epochs N] [--rounds N] [--threads N]
 
-All 40 epochs with their tests, in turns in one process. Where PyTorch is not installed, cygrad's time stands alone.
+The libraries alternate in one process, each for all 40 epochs with their tests. Without PyTorch, only cygrad is timed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TARGET = 0.5
 
 
 def training(library: str) -> Callable[[int, int], float]:
-    """`run(epochs, seed)`, which trains a new model on "cygrad" or "torch"; it gives the accuracy on the test data."""
+    """Return `run(epochs, seed)`, which trains a new model with "cygrad" or "torch" and returns the test accuracy."""
     source = SCRIPT.read_text(encoding="utf-8")
     if source.count(OURS) != 1:
         raise ValueError(f"{SCRIPT} does not import cygrad as expected: {OURS!r}")
@@ -45,11 +45,11 @@ def training(library: str) -> Callable[[int, int], float]:
 
 
 def main() -> int:
-    """Train in turns and print times, ratio and accuracy; the exit status."""
+    """Train alternately, print times, ratio and accuracy, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.digits", description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=9, help="trainings of each, with seeds from 0 on")
-    parser.add_argument("--threads", type=int, default=1, help="for every library; the example gives BLAS one")
+    parser.add_argument("--rounds", type=int, default=9, help="runs per library, with seeds from 0 on")
+    parser.add_argument("--threads", type=int, default=1, help="threads for every library; the example gives BLAS one")
     options = parser.parse_args()
     torch = __import__("torch") if find_spec("torch") else None
     limit_threads(options.threads, torch)
@@ -58,7 +58,7 @@ def main() -> int:
     libraries = ["cygrad", "torch"] if torch else ["cygrad"]
     trainings = [training(library) for library in libraries]
     for run in trainings:
-        run(2, 0)  # what is made at the first use of a thing
+        run(2, 0)  # warm up: lazy imports and caches
     times: list[list[float]] = [[] for _ in libraries]
     accuracies: list[list[float]] = [[] for _ in libraries]
     for seed in range(options.rounds):

@@ -1,13 +1,13 @@
-"""The same work on a GPU by cygrad and by PyTorch, in one process: medians of interleaved runs, timed by events.
+"""Time the same work on a GPU with cygrad and PyTorch, in one process: medians of interleaved runs, timed by events.
 
     python -m benchmarks.gpu [ROW...]
 
-prints a line of JSON for each row when it begins and one when it ends; `tools/gpu_report.py` makes a table of them.
+prints a line of JSON when a row begins and another when it ends. `tools/gpu_report.py` turns them into a table.
 
-Between two events stand as many runs as take 5 ms, the same for both libraries, and the time is divided by their
-number: one alone would be timed with the GPU idle, that is with the CPU's time for its launches. So a short row tells
-the GPU's time where the CPU is ahead of it, and the CPU's where it is not; rows "CPU time of ..." are the CPU's for one
-run.
+Two events enclose as many runs as take 5 ms (the same number for both libraries), and the time is divided by that
+number. A single run would find the GPU idle, so its time would include the CPU's for the launches. A short row thus
+measures the GPU if the CPU stays ahead of it, and otherwise the CPU. Rows named "CPU time of ..." measure the CPU for
+one run.
 """
 
 import json
@@ -19,12 +19,12 @@ from typing import Any
 
 import cygrad
 
-ROUNDS, WARM = 30, 3  # turns, and those before that count for nothing: kernels are compiled, pools filled
-ENOUGH, MOST_RUNS = 5, 200  # milliseconds between two events, and runs
+ROUNDS, WARM = 30, 3  # rounds, and warm-up rounds that compile kernels and fill pools
+ENOUGH, MOST_RUNS = 5, 200  # least milliseconds between two events, and most runs
 
 
 def chain(size):
-    """tanh, mul, exp, sigmoid and sum, forward and backward."""
+    """Return the chain tanh, mul, exp, sigmoid and sum, forward and backward."""
 
     def make(torch):
         x = torch.randn(size, device="cuda", requires_grad=True)
@@ -39,7 +39,7 @@ def chain(size):
 
 
 def rows(function):
-    """A function of rows of 4096, forward and backward."""
+    """Return a function of rows of 4096 elements, forward and backward."""
 
     def make(torch):
         x = torch.randn(8192, 4096, device="cuda", requires_grad=True)
@@ -55,7 +55,7 @@ def rows(function):
 
 
 def forward(function):
-    """A function of 10^8 elements, forward alone: what is read and written once."""
+    """Return a function of 10^8 elements, forward only, that reads and writes each once."""
 
     def make(torch):
         x = torch.randn(24576, 4096, device="cuda")
@@ -81,7 +81,7 @@ def cross_entropy(torch):
 
 
 def matmul(dtype):
-    """The product of two matrices of 4096 x 4096."""
+    """Return the product of two 4096 x 4096 matrices."""
 
     def make(torch):
         a, b = (torch.randn(4096, 4096, device="cuda", dtype=getattr(torch, dtype)) for _ in range(2))
@@ -104,7 +104,7 @@ def mlp_step(torch, **how):
 
 
 def captured_step(torch):
-    """The same step as a graph of cygrad's, against PyTorch's ops."""
+    """Return the same step, captured as a graph in cygrad and eager in PyTorch."""
     return cygrad.cuda.graph(mlp_step(cygrad, capturable=True)) if torch is cygrad else mlp_step(torch)
 
 
@@ -120,7 +120,7 @@ def transformer(torch):
 
 
 def resnet(uses_cudnn):
-    """A training step of a network of ResNet-18's shape on images of 32 x 32, with SGD."""
+    """Return a training step with SGD of a ResNet-18-shaped network on 32 x 32 images."""
 
     def make(torch):
         nn = torch.nn
@@ -158,7 +158,7 @@ def resnet(uses_cudnn):
 
 
 def reduction(shape, dim):
-    """A sum along a dimension."""
+    """Return a sum along a dimension."""
 
     def make(torch):
         x = torch.randn(*shape, device="cuda")
@@ -168,7 +168,7 @@ def reduction(shape, dim):
 
 
 def launches(function):
-    """An op on 4 elements, recorded, 500 times (more would fill CUDA's queue): what the CPU takes for it."""
+    """Return an op on 4 elements, recorded 500 times, to measure the CPU (more would fill CUDA's queue)."""
 
     def make(torch):
         x, y = (torch.randn(4, device="cuda", requires_grad=True) for _ in range(2))
@@ -216,7 +216,7 @@ MAKERS = {
 
 
 def milliseconds(torch, run, runs=1, of_cpu=False):
-    """How long the GPU takes for one of several runs, or the CPU for one."""
+    """Return the GPU time per run over several runs, or the CPU time of one run."""
     if of_cpu:
         torch.cuda.synchronize()
         begin = time.perf_counter()
@@ -231,14 +231,14 @@ def milliseconds(torch, run, runs=1, of_cpu=False):
     return start.elapsed_time(end) / runs
 
 
-# Bytes that a row reads and writes at least
+# Least number of bytes that a row reads and writes
 BYTES = {row: 2 * 4 * 24576 * 4096 for row in MAKERS if row.endswith("forward")}
 BYTES |= {row: 4 * 10**8 for row in MAKERS if row.startswith("sum")}
 BYTES["sums of 128 columns of 10^6"] = 4 * 128 * 10**6
 
 
 def row(name):
-    """{"times": {library: median in milliseconds}, "share": that of the memory's bandwidth, if it is what counts}."""
+    """Return {"times": {library: median in ms}, "share": fraction of the memory bandwidth, for memory-bound rows}."""
     libraries = peers()
     runs = {library: MAKERS[name](torch) for library, torch in libraries.items()}
     times: dict[str, list[float]] = {library: [] for library in libraries}
@@ -257,16 +257,16 @@ def row(name):
 
 
 def bandwidth():
-    """Bytes that the memory of the GPU could move in a second, 0 where that is not told."""
+    """Return the GPU's memory bandwidth in bytes per second, or 0 if it is not reported."""
     from cygrad._kernels.device.cupy_library import cupy
 
     attribute = cupy().cuda.runtime.deviceGetAttribute
-    kilohertz, bits = 36, 37  # numbers of CUDA's attributes
+    kilohertz, bits = 36, 37  # CUDA device attribute numbers
     return 2 * 1000 * attribute(kilohertz, 0) * attribute(bits, 0) / 8
 
 
 def peers():
-    """cygrad, and PyTorch where it has a GPU."""
+    """Return cygrad, and PyTorch if it has a GPU."""
     found = {"cygrad": cygrad}
     try:
         import torch
@@ -278,7 +278,7 @@ def peers():
 
 
 def as_table(table, shares):
-    """The figures as a table of Markdown."""
+    """Format the figures as a Markdown table."""
     names = sorted({name for times in table.values() for name in times}, key=str.lower)
     lines = ["| work | " + " | ".join(f"{name} (ms)" for name in names) + " | ratio | of bandwidth |"]
     lines.append("|---" * (len(names) + 3) + "|")
@@ -291,14 +291,14 @@ def as_table(table, shares):
 
 
 def print_rows(result, names):
-    """{"begin": name} and then {"row": name, ...}, the result or what went wrong, as a line of JSON for each name."""
+    """Print {"begin": name} and then {"row": name, ...} as JSON lines for each name, with the result or the problem."""
     if not cygrad.cuda.is_available():
         raise SystemExit("there is no GPU")
     for name in names:
         print(json.dumps({"begin": name}), flush=True)
         try:
             found = result(name)
-        except Exception as error:  # the other rows are as good as before
+        except Exception as error:  # the other rows are unaffected
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             found = {"problem": text[:300], "output": traceback.format_exc()[-2000:]}
         print(json.dumps({"row": name, **found}), flush=True)

@@ -1,8 +1,8 @@
-"""Our own CPU time of recorded ops on a GPU, without one: `python -m benchmarks.launches`.
+"""Measure cygrad's own CPU time for recorded GPU ops, without a GPU: `python -m benchmarks.launches`.
 
-In CuPy's place stands a module whose arrays have their attributes at hand, as CuPy's have, and whose functions and
-kernels do nothing. What is left is what cygrad adds to CuPy's allocation and launch; the smallest of several rounds,
-with and without a derivative recorded.
+CuPy is replaced by a module whose arrays have plain attributes, like CuPy's, and whose functions and kernels do
+nothing. What remains is the time that cygrad adds to CuPy's allocation and launch. The figures are the smallest of
+several rounds, with and without recording.
 """
 
 import time
@@ -14,13 +14,13 @@ ROUNDS, CALLS = 9, 3000
 
 
 class Array:
-    """What `cupy.ndarray` is: a new one is always the same."""
+    """Replacement for `cupy.ndarray`; creating one always returns the same object."""
 
     __slots__ = "_c_contiguous base data device dtype flags itemsize nbytes ndim shape size strides".split()
     only: "Array"
 
     def __new__(cls, *args):
-        """The only one; without arguments the first."""
+        """Return the only instance; a call without arguments creates it."""
         return cls.only if args else object.__new__(cls)
 
     def __init__(self, *args):
@@ -38,11 +38,11 @@ class Array:
         return self
 
     def astype(self, *args, **kwargs):
-        """The array itself."""
+        """Return the array itself."""
         return self
 
     def reshape(self, *shape):
-        """The array itself."""
+        """Return the array itself."""
         return self
 
 
@@ -50,12 +50,12 @@ Array.only = Array()
 
 
 def nothing(*args, **kwargs):
-    """A launch, or a kernel that was made."""
+    """Do nothing, in place of a launch or of making a kernel."""
     return Array.only
 
 
 class Kernel:
-    """One that does nothing."""
+    """A kernel that does nothing."""
 
     def __init__(self, *args, **kwargs):
         pass
@@ -64,7 +64,7 @@ class Kernel:
 
 
 def library():
-    """The module that stands for CuPy."""
+    """Return the module that replaces CuPy."""
     module = types.ModuleType("cupy")
     runtime = types.SimpleNamespace(getDevice=lambda: 0, getDeviceCount=lambda: 1)
     vars(module).update(
@@ -75,7 +75,7 @@ def library():
 
 
 def microseconds(call):
-    """How long a call takes."""
+    """Return the time of one call in microseconds."""
     best = float("inf")
     for _ in range(ROUNDS):
         start = time.perf_counter()

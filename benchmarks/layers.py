@@ -1,4 +1,4 @@
-"""Rows of what networks are made of, each forward and backward against PyTorch, in float32."""
+"""Rows for the building blocks of networks, forward and backward in float32, against PyTorch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.row import Library, Names, Row
 
 
 def leaves(**shapes: tuple[int, ...]) -> Callable[[Library], Names]:
-    """The setup of tensors of normal numbers that require grad; `g`, the gradient that comes in, does not."""
+    """Return the setup of normally distributed tensors that require grad, except the incoming gradient `g`."""
 
     def setup(torch: Library) -> Names:
         torch.manual_seed(0)
@@ -19,7 +19,7 @@ def leaves(**shapes: tuple[int, ...]) -> Callable[[Library], Names]:
     return setup
 
 
-# --- Elementwise and by rows -------------------------------------------------------------------
+# --- Elementwise and row-wise ------------------------------------------------------------------
 
 ELEMENTWISE = """
 torch.sigmoid(torch.exp(torch.tanh(x) * w)).backward(g)
@@ -28,7 +28,7 @@ x.grad = w.grad = None
 
 
 def elementwise(size: int) -> Callable[[Library], Names]:
-    """The setup of `ELEMENTWISE`."""
+    """Return the setup of `ELEMENTWISE`."""
     return leaves(x=(size,), w=(size,), g=(size,))
 
 
@@ -51,12 +51,12 @@ x.grad = table.grad = None
 
 
 def cross_entropy(torch: Library) -> Names:
-    """Scores and labels; words and their table."""
+    """Set up scores with labels, and words with their embedding table."""
     names = leaves(x=(256, 1000), table=(10_000, 64))(torch)
     return {**names, "labels": torch.arange(256) * 3, "words": torch.arange(256) * 37 % 10_000}
 
 
-# --- Small ones, where overhead is most --------------------------------------------------------
+# --- Small ones, dominated by overhead ---------------------------------------------------------
 
 SLICES = """
 y = x[1:9, ::2] * x[0, :16] + x[:8, 3:19]
@@ -66,7 +66,7 @@ x.grad = None
 
 
 def slices(torch: Library) -> Names:
-    """A matrix and a short index."""
+    """Set up a matrix and a short index."""
     return {**leaves(x=(32, 32))(torch), "index": torch.tensor([0, 2, 5])}
 
 
@@ -85,7 +85,7 @@ torch.autograd.grad((grad * g).sum(), x)
 
 
 def hessian_vector(torch: Library) -> Names:
-    """A function's argument, its constant matrix, and the vector."""
+    """Set up a function's argument, its constant matrix, and the vector."""
     names = leaves(x=(64, 64), w=(64, 64), g=(64, 64))(torch)
     return {**names, "w": names["w"].detach() / 8}
 
@@ -101,7 +101,7 @@ for p in parameters:
 
 
 def with_model(build: Callable[[Any], Any], x: tuple[int, ...], g: tuple[int, ...]) -> Callable[[Library], Names]:
-    """The setup of a model, its input and the gradient of its result; `build` takes the library."""
+    """Return the setup of a model, its input and the gradient of its result; `build` takes the library."""
 
     def setup(torch: Library) -> Names:
         names = leaves(x=x, g=g)(torch)
@@ -112,7 +112,7 @@ def with_model(build: Callable[[Any], Any], x: tuple[int, ...], g: tuple[int, ..
 
 
 def transformer_block(torch: Library, width: int = 128, heads: int = 4) -> Any:
-    """Attention and two linear layers, each after a norm and added to its input."""
+    """Build pre-norm attention and a two-layer network, each with a residual connection."""
     nn: Any = torch.nn
     F = nn.functional
 
@@ -134,7 +134,7 @@ def transformer_block(torch: Library, width: int = 128, heads: int = 4) -> Any:
 
 
 def lstm(torch: Library) -> Any:
-    """One layer, of which only the outputs are used."""
+    """Build one layer of which only the outputs are used."""
     nn: Any = torch.nn
 
     class Outputs(nn.Module):
@@ -149,12 +149,12 @@ def lstm(torch: Library) -> Any:
 
 
 def convolution(torch: Library) -> Any:
-    """One layer, 3x3."""
+    """Build one 3x3 layer."""
     return torch.nn.Conv2d(32, 64, 3, padding=1)
 
 
 def residual_block(torch: Library, channels: int = 32) -> Any:
-    """Two convolutions with batch norm, added to the input."""
+    """Build two convolutions with batch norm and a residual connection."""
     nn: Any = torch.nn
     F = nn.functional
 
@@ -179,7 +179,7 @@ optimizer.step()
 
 
 def lenet(torch: Library, batch: int = 64) -> Names:
-    """LeNet-5 on images of 28x28, with SGD."""
+    """Set up LeNet-5 on 28x28 images, with SGD."""
     torch.manual_seed(0)
     nn = torch.nn
     model = nn.Sequential(
@@ -197,7 +197,7 @@ def lenet(torch: Library, batch: int = 64) -> Names:
 
 
 def adam(count: int, size: int) -> Callable[[Library], Names]:
-    """The setup of an Adam step alone, on so many tensors."""
+    """Return the setup of a single Adam step on this many tensors."""
 
     def setup(torch: Library) -> Names:
         parameters = [torch.randn(size, requires_grad=True) for _ in range(count)]
@@ -212,7 +212,7 @@ LOADED = "for batch in loader: pass"
 
 
 def loader(torch: Library) -> Names:
-    """10,000 samples of 8 numbers and a label, in batches of 64 and a new order each time."""
+    """Set up 10,000 samples of 8 numbers and a label, in batches of 64 with a new order each time."""
     data = torch.utils.data.TensorDataset(torch.ones(10_000, 8), torch.arange(10_000))
     return {"loader": torch.utils.data.DataLoader(data, batch_size=64, shuffle=True)}
 

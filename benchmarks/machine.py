@@ -1,4 +1,4 @@
-"""What the figures were measured on, and how many threads everybody gets."""
+"""Description of the machine, and thread limits for all libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import cygrad
 
 
 def usable_cpus() -> int:
-    """The number of processors this process may use."""
+    """Return the number of CPUs that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS, Windows
@@ -23,7 +23,7 @@ def usable_cpus() -> int:
 
 
 def limit_threads(count: int, torch: ModuleType | None) -> None:
-    """Give cygrad, PyTorch and the BLAS libraries the same number."""
+    """Limit cygrad, PyTorch and the BLAS libraries to the same number of threads."""
     threadpool_limits(count)
     cygrad.set_num_threads(count)
     if torch is not None:
@@ -31,7 +31,7 @@ def limit_threads(count: int, torch: ModuleType | None) -> None:
 
 
 def describe(threads: int, torch: ModuleType | None) -> dict[str, str]:
-    """Processor, thread count and versions, by name."""
+    """Return processor, thread count and versions, by name."""
     blas = {f"{lib['internal_api']} {lib['version']}" for lib in threadpool_info()}
     return {
         "processor": f"{_processor()}, {usable_cpus()} usable of {os.cpu_count()}",

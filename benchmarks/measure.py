@@ -1,4 +1,4 @@
-"""Timing two statements in turn."""
+"""Alternating timing of two statements."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 Namespace = dict[str, Any]
 
-# Threads without work look for some, in OpenMP for 5 ms, and keep a processor from the other library's meanwhile.
+# Idle threads spin (5 ms in OpenMP) and meanwhile keep a core from the other library.
 LEAD_IN = 0.015  # seconds
 
 
 @dataclass
 class Timing:
-    """Seconds for one execution of each, and how many times the second's the first takes."""
+    """Seconds for one execution of each statement, and the ratio of the first to the second."""
 
     ours: float
     theirs: float
@@ -26,8 +26,8 @@ class Timing:
 def time_pair(ours: tuple[str, Namespace], theirs: tuple[str, Namespace], pairs: int, sample: float) -> Timing:
     """Time both statements `pairs` times, A B A B ..., each for about `sample` seconds.
 
-    What disturbs the machine disturbs neighbours alike, so the ratio is taken pair by pair. Before each sample the
-    statement runs untimed until the threads of the other one sleep and its own are awake.
+    Disturbances affect neighboring samples alike, so the ratio is taken pair by pair. Before each sample, the statement
+    runs untimed until the threads of the other library sleep and its own are awake.
     """
     timers = [_timer(*ours), _timer(*theirs)]
     numbers = [_repetitions(timer, sample) for timer in timers]
@@ -42,10 +42,10 @@ def time_pair(ours: tuple[str, Namespace], theirs: tuple[str, Namespace], pairs:
 
 
 def time_least(ours: tuple[str, Namespace], theirs: tuple[str, Namespace], rounds: int, seconds: float) -> Timing:
-    """The least processor time of this thread that each statement took, in turns of `seconds`; and the ratio of these.
+    """Return the least processor time of this thread for each statement, timed alternately, and the ratio of the two.
 
-    What runs beside has no part in it but for caches, which the least escapes. Of many samples the fiftieth part is
-    left out: the clock of a thread may stand still for a moment where processors are shared.
+    Other processes only affect this through the caches, and the minimum avoids that. The smallest fiftieth of the
+    samples is discarded, because a thread's clock may stand still for a moment on shared processors.
     """
     functions = [eval(f"lambda: {statement}", names) for statement, names in (ours, theirs)]
     samples: list[list[float]] = [[], []]
@@ -61,19 +61,19 @@ def time_least(ours: tuple[str, Namespace], theirs: tuple[str, Namespace], round
 
 
 def time_alone(statement: str, namespace: Namespace, samples: int, sample: float) -> float:
-    """Seconds for one execution: the median of `samples` samples of about `sample` seconds each."""
+    """Return seconds for one execution: the median of `samples` samples of about `sample` seconds each."""
     timer = _timer(statement, namespace)
     number = _repetitions(timer, sample)
     return statistics.median(timer.timeit(number) / number for _ in range(samples))
 
 
 def _timer(statement: str, namespace: Namespace) -> timeit.Timer:
-    # timeit switches the garbage collector off; real programs run with it on.
+    # timeit disables the garbage collector; real programs run with it enabled.
     return timeit.Timer(statement, "import gc; gc.enable()", globals=namespace)
 
 
 def _repetitions(timer: timeit.Timer, sample: float) -> int:
-    # The first times are long: with a number from these, samples and what runs before them would be too short.
+    # The first executions are slow; a repeat count based on them would make samples and warm-ups too short.
     end = time.perf_counter() + LEAD_IN
     while time.perf_counter() < end:
         timer.timeit(1)

@@ -1,7 +1,7 @@
-"""Peak memory of training steps, beside what importing and a first small step take; see README.md beside this file.
+"""Measure the peak memory of training steps, beyond importing and a small first step; see README.md in this folder.
 
-`python -m benchmarks.memory [PATTERN]` runs larger models, and the statements of the table's rows, with cygrad and with
-PyTorch, each in a process of its own; with a pattern only those with this in their name.
+`python -m benchmarks.memory [PATTERN]` runs larger models and the statements of the main table with cygrad and PyTorch,
+each in its own process. A pattern selects rows whose name contains it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MODELS = {
 
 
 def main() -> None:
-    """Print the table; or, called with a library and a model, one figure."""
+    """Print the table or, if called with a library and a model, one figure."""
     if len(sys.argv) == 3:
         print(peak(importlib.import_module(sys.argv[1]), sys.argv[2]))
         return
@@ -53,7 +53,7 @@ def _in_a_process(library: str, name: str) -> int:
 
 
 def peak(torch: Any, name: str) -> int:
-    """Bytes by which the resident memory of this process grows."""
+    """Return the growth of this process's resident memory in bytes."""
     limit_threads(1, torch)
     statement, setup = MODELS[name]
     small = torch.nn.Linear(2, 2)
@@ -68,7 +68,7 @@ def peak(torch: Any, name: str) -> int:
 
 
 def _most() -> int:
-    """The most memory that this process has had, in bytes."""
+    """Return the peak resident memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

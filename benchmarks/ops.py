@@ -1,11 +1,11 @@
-"""Times every op's forward against the plain NumPy expression of its result, on 100,000 elements; see README.md.
+"""Time every op's forward against the plain NumPy expression of its result, on 100,000 elements; see README.md.
 
-Processor time of one thread, the least of many runs.
+The figures are the least processor time of one thread over many runs.
 
-    python -m benchmarks.ops [PATTERN]      only lines of ops.txt with this in them
+    python -m benchmarks.ops [PATTERN]      only lines of ops.txt that contain this
 
-The inputs require grad where they can, so that ops are recorded. What an op allocates beside its result and what it
-saves stands in the last column, as tracemalloc sees it.
+Inputs require grad where possible, so that ops are recorded. The last column is the memory that an op allocates beyond
+its result and its saved values, according to tracemalloc.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from benchmarks import plain
 from benchmarks.machine import limit_threads
 from benchmarks.measure import time_least
 
-LIMIT = 1.5  # times NumPy
+LIMIT = 1.5  # relative to NumPy
 ROUNDS, SECONDS = 30, 0.004
 
 
 def arrays(rows: int = 250) -> dict[str, np.ndarray]:
-    """The operands that may have gradients, of single precision; most have so many rows of 400."""
+    """Return the float32 operands that may have gradients; most have this many rows of 400."""
     rng = np.random.default_rng(0)
 
     def normal(*shape: int) -> np.ndarray:
@@ -91,7 +91,7 @@ def arrays(rows: int = 250) -> dict[str, np.ndarray]:
 
 
 def constants(rows: int = 250) -> dict[str, np.ndarray]:
-    """Indices, masks and the like."""
+    """Return indices, masks and similar operands."""
     from scipy.linalg import lu_factor
 
     rng = np.random.default_rng(1)
@@ -139,7 +139,7 @@ def constants(rows: int = 250) -> dict[str, np.ndarray]:
 
 
 def namespaces() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The names in the statements of cygrad and of NumPy."""
+    """Return the names used in the statements, for cygrad and for NumPy."""
     import scipy.linalg
     import scipy.signal
     import scipy.sparse.linalg
@@ -165,14 +165,14 @@ def namespaces() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def lines() -> list[tuple[str, str]]:
-    """The statements of cygrad and of NumPy in ops.txt."""
+    """Return the pairs of cygrad and NumPy statements in ops.txt."""
     text = Path(__file__).with_name("ops.txt").read_text(encoding="utf-8")
     found = [line.partition(" | ") for line in text.splitlines() if line and not line.startswith("#")]
     return [(ours, theirs) for ours, _, theirs in found]
 
 
 def scratch_of(statement: str, namespace: dict[str, Any]) -> int:
-    """The most bytes that were allocated beside those that are held when the statement has run."""
+    """Return the peak of allocated bytes beyond those still held after the statement has run."""
     gc.collect()
     tracemalloc.start()
     tracemalloc.reset_peak()
@@ -184,11 +184,11 @@ def scratch_of(statement: str, namespace: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    """Print a line for each op, and at the end how many took too long."""
+    """Print a line for each op, and at the end how many were too slow."""
     warnings.simplefilter("ignore")
     pattern = sys.argv[1] if len(sys.argv) > 1 else ""
     ours, theirs = namespaces()
-    limit_threads(1, None)  # now that SciPy has loaded its own BLAS
+    limit_threads(1, None)  # again, since SciPy has loaded its own BLAS
     slow = 0
     chosen = [pair for pair in lines() if pattern in pair[0]]
     print(f"{'':50} {'cygrad us':>10} {'NumPy us':>10} {'ratio':>6} {'scratch KB':>10}")

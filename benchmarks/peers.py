@@ -1,6 +1,6 @@
-"""Rows against other libraries of automatic differentiation, each where it is installed: JAX, HIPS autograd, MyGrad.
+"""Rows against other automatic differentiation libraries, if installed: JAX, HIPS autograd, MyGrad.
 
-JAX is given compiled functions, which it waits for.
+JAX runs compiled functions, and its results are waited for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MILLION = 10**6
 
 
 def jax_elementwise() -> Names:
-    """The chain of layers.py and its gradient, compiled as one function."""
+    """Set up the chain of layers.py and its gradient, compiled as one function."""
     import jax
     import jax.numpy as jnp
 
@@ -34,7 +34,7 @@ def jax_elementwise() -> Names:
 
 
 def jax_network() -> Names:
-    """The step of 784-128-10 with SGD on a batch of 64, compiled as one function that gives new parameters."""
+    """Set up the SGD step of 784-128-10 on a batch of 64, compiled as one function that returns new parameters."""
     import jax
     import jax.numpy as jnp
 
@@ -64,7 +64,7 @@ JAX_STEP = "loss, parameters[:] = jax.block_until_ready(step(parameters, images,
 
 
 def autograd_chain() -> Names:
-    """The gradient of 100 multiplications."""
+    """Set up the gradient of 100 multiplications."""
     from autograd import grad
 
     def chain(x, w):
@@ -77,7 +77,7 @@ def autograd_chain() -> Names:
 
 
 def autograd_elementwise() -> Names:
-    """The chain of layers.py and its gradient."""
+    """Set up the chain of layers.py and its gradient."""
     import autograd.numpy as anp
     from autograd import make_vjp
 
@@ -97,7 +97,7 @@ pull_back(g)
 
 
 def mygrad_scalars() -> Names:
-    """Two tensors of one float32 element."""
+    """Set up two tensors of one float32 element."""
     import mygrad
 
     return {name: mygrad.tensor([value], dtype=np.float32) for name, value in (("x", 1.0), ("w", 0.999))}
@@ -113,7 +113,7 @@ x.null_grad(); w.null_grad()
 
 
 def mygrad_elementwise() -> Names:
-    """Tensors for the chain of layers.py."""
+    """Set up the tensors for the chain of layers.py."""
     import mygrad
     from mygrad.nnet.activations import sigmoid
 
@@ -129,7 +129,7 @@ x.null_grad(); w.null_grad()
 
 
 def rows(chain: str, scalars: Setup, step: str, network: Setup) -> list[Row]:
-    """The rows, of statements that others are compared on as well."""
+    """Return the rows, built from statements that are also compared with PyTorch."""
     name, wave = "100 multiplications and backward", "tanh, mul, exp, sigmoid of 10^6"
     return [
         Row(f"{name}, autograd", chain, scalars, None, "autograd", peer=("both(x, w)", autograd_chain)),

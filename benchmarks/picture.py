@@ -1,4 +1,4 @@
-"""The figures as a picture: ratios as bars, time over size as lines."""
+"""A picture of the figures: ratios as bars, time over size as lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ REACHED, MISSED, PLAIN = "#2a7f62", "#c8553d", "#8a8f98"
 
 
 def draw(rows: list[dict[str, Any]], sizes: list[dict[str, Any]], machine: dict[str, str], path: Path) -> None:
-    """Write the picture to `path`. Ratios below 1 are cygrad's lead; a black mark is the ratio to reach."""
+    """Write the picture to `path`. Below 1 cygrad is faster; a black mark shows the target ratio."""
     from matplotlib.figure import Figure
 
     measured = [row for row in rows if row.get("ratio") is not None]
@@ -28,7 +28,7 @@ def _draw_ratios(axes: Any, rows: list[dict[str, Any]]) -> None:
     for place, row in zip(places, rows):
         end = row["ratio"]
         if row["target"] is not None and end <= row["target"] < 1.4 * end:
-            end = row["target"]  # or the mark would lie on the figure
+            end = row["target"]  # otherwise the mark would cover the figure
         axes.text(end * 1.06, place, f"{row['ratio']:.2f}", va="center", fontsize=7)
         if row["target"] is not None:
             axes.plot([row["target"]] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.5)

@@ -1,4 +1,4 @@
-"""What takes more than a line of NumPy: the right-hand sides that ops.txt calls by name."""
+"""NumPy expressions longer than a line, which ops.txt calls by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def chebyshev(x: Array, degree: int, start: int, slope: int) -> Array:
-    """The polynomial of that degree, by the recurrence; `start + slope * x` is that of degree 1."""
+    """Return the polynomial of this degree by the recurrence; `start + slope * x` is the one of degree 1."""
     former, latest = np.ones_like(x), start + slope * x
     for _ in range(1, degree):
         former, latest = latest, 2 * x * latest - former
@@ -45,7 +45,7 @@ def normalized(x: Array, axes: Any) -> Array:
 
 
 def places(x: Array, shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[Array, Array]:
-    """The maximum of each window of two dimensions, and its place in the image."""
+    """Return the maximum of each two-dimensional window, and its position in the image."""
     windows = x.reshape(shape).transpose(order).reshape(*(shape[i] for i in order[:-2]), -1)
     at = windows.argmax(-1)
     rows = at // shape[order[-1]] + shape[order[-2]] * np.arange(at.shape[-2])[:, None]
@@ -54,7 +54,7 @@ def places(x: Array, shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[Ar
 
 
 def gathered(x: Array, size: int, dims: int) -> tuple[Array, Array]:
-    """The maxima of windows of two elements in each dimension, which begin at places of each image's own."""
+    """Return maxima of windows of two elements per dimension, at positions chosen for each image."""
     image = x.shape[2:]
     flat = x.reshape(-1, int(np.prod(image)))
     at = np.zeros((len(flat), 1, 1), np.int64)
@@ -69,7 +69,7 @@ def gathered(x: Array, size: int, dims: int) -> tuple[Array, Array]:
 
 
 def transposed(x: Array, kernel: Array) -> Array:
-    """The transposed convolution: that of the padded images with the turned kernel."""
+    """Return the transposed convolution: the convolution of the padded images with the flipped kernel."""
     dims = x.ndim - 2
     axes = tuple(range(2, x.ndim))
     size = kernel.shape[2:]
@@ -92,7 +92,7 @@ def folded(patches: Array, size: int, kernel: int) -> Array:
 
 
 def overlapped(frames: Array, window: Array, hop: int) -> Array:
-    """The signal whose frames these are, as the windows' squares weigh them."""
+    """Return the signal with these frames, weighted by the squared windows."""
     length, half = frames.shape[1] + hop * (len(frames) - 1), frames.shape[1] // 2
     signal, weight = np.zeros(length, np.float32), np.zeros(length, np.float32)
     square = window * window
@@ -103,7 +103,7 @@ def overlapped(frames: Array, window: Array, hop: int) -> Array:
 
 
 def sampled(image: Array, grid: Array) -> Array:
-    """Bilinear, with zeros outside."""
+    """Sample bilinearly, with zeros outside."""
     n, c, h, w = image.shape
     x, y = ((grid[..., 0] + 1) * w - 1) / 2, ((grid[..., 1] + 1) * h - 1) / 2
     left, top = np.floor(x).astype(np.int64), np.floor(y).astype(np.int64)
@@ -119,7 +119,7 @@ def sampled(image: Array, grid: Array) -> Array:
 
 
 def meshed(theta: Array, size: int) -> Array:
-    """The places of theta's images of a square grid."""
+    """Return the images under theta of the points of a square grid."""
     line = (2 * np.arange(size, dtype=np.float32) + 1) / size - 1
     base = np.stack([*np.meshgrid(line, line), np.ones((size, size), np.float32)], -1)
     return (base.reshape(-1, 3) @ theta.swapaxes(1, 2)).reshape(len(theta), size, size, 2)
@@ -129,7 +129,7 @@ def meshed(theta: Array, size: int) -> Array:
 
 
 def margins(x: Array, several: Array) -> Array:
-    """The loss of `multilabel_margin_loss`: by labels, as many as the fullest row has."""
+    """Return `multilabel_margin_loss`, label by label, up to the row with the most labels."""
     loss = np.zeros(len(x), np.float32)
     count = (several < 0).argmax(1).max()
     labels = several[:, :count]
@@ -142,7 +142,7 @@ def margins(x: Array, several: Array) -> Array:
 
 
 def ctc(log_odds: Array, spelled: Array) -> Array:
-    """The loss of each sequence, all of one length: sums over paths, step by step."""
+    """Return the loss of each sequence, all of one length: sums over paths, step by step."""
     n, length = spelled.shape
     states = np.zeros((n, 2 * length + 1), np.int64)
     states[:, 1::2] = spelled

@@ -1,8 +1,8 @@
-"""What one row of the table compares.
+"""One row of the table: two statements to compare.
 
-A statement stands in a string, so that `timeit` compiles it into its loop. `setup(torch)` makes the names in it, from
-cygrad or from PyTorch. `numpy` is a pair of statement and setup that does the same by hand; it takes PyTorch's place
-where that is not installed. Other libraries are written otherwise: `peer` is their statement and setup.
+A statement is a string, so that `timeit` compiles it into its loop. `setup(torch)` makes the names in it, from cygrad
+or PyTorch. `numpy` is a statement and setup that do the same by hand; it takes PyTorch's place where that is not
+installed. `peer` is the statement and setup for libraries with other interfaces.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 Names = dict[str, Any]
 Library = Any  # cygrad or torch: the same names
-PEERS = {"JAX": "jax", "autograd": "autograd", "MyGrad": "mygrad"}  # and how they are imported
+PEERS = {"JAX": "jax", "autograd": "autograd", "MyGrad": "mygrad"}  # and their import names
 
 
 @dataclass(frozen=True)
@@ -25,21 +25,21 @@ class Row:
     name: str
     statement: str
     setup: Callable[[Library], Names]
-    target: float | None  # None: no ratio is promised
+    target: float | None  # None: no target
     rival: str = "PyTorch"
     rival_statement: str | None = None  # None: the same statement
     numpy: tuple[str, Callable[[], Names]] | None = None
     peer: tuple[str, Callable[[], Names]] | None = None
 
     def is_installed(self) -> bool:
-        """Whether the rival is; others than PyTorch, whose place NumPy can take, have rows only where they are."""
+        """Whether the row can run: NumPy can replace PyTorch, but other rivals must be installed."""
         if self.rival not in PEERS:
             return True
         spec = find_spec(PEERS[self.rival])
-        return spec is not None and spec.origin is not None  # not just a folder of that name
+        return spec is not None and spec.origin is not None  # not just a folder with that name
 
     def for_rival(self, cygrad: ModuleType, torch: ModuleType | None) -> tuple | None:
-        """The rival's name, statement and names; None if there is nothing to compare with."""
+        """Return the rival's name, statement and names, or None if there is nothing to compare with."""
         statement = self.rival_statement or self.statement
         if self.rival == "cygrad":
             return "cygrad", statement, self.setup(cygrad)

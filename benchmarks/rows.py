@@ -1,4 +1,4 @@
-"""The table: rows about the overhead of an op, about networks, and those of layers.py and peers.py."""
+"""The main table: rows for op overhead and networks, plus those of layers.py and peers.py."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from benchmarks import derivatives, layers, peers
 from benchmarks.row import Library, Names, Row
 from cygrad._core.runtime.thread_state import take_sites
 
-Sizes = tuple[int, int, int]  # of a network: in, hidden, out
+Sizes = tuple[int, int, int]  # of a network: input, hidden, output
 
 
-# --- One element: nothing but overhead ---------------------------------------------------------
+# --- One element: pure overhead ----------------------------------------------------------------
 
 
 def scalars(torch: Library) -> Names:
-    """Three tensors of one float32 element that require grad."""
+    """Set up three tensors of one float32 element that require grad."""
     x, y, w = (torch.tensor([v], requires_grad=True) for v in (1.0, 2.0, 0.999))
     return {"x": x, "y": y, "w": w}
 
 
 def numpy_scalars() -> Names:
-    """Three arrays of one float32 element."""
+    """Set up three arrays of one float32 element."""
     x, y, w = (np.array([v], dtype=np.float32) for v in (1.0, 2.0, 0.999))
     return {"x": x, "y": y, "w": w}
 
@@ -50,12 +50,12 @@ for z in reversed(saved):
 
 
 def numpy_chain() -> Names:
-    """`numpy_scalars`, and where gradients start."""
+    """Set up `numpy_scalars` and the initial gradients."""
     return {**numpy_scalars(), "one": np.ones(1, np.float32), "zero": np.zeros(1, np.float32)}
 
 
 def custom_function(torch: Library) -> Names:
-    """A custom Function that saves its input."""
+    """Set up a custom Function that saves its input."""
 
     class Square(torch.autograd.Function):
         @staticmethod
@@ -77,7 +77,7 @@ x.grad = None
 """
 
 
-# The source line: a loop of sites alone, as it can be told apart from its op in no other way.
+# The site: a loop that only takes sites, because their cost cannot be separated from that of an op otherwise.
 SITES = 1000
 SITE_NAME = "source line of one op"
 SITE_STATEMENT = f"take_sites({SITES})"
@@ -104,7 +104,7 @@ with nan_check():
 
 
 def network(optimizer: str, batch: int, sizes: Sizes = (784, 128, 10), **options: Any) -> Callable[[Library], Names]:
-    """The setup of a network with one hidden layer, on one batch of random numbers."""
+    """Return the setup of a network with one hidden layer, on one batch of random numbers."""
 
     def setup(torch: Library) -> Names:
         torch.manual_seed(0)
@@ -142,7 +142,7 @@ b1 -= lr * grad_hidden.sum(axis=0)
 
 
 def numpy_network(batch: int, sizes: Sizes = (784, 128, 10)) -> Callable[[], Names]:
-    """The same network with its gradient written out."""
+    """Return the setup of the same network with its gradient written out."""
 
     def setup() -> Names:
         random = np.random.default_rng(0)

@@ -1,8 +1,8 @@
-"""Times calls of few elements beside PyTorch's, forward alone and with gradients: what ops cost beside their loops.
+"""Time calls on few elements against PyTorch's, without and with gradients: the cost of ops beside their loops.
 
     python -m benchmarks.small [PATTERN] [--over 1]
 
-One thread; the least of many short samples in turns. The statements are those of small.txt.
+The figures are the least of many short alternating samples, with one thread. The statements come from small.txt.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ lstm, gru, mha, enc = n.LSTM(8, 8), n.GRU(8, 8), n.MultiheadAttention(8, 2), n.T
 
 
 def read_statements() -> list[tuple[str, bool]]:
-    """(statement, whether its gradient belongs to it)."""
+    """Return pairs (statement, whether to include its gradient)."""
     found, with_gradient = [], False
     for line in STATEMENTS.read_text().splitlines():
         with_gradient = with_gradient or line == "# and back"
@@ -54,7 +54,7 @@ def read_statements() -> list[tuple[str, bool]]:
 
 
 def prepared(statement: str, with_gradient: bool, library: Any) -> tuple[str, dict[str, Any]]:
-    """What is to be timed, and its names, of a library; the gradient of the statement's result is all ones."""
+    """Return the statement to time and its names, for one library; the incoming gradient is all ones."""
     names: dict[str, Any] = {"m": library, "np": np}
     exec(NAMES, names)
     if with_gradient:
@@ -64,7 +64,7 @@ def prepared(statement: str, with_gradient: bool, library: Any) -> tuple[str, di
 
 
 def compare(statement: str, with_gradient: bool, libraries: list[Any]) -> list[float]:
-    """The least time of a call with each library, in us."""
+    """Return the least time of a call with each library, in us."""
     given = [prepared(statement, with_gradient, library) for library in libraries]
     timers = [timeit.Timer(statement, globals=names) for statement, names in given]
     rounds = [[timer.timeit(CALLS) for timer in timers] for _ in range(SAMPLES)]
@@ -74,8 +74,8 @@ def compare(statement: str, with_gradient: bool, libraries: list[Any]) -> list[f
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("pattern", nargs="?", default="", help="a regular expression that statements must contain")
-    parser.add_argument("--over", type=float, default=0, help="print rows from this ratio on only")
+    parser.add_argument("pattern", nargs="?", default="", help="a regular expression that statements must match")
+    parser.add_argument("--over", type=float, default=0, help="only print rows with at least this ratio")
     arguments = parser.parse_args()
     torch = import_module("torch")
     limit_threads(1, torch)

@@ -1,7 +1,7 @@
-"""Independent training in several threads; see README.md beside this file.
+"""Measure independent training in several threads; see README.md in this folder.
 
-`python -m benchmarks.threads` trains a network in each of 1, 2, ... threads, and tells how many times as many steps are
-done in the same time. Only free-threaded builds of CPython can gain from it where steps are short.
+`python -m benchmarks.threads` trains a network in each of 1, 2, ... threads and prints how many times as many steps are
+made in the same time. If steps are short, only free-threaded builds of CPython can gain from it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def main() -> None:
 
 
 def seconds(count: int, batch: int, sizes: tuple[int, int, int]) -> tuple[float, float]:
-    """What `STEPS` steps in each of so many threads take: by the clock, and of processor time in a thread."""
+    """Return the time of `STEPS` steps in each of this many threads, by the clock and by processor time per thread."""
     ready, used = threading.Barrier(count + 1), []
 
     def work() -> None:
-        code = compile(STEP, "<step>", "exec")  # its own: threads that share one wait for each other's counts of it
+        code = compile(STEP, "<step>", "exec")  # its own: threads that share one contend for its reference count
         names = network("SGD", batch, sizes, lr=0.01)(cygrad)
         exec(code, names)
         ready.wait()

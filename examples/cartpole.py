@@ -1,12 +1,12 @@
-"""Learns to balance a pole on a cart: a network that is rewarded for each step until the pole falls (gymnasium).
+"""Learn to balance a pole on a cart, with a reward for each step until the pole falls (gymnasium's CartPole).
 
-    python examples/cartpole.py                      # trains, prints the mean return, writes a picture
+    python examples/cartpole.py                      # train, print the mean return, save a picture
     python examples/cartpole.py --updates 20 --seed 1 --out /tmp
 
-Policy and value are two small networks. In each update, eight carts run for 32 steps each, and the policy is moved
-towards the actions that turned out better than the value said, a little at a time (proximal policy optimisation). An
-episode ends after 500 steps at the latest, so that no return is larger. In the end the pole stands for at least 475
-steps on average, which is what gymnasium calls solved.
+Policy and value are two small networks. In each update, eight carts run for 32 steps each. The policy then moves in
+small steps towards the actions that turned out better than the value predicted (proximal policy optimization). An
+episode ends after 500 steps at the latest, which bounds the return. After training, the pole stays up for at least 475
+steps on average, which is gymnasium's criterion for solving the task.
 """
 
 import argparse
@@ -33,7 +33,7 @@ DISCOUNT, SMOOTHING, CLIP = 0.98, 0.8, 0.2
 
 
 class Carts:
-    """Some carts at once; one whose episode ends begins the next at once."""
+    """Several carts that run at the same time; when an episode ends, the cart starts the next one."""
 
     def __init__(self, count: int, seed: int) -> None:
         self.carts = [gymnasium.make("CartPole-v1") for _ in range(count)]
@@ -42,7 +42,7 @@ class Carts:
         self.returns: list[float] = []
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Push each cart to the left (0) or right (1): the states reached, whose pole fell, and whose episode ended."""
+        """Push each cart left (0) or right (1); return the new states, which poles fell, and which episodes ended."""
         fell, ended = np.zeros((2, len(self.carts)), bool)
         reached = np.empty_like(self.states)
         for i, cart in enumerate(self.carts):
@@ -58,7 +58,7 @@ class Carts:
 
 
 def network(outputs: int, gain: float) -> nn.Sequential:
-    """Of position, speed, angle and turning speed; `gain` is that of the last layer's weights."""
+    """Return a network on position, velocity, angle and angular velocity; `gain` scales the last layer's weights."""
     layers = [nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, outputs)]
     for layer, size in zip(layers[::2], (2**0.5, 2**0.5, gain)):
         nn.init.orthogonal_(layer.weight, size)
@@ -67,7 +67,7 @@ def network(outputs: int, gain: float) -> nn.Sequential:
 
 
 def play(carts: Carts, policy: nn.Module, value: nn.Module) -> list[torch.Tensor]:
-    """Let the carts run: states, actions, the logarithms of their probabilities, advantages, and returns."""
+    """Run the carts; return states, actions, their log probabilities, advantages and returns."""
     states, actions, logs = [], [], []
     rewards, values, nexts, ends = np.ones((4, STEPS, len(carts.carts)), np.float32)
     with torch.no_grad():
@@ -77,7 +77,7 @@ def play(carts: Carts, policy: nn.Module, value: nn.Module) -> list[torch.Tensor
             action = torch.multinomial(chances.exp(), 1)
             reached, fell, ended = carts.step(action.flatten().numpy())
             values[step] = value(state).flatten().numpy()
-            # An episode that was only cut off would have gone on: its end counts as what the value says.
+            # A truncated episode would have continued, so its last state is worth its predicted value.
             nexts[step] = np.where(fell, 0, value(torch.from_numpy(reached)).flatten().numpy())
             ends[step] = ended
             states.append(state)
@@ -96,7 +96,7 @@ def play(carts: Carts, policy: nn.Module, value: nn.Module) -> list[torch.Tensor
 def learn(
     policy: nn.Module, value: nn.Module, optimizer: torch.optim.Optimizer, played: list[torch.Tensor], clip: float
 ) -> list[float]:
-    """Some steps with what was played; the mean loss of the policy, that of the value, and the policy's entropy."""
+    """Take optimizer steps on the recorded data; return mean policy loss, value loss and entropy."""
     state, action, before, advantage, result = played
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     losses = []
@@ -116,7 +116,7 @@ def learn(
 
 @torch.no_grad()
 def evaluate(policy: nn.Module, episodes: int, seed: int) -> tuple[list[float], np.ndarray]:
-    """The returns of new episodes with the likelier action each time, and the first cart's path."""
+    """Return the returns of new episodes with the greedy policy, and the first cart's path."""
     carts = Carts(episodes, seed)
     path, first = [carts.states[0]], [0.0] * episodes
     done = np.zeros(episodes, bool)
@@ -132,7 +132,7 @@ def evaluate(policy: nn.Module, episodes: int, seed: int) -> tuple[list[float], 
 
 @torch.no_grad()
 def picture(path: Path, returns: list[float], losses: list[list[float]], policy: nn.Module, ride: np.ndarray) -> None:
-    """The returns and losses of the training, what the policy does where, and a ride with it."""
+    """Draw returns and losses during training, a map of the policy, and one episode."""
     page, ((upper, map_), (lower, cart)) = plt.subplots(2, 2, figsize=(12, 7.5), layout="constrained")
     upper.plot(returns, ".", markersize=3, alpha=0.4, label="episodes")
     if len(returns) >= 50:
@@ -154,8 +154,8 @@ def picture(path: Path, returns: list[float], losses: list[list[float]], policy:
     states[:, 2], states[:, 3] = angles.ravel(), speeds.ravel()
     push = policy(torch.from_numpy(states)).softmax(dim=1)[:, 1].reshape(angles.shape).numpy()
     shown = map_.pcolormesh(np.degrees(angles), speeds, push, cmap="coolwarm", vmin=0, vmax=1, rasterized=True)
-    page.colorbar(shown, ax=map_, label="chance of a push to the right")
-    map_.set(title="The policy, for a cart at rest", xlabel="angle of the pole, degrees", ylabel="its speed, rad/s")
+    page.colorbar(shown, ax=map_, label="probability of a push to the right")
+    map_.set(title="The policy, for a cart at rest", xlabel="angle of the pole, degrees", ylabel="its velocity, rad/s")
     seconds = np.arange(len(ride)) * 0.02
     cart.plot(seconds, ride[:, 0], label="position, m")
     cart.plot(seconds, np.degrees(ride[:, 2]), label="angle, degrees", alpha=0.8)
@@ -170,7 +170,7 @@ def picture(path: Path, returns: list[float], losses: list[list[float]], policy:
 
 
 def run(updates: int, seed: int, out: Path) -> float:
-    """Train, print the mean return, write the picture; the mean return."""
+    """Train, print the mean return, save the picture, and return the mean return."""
     started = time.perf_counter()
     torch.manual_seed(seed)
     carts = Carts(CARTS, 1000 * seed)
@@ -179,7 +179,7 @@ def run(updates: int, seed: int, out: Path) -> float:
     optimizer = torch.optim.Adam(parameters, lr=1e-3, eps=1e-5)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=updates)
     losses = []
-    bar = tqdm(range(updates), desc="training", unit="update", disable=None)  # None: on terminals
+    bar = tqdm(range(updates), desc="training", unit="update", disable=None)  # None: only on terminals
     for update in bar:
         clip = CLIP * (1 - update / updates)
         losses.append(learn(policy, value, optimizer, play(carts, policy, value), clip))
@@ -188,8 +188,8 @@ def run(updates: int, seed: int, out: Path) -> float:
         bar.set_postfix({"return": f"{recent:.0f}", "loss": f"{losses[-1][1]:.2f}"})
     returns, ride = evaluate(policy, 100, 1_000_000 + 1000 * seed)
     mean = float(np.mean(returns))
-    print(f"mean return of 100 new episodes {mean:.1f}, least {min(returns):.0f} (seed {seed})")
-    print(f"trained on {updates * STEPS * CARTS} steps of the carts in {time.perf_counter() - started:.1f} s")
+    print(f"mean return of 100 new episodes {mean:.1f}, lowest {min(returns):.0f} (seed {seed})")
+    print(f"trained on {updates * STEPS * CARTS} cart steps in {time.perf_counter() - started:.1f} s")
     out.mkdir(parents=True, exist_ok=True)
     picture(out / "cartpole.png", carts.returns, losses, policy, ride)
     print(f"wrote {out / 'cartpole.png'}")
@@ -197,16 +197,16 @@ def run(updates: int, seed: int, out: Path) -> float:
 
 
 def main() -> int:
-    """Read the command line and run; the exit status."""
+    """Parse the command line, run, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--updates", type=int, default=400, help="how often the carts run and the policy learns")
-    parser.add_argument("--seed", type=int, default=0, help="of all random numbers")
+    parser.add_argument("--updates", type=int, default=400, help="number of policy updates")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random numbers")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the picture")
     options = parser.parse_args()
     if options.updates < 1:
         parser.error("--updates must be at least 1")
     matplotlib.use("agg")
-    with threadpool_limits(1, user_api="blas"):  # products this small only wait for one another on several
+    with threadpool_limits(1, user_api="blas"):  # several threads only slow down products this small
         run(options.updates, options.seed, options.out)
     return 0
 

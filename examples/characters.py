@@ -1,11 +1,11 @@
-"""Learns to write documentation letter by letter: a small transformer reads the docstrings of Python's own library.
+"""Train a small transformer to write docstrings one character at a time, on those of Python's standard library.
 
-    python examples/characters.py                    # trains, prints its loss and a text of its own, writes a picture
+    python examples/characters.py                    # train, print the loss and a sample text, save a picture
     python examples/characters.py --steps 3000 --seed 1 --out /tmp
 
-The text is read from the interpreter that runs this, so that it differs from one version of Python to the next. Some
-modules, a tenth of the text, are kept for validation. The loss there, in nats per letter, ends below 1.75 with Python
-3.11; what counting single letters or triples of them reaches is printed for comparison.
+The text comes from the interpreter that runs this, so it differs between versions of Python. Some modules, a tenth of
+the text, are held out for validation. With Python 3.11 the validation loss ends below 1.75 nats per character. For
+comparison, the program also prints the losses of models that count single characters and triples of them.
 """
 
 import argparse
@@ -40,7 +40,7 @@ PROMPT = "Return the "
 
 
 def docstrings(path: Path) -> Iterator[str]:
-    """Those of a module's source, in order; the module is not run."""
+    """Yield the docstrings in a module's source, without running the module."""
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             text = ast.get_docstring(node)
@@ -49,11 +49,11 @@ def docstrings(path: Path) -> Iterator[str]:
 
 
 def read_text() -> tuple[torch.Tensor, torch.Tensor]:
-    """The letters for training and for validation, as numbers of the alphabet."""
+    """Return the training and validation texts as indices into the alphabet."""
     library = Path(sysconfig.get_paths()["stdlib"])
     modules = [path for path in sorted(library.glob("*.py")) if not path.name.startswith("_")]
     texts = ["\n\n".join(docstrings(path)) for path in modules]
-    # Whole modules are kept apart, a tenth of the text, chosen without regard to what the user seeds.
+    # Hold out whole modules, a tenth of the text, with a fixed seed of their own.
     order = np.random.default_rng(0).permutation(len(texts))
     ends = np.cumsum([len(texts[i]) for i in order])
     if not ends.size or ends[-1] < 100_000:
@@ -66,7 +66,7 @@ def read_text() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def count_loss(train: torch.Tensor, test: torch.Tensor, order: int) -> float:
-    """The loss on the test text of counting groups of so many letters, mixed with the counts of smaller groups."""
+    """Return the test loss of an n-gram model of this order, smoothed with the counts of shorter groups."""
     scores = np.full(len(test) - order + 1, 1 / LETTERS)
     for size in range(1, order + 1):
         powers = LETTERS ** np.arange(size)[::-1]
@@ -82,7 +82,7 @@ def count_loss(train: torch.Tensor, test: torch.Tensor, order: int) -> float:
 
 
 class Block(nn.Module):
-    """Attention to the letters before, then a small network for each letter."""
+    """Causal self-attention, then a small network for each character."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Block(nn.Module):
         self.network = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(batch, letters, width) to the same."""
+        """Map (batch, characters, width) to the same shape."""
         batch, length, _ = x.shape
         heads = self.heads(self.norm1(x)).view(batch, length, 3, HEADS, WIDTH // HEADS)
         query, key, value = heads.permute(2, 0, 3, 1, 4).unbind()
@@ -101,7 +101,7 @@ class Block(nn.Module):
 
 
 class Writer(nn.Module):
-    """Scores for the next letter after each letter; the table of letters serves for input and output."""
+    """Scores the next character after each one; input and output share the embedding table."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,13 +112,13 @@ class Writer(nn.Module):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
-        """(batch, letters) of numbers to (batch, letters, alphabet) of scores."""
+        """Map indices (batch, characters) to scores (batch, characters, alphabet)."""
         x = self.letters(text) + self.places.weight[: text.shape[1]]
         return self.norm(self.blocks(x)) @ self.letters.weight.T
 
     @torch.no_grad()
     def write(self, prompt: str, length: int, temperature: float = 0.7) -> str:
-        """The prompt and so many letters more, each drawn by its score."""
+        """Continue the prompt by `length` characters, each sampled from its scores."""
         text = [ALPHABET.index(letter) for letter in prompt]
         for _ in range(length):
             scores = self(torch.tensor([text[-CONTEXT:]]))[0, -1] / temperature
@@ -130,19 +130,19 @@ class Writer(nn.Module):
 
 
 def loss_of(model: nn.Module, text: torch.Tensor, starts: torch.Tensor, reduction: str = "mean") -> torch.Tensor:
-    """Of predicting the CONTEXT letters after each of these places."""
+    """Return the loss of predicting the CONTEXT characters after each start."""
     pieces = text[starts.unsqueeze(1) + torch.arange(CONTEXT + 1)]
     return F.cross_entropy(model(pieces[:, :-1]).flatten(0, 1), pieces[:, 1:].flatten(), reduction=reduction)
 
 
 @torch.no_grad()
 def validate(model: nn.Module, text: torch.Tensor, pieces: int) -> float:
-    """The mean loss on this many pieces, equally far from one another."""
+    """Return the mean loss on this many evenly spaced excerpts."""
     return loss_of(model, text, torch.linspace(0, len(text) - CONTEXT - 1, pieces).long()).item()
 
 
 def learning_rate(step: int, steps: int) -> float:
-    """As a part of the largest: a rise over the first steps, then half a wave down."""
+    """Return the learning rate relative to its maximum: linear warm-up, then cosine decay."""
     rise = min(100, steps // 10 + 1)
     return min((step + 1) / rise, 0.5 + 0.5 * math.cos(math.pi * step / steps))
 
@@ -150,7 +150,7 @@ def learning_rate(step: int, steps: int) -> float:
 def train(
     model: nn.Module, text: torch.Tensor, test: torch.Tensor, steps: int
 ) -> tuple[list[float], list[tuple[int, float]]]:
-    """The loss of each step, and now and then that on the test text with the number of steps before it."""
+    """Return the loss of each step, and from time to time (step, loss on the test text)."""
     groups = [
         {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.1},
         {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0},
@@ -159,7 +159,7 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(step, steps))
     losses: list[float] = []
     tested = [(0, validate(model, test, 100))]
-    bar = tqdm(range(1, steps + 1), desc="training", unit="step", disable=None)  # None: on terminals
+    bar = tqdm(range(1, steps + 1), desc="training", unit="step", disable=None)  # None: only on terminals
     for step in bar:
         optimizer.zero_grad()
         loss = loss_of(model, text, torch.randint(0, len(text) - CONTEXT, (BATCH,)))
@@ -183,13 +183,13 @@ def picture(
     model: nn.Module,
     test: torch.Tensor,
 ) -> None:
-    """How the loss fell, and unseen text on colours that tell how little each letter was expected."""
+    """Draw the loss curves, and unseen text colored by the loss of each character."""
     page, (left, right) = plt.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
     left.plot(range(1, len(losses) + 1), losses, linewidth=0.5, alpha=0.6, label="training")
     left.plot(*zip(*tested), color="C1", label="validation")
     for style, (name, value) in zip((":", "--"), counted.items()):
         left.axhline(value, color="gray", linestyle=style, label=name)
-    left.set(xlabel="step", ylabel="loss, nats per letter", title="Training", ylim=(0, None))
+    left.set(xlabel="step", ylabel="loss, nats per character", title="Training", ylim=(0, None))
     left.grid(alpha=0.3)
     left.spines[["top", "right"]].set_visible(False)
     left.legend(frameon=False)
@@ -211,21 +211,21 @@ def picture(
                 fontsize=7,
             )
     right.axis("off")
-    right.set_title("Unseen text, and how little each letter was expected")
+    right.set_title("Unseen text, colored by the loss of each character")
     page.colorbar(shown, ax=right, orientation="horizontal", shrink=0.5, pad=0.02, label="nats")
     page.savefig(path, dpi=110)
     plt.close(page)
 
 
 def run(steps: int, seed: int, out: Path) -> float:
-    """Train, print the loss and a text, write the picture; the loss."""
+    """Train, print the loss and a sample text, save the picture, and return the loss."""
     started = time.perf_counter()
     torch.manual_seed(seed)
     text, test = read_text()
     model = Writer()
-    print(f"{len(text)} letters to learn from, {sum(p.numel() for p in model.parameters())} weights", flush=True)
+    print(f"{len(text)} characters to learn from, {sum(p.numel() for p in model.parameters())} weights", flush=True)
     losses, tested = train(model, text, test, steps)
-    counted = {"counting letters": count_loss(text, test, 1), "counting triples": count_loss(text, test, 3)}
+    counted = {"counting characters": count_loss(text, test, 1), "counting triples": count_loss(text, test, 3)}
     loss = validate(model, test, 500)
     print(f"validation loss {loss:.3f}; {', '.join(f'{name} {value:.3f}' for name, value in counted.items())}")
     print(f"trained {steps} steps in {time.perf_counter() - started:.1f} s\n")
@@ -237,16 +237,16 @@ def run(steps: int, seed: int, out: Path) -> float:
 
 
 def main() -> int:
-    """Read the command line and run; the exit status."""
+    """Parse the command line, run, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=2000, help="steps of training")
-    parser.add_argument("--seed", type=int, default=0, help="of all random numbers")
+    parser.add_argument("--steps", type=int, default=2000, help="training steps")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random numbers")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the picture")
     options = parser.parse_args()
     if options.steps < 1:
         parser.error("--steps must be at least 1")
     matplotlib.use("agg")
-    with threadpool_limits(1, user_api="blas"):  # products this small only wait for one another on several
+    with threadpool_limits(1, user_api="blas"):  # several threads only slow down products this small
         run(options.steps, options.seed, options.out)
     return 0
 

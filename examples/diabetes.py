@@ -1,12 +1,12 @@
-"""Predicts how diabetes progresses, and how sure it is: a network whose weights have Laplace's uncertainty.
+"""Predict the progression of diabetes with error bars, using a Laplace approximation of a network's posterior.
 
-    python examples/diabetes.py                      # trains, prints error and coverage, writes a picture
+    python examples/diabetes.py                      # train, print error and coverage, save a picture
     python examples/diabetes.py --seed 1 --out /tmp
 
-The data are 442 patients that come with scikit-learn; a quarter is kept for testing. The weights are those of highest
-posterior probability, found by L-BFGS. Around them the posterior is taken for a normal distribution, whose precision is
-the Hessian H of minus its logarithm, computed exactly. A prediction f(x) then has the variance J H^-1 J^T, with J its
-gradient by the weights, beside that of the noise.
+The data are the 442 patients that come with scikit-learn, a quarter of whom are held out for testing. L-BFGS finds the
+weights with the highest posterior probability. Around them, the posterior is approximated by a normal distribution
+whose precision is the exact Hessian H of the negative log posterior. A prediction f(x) then has the variance J H^-1
+J^T, where J is its gradient with respect to the weights, in addition to the variance of the noise.
 """
 
 import argparse
@@ -33,16 +33,16 @@ from cygrad import nn
 from cygrad.nn.utils import parameters_to_vector, vector_to_parameters
 
 PRIOR = 30.0  # precision of the weights before any data
-QUANTILE = 1.645  # of the normal distribution: 90 % lie within so many standard deviations
+QUANTILE = 1.645  # of the normal distribution: 90 % lie within this many standard deviations
 
 
 def scaled(part: np.ndarray, model: np.ndarray) -> torch.Tensor:
-    """The numbers in units of the standard deviation of `model`, from its mean."""
+    """Standardize `part` by the mean and standard deviation of `model`."""
     return torch.from_numpy((part - model.mean(0)) / model.std(0))
 
 
 class Data:
-    """Features and progression, with mean 0 and variance 1 in training, in float64."""
+    """Features and progression in float64, with mean 0 and variance 1 on the training data."""
 
     def __init__(self, seed: int) -> None:
         x, y = load_diabetes(return_X_y=True, scaled=False)
@@ -52,14 +52,14 @@ class Data:
 
 
 class Posterior:
-    """Minus the logarithm of the posterior of a network's weights, as a function of one vector."""
+    """The negative log posterior of a network's weights, as a function of one vector."""
 
     def __init__(self, network: nn.Module, x: torch.Tensor, y: torch.Tensor, noise: float) -> None:
         self.network, self.x, self.y, self.noise = network, x, y, noise
         self.shapes = {name: p.shape for name, p in network.named_parameters()}
 
     def predict(self, weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        """What the network predicts with these weights."""
+        """Return the network's predictions with the given weights."""
         parts = weights.split([math.prod(shape) for shape in self.shapes.values()])
         named = {name: part.reshape(shape) for (name, shape), part in zip(self.shapes.items(), parts)}
         return torch.func.functional_call(self.network, named, (x,)).squeeze(-1)
@@ -70,7 +70,7 @@ class Posterior:
 
 
 def find_maximum(posterior: Posterior, rounds: int) -> tuple[torch.Tensor, list[float]]:
-    """The weights of highest posterior probability, and its negative logarithm round by round."""
+    """Return the weights that maximize the posterior, and the negative log posterior of each round."""
     weights = parameters_to_vector(posterior.network.parameters()).detach().requires_grad_()
     optimizer = torch.optim.LBFGS([weights], max_iter=10, history_size=30, line_search_fn="strong_wolfe")
 
@@ -81,7 +81,7 @@ def find_maximum(posterior: Posterior, rounds: int) -> tuple[torch.Tensor, list[
         return value
 
     values = []
-    bar = tqdm(range(rounds), desc="training", unit="round", disable=None)  # None: on terminals
+    bar = tqdm(range(rounds), desc="training", unit="round", disable=None)  # None: only on terminals
     for _ in bar:
         values.append(optimizer.step(closure).item())
         bar.set_postfix(posterior=f"{values[-1]:.3f}")
@@ -89,13 +89,13 @@ def find_maximum(posterior: Posterior, rounds: int) -> tuple[torch.Tensor, list[
 
 
 def deviations(posterior: Posterior, weights: torch.Tensor, x: torch.Tensor) -> tuple[np.ndarray, float]:
-    """The standard deviation of each prediction by the weights' uncertainty; H's smallest eigenvalue."""
+    """Return each prediction's standard deviation due to the weights, and the smallest eigenvalue of H."""
     hessian = torch.autograd.functional.hessian(posterior, weights)
     slopes = torch.autograd.functional.jacobian(lambda w: posterior.predict(w, x), weights)
     values, vectors = torch.linalg.eigh(hessian)
     if values.min() <= 0:
         sys.exit(
-            "the weights are at no maximum: the Hessian has a direction in which the posterior grows; more --rounds?"
+            "the weights are not at a maximum: the posterior grows in some direction of the Hessian; try more --rounds"
         )
     spread = (slopes @ vectors) / values.sqrt()
     return torch.linalg.vector_norm(spread, dim=1).numpy(), values.min().item()
@@ -104,23 +104,23 @@ def deviations(posterior: Posterior, weights: torch.Tensor, x: torch.Tensor) -> 
 def picture(
     path: Path, data: Data, mean: np.ndarray, known: np.ndarray, total: np.ndarray, values: list[float]
 ) -> None:
-    """Predictions with their intervals, what the uncertainty is made of, and the training."""
+    """Draw predictions with their intervals, the parts of the uncertainty, and the training curve."""
     truth = data.test_y.numpy()
     order = np.argsort(mean)
     inside = np.abs(truth - mean) < QUANTILE * total
     page, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4.5), layout="constrained", width_ratios=[2, 1, 1])
     place = np.arange(len(mean))
-    for width, alpha, label in ((total, 0.2, "90 %, with noise"), (known, 0.5, "90 %, of the weights")):
+    for width, alpha, label in ((total, 0.2, "90 %, with noise"), (known, 0.5, "90 %, weights only")):
         low, high = (mean + sign * QUANTILE * width for sign in (-1, 1))
         left.fill_between(place, low[order], high[order], alpha=alpha, color="C0", label=label, linewidth=0)
     left.plot(place, mean[order], color="C0")
     for kept, color, label in ((inside, "C2", "measured, inside"), (~inside, "C3", "measured, outside")):
         left.scatter(place[kept[order]], truth[order][kept[order]], s=14, color=color, label=label, zorder=3)
-    left.set(xlabel="test patients, by prediction", ylabel="progression, standardised")
+    left.set(xlabel="test patients, by prediction", ylabel="progression, standardized")
     left.legend(frameon=False, fontsize=8)
     distance = torch.linalg.vector_norm(data.test_x, dim=1).numpy()
     middle.scatter(distance, known, s=14)
-    middle.set(xlabel="distance from the mean patient", ylabel="deviation by the weights")
+    middle.set(xlabel="distance from the mean patient", ylabel="deviation due to the weights")
     right.plot(range(1, len(values) + 1), values)
     right.set(xlabel="round of L-BFGS", ylabel="minus log posterior")
     for axes in (left, middle, right):
@@ -131,7 +131,7 @@ def picture(
 
 
 def run(rounds: int, seed: int, out: Path) -> tuple[float, float]:
-    """Train, print what came of it, write the picture; the share of variance explained and the coverage."""
+    """Train, print the results, save the picture, and return the explained variance and the coverage."""
     started = time.perf_counter()
     torch.manual_seed(seed)
     data, noise = Data(0), 0.7
@@ -148,9 +148,9 @@ def run(rounds: int, seed: int, out: Path) -> tuple[float, float]:
     linear = LinearRegression().fit(data.train_x.numpy(), data.train_y.numpy())
     by_line = linear.score(data.test_x.numpy(), data.test_y.numpy())
     print(f"explains {explained:.1%} of the variance in {len(mean)} test patients; linear regression {by_line:.1%}")
-    print(f"{covered:.1%} of them lie in their intervals of 90 %")
+    print(f"{covered:.1%} of them lie within their 90 % intervals")
     print(
-        f"the Hessian of {len(weights)} weights has the smallest eigenvalue {smallest:.2f}; the prior has {PRIOR:.2f}"
+        f"smallest eigenvalue of the Hessian of {len(weights)} weights {smallest:.2f}; of the prior alone {PRIOR:.2f}"
     )
     print(f"all in {time.perf_counter() - started:.1f} s")
     out.mkdir(parents=True, exist_ok=True)
@@ -160,16 +160,16 @@ def run(rounds: int, seed: int, out: Path) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Read the command line and run; the exit status."""
+    """Parse the command line, run, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=30, help="rounds of ten steps of L-BFGS")
-    parser.add_argument("--seed", type=int, default=0, help="of the first weights")
+    parser.add_argument("--rounds", type=int, default=30, help="rounds of ten L-BFGS steps")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the initial weights")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the picture")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
     matplotlib.use("agg")
-    with threadpool_limits(1, user_api="blas"):  # products this small only wait for one another on several
+    with threadpool_limits(1, user_api="blas"):  # several threads only slow down products this small
         run(options.rounds, options.seed, options.out)
     return 0
 

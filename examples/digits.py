@@ -1,9 +1,9 @@
-"""Learns to read handwritten digits: 1797 real scans of 8 x 8 pixels that come with scikit-learn.
+"""Train a network to read handwritten digits: 1797 real scans of 8 x 8 pixels that come with scikit-learn.
 
-    python examples/digits.py                     # trains, prints the accuracy, writes two pictures
+    python examples/digits.py                     # train, print the accuracy, save two pictures
     python examples/digits.py --epochs 5 --seed 1 --out /tmp
 
-Written as for PyTorch: with `import torch` in place of the line below, the training is the same.
+The code is plain PyTorch: with `import torch` in place of the import below, training is the same.
 """
 
 import argparse
@@ -31,7 +31,7 @@ BATCH = 64
 
 
 class Data:
-    """Pixels scaled to 0..1 as float32, labels as int64, a quarter of them kept for testing."""
+    """Pixels scaled to 0..1 as float32 and labels as int64, with a quarter held out for testing."""
 
     def __init__(self) -> None:
         pixels, labels = load_digits(return_X_y=True)
@@ -46,7 +46,7 @@ class Data:
 
 
 def make_model() -> nn.Sequential:
-    """64 pixels in, ten scores out."""
+    """Return a network with 64 pixels as input and ten scores as output."""
     return nn.Sequential(
         nn.Linear(64, 256),
         nn.ReLU(),
@@ -59,7 +59,7 @@ def make_model() -> nn.Sequential:
 
 
 def train_epoch(model: nn.Module, loss_fn: nn.Module, optimizer: torch.optim.Optimizer, data: Data) -> float:
-    """One pass over the training data in random order; the mean loss."""
+    """Make one pass over the training data in random order and return the mean loss."""
     model.train()
     order = torch.randperm(len(data.train_x))
     total = 0.0
@@ -75,18 +75,18 @@ def train_epoch(model: nn.Module, loss_fn: nn.Module, optimizer: torch.optim.Opt
 
 @torch.no_grad()
 def evaluate(model: nn.Module, loss_fn: nn.Module, data: Data) -> tuple[float, np.ndarray]:
-    """The loss on the test data, and the digit read in each test image."""
+    """Return the loss on the test data and the digit predicted for each test image."""
     model.eval()
     scores = model(data.test_x)
     return loss_fn(scores, data.test_y).item(), scores.argmax(dim=1).numpy()
 
 
 def train(data: Data, epochs: int) -> tuple[nn.Module, list[tuple[float, float]], np.ndarray]:
-    """A new model after so many epochs; the losses on training and test data; the digits read at the end."""
+    """Return a model trained for `epochs`, its training and test losses, and the digits it predicts."""
     model, loss_fn = make_model(), nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     losses: list[tuple[float, float]] = []
-    bar = tqdm(range(epochs), desc="training", unit="epoch", disable=None)  # None: on terminals
+    bar = tqdm(range(epochs), desc="training", unit="epoch", disable=None)  # None: only on terminals
     for _ in bar:
         train_loss = train_epoch(model, loss_fn, optimizer, data)
         test_loss, read = evaluate(model, loss_fn, data)
@@ -96,12 +96,12 @@ def train(data: Data, epochs: int) -> tuple[nn.Module, list[tuple[float, float]]
 
 
 def accuracy(data: Data, read: np.ndarray) -> float:
-    """The part of the test images that was read rightly."""
+    """Return the fraction of test images read correctly."""
     return float((read == data.test_y.numpy()).mean())
 
 
 def figure(losses: list[tuple[float, float]], data: Data, read: np.ndarray, network: viz.Graph) -> Figure:
-    """The loss curve, the misread digits and the network's graph on one page."""
+    """Draw the loss curve, the misread digits and the network's graph on one page."""
     page = plt.figure(figsize=(13, 8), layout="constrained")
     left, right = page.subfigures(1, 2, squeeze=False, width_ratios=[1.5, 1]).flat
     upper, lower = left.subfigures(2, 1, squeeze=False, height_ratios=[1.25, 1]).flat
@@ -131,7 +131,7 @@ def figure(losses: list[tuple[float, float]], data: Data, read: np.ndarray, netw
 
 
 def run(epochs: int, seed: int, out: Path) -> None:
-    """Train, print what came of it, write the pictures."""
+    """Train, print the results and save the pictures."""
     started = time.perf_counter()
     torch.manual_seed(seed)
     data = Data()
@@ -155,10 +155,10 @@ def run(epochs: int, seed: int, out: Path) -> None:
 
 
 def main() -> int:
-    """Read the command line and run; the exit status."""
+    """Parse the command line, run, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=40, help="passes over the data")
-    parser.add_argument("--seed", type=int, default=0, help="of all random numbers")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random numbers")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the pictures")
     options = parser.parse_args()
     if options.epochs < 1:
@@ -166,7 +166,7 @@ def main() -> int:
     matplotlib.use("agg")
     started = time.perf_counter()
     try:
-        with threadpool_limits(1, user_api="blas"):  # products this small only wait for one another on several
+        with threadpool_limits(1, user_api="blas"):  # several threads only slow down products this small
             run(options.epochs, options.seed, options.out)
     except KeyboardInterrupt:
         print("\nstopped: interrupted from the keyboard", file=sys.stderr)

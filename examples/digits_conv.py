@@ -1,10 +1,10 @@
-"""Reads handwritten digits with a convolutional network: at least 98.5 % of the images it has not seen.
+"""Read handwritten digits with a convolutional network that recognizes at least 98.5 % of unseen images.
 
-    python examples/digits_conv.py                   # trains, prints the accuracy, writes a picture
+    python examples/digits_conv.py                   # train, print the accuracy, save a picture
     python examples/digits_conv.py --epochs 5 --seed 1 --out /tmp
 
-The data are the 1797 scans of 8 x 8 pixels that come with scikit-learn; a quarter of them is kept for testing. Each
-training image is shifted by up to one pixel at random, each time it is seen.
+The data are the 1797 scans of 8 x 8 pixels that come with scikit-learn, a quarter of which is held out for testing.
+Each training image is shifted at random by up to one pixel each time it is used.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from cygrad.utils.data import DataLoader, TensorDataset
 
 
 def make_data() -> tuple[TensorDataset, TensorDataset]:
-    """Images (1, 8, 8) of values in 0..1 with their labels, for training and for testing."""
+    """Return the training and test sets: images of shape (1, 8, 8) with values in 0..1, and their labels."""
     pixels, labels = load_digits(return_X_y=True)
     images = (pixels / 16).astype(np.float32).reshape(-1, 1, 8, 8)
     parts = train_test_split(images, labels.astype(np.int64), test_size=0.25, stratify=labels, random_state=0)
@@ -39,7 +39,7 @@ def make_data() -> tuple[TensorDataset, TensorDataset]:
 
 
 def make_model() -> nn.Sequential:
-    """Two layers of convolutions at 8 x 8, one at 4 x 4, then ten scores."""
+    """Return a network of two convolutions at 8 x 8, one at 4 x 4, and a layer of ten scores."""
     return nn.Sequential(
         nn.Conv2d(1, 24, 3, padding=1),
         nn.BatchNorm2d(24),
@@ -59,14 +59,14 @@ def make_model() -> nn.Sequential:
 
 
 def shifted(images: torch.Tensor) -> torch.Tensor:
-    """The images, moved together by up to one pixel; what comes in at the border is empty."""
+    """Shift all images together by up to one pixel, padding with empty pixels."""
     down, right = torch.randint(0, 3, (2,)).tolist()
     return nn.functional.pad(images, (1, 1, 1, 1))[:, :, down : down + 8, right : right + 8]
 
 
 @torch.no_grad()
 def read(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
-    """The digit that the network sees in each image."""
+    """Return the digit that the network predicts for each image."""
     model.eval()
     return model(images).argmax(dim=1)
 
@@ -74,7 +74,7 @@ def read(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
 def picture(
     path: Path, losses: list[float], accuracies: list[float], model: nn.Sequential, test: TensorDataset
 ) -> None:
-    """The training, the filters of the first layer, and the test images that were misread."""
+    """Draw the training curves, the filters of the first layer, and the misread test images."""
     images, labels = test.tensors
     seen = read(model, images)
     wrong = (seen != labels).nonzero().flatten().tolist()
@@ -108,7 +108,7 @@ def picture(
 
 
 def run(epochs: int, seed: int, out: Path) -> float:
-    """Train, print what came of it, write the picture; the accuracy on the test data."""
+    """Train, print the results, save the picture, and return the test accuracy."""
     started = time.perf_counter()
     torch.manual_seed(seed)
     train, test = make_data()
@@ -118,7 +118,7 @@ def run(epochs: int, seed: int, out: Path) -> float:
     loader = DataLoader(train, batch_size=64, shuffle=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1e-2, total_steps=epochs * len(loader))
     losses, accuracies = [], []
-    bar = tqdm(range(epochs), desc="training", unit="epoch", disable=None)  # None: on terminals
+    bar = tqdm(range(epochs), desc="training", unit="epoch", disable=None)  # None: only on terminals
     for _ in bar:
         model.train()
         total = 0.0
@@ -141,16 +141,16 @@ def run(epochs: int, seed: int, out: Path) -> float:
 
 
 def main() -> int:
-    """Read the command line and run; the exit status."""
+    """Parse the command line, run, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=20, help="passes over the data")
-    parser.add_argument("--seed", type=int, default=0, help="of all random numbers")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random numbers")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the picture")
     options = parser.parse_args()
     if options.epochs < 1:
         parser.error("--epochs must be at least 1")
     matplotlib.use("agg")
-    with threadpool_limits(1, user_api="blas"):  # products this small only wait for one another on several
+    with threadpool_limits(1, user_api="blas"):  # several threads only slow down products this small
         run(options.epochs, options.seed, options.out)
     return 0
 

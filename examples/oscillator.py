@@ -1,11 +1,12 @@
-"""Solves a differential equation with a network: a damped oscillation, learnt from its equation and no data.
+"""Solve a differential equation with a network: a damped oscillation, learned from the equation without data.
 
-    python examples/oscillator.py                    # trains, prints the error, writes a picture
+    python examples/oscillator.py                    # train, print the error, save a picture
     python examples/oscillator.py --steps 500 --out /tmp
 
-The equation is u'' + 2 d u' + w^2 u = 0 with u(0) = 1 and u'(0) = 0. The network N gives u(t) = 1 + tanh(w t / 2)^2
-N(t), which begins as it should whatever N is. Its derivatives by t come from `autograd.grad` with `create_graph=True`,
-and the loss, the mean square of the left side at some times t, is differentiated once more, by the weights.
+The equation is u'' + 2 d u' + w^2 u = 0 with u(0) = 1 and u'(0) = 0. The network N defines u(t) = 1 + tanh(w t / 2)^2
+N(t), which satisfies the initial conditions for any N. The derivatives with respect to t come from `autograd.grad` with
+`create_graph=True`. The loss is the mean square of the left side at some times t; differentiating it with respect to
+the weights is a third derivative.
 """
 
 import argparse
@@ -31,24 +32,24 @@ DAMPING, FREQUENCY, END = 0.8, 5.0, 3.0
 
 
 def exact(t: np.ndarray) -> np.ndarray:
-    """The solution in closed form."""
+    """Return the closed-form solution."""
     frequency = math.sqrt(FREQUENCY**2 - DAMPING**2)
     return np.exp(-DAMPING * t) * (np.cos(frequency * t) + DAMPING / frequency * np.sin(frequency * t))
 
 
 class Solution(nn.Module):
-    """u(t) = 1 + tanh(w t / 2)^2 N(t), and the left side of the equation."""
+    """The function u(t) = 1 + tanh(w t / 2)^2 N(t), and the residual of the equation."""
 
     def __init__(self) -> None:
         super().__init__()
         self.network = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
 
     def forward(self, t: torch.Tensor) -> torch.Tensor:
-        """The solution at these times, a column."""
+        """Return u at the given times, a column."""
         return (t * (FREQUENCY / 2)).tanh().square() * self.network(t * (2 / END) - 1) + 1
 
     def residual(self, t: torch.Tensor) -> torch.Tensor:
-        """u'' + 2 d u' + w^2 u, which is 0 for the solution."""
+        """Return u'' + 2 d u' + w^2 u, which is 0 for the solution."""
         t = t.requires_grad_()
         u = self(t)
         (speed,) = torch.autograd.grad(u.sum(), t, create_graph=True)
@@ -57,7 +58,7 @@ class Solution(nn.Module):
 
 
 def picture(path: Path, times: np.ndarray, found: np.ndarray, residual: np.ndarray, losses: list[float]) -> None:
-    """The solution, its error, and how the loss fell."""
+    """Draw the solution, its error and the loss curve."""
     page, (upper, middle, lower) = plt.subplots(3, 1, figsize=(8, 9), layout="constrained")
     upper.plot(times, exact(times), label="exact", linewidth=4, alpha=0.35)
     upper.plot(times, found, label="network", linestyle="--", color="C3")
@@ -77,16 +78,16 @@ def picture(path: Path, times: np.ndarray, found: np.ndarray, residual: np.ndarr
 
 
 def run(steps: int, seed: int, out: Path) -> float:
-    """Train, print the error, write the picture; the largest error."""
+    """Train, print the error, save the picture, and return the largest error."""
     started = time.perf_counter()
     torch.manual_seed(seed)
     model = Solution()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     losses = []
-    bar = tqdm(range(steps), desc="training", unit="step", disable=None)  # None: on terminals
+    bar = tqdm(range(steps), desc="training", unit="step", disable=None)  # None: only on terminals
     for step in bar:
-        # One time in each of 64 equal parts: new ones each step, and nowhere a gap.
+        # Stratified sampling: one random time in each of 64 equal intervals leaves no gaps.
         t = (torch.arange(64.0) + torch.rand(64)).unsqueeze(1) * (END / 64)
         optimizer.zero_grad()
         loss = model.residual(t).square().mean()
@@ -100,7 +101,7 @@ def run(steps: int, seed: int, out: Path) -> float:
     t = torch.from_numpy(times).unsqueeze(1)
     found, residual = (value.detach().numpy()[:, 0] for value in (model(t), model.residual(t)))
     error = float(np.abs(found - exact(times)).max())
-    print(f"largest error of u {error:.1e}, of values between {found.min():.2f} and {found.max():.2f}")
+    print(f"largest error of u {error:.1e}, for values between {found.min():.2f} and {found.max():.2f}")
     print(f"trained {steps} steps in {time.perf_counter() - started:.1f} s")
     out.mkdir(parents=True, exist_ok=True)
     picture(out / "oscillator.png", times, found, residual, losses)
@@ -109,16 +110,16 @@ def run(steps: int, seed: int, out: Path) -> float:
 
 
 def main() -> int:
-    """Read the command line and run; the exit status."""
+    """Parse the command line, run, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=6000, help="steps of training")
-    parser.add_argument("--seed", type=int, default=0, help="of all random numbers")
+    parser.add_argument("--steps", type=int, default=6000, help="training steps")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random numbers")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the picture")
     options = parser.parse_args()
     if options.steps < 1:
         parser.error("--steps must be at least 1")
     matplotlib.use("agg")
-    with threadpool_limits(1, user_api="blas"):  # products this small only wait for one another on several
+    with threadpool_limits(1, user_api="blas"):  # several threads only slow down products this small
         run(options.steps, options.seed, options.out)
     return 0
 

@@ -1,12 +1,12 @@
-"""Trains a network twice, once in one piece and once killed again and again, and ends with the same weights.
+"""Train a network twice, once without interruption and once killed over and over, with identical weights at the end.
 
-    python examples/resume.py                     # trains, compares the weights, writes a picture
+    python examples/resume.py                     # train, compare the weights, save a picture
     python examples/resume.py --epochs 30 --kills 5 --seed 1 --out /tmp
 
-Each run is a program of its own (`--train`), which saves after each epoch all that it needs to go on: the weights, the
-optimizer, the schedule, the state of the random numbers, and the losses. The second run is killed with a signal that no
-program can catch, at a random moment, while it may be computing or writing; then it is started again. The data are
-the handwritten digits that come with scikit-learn.
+Each run is a separate program (`--train`) that saves, after each epoch, everything it needs to continue: the weights,
+the optimizer, the schedule, the state of the random number generator, and the losses. The second run is killed with a
+signal that no program can catch, at a random moment in the middle of computing or writing, and then started again. The
+data are the handwritten digits that come with scikit-learn.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from cygrad.utils.data import DataLoader, TensorDataset
 
 
 def make(seed: int, epochs: int) -> tuple[nn.Module, torch.optim.Optimizer, Any]:
-    """A network with dropout, so that random numbers matter, its optimizer, and a schedule of learning rates."""
+    """Return a network with dropout (so that random numbers matter), its optimizer and a learning rate schedule."""
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 10))
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
@@ -46,7 +46,7 @@ def make(seed: int, epochs: int) -> tuple[nn.Module, torch.optim.Optimizer, Any]
 
 
 def train(path: Path, epochs: int, seed: int) -> None:
-    """Train from the checkpoint at `path`, or from the beginning; say after each epoch that it is saved."""
+    """Train from the checkpoint at `path`, or from scratch; print "saved" after saving each epoch."""
     pixels, labels = load_digits(return_X_y=True)
     data = TensorDataset(torch.from_numpy((pixels / 16).astype(np.float32)), torch.from_numpy(labels.astype(np.int64)))
     parts = make(seed, epochs)
@@ -78,18 +78,18 @@ def train(path: Path, epochs: int, seed: int) -> None:
 
 
 def start(path: Path, epochs: int, seed: int) -> subprocess.Popen:
-    """The training as a program of its own."""
+    """Start the training as a separate program."""
     command = [sys.executable, __file__, "--train", path, "--epochs", epochs, "--seed", seed]
     return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
 
 
 def run(path: Path, epochs: int, seed: int, kills: int, title: str) -> list[int]:
-    """Train in a program that is killed so often; after how many saved epochs that was."""
+    """Train in a program that is killed `kills` times; return the number of saved epochs at each kill."""
     chance = random.Random(seed)
     moments = sorted(chance.sample(range(1, epochs), kills))
     killed: list[int] = []
     saved = 0
-    with tqdm(total=epochs, desc=title, unit="epoch", disable=None) as bar:  # None: on terminals
+    with tqdm(total=epochs, desc=title, unit="epoch", disable=None) as bar:  # None: only on terminals
         while saved < epochs:
             before = len(killed)
             with start(path, epochs, seed) as program:
@@ -101,7 +101,7 @@ def run(path: Path, epochs: int, seed: int, kills: int, title: str) -> list[int]
                         program.kill()
                         killed.append(saved)
                         break
-                more = sum(1 for _ in lines(program))  # saved before the signal came
+                more = sum(1 for _ in lines(program))  # saved before the signal arrived
                 saved += more
                 bar.update(more)
             if program.returncode and len(killed) == before:
@@ -111,17 +111,17 @@ def run(path: Path, epochs: int, seed: int, kills: int, title: str) -> list[int]
 
 
 def lines(program: subprocess.Popen) -> Iterator[str]:
-    """What a program prints."""
+    """Iterate over the lines that a program prints."""
     assert program.stdout is not None
     return iter(program.stdout)
 
 
 def compare(out: Path, epochs: int, seed: int, kills: int) -> bool:
-    """Train in one piece and in many, print and draw what came of it; whether the weights are the same."""
+    """Train without and with interruptions, print and draw the results; return whether the weights are identical."""
     with tempfile.TemporaryDirectory() as directory:
         paths = Path(directory) / "whole.safetensors", Path(directory) / "pieces.safetensors"
-        run(paths[0], epochs, seed, 0, "in one piece")
-        killed = run(paths[1], epochs, seed, kills, "in pieces")
+        run(paths[0], epochs, seed, 0, "uninterrupted")
+        killed = run(paths[1], epochs, seed, kills, "killed and resumed")
         whole, pieces = (torch.load(path, mmap=False) for path in paths)
     weights = [checkpoint["states"][0] for checkpoint in (whole, pieces)]
     same = all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
@@ -130,11 +130,11 @@ def compare(out: Path, epochs: int, seed: int, kills: int) -> bool:
     print(f"all {count} weights are the same, bit for bit" if same else "the weights differ")
 
     page, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    axes.plot(range(1, epochs + 1), whole["losses"], linewidth=5, alpha=0.3, label="in one piece")
-    axes.plot(range(1, epochs + 1), pieces["losses"], linewidth=1.5, label="in pieces")
+    axes.plot(range(1, epochs + 1), whole["losses"], linewidth=5, alpha=0.3, label="uninterrupted")
+    axes.plot(range(1, epochs + 1), pieces["losses"], linewidth=1.5, label="killed and resumed")
     for i, epoch in enumerate(killed):
         axes.axvline(epoch, color="tab:red", linestyle=":", label=None if i else "killed")
-    axes.set(title="One training, killed and resumed", xlabel="epoch", ylabel="cross entropy", yscale="log")
+    axes.set(title="A training run, killed and resumed", xlabel="epoch", ylabel="cross entropy", yscale="log")
     axes.locator_params(axis="x", integer=True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
@@ -146,17 +146,17 @@ def compare(out: Path, epochs: int, seed: int, kills: int) -> bool:
 
 
 def main() -> int:
-    """Read the command line and run; the exit status."""
+    """Parse the command line, run, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=20, help="passes over the data")
-    parser.add_argument("--kills", type=int, default=3, help="how often the second training is killed")
-    parser.add_argument("--seed", type=int, default=0, help="of all random numbers")
+    parser.add_argument("--kills", type=int, default=3, help="how often the second run is killed")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random numbers")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="directory for the picture")
-    parser.add_argument("--train", type=Path, help="only train, with this checkpoint")
+    parser.add_argument("--train", type=Path, help="only train, using this checkpoint")
     options = parser.parse_args()
     if not 0 <= options.kills < options.epochs:
         parser.error("--epochs must be more than --kills")
-    with threadpool_limits(1, user_api="blas"):  # as many threads in each run, so that sums are in the same order
+    with threadpool_limits(1, user_api="blas"):  # the same number in each run, for the same order of sums
         if options.train:
             train(options.train, options.epochs, options.seed)
             return 0

@@ -1,8 +1,8 @@
-"""Builds CPython without the GIL from Debian's source package, once: `python tools/build_free_threaded.py [DIRECTORY]`.
+"""Build free-threaded CPython from Debian's source package: `python tools/build_free_threaded.py [DIRECTORY]`.
 
-Prints the path of the interpreter. It is kept in the directory, by default `cygrad/cpython-3.13t` in the user's cache
-(`$XDG_CACHE_HOME`, else `~/.cache`), and used again by whoever asks next; to build it anew, remove the directory. Where
-the source or the build can not be had, it prints why, in a line, and its exit status is 1.
+Prints the path of the interpreter. It is built once into the directory (by default `cygrad/cpython-3.13t` in
+`$XDG_CACHE_HOME` or `~/.cache`) and then reused; remove the directory to rebuild it. If the source cannot be fetched or
+the build fails, the program prints the reason in one line and exits with status 1.
 """
 
 import hashlib
@@ -23,27 +23,27 @@ SUITES = "forky", "trixie", "sid"
 PACKAGE = "python3.13"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cygrad" / "cpython-3.13t"
 ATTEMPTS = 3  # to reach the archive
-NEEDED = "ctypes", "sqlite3", "ssl", "zlib"  # modules that CPython leaves out where headers are missing
+NEEDED = "ctypes", "sqlite3", "ssl", "zlib"  # modules that CPython omits if their headers are missing
 
 
 class Unavailable(Exception):
-    """The source, or what builds it, is not there."""
+    """The source cannot be fetched, or the build fails."""
 
 
 def fetched(path):
-    """The contents of a file of Debian's archive."""
+    """Return the contents of a file in Debian's archive."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with urllib.request.urlopen(f"{DEBIAN}/{path}", timeout=60) as answer:
                 return answer.read()
         except (OSError, http.client.HTTPException) as error:
             if attempt == ATTEMPTS or getattr(error, "code", None) == 404:
-                raise Unavailable(f"{DEBIAN}/{path} can not be fetched: {error}") from None
+                raise Unavailable(f"{DEBIAN}/{path} cannot be fetched: {error}") from None
         time.sleep(5 * attempt)
 
 
 def sources(index):
-    """(version, path, SHA-256) of the upstream sources that an index of source packages names for the package."""
+    """Yield (version, path, SHA-256) of the package's upstream sources in an index of source packages."""
     for paragraph in index.split("\n\n"):
         if not paragraph.startswith(f"Package: {PACKAGE}\n"):
             continue
@@ -53,10 +53,10 @@ def sources(index):
 
 
 def newest_source():
-    """The newest source that the archive has, packed. An index may be ahead of it."""
+    """Return the newest source tarball in the archive, which may lag behind its index."""
     found = set()
     failed = []
-    for suite in SUITES:  # which come and go
+    for suite in SUITES:  # not all exist at all times
         try:
             packed = fetched(f"dists/{suite}/main/source/Sources.xz")
         except Unavailable as reason:
@@ -85,7 +85,7 @@ def build(place):
         with tarfile.open(archive) as source:
             if hasattr(tarfile, "data_filter"):
                 source.extractall(scratch, filter="data")
-            else:  # an early 3.11; the sum of what is unpacked has been checked
+            else:  # an early 3.11; the tarball's checksum has been verified
                 source.extractall(scratch)
         (source_dir,) = (each for each in Path(scratch).iterdir() if each.is_dir())
         log = Path(scratch, "log.txt")
@@ -99,12 +99,12 @@ def build(place):
                     subprocess.run(command, cwd=source_dir, stdout=output, stderr=output, check=True)
                 except (OSError, subprocess.CalledProcessError) as error:
                     tail = " | ".join(log.read_text(errors="replace").splitlines()[-3:])
-                    raise Unavailable(f"{source_dir.name} can not be built: {error}: {tail}") from None
-        Path(f"{scratch}/installed{place}").rename(place)  # all of it or nothing
+                    raise Unavailable(f"{source_dir.name} cannot be built: {error}: {tail}") from None
+        Path(f"{scratch}/installed{place}").rename(place)  # atomic
 
 
 def interpreter(place):
-    """The interpreter at `place`, built now if it is not there."""
+    """Return the interpreter at `place`, building it if necessary."""
     python = place / "bin" / "python3.13t"
     if not python.exists():
         build(place)
@@ -112,7 +112,7 @@ def interpreter(place):
     tried = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True)
     if tried.returncode:
         why = tried.stderr.strip().splitlines()[-1:]
-        raise Unavailable(f"{python} is of no use: {' '.join(why)} (were headers missing when it was built? Remove it)")
+        raise Unavailable(f"{python} is unusable: {' '.join(why)} (were headers missing when it was built? Remove it)")
     return python
 
 

@@ -1,9 +1,9 @@
-"""Build an sdist, a wheel from that sdist, and use the wheel in an empty environment.
+"""Build an sdist, build a wheel from it, and use the wheel in an empty environment.
 
     python tools/check_wheel.py EMPTY_DIRECTORY
 
-Checks what is in both, how large they are, that NumPy is all that the wheel brings along, and
-that the smoke test passes where there is no checkout. Needs the `build` package.
+Checks the contents and sizes of both, that NumPy is the wheel's only dependency, and that the
+smoke test passes without a checkout. Needs the `build` package.
 """
 
 import os
@@ -17,12 +17,12 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 WHEEL_BUDGET_MB = 2
 INSTALLED_BUDGET_MB = 8
-LIBRARY = Path("cygrad/_compiled.c")  # the one file written in C; after it the library of all modules is named
+LIBRARY = Path("cygrad/_compiled.c")  # the only handwritten C file; it gives the library of all modules its name
 SHIPPED = (".py", ".pyi", ".so", ".pyd")  # and py.typed
 
 
 def run(*command, cwd):
-    """Run a command in `cwd`; its failure is ours."""
+    """Run a command in `cwd`, and fail if it fails."""
     # PYTHONPATH could lead back to the checkout.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([*map(str, command)], cwd=cwd, env=environment, check=True)
@@ -34,7 +34,7 @@ def check(condition, complaint):
 
 
 def sources(suffix):
-    """The package's files that end in `suffix`, relative to the checkout."""
+    """Return the package's files that end in `suffix`, relative to the checkout."""
     return {path.relative_to(CHECKOUT) for path in CHECKOUT.glob(f"cygrad/**/*{suffix}")}
 
 
@@ -100,7 +100,7 @@ def check_wheel(wheel):
 
 
 def check_use(wheel, directory):
-    """Install into an environment with nothing in it, and run from a place with nothing in it."""
+    """Install into an empty environment, and run from an empty directory."""
     home, elsewhere = directory / "venv", directory / "elsewhere"
     elsewhere.mkdir()
     venv.create(home, with_pip=True)

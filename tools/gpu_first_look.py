@@ -1,8 +1,8 @@
-"""Does a GPU compute what the CPU does? The most telling things first, each by itself.
+"""Check that a GPU computes the same as the CPU, starting with the most informative checks.
 
     python tools/gpu_first_look.py [NAME...]
 
-prints for each check a line of JSON when it begins and one when it ends; `tools/gpu_report.py` begins with these.
+prints a line of JSON when a check begins and another when it ends. `tools/gpu_report.py` starts with these checks.
 """
 
 import sys
@@ -17,13 +17,13 @@ from benchmarks.gpu import print_rows
 
 
 def drawn(*shape, dtype=torch.float32, device="cpu", seed=0):
-    """A leaf of normal numbers that are the same on all devices."""
+    """Return a leaf of normally distributed numbers, the same on all devices."""
     values = np.random.default_rng(seed).standard_normal(shape, np.float32)
     return torch.from_numpy(values).to(device).to(dtype).requires_grad_()
 
 
 def of(function, *shapes, dtype=torch.float32):
-    """What a function of leaves of these shapes gives, and their gradients, on a device."""
+    """Return a check that computes a function of leaves of these shapes, and their gradients, on a device."""
 
     def results(device):
         leaves = [drawn(*shape, dtype=dtype, device=device, seed=i) for i, shape in enumerate(shapes)]
@@ -35,7 +35,7 @@ def of(function, *shapes, dtype=torch.float32):
 
 
 def recurrent(device):
-    """An LSTM, and its gradients."""
+    """Run an LSTM and compute its gradients."""
     torch.manual_seed(0)
     layer, x = torch.nn.LSTM(6, 5, batch_first=True).to(device), drawn(4, 7, 6, device=device)
     found, _ = layer(x)
@@ -44,7 +44,7 @@ def recurrent(device):
 
 
 def trained(optimizer, **how):
-    """The weights of a small network after some steps of an optimizer."""
+    """Return a check that computes a small network's weights after some optimizer steps."""
 
     def results(device):
         torch.manual_seed(0)
@@ -64,7 +64,7 @@ steps_taken: list = []  # by the captured steps below
 
 
 def captured(device):
-    """Weights after steps that are replayed, and after as many on the CPU."""
+    """Return weights after replayed steps, and after as many steps on the CPU."""
     torch.manual_seed(0)
     model, is_gpu = torch.nn.Linear(20, 5).to(device), device == "cuda"
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, capturable=is_gpu)
@@ -78,12 +78,12 @@ def captured(device):
     run: Any = torch.cuda.graph(cast("Any", step)) if is_gpu else step
     for _ in range(5 if is_gpu else steps_taken[-1]):
         run()
-    steps_taken.append(int(optimizer.state[model.weight]["step"]))  # some before the capture
+    steps_taken.append(int(optimizer.state[model.weight]["step"]))  # includes those before the capture
     return list(model.parameters())
 
 
 def streams(device):
-    """What one stream makes, read by another."""
+    """Read in one stream the result of another."""
     x = drawn(1000, 1000, device=device).detach()
     if device == "cpu":
         return [x @ x + 1]
@@ -96,19 +96,19 @@ def streams(device):
 
 
 def index(*shape, below, device):
-    """Whole numbers."""
+    """Return random integers."""
     return torch.from_numpy(np.random.default_rng(1).integers(0, below, shape)).to(device)
 
 
 def picked(device):
-    """Rows and elements that an index names, and sums into such places."""
+    """Gather rows and elements by index, and scatter-add into such positions."""
     x, i = drawn(50, 8, device=device), index(30, below=50, device=device)
     (F.embedding(i, x).sum() + (x[i] ** 2).sum() + x.gather(0, index(4, 8, below=50, device=device)).sum()).backward()
     return [x.grad, torch.zeros(50, 8, device=device).index_add(0, i, torch.ones(30, 8, device=device))]
 
 
 def counted(device):
-    """Memory that is counted."""
+    """Return memory statistics."""
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -120,7 +120,7 @@ def counted(device):
 
 
 def random_numbers(device):
-    """Means and deviations of random numbers, roughly."""
+    """Return rounded means and standard deviations of random numbers."""
     torch.manual_seed(0)
     x, y = torch.rand(100_000, device=device), torch.randn(100_000, device=device)
     kept = F.dropout(torch.ones(100_000, device=device), 0.5)
@@ -128,12 +128,12 @@ def random_numbers(device):
 
 
 def half(name):
-    """A type of 16 bits."""
+    """Return a 16-bit dtype."""
     return getattr(torch, name)
 
 
 def attention(*shape, dtype=torch.float32, **how):
-    """Attention of a query, keys and values alike."""
+    """Return a check of attention whose query, keys and values have one shape."""
     return of(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **how), shape, shape, shape, dtype=dtype)
 
 
@@ -179,13 +179,13 @@ CHECKS = {
 
 
 def check(name):
-    """{"error": how far results are from the CPU's, in parts of the largest, "seconds": with compilation}."""
+    """Return {"error": difference from the CPU relative to the largest value, "seconds": including compilation}."""
     start = time.monotonic()
     found, expected = ([t.detach().cpu().double().numpy() for t in CHECKS[name](d)] for d in ("cuda", "cpu"))
     taken, error = time.monotonic() - start, 0.0
     for a, b in zip(found, expected, strict=True):
         if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
-            return {"problem": f"shape {a.shape} for {b.shape}, or what is not finite is elsewhere"}
+            return {"problem": f"shape {a.shape} for {b.shape}, or non-finite values in other places"}
         error = max(error, float(np.max(np.abs(a - b), initial=0) / max(np.max(np.abs(b), initial=0), 1e-30)))
     bound = 5e-2 if "bfloat16" in name else 1e-2 if "float16" in name else 1e-3
     result = {"error": error, "seconds": round(taken, 2)}

@@ -1,11 +1,11 @@
-"""Run the tests of GPU code and the GPU benchmark in parts, and write docs/gpu-report.md of what has been run so far.
+"""Run the GPU tests and the GPU benchmark in parts, and report the results so far in docs/gpu-report.md.
 
-    python tools/gpu_report.py                  all parts that have no result yet, for at most nine minutes
-    python tools/gpu_report.py --again NAME...  these parts once more (`--list` has their names)
+    python tools/gpu_report.py                  run parts that have no result yet, for at most nine minutes
+    python tools/gpu_report.py --again NAME...  run these parts again (`--list` prints their names)
 
-What tells the most comes first: whether the GPU computes what the CPU does, then the benchmark, then the tests, some at
-a time. Parts run in processes of their own: one that crashes or takes too long loses its own result and no other.
-Results are kept in build/gpu-report.json, so that the next call goes on. Without a GPU nothing is written.
+The most informative parts run first: the comparison with the CPU, then the benchmark, then the tests, several at a
+time. Each part runs in its own process, so a crash or timeout only loses its own result. Results are stored in
+build/gpu-report.json, and the next call continues from there. Without a GPU, nothing is written.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-SHARDS = 12  # of the largest files of tests, by the names of the tests
+SHARDS = 12  # into which the largest test files are split
 GENERIC = (
     "ops/test_generic",
     "core/transforms/test_forward_mode",
@@ -37,12 +37,12 @@ GENERIC = (
 )
 SHARED_OUT = "ops/test_generic", "core/transforms/test_forward_mode", "core/transforms/test_vmap"
 _SHARD = "CYGRAD_SHARD"
-_START = 60  # seconds for a program to begin
-_KEPT = 10  # seconds before the end in which nothing new begins
+_START = 60  # seconds for a program to start
+_KEPT = 10  # seconds before the end in which nothing new is started
 
 
 def pytest_collection_modifyitems(config, items):
-    """This file is a plugin of pytest, too: of the tests, take the part that a variable names."""
+    """Keep the shard of the tests named by an environment variable; this file doubles as a pytest plugin."""
     if _SHARD in os.environ:
         index, count = map(int, os.environ[_SHARD].split("/"))
         config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % count != index])
@@ -50,10 +50,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 def parts():
-    """{name: (kind, what it is given)}, the most telling first."""
+    """Return {name: (kind, its arguments)}, the most informative first."""
     from benchmarks.gpu import MAKERS
 
-    checks = import_module("gpu_first_look").CHECKS  # of this folder, which is on the path of programs alone
+    checks = import_module("gpu_first_look").CHECKS  # this folder is only on the path of scripts
     found: dict[str, tuple[str, Any]] = {"versions": ("versions", None)}
     found |= {f"first look: {check}": ("rows", (("tools/gpu_first_look.py",), check)) for check in checks}
     found |= {f"benchmark: {row}": ("rows", (("-m", "benchmarks.gpu"), row)) for row in MAKERS}
@@ -71,13 +71,13 @@ def parts():
 
 
 def environment(**more):
-    """What processes of ours find in theirs."""
+    """Return the environment of child processes."""
     path = str(CHECKOUT), str(CHECKOUT / "tools"), os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **more}
 
 
 def ended(command, seconds, **more):
-    """(what went wrong or None, the last lines of output) of a process."""
+    """Run a process and return (problem or None, the end of its output)."""
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         try:
             how: dict[str, Any] = {"cwd": CHECKOUT, "env": environment(**more), "timeout": seconds}
@@ -90,7 +90,7 @@ def ended(command, seconds, **more):
 
 
 def tests(given, seconds):
-    """The result of a part of the tests."""
+    """Run a part of the tests and return its result."""
     what, shard = given
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "results.xml")
@@ -122,7 +122,7 @@ def tests(given, seconds):
 
 
 def from_process(code, seconds):
-    """The result that a program prints last, as JSON."""
+    """Run a program and return the result that it prints last, as JSON."""
     problem, output = ended([sys.executable, "-c", code], seconds)
     if problem is not None:
         return {"problem": problem, "output": output}
@@ -130,10 +130,10 @@ def from_process(code, seconds):
 
 
 def rows(command, names, end, each, keep):
-    """Run a program that prints rows, over and over until each of `names` has its result, or time is at its `end`.
+    """Run a program that prints rows, again and again until each of `names` has a result or `end` is reached.
 
-    `keep(name, result)` is called for each. The program ends or is ended with the row in which it crashes, or for which
-    it takes longer than `each` seconds; what is left is begun anew.
+    Calls `keep(name, result)` for each. If a row crashes the program or takes longer than `each` seconds, the program
+    is restarted with the remaining rows.
     """
     left = list(names)
     while left and time.monotonic() < end:
@@ -143,7 +143,7 @@ def rows(command, names, end, each, keep):
             )
             begun, since, place, problem = None, time.monotonic(), 0, None
             while problem is None:
-                code = process.poll()  # before what it printed is read
+                code = process.poll()  # before its output is read
                 printed.seek(place)
                 for line in printed:
                     if not line.endswith("\n"):
@@ -171,18 +171,18 @@ def rows(command, names, end, each, keep):
             said = output.read()[-3000:]
         if time.monotonic() >= end:
             return
-        for name in [name for name in left if name == begun] or left[:]:  # of none that was begun, all would end so
+        for name in [name for name in left if name == begun] or left[:]:  # if no row began, all would fail so
             left.remove(name)
             keep(name, {"problem": problem, "output": said})
 
 
 def versions(_, seconds):
-    """What the figures are measured with, as lines of Markdown."""
+    """Return hardware and versions as Markdown lines."""
     return from_process("import gpu_report; gpu_report.print_versions()", seconds)
 
 
 def print_versions():
-    """Print them as JSON; in a process of their own, for to look at a GPU may fail as well."""
+    """Print the versions as JSON; runs in its own process, because even querying a GPU may fail."""
     import numpy
 
     import cygrad
@@ -206,7 +206,7 @@ def print_versions():
 
 
 def report(names, results):
-    """The page, of the results there are."""
+    """Format the results so far as the page."""
     from benchmarks.gpu import as_table
 
     done = {name: results[name] for name in names if name in results}
@@ -235,7 +235,7 @@ def report(names, results):
 
 
 class Results:
-    """Those there are, kept in a file and shown on the page with each that is added."""
+    """The results so far, stored in a file; each new one updates the page."""
 
     def __init__(self, known, state, page):
         self.known, self.state, self.page = known, state, page
@@ -243,11 +243,11 @@ class Results:
         self._lock = threading.Lock()
 
     def keep(self, name, found, seconds=None):
-        """Add one."""
+        """Add a result."""
         with self._lock:
             self.found[name] = found
             self.state.parent.mkdir(parents=True, exist_ok=True)
-            whole = self.state.with_suffix(".new")  # so that an end in between loses nothing
+            whole = self.state.with_suffix(".new")  # atomic, so that being killed loses nothing
             whole.write_text(json.dumps(self.found, indent=1))
             whole.replace(self.state)
             self.page.write_text(report(self.known, self.found), encoding="utf-8")
@@ -259,7 +259,7 @@ class Results:
 
 
 def run(known, names, results, seconds, each, jobs):
-    """Run parts in their order, and tests, which come last, some at a time."""
+    """Run parts in order, and the tests, which come last, several at a time."""
     end = time.monotonic() + seconds
     alone = [(name, *known[name]) for name in names if known[name][0] != "tests"]
     for (kind, program), group in itertools.groupby(alone, lambda part: (part[1], part[1] == "rows" and part[2][0])):
@@ -278,7 +278,7 @@ def run(known, names, results, seconds, each, jobs):
             found = tests(known[name][1], min(left - _KEPT, each))
             if min(left - _KEPT, each) == each or "ended after" not in found.get(
                 "problem", ""
-            ):  # else there was no time
+            ):  # otherwise time ran out
                 results.keep(name, found, time.monotonic() - start)
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -289,16 +289,18 @@ def run(known, names, results, seconds, each, jobs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", help="parts; all that have no result if none is named")
-    parser.add_argument("--again", action="store_true", help="run them although there is a result")
-    parser.add_argument("--list", action="store_true", help="print the names of all parts and end")
-    parser.add_argument("--seconds", type=float, default=540, help="how long this call may take")
-    parser.add_argument("--each", type=float, default=300, help="how long a part may take")
-    parser.add_argument("--jobs", type=int, default=min(8, (os.cpu_count() or 2) // 2), help="tests at a time")
+    parser.add_argument("names", nargs="*", help="parts to run (default: all without a result)")
+    parser.add_argument("--again", action="store_true", help="run parts even if they have a result")
+    parser.add_argument("--list", action="store_true", help="print the names of all parts and exit")
+    parser.add_argument("--seconds", type=float, default=540, help="time limit of this call")
+    parser.add_argument("--each", type=float, default=300, help="time limit of a part")
     parser.add_argument(
-        "--state", type=Path, default=CHECKOUT / "build" / "gpu-report.json", help="where results are kept"
+        "--jobs", type=int, default=min(8, (os.cpu_count() or 2) // 2), help="test files to run at a time"
     )
-    parser.add_argument("--report", type=Path, default=CHECKOUT / "docs" / "gpu-report.md", help="the page")
+    parser.add_argument(
+        "--state", type=Path, default=CHECKOUT / "build" / "gpu-report.json", help="where results are stored"
+    )
+    parser.add_argument("--report", type=Path, default=CHECKOUT / "docs" / "gpu-report.md", help="the page to write")
     given = parser.parse_args()
     sys.path[:0] = str(CHECKOUT), str(CHECKOUT / "tools")
     known = parts()

@@ -1,7 +1,7 @@
-"""cython-lint over the package, less one finding.
+"""Run cython-lint over the package, ignoring one finding.
 
-A parameter may have the name of something imported: `dtype` is what PyTorch calls the argument and what we call the
-class, and renaming either would be worse. cython-lint has no code to switch this finding off.
+A parameter may have the name of an import: `dtype` is both PyTorch's argument and our class, and renaming either would
+be worse. cython-lint has no code for disabling this finding.
 """
 
 import re
@@ -12,7 +12,7 @@ EXCEPTED = re.compile(r"shadows global import")
 
 
 def main():
-    """Print what is left, and fail if there is any."""
+    """Print the remaining findings, and fail if there are any."""
     run = subprocess.run(["cython-lint", "cygrad"], capture_output=True, text=True)
     if run.returncode and not run.stdout:
         sys.exit(run.stderr)

@@ -1,10 +1,10 @@
-"""Write docs/nn.md: which of PyTorch's names for training cygrad has, and which it lacks.
+"""Generate docs/nn.md: which of PyTorch's names for training cygrad has, and which it lacks.
 
-    python tools/make_nn_page.py            writes the page
-    python tools/make_nn_page.py --check    fails if the page is not what would be written
-    python tools/make_nn_page.py --names    reads PyTorch's names anew; needs PyTorch
+    python tools/make_nn_page.py            write the page
+    python tools/make_nn_page.py --check    fail if the page is out of date
+    python tools/make_nn_page.py --names    read PyTorch's names again (needs PyTorch)
 
-PyTorch's names stand in tools/pytorch_names.json, so that the page can be made and checked without it.
+PyTorch's names are stored in tools/pytorch_names.json, so generating and checking the page does not need PyTorch.
 """
 
 import argparse
@@ -56,9 +56,9 @@ HEAD = """\
 
 # Names for training
 
-Which public names PyTorch {version} has in the modules a training script imports, and which of them cygrad lacks. A
-name counts where it has the same meaning; the tests in `tests/oracle/` compare what it does. Names that are out of
-scope (sparse and quantised tensors, TorchScript, several machines, ...) are told apart, with the reason.
+The public names that PyTorch {version} has in the modules a training script imports, and which of them cygrad lacks. A
+name counts as present if it has the same meaning; the tests in `tests/oracle/` compare its behavior. Names that are out
+of scope (sparse and quantized tensors, TorchScript, distributed training, ...) are listed separately, with the reason.
 
 | namespace | PyTorch | cygrad has | lacks | out of scope |
 |---|--:|--:|--:|--:|
@@ -66,7 +66,7 @@ scope (sparse and quantised tensors, TorchScript, several machines, ...) are tol
 
 
 def names_of(library: Any, path: str) -> list[str]:
-    """The public names of a module or class, without what it imported for itself."""
+    """Return the public names of a module or class, without its own imports."""
     found = namespace_of(library, path)
     if isinstance(found, ModuleType) and hasattr(found, "__all__"):
         return sorted(name for name in found.__all__ if not name.startswith("_"))
@@ -77,13 +77,13 @@ def names_of(library: Any, path: str) -> list[str]:
         is_own = not isinstance(found, ModuleType) or path in home or home.startswith(("torch._C._nn", "torch.nn"))
         if not name.startswith("_") and not isinstance(value, ModuleType) and is_own:
             names.append(name)
-    if path == "torch.nn":  # whose `__all__` is that of its layers
+    if path == "torch.nn":  # its `__all__` only lists the layers
         names += ["functional", "init", "parameter", "utils"]
     return sorted(names)
 
 
 def read_names() -> dict[str, Any]:
-    """PyTorch's names, and its version."""
+    """Return PyTorch's names and its version."""
     import torch
 
     return {
@@ -93,7 +93,7 @@ def read_names() -> dict[str, Any]:
 
 
 def sorted_out(path: str, names: list[str]) -> tuple[list[str], list[str], dict[str, list[str]]]:
-    """The names that cygrad has, those that it lacks, and {reason: those out of scope}."""
+    """Return the names that cygrad has, those that it lacks, and {reason: those out of scope}."""
     ours = namespace_of(cygrad, path)
     present = [name for name in names if hasattr(ours, name)]
     lacking: list[str] = []
@@ -110,7 +110,7 @@ def sorted_out(path: str, names: list[str]) -> tuple[list[str], list[str], dict[
 
 
 def page() -> str:
-    """The whole text."""
+    """Return the text of the page."""
     stored = json.loads(NAMES.read_text(encoding="utf-8"))
     rows, details = [], []
     for path, names in stored["names"].items():
@@ -129,15 +129,15 @@ def page() -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Names in a row."""
+    """Format names as a list in one line."""
     return ", ".join(f"`{name}`" for name in names)
 
 
 def main() -> None:
-    """Write or check."""
+    """Write or check the page."""
     parser = argparse.ArgumentParser(description=inspect.cleandoc(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
-    parser.add_argument("--names", action="store_true", help="read PyTorch's names anew")
+    parser.add_argument("--names", action="store_true", help="read PyTorch's names again")
     options = parser.parse_args()
     if options.names:
         NAMES.write_text(json.dumps(read_names(), indent=1) + "\n", encoding="utf-8")

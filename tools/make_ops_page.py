@@ -1,10 +1,10 @@
-"""Write docs/ops.md: for each op what the generic tests verify, read off the registry and the samples.
+"""Generate docs/ops.md: what the generic tests verify for each op, according to the registry and the samples.
 
-    python tools/make_ops_page.py            runs the generic tests that the page tells of, and writes it
-    python tools/make_ops_page.py --check    fails if the page is not what would be written
+    python tools/make_ops_page.py            run the generic tests that the page is about, and write it
+    python tools/make_ops_page.py --check    fail if the page is out of date
 
-A mark stands where the tests of that name in tests/ops/test_generic.py have a sample to try; without --check they are
-run, and a failure keeps the page from being written.
+An op gets a mark if the corresponding test in tests/ops/test_generic.py has a sample for it. Without --check these
+tests are run, and the page is only written if they pass.
 """
 
 import argparse
@@ -33,35 +33,34 @@ HEAD = """\
 
 # Ops
 
-What the generic tests verify of each op, on the samples in `tests/ops/samples/`:
+What the generic tests verify for each op, on the samples in `tests/ops/samples/`:
 
-| column | a mark says |
+| column | what a mark means |
 |---|---|
-| 1st | the gradient is that of finite differences; "–": the op has no derivative |
-| 2nd | so is the gradient of the gradient |
-| forward mode | tangents are those of finite differences along a direction; so are those of the gradient |
-| complex | both for complex inputs |
-| in place | the form that ends with an underscore gives the same values and gradients |
-| out= | it writes into a tensor |
-| view | the result shares the input's memory |
+| 1st | the gradient agrees with finite differences; "–": the op has no derivative |
+| 2nd | so does the gradient of the gradient |
+| forward mode | tangents, and the tangents of gradients, agree with finite differences along a direction |
+| complex | first and second gradients are also verified for complex inputs |
+| in place | the form whose name ends with an underscore gives the same values and gradients |
+| out= | the op can write into a given tensor |
+| view | the result shares the memory of the input |
 
-The same tests try operands that are strided, broadcast, empty and 0-dim. Where PyTorch has the function, values,
-gradients, second gradients, types, shapes and errors are compared with its own (`tests/oracle/`). An empty place: there
-is no such form in PyTorch either, or no sample of it here. Ops stand by the file of `cygrad/_ops/` that holds them; at
-the end, those without marks.
+The same tests try operands that are strided, broadcast, empty and 0-dim. If PyTorch has the function, its values,
+gradients, second gradients, dtypes, shapes and errors are compared with PyTorch's (`tests/oracle/`). An empty cell
+means that PyTorch has no such form either, or that there is no sample for it here. Ops are grouped by their module in
+`cygrad/_ops/`; those without marks come last.
 """
 
 REST = """\
 ## Without marks
 
-Their results are random, they are given no tensors, or they pass what they are given on to an op above. Each has tests
-of its own.
+These return random results, take no tensors, or only pass their arguments on to an op above. Each has its own tests.
 
 """
 
 
 def recorded(name, sample, kinds="fc"):
-    """Whether a sample's gradient is compared, with an input of one of these kinds."""
+    """Whether a sample's gradient is compared, for an input of one of these dtype kinds."""
     if name not in calls.DIFFERENTIABLE or not (sample.grad and sample.smooth):
         return False
     call = calls.Call(name, sample)
@@ -71,7 +70,7 @@ def recorded(name, sample, kinds="fc"):
 
 
 def works_in_place(name):
-    """Whether `test_inplace` has something to try."""
+    """Whether `test_inplace` has a sample for the op."""
     if name not in test_generic.WITH_INPLACE:
         return False
     for sample in calls.SAMPLES[name]:
@@ -85,7 +84,7 @@ def works_in_place(name):
 
 
 def marks(names):
-    """The cells of an op whose rows have these names."""
+    """Return the cells of an op whose rows have these names."""
     samples = [(name, sample) for name in names for sample in calls.SAMPLES.get(name, ())]
     has_gradient = any(recorded(name, sample) for name, sample in samples)
     flags = [registry[name].flags for name in names if name in registry]
@@ -103,7 +102,7 @@ def marks(names):
 
 
 def ops():
-    """{family: {op: names of its rows}}, of the ops that users can call."""
+    """Return {family: {op: names of its rows}} for the public ops."""
     found: dict[Any, dict[str, list[str]]] = defaultdict(dict)
     homes: dict[str, list[Any]] = {}
     for family in calls.families():
@@ -124,7 +123,7 @@ def ops():
 
 
 def place_of(base):
-    """The name users write."""
+    """Return the op's public name."""
     if base.startswith("linalg_"):
         return f"linalg.{base.removeprefix('linalg_')}"
     if hasattr(cygrad, base):
@@ -141,7 +140,7 @@ def place_of(base):
 
 
 def rest(shown):
-    """The public functions of ops that have no marks, as users write them."""
+    """Return the public names of ops that have no marks."""
     names = []
     for place in ("", *PLACES):
         holder: Any = cygrad
@@ -159,7 +158,7 @@ def rest(shown):
 
 
 def docstring(family):
-    """Of the source of a module: wheels leave out what describes inner modules."""
+    """Return the docstring in a module's source, because wheels may omit those of private modules."""
     source = ROOT.joinpath(*family.__name__.split("."))
     if source.with_suffix(".py").exists():
         return ast.get_docstring(ast.parse(source.with_suffix(".py").read_text(encoding="utf-8"))) or family.__name__
@@ -167,7 +166,7 @@ def docstring(family):
 
 
 def page():
-    """The whole text."""
+    """Return the text of the page."""
     found = ops()
     shown: set[str] = set()
     lines = [HEAD]
@@ -192,7 +191,7 @@ def page():
 
 
 def run_tests():
-    """Run the generic tests of which the page tells; the first failure ends it."""
+    """Run the generic tests that the page is about, up to the first failure."""
     for name in calls.SAMPLES:
         if name in calls.DIFFERENTIABLE:
             test_generic.test_gradient(name, calls.Cygrad)
@@ -206,7 +205,7 @@ def run_tests():
 
 
 def main():
-    """Write or check."""
+    """Write or check the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
     if parser.parse_args().check:

@@ -1,10 +1,10 @@
-"""Write what is derived from the package itself: the types of the compiled names, and the names of some op families.
+"""Generate the type stub, and the table of names whose op families are imported on first use, from the package.
 
     python tools/make_stubs.py            writes cygrad/__init__.pyi and cygrad/_ops/lazy_names.py
     python tools/make_stubs.py --check    fails if a file is not what would be written
 
-Functions and methods come from the op registry through the package's namespace; nothing is listed here. What
-the compiler knows of an argument's type and default is in its signature; the rest is `Any`.
+Functions and methods come from the op registry through the package's namespace; nothing is listed here. Types and
+defaults are those in the compiled signatures; everything else is `Any`.
 """
 
 import argparse
@@ -33,7 +33,7 @@ NOT_SHOWN = (
     "__annotate_func__",
 )
 
-# Methods whose signature a subclass may not widen: those of `object`.
+# Methods of `object`, whose signature a subclass may not widen.
 OF_OBJECT = {"__hash__": "int", "__repr__": "str"}
 
 PUBLISHED_HEAD = '''\
@@ -50,12 +50,12 @@ from typing import Any
 
 
 def parameters(function, method=False):
-    """The parameter list of a function as source text."""
+    """Return the parameter list of a function as source text."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return "self, *args: Any, **kwargs: Any" if method else "*args: Any, **kwargs: Any"
-    if list(signature.parameters) == ["self", "object"]:  # an operator, whose signature Python knows only from 3.13 on
+    if list(signature.parameters) == ["self", "object"]:  # an operator; Python before 3.13 has no signature
         return "self, *args: Any, **kwargs: Any"
     texts, seen_star = [], False
     for index, parameter in enumerate(signature.parameters.values()):
@@ -80,7 +80,7 @@ def parameters(function, method=False):
 
 
 def members(cls):
-    """The body of a class."""
+    """Return the body of a class."""
     lines = [f"    {name}: Any" for name in vars(cls).get("__annotations__", {}) if name not in vars(cls)]
     for name, value in sorted(vars(cls).items()):
         if keyword.iskeyword(name) or (name.startswith("_") and not name.startswith("__")):
@@ -100,7 +100,7 @@ def members(cls):
 
 
 def stub():
-    """The whole text."""
+    """Return the text of the stub."""
     classes, functions, values, modules, imports = [], [], [], [], []
     for name in dir(cygrad):
         value = getattr(cygrad, name)
@@ -139,7 +139,7 @@ def stub():
 
 
 def names_on_first_use():
-    """{family: its functions} and {family: its methods}, of the families that `import cygrad` leaves out."""
+    """Return {family: functions} and {family: methods} for the families that `import cygrad` does not import."""
     functions, methods = {}, {}
     for path in sorted((PACKAGE / "_ops").rglob("*.py*")):
         name = ".".join(path.relative_to(PACKAGE / "_ops").with_suffix("").parts)
@@ -152,7 +152,7 @@ def names_on_first_use():
 
 
 def table(name, families):
-    """The source text of a dictionary of names in a string each."""
+    """Return the source text of a dictionary of space-separated names."""
     lines = [f"{name} = {{"]
     for family, names in families.items():
         if names:
@@ -162,23 +162,23 @@ def table(name, families):
 
 
 def published():
-    """The whole text of lazy_names.py."""
+    """Return the text of the table of names."""
     functions, methods = names_on_first_use()
     return PUBLISHED_HEAD + table("FUNCTIONS", functions) + "\n" + table("METHODS", methods) + "\n"
 
 
 def main():
-    """Write or check."""
+    """Write or check the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="fail if a file is out of date")
     check = parser.parse_args().check
     if update(PACKAGE / "_ops" / "lazy_names.py", published(), check):
-        os.execv(sys.executable, [sys.executable, *sys.argv])  # the package knows its names only from now on
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # start over: the imported package has the old names
     update(PACKAGE / "__init__.pyi", stub(), check)
 
 
 def update(path, text, check):
-    """Write a file, or only check it; whether it was out of date."""
+    """Write or check a file, and return whether it was out of date."""
     is_old = path.read_text(encoding="utf-8") != text
     if is_old and check:
         sys.exit(f"{path} is out of date: run python tools/make_stubs.py")

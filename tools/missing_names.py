@@ -1,9 +1,9 @@
 """Which of PyTorch's public names cygrad lacks; needs PyTorch.
 
-    python tools/missing_names.py             the counts
-    python tools/missing_names.py --names     and the names
+    python tools/missing_names.py             print the counts
+    python tools/missing_names.py --names     print the names too
 
-Names that are out of scope are counted apart; OUT_OF_SCOPE says why they are.
+Names that are out of scope are counted separately; OUT_OF_SCOPE gives the reasons.
 """
 
 import argparse
@@ -15,19 +15,19 @@ import cygrad
 
 NAMESPACES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
 
-# Why, and the names: regular expressions that match all of a name, behind its namespace where only one has it.
+# {reason: names}, as regular expressions that match a whole name, prefixed with its namespace if only one has it.
 OUT_OF_SCOPE = {
     "sparse and nested layouts": r"""
         .*sparse.* .*_(csr|csc|bsr|bsc|coo) (hs|ds|s|sp|h|ss|sa).?(mm|pmm|paddmm|addmm)
         (c?col|c?row|crow)_indices(_copy)? indices(_copy)? values(_copy)? coalesce is_coalesced dense_dim
         jagged nested is_nested to_padded_tensor strided_to_.* masked torch\.sparse.*
     """,
-    "quantised numbers": r"""
+    "quantized dtypes": r"""
         .*quanti[sz].* q_.* .*qparams.* qscheme q?u?int_repr per_(tensor|channel)_.* (quint|qint)\d.* Q.*Storage
         fake_.* fused_moving_avg_obs_fake_quant fbgemm_.* dequantize bits\d.* bit u?int[1-7] float[48]_.* .*gauge.*
         int_repr
     """,
-    "TorchScript, tracing, compilers and graphs of them": r"""
+    "TorchScript, tracing and compilers": r"""
         .*Script.* .*Type .*JIT.* jit compile compiler export fx library ops classes package onnx .*Schema.* Graph.*
         Argument.* Block Call.* Code Node Use Value Gradient Execution.* CompilationUnit CompleteArgumentSpec
         ConcreteModuleType.* Deserialization.* Serialization.* DeepCopyMemoTable ErrorReport FileCheck IODescriptor
@@ -50,7 +50,7 @@ OUT_OF_SCOPE = {
         .*Storage StorageBase storage_type is_set_to from_file
         const_data_ptr
     """,
-    "half precision in complex numbers": "complex32 chalf",
+    "half-precision complex numbers": "complex32 chalf",
     "services around training": "hub monitor ao FatalError torch_version quasirandom profile_hook_step",
     "data pipes, which PyTorch has abandoned": r"""
         .*DataPipe DataChunk functional_datapipe runtime_validation.* argument_validation .*non_deterministic
@@ -60,11 +60,11 @@ OUT_OF_SCOPE = {
         T_destination OptimizerP(re|ost)Hook dump_patches call_super_init factory_kwargs Container
         swap_in_optimizer_params_and_state
     """,
-    "gradients that are sparse": "SparseAdam",
-    "names of dimensions": r"Tensor\.index align_.* name rename.* names refine_names",
+    "sparse gradients": "SparseAdam",
+    "named dimensions": r"Tensor\.index align_.* name rename.* names refine_names",
     "removed: they only raise an error": r"symeig eig lstsq solve solve_ torch\.matrix_rank Tensor\.lstsq",
     "mixed precision on other devices": r".*autocast_(ipu|xla).*",
-    "what PyTorch's own functions are made of": r"""
+    "internals of PyTorch's own functions": r"""
         native_.* .*_backward.* batch_norm_(stats|elemt|gather.*|update_stats|backward.*) grid_sampler.* convolution
         affine_grid_generator conv_tbc slice_inverse segment_reduce norm_except_dim embedding_renorm_ hash_tensor
         choose_qparams.* assert_int_or_pair .*with_indices max_pool\dd_with_indices (prepare|thread|sym)_.*
@@ -73,7 +73,7 @@ OUT_OF_SCOPE = {
         legacy_contiguous_format grad_dtype KinetoStepTracker MemRecordsAcc kineto_available debug_unwrap
         NestedIOFunction
     """,
-    "modules and helpers of the standard library": r"""
+    "imported modules and helpers": r"""
         builtins ctypes functools glob importlib inspect math os platform sys textwrap dataclasses fft\.Tensor
         special\.Tensor functional\.Tensor torch\.windows multi_dim_common threading types warnings torch
         multiprocessing Callable
@@ -85,7 +85,7 @@ OUT_OF_SCOPE = {
 
 
 def out_of_scope(namespace, name):
-    """Why cygrad does not have a name, or None if it should have it."""
+    """The reason why cygrad does not have a name, or None if it should."""
     full = f"{namespace}.{name}"
     for reason, patterns in OUT_OF_SCOPE.items():
         if any(re.fullmatch(pattern, name) or re.fullmatch(rf"(.*\.)?{pattern}", full) for pattern in patterns.split()):
@@ -94,7 +94,7 @@ def out_of_scope(namespace, name):
 
 
 def namespace_of(library, path):
-    """The object at `path` ('torch.nn.functional') in this library, or None."""
+    """Return the object at `path` ('torch.nn.functional') in this library, or None."""
     found = library
     for part in path.split(".")[1:]:
         if isinstance(found, ModuleType) and not hasattr(found, part):
@@ -107,7 +107,7 @@ def namespace_of(library, path):
 
 
 def missing():
-    """For each namespace (how many names PyTorch has in scope, those that are missing, how many are out of scope)."""
+    """Return {namespace: (count of PyTorch's names in scope, missing names, count of those out of scope)}."""
     import torch
 
     found = {}
@@ -120,15 +120,15 @@ def missing():
 
 
 def header(found):
-    """One line with all counts."""
+    """Format all counts in one line."""
     counts = ", ".join(f"{path} {len(lacking)} of {total}" for path, (total, lacking, _) in found.items())
     return f"names of PyTorch that cygrad lacks: {counts}; {sum(other for _, _, other in found.values())} out of scope"
 
 
 def main():
-    """Print."""
+    """Print the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--names", action="store_true", help="print the names, too")
+    parser.add_argument("--names", action="store_true", help="print the names too")
     names = parser.parse_args().names
     found = missing()
     print(header(found))

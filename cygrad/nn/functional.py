@@ -7,6 +7,8 @@ tensor([[2., 2., 2.]])
 """
 
 # Each family defines its functions with the signatures they have here.
+from cygrad._ops.base.pointwise import sigmoid, tanh
+from cygrad._ops.base.products import linear
 from cygrad._ops.image.average_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,

@@ -33,9 +33,8 @@ def as_called(text, plain, title, values):
     A method does not count the tensor itself among its arguments; an alias is called by its own name.
     """
     frame: FrameType | None = sys._getframe(2)
-    while (
-        frame is not None and frame.f_globals.get("__name__") == "cygrad._core.registry.autocast"
-    ):  # skip its wrappers
+    # Skip the wrappers of autocast.
+    while frame is not None and frame.f_globals.get("__name__") == "cygrad._core.registry.autocast":
         frame = frame.f_back
     shown, bracket, _ = text.partition("()")
     is_own = shown == title or _OTHER_NAMES.get(plain.__name__, ("",))[0] == shown

@@ -11,6 +11,7 @@ import numpy as np
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import as_dtype
 from cygrad._ops.numpy_api import (  # noqa: F401  they register their functions
     products,
     reductions,
