@@ -2,8 +2,8 @@
 
     python tools/check_wheel.py EMPTY_DIRECTORY
 
-Checks the contents and sizes of both, that NumPy is the wheel's only dependency, and that the
-smoke test passes without a checkout. Needs the `build` package.
+Checks the contents of both, that NumPy is the only dependency of the wheel, and that the smoke test passes without a
+checkout. Warns about a large wheel. Needs the `build` package.
 """
 
 import os
@@ -15,9 +15,8 @@ import zipfile
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-WHEEL_BUDGET_MB = 2
-INSTALLED_BUDGET_MB = 8
-LIBRARY = Path("cygrad/_compiled.c")  # the only handwritten C file; it gives the library of all modules its name
+LARGE_WHEEL_MB = 10  # above which we warn
+LIBRARY = Path("cygrad/_compiled.c")  # the one file written in C; after it the library of all modules is named
 SHIPPED = (".py", ".pyi", ".so", ".pyd")  # and py.typed
 
 
@@ -72,14 +71,11 @@ def check_sdist(sdist):
 
 def check_wheel(wheel):
     size = wheel.stat().st_size / 1e6
-    check(size <= WHEEL_BUDGET_MB, f"the wheel has {size:.2f} MB, more than {WHEEL_BUDGET_MB}")
+    if size > LARGE_WHEEL_MB:
+        print(f"check_wheel: warning: the wheel has {size:.2f} MB, more than {LARGE_WHEEL_MB}", file=sys.stderr)
     with zipfile.ZipFile(wheel) as archive:
         infos = [info for info in archive.infolist() if ".dist-info/" not in info.filename]
     installed = sum(info.file_size for info in infos) / 1e6
-    check(
-        installed <= INSTALLED_BUDGET_MB,
-        f"the installed package has {installed:.2f} MB, more than {INSTALLED_BUDGET_MB}",
-    )
     names = [Path(info.filename) for info in infos]
     strays = [
         str(name)
