@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import sysconfig
+import zlib
 from pathlib import Path
 
 import hypothesis
@@ -53,6 +54,8 @@ def pytest_report_header():
 def pytest_addoption(parser):
     what = "where the generic tests of ops run: on the CPU, or on a GPU or the stand-in for one"
     parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help=what)
+    what = "run one in N of the tests, always the same ones, and all that are marked `interpreter`"
+    parser.addoption("--sample", type=int, metavar="N", help=what)
 
 
 def pytest_configure():
@@ -63,7 +66,17 @@ def pytest_configure():
             pytest.exit("these tests are to run on an installed cygrad, and there is none", 4)
 
 
-def pytest_collection_modifyitems(items):
+# Folders of tests whose outcome may depend on the interpreter: reference counts, frames, threads, pickles.
+INTERPRETER = {"autograd", "core", "errors", "model", "serialization"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` reads the markers
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if "cupy" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.gpu)
+        if INTERPRETER.intersection(item.path.relative_to(CHECKOUT).parts):
+            item.add_marker(pytest.mark.interpreter)
     # Neither PyTorch nor a GPU is a dependency: these tests run where there is one.
     requirements = {
         "oracle": (_has_torch, "compares with PyTorch, which is not installed (tox -e oracle)"),
@@ -74,6 +87,18 @@ def pytest_collection_modifyitems(items):
         if marked and not is_met():
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason=reason))
+    if share := config.getoption("sample"):
+        left_out = [item for item in items if not _is_in_sample(item, share)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _is_in_sample(item, share)]
+
+
+def _is_in_sample(item, share):
+    """Whether `--sample` keeps a test. The choice is a hash of its name, so that every run makes the same one."""
+    if item.get_closest_marker("interpreter"):
+        return True
+    name = item.nodeid.rpartition("/")[2]  # without the folder, so that moving a file changes nothing
+    return zlib.crc32(name.encode()) % share == 0
 
 
 def _has_torch():
