@@ -68,7 +68,7 @@ def parameters(function, method=False):
         else:
             if (
                 kind is parameter.KEYWORD_ONLY or name == "out" or (name == "alpha" and "out" in signature.parameters)
-            ) and not seen_star:  # see by_keyword.h
+            ) and not seen_star:  # see checked_call.h
                 texts.append("*")
                 seen_star = True
             if index == 0 and method:

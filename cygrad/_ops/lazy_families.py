@@ -1,6 +1,6 @@
 """Lazily imports the families whose ops training loops do not call in every step, on first use of one of their names.
 
-`tools/make_stubs.py` extracts these names from the families and writes them to published.py.
+`tools/make_stubs.py` extracts these names from the families and writes them to lazy_names.py.
 """
 
 from importlib import import_module

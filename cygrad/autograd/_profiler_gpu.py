@@ -1,6 +1,7 @@
 """GPU support of the profiler: times by CUDA events, and ranges in the timeline of NVIDIA's tools.
 
-`Events` (events.pyx) notifies both when an op, a node, a custom function or a user-named range begins and ends.
+`Events` (profiler_events.pyx) notifies both when an op, a node, a custom function or a user-named range begins and
+ends.
 """
 
 from cygrad._core.graph.opdef import registry

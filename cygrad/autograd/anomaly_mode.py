@@ -7,7 +7,7 @@ from cygrad._core.errors import messages
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import get_watch, set_watch
 
-_WATCH_NAN, _WATCH_RESULTS, _WATCH_INF = 1, 2, 4  # the bits of `_core/state.pxd`
+_WATCH_NAN, _WATCH_RESULTS, _WATCH_INF = 1, 2, 4  # the bits of `_core/runtime/thread_state.pxd`
 
 
 def is_anomaly_enabled():

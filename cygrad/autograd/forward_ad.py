@@ -2,7 +2,7 @@
 
 Inside a dual level, a tensor and a tangent form a dual tensor; results computed from it have the tangent J v. Nothing
 is saved for a backward pass. On large arrays one pass takes two to four times as long as the function. Note [Forward
-mode] in `_core/tangents.py` describes the method.
+mode] in `_core/transforms/forward_mode.py` describes the method.
 """
 
 from typing import NamedTuple

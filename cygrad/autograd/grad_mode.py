@@ -21,7 +21,7 @@ class _Switches(threading.local):
 
 switches = _Switches()
 
-NO_GRAD = 1  # the bits in `_core/state.pxd`
+NO_GRAD = 1  # the bits in `_core/runtime/thread_state.pxd`
 INFERENCE = 2
 IN_RULE = 4
 

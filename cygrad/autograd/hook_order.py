@@ -1,4 +1,4 @@
-"""The order in which the hooks of a tensor are called (Note [Order of hooks] in _core/engine_hooks.pyx)."""
+"""The order in which the hooks of a tensor are called (Note [Order of hooks] in _core/engine/hooks.pyx)."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor

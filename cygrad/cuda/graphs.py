@@ -6,7 +6,7 @@
     x.copy_(next_input)
     g.replay()          # recomputes y from the x and into the y of the capture
 
-See Note [Captures] in `_kernels/gpu/capturing.py`.
+See Note [Captures] in `_kernels/gpu/runtime/graph_capture.py`.
 """
 
 import gc

@@ -24,7 +24,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     "different". `chunk_size`: how many samples to compute at once.
 
     The function is called once, on tensors that look like those of one sample; each op runs on the samples of all
-    (Note [Batches] in `_core/batches.py`). It is called once per sample instead if it uses an op without a batching
+    (Note [Batches] in `_core/transforms/vmap_levels.py`). It is called once per sample instead if it uses an op
+    without a batching
     rule (with a warning), or one that cannot draw different random numbers for all samples at once. Raises RuntimeError
     for operations that need a value, such as `item()` or `if` of a batched tensor, for changing an unbatched tensor in
     place by a batched one, and for random numbers; ValueError for dimensions that do not fit and for non-tensor

@@ -106,7 +106,9 @@ class Optimizer:
                     clear_grad(parameter, False)
 
     def _can_leave_out(self, device: Any) -> bool:
-        """Whether a step can skip itself depending on a flag on that GPU (`unless` in `_kernels/gpu/optim.py`)."""
+        """Whether a step can skip itself depending on a flag on that GPU (`unless` in
+        `_kernels/gpu/optim/optim.py`).
+        """
         return False
 
     def _check_capture(self) -> None:

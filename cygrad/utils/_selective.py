@@ -1,6 +1,7 @@
 """Selective checkpointing: keeps the results of chosen ops so that the recomputation of a checkpoint can skip them.
 
-Heavy ops call an interceptor if one is installed (`instead` in `_core/autocast.py`). In the first run `_First` passes
+Heavy ops call an interceptor if one is installed (`instead` in `_core/registry/autocast.py`). In the first run
+`_First` passes
 the op's output to the policy and, if it is to be kept, stores it along with a record of what the op saved: which of
 its arguments, which of its results, and any other tensors. In the second run `_Second` passes these to the
 saved-tensor hooks in the same order, and returns the stored results to the function without calling the op.

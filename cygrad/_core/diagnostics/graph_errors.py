@@ -1,6 +1,7 @@
 """Errors of the graph: PyTorch's first line, then what was saved, changed, freed or made where, and a suggested fix.
 
-The classes are in `errors.py`; `cuts.py` has the error of a tensor without history, `non_finite.py` those of NaNs.
+The classes are in `classes.py`; `missing_grad.py` has the error of a tensor without history, `non_finite.py` those of
+NaNs.
 """
 
 import ast

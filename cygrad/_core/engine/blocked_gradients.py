@@ -21,7 +21,7 @@ from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.reduce import sum_to
 from cygrad._kernels.cpu.base.stack_chunks import cut
 
-NO_GRAD = 1  # the bit in `state.pxd`
+NO_GRAD = 1  # the bit in `thread_state.pxd`
 LARGE = 1 << 15  # number of elements from which on reusing memory pays off
 THIN = 64  # number of columns from which on separate matrix products pay off
 SIZE = 1 << 20  # elements of a chunk: a rule takes some 20 microseconds besides its loops

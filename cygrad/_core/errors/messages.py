@@ -370,7 +370,7 @@ def check_flag(function, argument, position, value):
 
 
 def fits_none(function):
-    """Return the error of a call that fits no signature; `calls.py` adds the arguments and the signatures."""
+    """Return the error of a call that fits no signature; `refused_calls.py` adds the arguments and the signatures."""
     return TypeError(f"{function}() received an invalid combination of arguments")
 
 

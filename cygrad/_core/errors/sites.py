@@ -1,4 +1,4 @@
-"""Resolves sites (code object, instruction offset) to `file:line` (see Note [Sites] in state.pyx)."""
+"""Resolves sites (code object, instruction offset) to `file:line` (see Note [Sites] in thread_state.pyx)."""
 
 import os
 import sys

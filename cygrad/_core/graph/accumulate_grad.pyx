@@ -3,7 +3,8 @@
 Note [One thread at a leaf]
 ---------------------------
 Adding to `leaf.grad` is a read, a sum and a write, and NumPy's loops release the GIL meanwhile. A thread therefore
-claims the node before it adds (`claim.h`); other threads sleep until the node is free. A thread that already holds the
+claims the node before it adds (`atomic_owner.h`); other threads sleep until the node is free. A thread that already holds
+the
 claim (because a finalizer runs backward in the middle of the sum) proceeds without claiming again.
 """
 

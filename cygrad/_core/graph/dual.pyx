@@ -1,4 +1,4 @@
-"""Forward-mode hooks of the recording path, used while a dual level is open. See Note [Forward mode] in tangents.py."""
+"""Forward-mode hooks of the recording path, used while a dual level is open. See Note [Forward mode] in forward_mode.py."""
 
 from cygrad._core.types.dtypes cimport is_float_num
 from cygrad._core.graph.inplace cimport old_value
@@ -25,7 +25,7 @@ cdef tuple _levels = ()
 
 
 def take_levels(*parts):
-    """Receive what `leave` needs from tangents.py: the thread state, `flush`, and a test for open batches."""
+    """Receive what `leave` needs from forward_mode.py: the thread state, `flush`, and a test for open batches."""
     global _levels
     _levels = parts
 

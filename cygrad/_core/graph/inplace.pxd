@@ -28,7 +28,7 @@ cdef int give_history(Tensor t, Node node) except -1    # of `t` only
 cdef int rebase_history(Tensor t, Node node) except -1
 cdef int regenerate(Tensor t) except -1
 cdef int set_array(Tensor t, object array) except -1    # safe if other threads may read `t`: Note [Former values]
-cdef int set_grad(Tensor t, Tensor grad) except -1      # the same (the Note is in let_go.h)
+cdef int set_grad(Tensor t, Tensor grad) except -1      # the same (the Note is in deferred_decref.h)
 cdef int set_history(Tensor t, Node node, int output_nr) except -1
 cdef int set_tangents(Tensor t, dict tangents) except -1
 cdef int let_go(object former, size_t bytes) except -1

@@ -50,7 +50,7 @@ cdef enum:
     LARGE = 1 << 19                 # bytes of an array that takes longer to compute than stopping all threads
 
 
-# -- replacing values that other threads may be reading: Note [Former values] in let_go.h ----------------------
+# -- replacing values that other threads may be reading: Note [Former values] in deferred_decref.h ----------------------
 
 cdef int let_go(object former, size_t bytes) except -1:
     """Release `former`, which the caller has replaced and which holds `bytes` of memory."""

@@ -79,7 +79,7 @@ from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
 class Registry(dict):
     """All rows by name. A missing row may belong to a family that is not imported yet; `finder` imports it."""
 
-    finder = None           # set by _ops/on_first_use.py
+    finder = None           # set by _ops/lazy_families.py
 
     def __missing__(self, name):
         if self.finder is not None:
@@ -93,7 +93,7 @@ cdef extern from "checked_call.h":
     bint check_calls "cygrad_check_calls"(object function, int least, int most, object look_again)
     void stand_before "cygrad_stand_before"(object function, object behind, bint in_place, object look_again)
     int asking "cygrad_asking", taken "cygrad_taken"
-    cpdef void let_override "cygrad_let_override"(object classes, object hand_over) noexcept    # see `overriding.py`
+    cpdef void let_override "cygrad_let_override"(object classes, object hand_over) noexcept    # see `torch_function.py`
 
 
 registry = Registry()
@@ -610,7 +610,7 @@ cdef object zero_gradient(OpNode n, object grad):
 # -- from rows to the public namespace ---------------------------------------------------------------------
 
 def publish(module, others=None):
-    """Bind the entry points of a family's rows; see `published` in `publishing.py`."""
+    """Bind the entry points of a family's rows; see `published` in `publish.py`."""
     from cygrad._core.registry.publish import published
     functions, methods = published(module, others or {})
     bind_methods(methods)
@@ -629,7 +629,7 @@ def check_function(function, int least, int most):
 
 
 def standing_before(behind, bint in_place=False):
-    """Return a compiled function in front of a Python function, or of a tuple of several; see `by_keyword.h`."""
+    """Return a compiled function in front of a Python function, or of a tuple of several; see `checked_call.h`."""
     @cython.binding(True)       # a method
     def standing(input, *args, **kwargs):
         pass

@@ -1,4 +1,4 @@
-"""Events of the profiler; see events.pyx."""
+"""Events of the profiler; see profiler_events.pyx."""
 
 from cpython.object cimport PyObject
 

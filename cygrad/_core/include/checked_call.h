@@ -1,9 +1,9 @@
-/* Checked calls of functions from Python: see `publishing.py`.
+/* Checked calls of functions from Python: see `publish.py`.
  *
  * C code passes `out` by position, Python code by keyword only, and Cython does not support keyword-only arguments for
  * such functions. Therefore each call of a compiled function from Python first passes through here, at a cost of about
  * a nanosecond. The third byte of the function's flags is the maximal number of positional arguments, the fourth byte
- * the minimal one. `look_again` in `calls.py` decides what a failing call raises, or whether it is repeated.
+ * the minimal one. `look_again` in `refused_calls.py` decides what a failing call raises, or whether it is repeated.
  */
 #ifndef CYGRAD_BY_KEYWORD_H
 #define CYGRAD_BY_KEYWORD_H
@@ -14,7 +14,7 @@ typedef PyObject *(*cygrad_with_keywords)(PyObject *, PyObject *const *, Py_ssiz
 
 static PyObject *cygrad_look_again;
 
-/* The set of Tensor subclasses that override calls with their tensors, and the function of `overriding.py` that
+/* The set of Tensor subclasses that override calls with their tensors, and the function of `torch_function.py` that
    dispatches such calls; NULL until there is such a class. `cygrad_taken` is set while this thread is inside such a
    call. */
 static PyObject *cygrad_overriding, *cygrad_hand_over;

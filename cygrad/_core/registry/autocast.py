@@ -206,10 +206,10 @@ def guard(module, others):
             is_own = getattr(entry, "__module__", None) == module["__name__"]
             if is_own and name in _GUARDED and not hasattr(entry, "asks"):
                 asking = guarded(entry)
-                if isinstance(entry, FunctionType):  # checked only if necessary, see `by_keyword.h`
+                if isinstance(entry, FunctionType):  # checked only if necessary, see `checked_call.h`
                     asking = functools.update_wrapper(standing_before((entry, asking)), asking)
                 else:
-                    entry.published = asking  # the function that `overriding.py` passes to an overriding class
+                    entry.published = asking  # the function that `torch_function.py` passes to an overriding class
                 space[key] = asking
 
 

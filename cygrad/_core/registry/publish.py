@@ -73,7 +73,7 @@ def published(module, others):
 
 
 def _checked(entry):
-    """Return an entry point whose failing calls are re-examined: see `by_keyword.h`.
+    """Return an entry point whose failing calls are re-examined: see `checked_call.h`.
 
     Python entry points that only call `apply1` with their row are bypassed for calls with a single tensor.
     """

@@ -3,9 +3,11 @@
 Note [Overriding]
 -----------------
 An object that is not a tensor makes a function fail. Therefore only failing calls are checked for such objects
-(`calls.py`), and operators with an invalid operand (`operands.py`). Tensors of a subclass would not fail: when the
+(`refused_calls.py`), and operators with an invalid operand (`operators.py`). Tensors of a subclass would not fail:
+when the
 first class that defines `__torch_function__` is created, the functions of the package and the methods start to check
-the types of their arguments (`by_keyword.h`); until then they test one pointer. Operators, and methods that take sizes
+the types of their arguments (`checked_call.h`); until then they test one pointer. Operators, and methods that take
+sizes
 one by one or are not ops, bypass this check, so the class gets its own versions that dispatch to it. Inside a call that
 was passed on to `Tensor.__torch_function__`, dispatch is disabled.
 """

@@ -1,4 +1,4 @@
-"""Statistics and limits of the memory pool for large arrays (Note [The pool] in pool.pyx)."""
+"""Statistics and limits of the memory pool for large arrays (Note [The pool] in memory_pool.pyx)."""
 
 import cygrad._kernels.cpu.base.arrays as arrays
 import cygrad._kernels.platform.memory_pool as memory_pool

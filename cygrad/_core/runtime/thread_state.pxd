@@ -22,7 +22,7 @@ ctypedef struct ThreadState:
     void* on_save                   # NULL, or called with each new node when its values are saved (owned)
     void* on_write                  # NULL, or called before memory is changed; returns the operands (owned)
     void* stream                    # NULL, or the token of the stream in use (owned); see streams.py
-    void* events                    # NULL, or the profiler's events of this thread (owned); see events.pyx
+    void* events                    # NULL, or the profiler's events of this thread (owned); see profiler_events.pyx
 
 cdef ThreadState* thread_state() noexcept
 
@@ -31,5 +31,5 @@ cdef inline bint is_recording() noexcept:
     return not thread_state().modes & ~FORWARD
 
 # Return the code object and set the instruction offset of the innermost Python line outside cygrad.
-# See Note [Sites] in state.pyx.
+# See Note [Sites] in thread_state.pyx.
 cdef object current_site(int* lasti)

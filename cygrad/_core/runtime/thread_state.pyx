@@ -129,7 +129,7 @@ def take_sites(int n):
 
 
 def get_modes():
-    """Return this thread's mode bits except FORWARD, which is set separately; see `state.pxd`."""
+    """Return this thread's mode bits except FORWARD, which is set separately; see `thread_state.pxd`."""
     return cygrad_state.modes & ~FORWARD
 
 

@@ -1,4 +1,4 @@
-"""The number of threads that work on a large array (Note [Pieces] in parallel.pyx)."""
+"""The number of threads that work on a large array (Note [Pieces] in thread_pool.pyx)."""
 
 import cygrad._kernels.platform.thread_pool as thread_pool
 from cygrad._kernels.platform import machine

@@ -14,7 +14,7 @@ from cygrad._core.tensor.shared_memory import to_send
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.gpu.base import arrays
 
-NO_GRAD = 1  # the bit in `state.pxd`
+NO_GRAD = 1  # the bit in `thread_state.pxd`
 
 
 def tolist(self):

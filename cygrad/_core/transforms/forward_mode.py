@@ -42,7 +42,7 @@ from cygrad._core.tensor.tensor_hooks import check_before_requires_grad
 from cygrad._core.transforms.jvp_rules import apply, derivative, zeros_like
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule, Step
 
-NO_GRAD = 1  # the bit in `state.pxd`
+NO_GRAD = 1  # the bit in `thread_state.pxd`
 _NOTHING: dict = {}
 
 
@@ -386,7 +386,7 @@ def _kept(nodes, results):
                     yield kept, result
 
 
-# -- samples of a batch (Note [Batches] in batches.py) --
+# -- samples of a batch (Note [Batches] in vmap_levels.py) --
 
 
 def _has_batch():

@@ -1,4 +1,4 @@
-"""Forward mode through custom functions: their `jvp` computes the tangents. Note [Forward mode] in tangents.py."""
+"""Forward mode through custom functions: their `jvp` computes the tangents. Note [Forward mode] in forward_mode.py."""
 
 from cygrad._core.errors import messages
 from cygrad._core.graph import internals

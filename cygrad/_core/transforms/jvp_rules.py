@@ -1,4 +1,4 @@
-"""Computes the tangents of an op's results, J v, from its rule for J^T u: Note [Forward mode] in tangents.py."""
+"""Computes the tangents of an op's results, J v, from its rule for J^T u: Note [Forward mode] in forward_mode.py."""
 
 from cygrad._core.engine.backward import gradients_since
 from cygrad._core.engine.run import run_alone, unfitted
@@ -7,7 +7,7 @@ from cygrad._core.graph.opdef import ELEMENTWISE, registry
 from cygrad._core.runtime.thread_state import get_modes, next_sequence_nr, set_modes
 from cygrad._kernels.device.cupy_library import filled_like
 
-NO_GRAD = 1  # the bit in `state.pxd`
+NO_GRAD = 1  # the bit in `thread_state.pxd`
 
 
 def zeros_like(t, requires_grad=False):

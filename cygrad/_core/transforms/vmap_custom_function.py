@@ -1,4 +1,4 @@
-"""Custom functions inside `vmap`: applies them to the samples of a batch (Note [Batches] in batches.py)."""
+"""Custom functions inside `vmap`: applies them to the samples of a batch (Note [Batches] in vmap_levels.py)."""
 
 from collections import namedtuple
 

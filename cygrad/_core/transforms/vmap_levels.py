@@ -7,8 +7,9 @@ queries of the function itself: shape, strides, dtype, whether it requires grad.
 first, are stored along dimension 0 of another tensor, which is looked up by the array of the former (`Batch.samples`),
 so that tensors that share an array share their samples.
 
-While a batch is open (the mode FORWARD, and a `Batch` among the levels in tangents.py), each recorded op leaves a
-`Step`. When the next op is recorded, the op's batching rule (`_ops/batching.py`) applies the op to the samples of its
+While a batch is open (the mode FORWARD, and a `Batch` among the levels in forward_mode.py), each recorded op leaves a
+`Step`. When the next op is recorded, the op's batching rule (`_ops/batching/rules.py`) applies the op to the samples
+of its
 operands, by ops on the tensors that hold them. Only the levels outside the batch are open meanwhile. Therefore `grad`
 and `jvp` inside the function act on each sample separately, and code outside sees ordinary ops on whole batches,
 including those whose gradients reach tensors without samples.
@@ -82,15 +83,15 @@ class Step:
 
 
 class Batch:
-    """A level (see tangents.py) at which tensors have samples."""
+    """A level (see forward_mode.py) at which tensors have samples."""
 
-    without_history: Any = None  # set by tangents.py to its function
+    without_history: Any = None  # set by forward_mode.py to its function
 
     def __init__(self, size, randomness="error"):
         self.size, self.randomness = size, randomness
         self.given: list = []  # the arrays that hold the samples of the arguments
         self.has_changed_given = False
-        self.draws_for_one = 0  # how often random numbers were drawn for one sample only (drawing.py)
+        self.draws_for_one = 0  # how often random numbers were drawn for one sample only (vmap_random.py)
         self._samples: dict = {}  # id of an array: (weak reference to the array, the tensor of all samples)
 
     def close(self):
@@ -141,7 +142,7 @@ class Batch:
 
     def results(self, step):
         """Return the samples of an op's results, or raise NoBatchingRule."""
-        return registry.batching_rules()(self, step)  # set by _ops/on_first_use.py
+        return registry.batching_rules()(self, step)  # set by _ops/lazy_families.py
 
     def give(self, step, found):
         """Set the samples of an op's results."""

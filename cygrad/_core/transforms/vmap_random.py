@@ -1,6 +1,6 @@
 """Random numbers inside `vmap`.
 
-An op that draws random numbers does so for the first sample, like all ops (Note [Batches] in batches.py). With
+An op that draws random numbers does so for the first sample, like all ops (Note [Batches] in vmap_levels.py). With
 `randomness="different"` it then passes a function that draws for all samples (`draw_for_samples`), or its batching rule
 does so. Batches count the draws that were made for one sample only: if there are any, `vmap` falls back to processing
 one sample after the other.

@@ -12,7 +12,7 @@ the kernel:
   on the CPU. It must create new arrays with `like=`, because CuPy does not convert NumPy arrays, and must not read
   values back, because that would wait for the GPU.
 
-CuPy is imported when the first GPU array is requested (`library.py`), never earlier.
+CuPy is imported when the first GPU array is requested (`cupy_library.py`), never earlier.
 """
 
 from functools import partial

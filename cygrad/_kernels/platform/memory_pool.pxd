@@ -1,4 +1,4 @@
-"""Memory pool for large arrays: caches freed blocks for reuse (pool.h)."""
+"""Memory pool for large arrays: caches freed blocks for reuse (memory_pool.h)."""
 
 cimport numpy as cnp
 

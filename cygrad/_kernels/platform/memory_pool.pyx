@@ -2,7 +2,7 @@
 
 Note [The pool]
 ---------------
-An array can name the *handler* that frees its memory (NEP 49). An array whose memory came from the pool (`pool.h`)
+An array can name the *handler* that frees its memory (NEP 49). An array whose memory came from the pool (`memory_pool.h`)
 therefore owns it like any other: it can be resized, passed to NumPy, and outlive all tensors; when it dies, the memory
 returns to the pool. This is transparent to all other code. Our own kernels request such arrays directly; while a kernel
 that calls NumPy on large arrays runs, the pool is NumPy's allocator in that thread (`call_kernel`).

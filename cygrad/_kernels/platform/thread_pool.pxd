@@ -1,4 +1,4 @@
-"""Multithreaded loops over one array (threads.h)."""
+"""Multithreaded loops over one array (thread_pool.h)."""
 
 cimport numpy as cnp
 

@@ -2,7 +2,7 @@
 
 Note [Pieces]
 -------------
-A loop over many elements is split into chunks (`piece` elements each) that threads take (`threads.h`). The split depends
+A loop over many elements is split into chunks (`piece` elements each) that threads take (`thread_pool.h`). The split depends
 on the shape alone, never on the number of threads, and a single thread also works chunk by chunk. Results are therefore
 equal bit for bit for any number of threads. Sums add the partial sums of the chunks in order.
 """

@@ -1,4 +1,4 @@
-"""Batching rules of ops that read or write at indices (see batching.py).
+"""Batching rules of ops that read or write at indices (see rules.py).
 
 If all samples share the same indices, the op runs unchanged with its dimension shifted by one. If each sample has its
 own, the sample number becomes an additional index.

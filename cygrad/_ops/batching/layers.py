@@ -1,6 +1,6 @@
 """Batching rules of recurrent layers, evaluation-mode batch norm, sampling, padding, distances, and strides.
 
-See batching.py.
+See rules.py.
 
 Most of these ops have a batch dimension of their own, into which the samples are merged.
 """

@@ -1,4 +1,4 @@
-"""Batching rules of linear algebra ops, which accept any number of leading dimensions (see batching.py)."""
+"""Batching rules of linear algebra ops, which accept any number of leading dimensions (see rules.py)."""
 
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor

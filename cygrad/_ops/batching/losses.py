@@ -1,4 +1,4 @@
-"""Batching rules of losses (see batching.py)."""
+"""Batching rules of losses (see rules.py)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Batching rules of products, convolutions, and normalization (see batching.py)."""
+"""Batching rules of products, convolutions, and normalization (see rules.py)."""
 
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.record import apply_n

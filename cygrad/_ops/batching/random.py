@@ -1,4 +1,4 @@
-"""Batching rules of ops that draw random numbers (see batching.py, and _core/drawing.py)."""
+"""Batching rules of ops that draw random numbers (see rules.py, and _core/transforms/vmap_random.py)."""
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms.vmap_levels import NoBatchingRule

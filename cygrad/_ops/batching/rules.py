@@ -1,4 +1,5 @@
-"""Batching rules for `vmap`: how to apply an op to all samples at once (Note [Batches] in _core/batches.py).
+"""Batching rules for `vmap`: how to apply an op to all samples at once (Note [Batches] in
+_core/transforms/vmap_levels.py).
 
 A rule takes a `Call` and returns the samples of the result, or a tuple of them for several results: tensors whose first
 dimension is the batch. It calls public ops, so its results get their gradients, tangents, and samples in enclosing

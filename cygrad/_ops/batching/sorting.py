@@ -1,4 +1,4 @@
-"""Batching rules of ops that search and count, without derivatives for the inspected values (see batching.py)."""
+"""Batching rules of ops that search and count, without derivatives for the inspected values (see rules.py)."""
 
 import numpy as np
 

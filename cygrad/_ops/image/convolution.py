@@ -1,7 +1,7 @@
 """Convolutions in one to three dimensions, and transposed convolutions, which are each other's gradients.
 
 A convolution relates images, filters, and results by a sum that is linear in each of them. Its three forms, the kernels
-of `_kernels/convolution.py`, are one another's gradients, so two rows provide derivatives of any order.
+of `_kernels/cpu/image/convolution.py`, are one another's gradients, so two rows provide derivatives of any order.
 """
 
 from functools import lru_cache

@@ -70,7 +70,10 @@ NEIGHBOURHOODS = declare("grid_neighbourhoods", flags=NONDIFF | PRIVATE, inputs=
 
 
 def grid_neighbourhoods(grid, *how):
-    """Return three tensors that describe the points of a grid; see `neighbourhoods` in `_kernels/grids.py`."""
+    """Return three tensors that describe the points of a grid.
+
+    See `neighbourhoods` in `_kernels/cpu/image/grid_sampling.py`.
+    """
     return record_outputs(NEIGHBOURHOODS, kernels.neighbourhoods(array_of(grid), *how), (grid,), how, 0)
 
 

@@ -1,6 +1,7 @@
 """Resizes images: each element of the result is a weighted sum of neighboring input elements.
 
-Dimensions are resized one after the other. This module builds the tables of weights; `_kernels/resampling.py` computes
+Dimensions are resized one after the other. This module builds the tables of weights;
+`_kernels/cpu/image/resampling.py` computes
 the sums.
 """
 

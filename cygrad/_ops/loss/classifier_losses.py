@@ -1,6 +1,6 @@
 """Classification losses: negative log-likelihood and cross-entropy.
 
-`reduction` and the deprecated arguments it replaces are described in loss_reductions.py. Cross-entropy with class
+`reduction` and the deprecated arguments it replaces are described in reductions.py. Cross-entropy with class
 probabilities or label smoothing is in soft_targets.py.
 """
 
@@ -31,7 +31,7 @@ from cygrad._ops.loss.reductions import MEAN, NONE, SUM, reduction_of
 from cygrad._ops.nn.activations import tied
 from cygrad._ops.nn.softmax import log_softmax_along, softmax_backward_data
 
-NO_GRAD = 1  # the bit of `_core/state.pxd`
+NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 
 # -- negative log-likelihood of arrays --
 

@@ -1,6 +1,6 @@
 """Elementwise losses that compare an output with probabilities, counts or the parameters of a distribution.
 
-`reduction` and the deprecated arguments it replaces are described in loss_reductions.py; the functions of the main
+`reduction` and the deprecated arguments it replaces are described in reductions.py; the functions of the main
 package take its code. The two binary cross-entropies are one node, including the reduction.
 """
 

@@ -1,6 +1,6 @@
 """Margin losses: between an output and the side its label is on, or between classes.
 
-`reduction` and its predecessors are described in loss_reductions.py; the functions in `cygrad` itself take its code.
+`reduction` and its predecessors are described in reductions.py; the functions in `cygrad` itself take its code.
 """
 
 import numpy as np

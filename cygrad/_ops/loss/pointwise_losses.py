@@ -1,6 +1,6 @@
 """Elementwise losses between an output and a target: squared, absolute, smooth L1 and Huber.
 
-`reduction` and its predecessors are described in loss_reductions.py. Each loss is one node, including the reduction.
+`reduction` and its predecessors are described in reductions.py. Each loss is one node, including the reduction.
 """
 
 from cygrad._core.engine.blocked_gradients import in_parts

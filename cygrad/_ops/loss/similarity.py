@@ -1,6 +1,6 @@
 """Cosine similarity, pairwise distance, and the losses based on them.
 
-`reduction` and its predecessors are described in loss_reductions.py; the functions in `cygrad` itself take its code.
+`reduction` and its predecessors are described in reductions.py; the functions in `cygrad` itself take its code.
 """
 
 from functools import partial

@@ -33,7 +33,7 @@ from cygrad._ops.elementwise.selection import where
 from cygrad._ops.nn.softmax import SOFTMAX, implicit_dim, softmax
 from cygrad._ops.random.random import uniform
 
-NO_GRAD = 1  # the bit of `_core/state.pxd`
+NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 FLAGS = ELEMENTWISE | ELSEWHERE
 SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
@@ -49,7 +49,7 @@ def applied(op, inplace_op, input, args, inplace, kernel):
 
 
 def fused_gradient(name, *operands, numbers=()):
-    """Compute a gradient with one loop of fused.h; None if the backward pass is recorded or no loop fits."""
+    """Compute a gradient with one loop of fused_loops.h; None if the backward pass is recorded or no loop fits."""
     if not get_modes() & NO_GRAD:
         return None
     found = fused(name, *map(array_of, operands), numbers=numbers)

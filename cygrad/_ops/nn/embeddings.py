@@ -28,7 +28,7 @@ from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape, unsqueeze
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill, scatter_add
 
-NO_GRAD = 1  # the bit of `_core/state.pxd`
+NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 SUM, MEAN, MAX = range(3)
 MODES = {"sum": SUM, "mean": MEAN, "max": MAX}
 

@@ -34,7 +34,7 @@ from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape
 from cygrad._ops.loss.checks import check_constant
 
-NO_GRAD = 1  # the bit of `_core/state.pxd`
+NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 
 
 def _normalized(op, input, weight, bias, frame, given=None, more=(), running=None):

@@ -24,7 +24,7 @@ from cygrad._ops.nn.softmax import softmax
 from cygrad._ops.random.dropout import dropout
 from cygrad._ops.shape.reshaping import broadcast_to
 
-NO_GRAD = 1  # the bit of `_core/state.pxd`
+NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 LARGE = 1 << 22  # number of scores that no longer fit in the cache
 LARGE_CAUSAL = 1 << 14  # the same for one head with a causal mask, where blocks skip half of the scores
 

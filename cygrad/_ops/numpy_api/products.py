@@ -1,4 +1,4 @@
-"""NumPy's products, linear algebra and Fourier transforms on tensors; see numpy_functions.py."""
+"""NumPy's products, linear algebra and Fourier transforms on tensors; see functions.py."""
 
 from cygrad._ops.numpy_api.operands import as_tensor, common, deliver, means, method_of, public, typed
 

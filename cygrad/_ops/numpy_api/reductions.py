@@ -1,4 +1,4 @@
-"""NumPy's reductions, scans and quantiles on tensors; see numpy_functions.py."""
+"""NumPy's reductions, scans and quantiles on tensors; see functions.py."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""NumPy's functions that reshape, join and split, on tensors; see numpy_functions.py."""
+"""NumPy's functions that reshape, join and split, on tensors; see functions.py."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples from distributions with parameters. The in-place forms are in overwriting.py.
+"""Samples from distributions with parameters. The in-place forms are in inplace_sampling.py.
 
 `generator` is the stream to draw from, the default one if None. Gradients with respect to the parameters are zero, as
 in PyTorch.

@@ -16,7 +16,7 @@ from cygrad._core.types.dtypes import by_name
 from cygrad._ops.base.arguments import require
 from cygrad._ops.shape.strided import as_strided
 
-_NO_GRAD = 1  # the bit of `_core/state.pxd`
+_NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 
 
 def _whole(t):

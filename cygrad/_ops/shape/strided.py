@@ -1,6 +1,7 @@
 """as_strided, and the ops that gradients of modified views consist of.
 
-See Note [Strided gradients] in cygrad/_kernels/strided_gradients.py and Note [Views and in-place] in inplace.pyx.
+See Note [Strided gradients] in cygrad/_kernels/cpu/shape/strided_gradients.py and Note [Views and in-place] in
+inplace.pyx.
 The geometry of a view is (shape, strides, offset), that of a base (shape, strides), in bytes.
 """
 

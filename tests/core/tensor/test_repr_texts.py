@@ -1,4 +1,4 @@
-"""The texts of many tensors, as observed in PyTorch 2.13; see also oracle/test_repr_oracle.py."""
+"""The texts of many tensors, as observed in PyTorch 2.13; see also oracle/ops/test_repr.py."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Loops of float16 and bfloat16 (narrow.h) against those of float32 between two conversions."""
+"""Loops of float16 and bfloat16 (half_loops.h) against those of float32 between two conversions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Divisions of integers (whole_division.h, integers.py) against Python's."""
+"""Divisions of integers (integer_division.h, integers.py) against Python's."""
 
 import operator
 

@@ -1,4 +1,4 @@
-"""The numbers by which Python calls the loops of `native.h` are those of its list."""
+"""The numbers by which Python calls the loops of `loop_table.h` are those of its list."""
 
 import importlib
 import re
@@ -9,7 +9,7 @@ import pytest
 SOURCES = Path(__file__).resolve().parents[3] / "cygrad" / "_kernels"
 LISTED = re.search(r"enum \{([^}]*LOOPS)\s*\}", (SOURCES / "include" / "base" / "loop_table.h").read_text("utf-8"))[1]
 NAMES = re.findall(r"\w+", LISTED)
-LINE = re.compile(r"^([A-Z_]+(?:, [A-Z_]+)*) = .*as in native\.h", re.MULTILINE)
+LINE = re.compile(r"^([A-Z_]+(?:, [A-Z_]+)*) = .*as in loop_table\.h", re.MULTILINE)
 USERS = {path: found for path in sorted(SOURCES.rglob("*.py")) if (found := LINE.findall(path.read_text("utf-8")))}
 
 

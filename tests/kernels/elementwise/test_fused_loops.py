@@ -1,4 +1,4 @@
-"""Loops of fused.h against the same by NumPy."""
+"""Loops of fused_loops.h against the same by NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Loops of places.h against NumPy: writing by index, triangles, what is not zero, what a mask takes; and clamped
+"""Loops of scatter.h against NumPy: writing by index, triangles, what is not zero, what a mask takes; and clamped
 integers.
 """
 

@@ -27,7 +27,7 @@ def counters():
 
 
 def capacity(size):
-    """The pool's size for a request: four steps for each power of two, written otherwise than in pool.h."""
+    """The pool's size for a request: four steps for each power of two, written otherwise than in memory_pool.h."""
     steps = [2**k * quarter // 4 for k in range(12, 40) for quarter in (5, 6, 7, 8)]
     return min(step for step in steps if step >= size)
 

@@ -164,7 +164,7 @@ for _ in range(5):
     assert (x + 1).sum() == 200_000
 """
 
-# The threads and the child share no Python variable, as in test_pool.py.
+# The threads and the child share no Python variable, as in test_memory_pool.py.
 FORK_AMID_WORK = """
 import os, threading, cygrad
 

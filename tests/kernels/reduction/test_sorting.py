@@ -1,4 +1,4 @@
-"""Orders by integers that hold elements and indices (ordering.py), and runs of equal elements (searching.py)."""
+"""Orders by integers that hold elements and indices (sorting.py), and runs of equal elements (searching.py)."""
 
 from itertools import product
 

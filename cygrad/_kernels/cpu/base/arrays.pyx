@@ -102,7 +102,7 @@ cdef void keep_spare(PyObject* array):
 
 
 def drop_spares():
-    """Free all arrays kept from dead tensors (Note [Spare arrays] in spares.h)."""
+    """Free all arrays kept from dead tensors (Note [Spare arrays] in array_freelist.h)."""
     spare_drop(spare_slots)
 
 

@@ -1,4 +1,5 @@
-"""Call C loops by number, for kernels whose arguments are better checked in Python (norms.py, images.py, recurrent.py).
+"""Call C loops by number, for kernels whose arguments are better checked in Python (fused_normalization.py, patches.py,
+recurrent.py).
 
 Each header documents the arguments of its loops. `run` checks that every array is dense. The caller must check that array
 sizes match the integer arguments; the loops do not.
@@ -102,7 +103,7 @@ def outside(cnp.ndarray index not None, Py_ssize_t length):
 
 
 def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object b=1):
-    """Fill the array with random numbers that draws.h draws from NumPy's generator, and return it.
+    """Fill the array with random numbers that draw.h draws from NumPy's generator, and return it.
 
     Integers are drawn from the b < 2^64 values starting at a. Cases without a loop here go to `fill` of random.py.
     """
@@ -161,7 +162,8 @@ cdef Py_ssize_t _elements_behind(cnp.ndarray a, cnp.ndarray target) noexcept:
 
 
 def fused(int number, tuple operands, tuple numbers, cnp.ndarray out=None):
-    """Apply a function of fused.h to dense arrays of one type that broadcast to one of them; None if they do not qualify.
+    """Apply a function of fused_loops.h to dense arrays of one type that broadcast to one of them; None if they do not
+    qualify.
 
     The result is written to `out` if given: either an operand, or an array that overlaps none.
     """
@@ -224,7 +226,7 @@ cdef bint is_dense(cnp.ndarray a) noexcept:
 
 def along(int loop, cnp.ndarray whole not None, int axis, cnp.ndarray index not None, cnp.ndarray part not None,
           Py_ssize_t how=0, bint to_zeros=False):
-    """Run a loop of places.h or picks.h that reads or writes `whole` along an axis, at positions given by an index.
+    """Run a loop of scatter.h or gather.h that reads or writes `whole` along an axis, at positions given by an index.
 
     Return whether it failed, or None if the arguments do not qualify: arrays must be dense, and have equal lengths along the
     other axes.

@@ -1,11 +1,11 @@
 """Matrix products through the loops of NumPy's `matmul`, which call BLAS.
 
 BLAS reads matrices in row-major or column-major order at no cost, so transposed operands are not copied. Operands without a
-contiguous dimension are copied: NumPy's loop would be far slower without BLAS. See Note [NumPy's inner loops] in loops.pyx.
+contiguous dimension are copied: NumPy's loop would be far slower without BLAS. See Note [NumPy's inner loops] in ufunc.pyx.
 
-We split large products into tiles whose bounds depend on the shapes alone (Note [Pieces] in parallel.pyx), and our own
+We split large products into tiles whose bounds depend on the shapes alone (Note [Pieces] in thread_pool.pyx), and our own
 threads share them; BLAS threads would compete with ours for the processors (blas_threads.h). Small products, and float32
-tiles on processors with AVX2, are computed by our own loops (products.h).
+tiles on processors with AVX2, are computed by our own loops (matmul.h).
 
 LAPACK functions are called through Fortran's calling convention, by their address in the library that NumPy has loaded
 (lapack.py).

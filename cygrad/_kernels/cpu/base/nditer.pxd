@@ -12,7 +12,7 @@ ctypedef struct Operand:        # memory layout of one operand
     cnp.npy_intp* strides
     cnp.npy_intp itemsize
 
-# Pointers, count, steps in bytes, and the loop's own data. See Note [NumPy's inner loops] in loops.pyx.
+# Pointers, count, steps in bytes, and the loop's own data. See Note [NumPy's inner loops] in ufunc.pyx.
 ctypedef void (*loop_t)(char**, const cnp.npy_intp*, const cnp.npy_intp*, void*) noexcept nogil
 
 ctypedef struct Loop:           # the loop of a ufunc for inputs of one type
@@ -40,7 +40,8 @@ cdef void lengthen_innermost(Walk* walk) noexcept nogil
 cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=*) noexcept nogil
 cdef void run_at(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy_intp index) noexcept nogil
 
-# `run_shared` is `run` on several threads if the output is large and has each element once (Note [Pieces] in parallel.pyx).
+# `run_shared` is `run` on several threads if the output is large and has each element once (Note [Pieces] in
+# thread_pool.pyx).
 # `run_reduction` is for outputs whose steps are 0 along the reduced dimensions: threads share the other dimensions.
 cdef void run_shared(Walk* walk, Loop* loop, char** start, const Core* core=*) noexcept nogil
 cdef void run_reduction(Walk* walk, Loop* loop, char** start) noexcept nogil

@@ -80,7 +80,7 @@ def reduce(ufunc, array, axes, out):
     return out
 
 
-# --- Neural networks: nn.pyx and activations.pyx document the formulas --
+# --- Neural networks: softmax.pyx and activations.pyx document the formulas --
 
 
 @silent

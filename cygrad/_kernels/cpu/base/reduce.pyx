@@ -301,7 +301,7 @@ cdef void _add_parts(Sums* s, Py_ssize_t outer, void* out) noexcept nogil:
 
 cdef int _sum_block(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner,
                     void* out) except -1:
-    """Sum over the middle dimension; large arrays in chunks (Note [Pieces] in parallel.pyx)."""
+    """Sum over the middle dimension; large arrays in chunks (Note [Pieces] in thread_pool.pyx)."""
     cdef Sums s
     cdef cnp.npy_intp size
     cdef cnp.ndarray partial

@@ -13,7 +13,7 @@ output that either coincides with an input, element for element, or overlaps non
 reduce. It raises floating-point flags, which nobody reads; only integer `power` sets a Python error, for a negative
 exponent. Some loops of NumPy 2.4 write outputs with gaps incorrectly (`_DENSE`): they only ever get dense outputs.
 
-We replace NumPy's loops with our own where NumPy's are slow (ufuncs.h, whole_division.h, narrow.h); results of
+We replace NumPy's loops with our own where NumPy's are slow (ufuncs.h, integer_division.h, half_loops.h); results of
 elementary functions among these may differ in the last two bits.
 
 If there is no loop or an operand is not plain, we fall back to NumPy's function. CYGRAD_PURE=1 in the environment forces

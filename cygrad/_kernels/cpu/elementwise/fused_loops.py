@@ -1,4 +1,4 @@
-"""Elementwise functions and gradients computed in a single pass by a compiled loop (fused.h)."""
+"""Elementwise functions and gradients computed in a single pass by a compiled loop (fused_loops.h)."""
 
 import math
 from functools import partial, update_wrapper
@@ -12,11 +12,11 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.device.cupy_library import is_array
 
-GATED = 26  # as in native.h
+GATED = 26  # as in loop_table.h
 PIECE = 1 << 14  # elements per chunk
 RUN = 1024  # elements per work item of GATED
 
-# In the order of fused.h, which documents operands and numbers.
+# In the order of fused_loops.h, which documents operands and numbers.
 _FUNCTIONS = (
     "leaky_relu threshold hardtanh hardsigmoid hardswish hardshrink softshrink softplus logsigmoid erfc elu "
     "leaky_relu_gradient negative_products above inside hardsigmoid_gradient hardswish_gradient outside "
@@ -126,7 +126,8 @@ def _run_gated(a, g, dim):
 
 
 class by_loop:
-    """Decorator for functions of `count` arrays and of numbers that replaces them by a loop of fused.h where possible.
+    """Decorator for functions of `count` arrays and of numbers that replaces them by a loop of fused_loops.h where
+    possible.
 
     `numbers` maps the function's numbers to those of the loop, or to None if the loop does not support them;
     `are_operands` means that they are operands of the loop. Without a loop, the function itself processes large arrays

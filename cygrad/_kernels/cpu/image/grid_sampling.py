@@ -17,10 +17,10 @@ from cygrad._kernels.cpu.indexing.scatter import add_rows
 from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.device.dispatch import dispatching
 
-SAMPLE, SAMPLE_GRADIENT = 41, 42  # as in native.h
-MOST_POINTS = 64  # as in sampling.h
+SAMPLE, SAMPLE_GRADIENT = 41, 42  # as in loop_table.h
+MOST_POINTS = 64  # as in grid_sampling.h
 PIECE = 1 << 13  # results per chunk
-PADDINGS = ("zeros", "border", "reflection")  # as in sampling.h, like the order of modes below
+PADDINGS = ("zeros", "border", "reflection")  # as in grid_sampling.h, like the order of modes below
 CUBIC = -0.75
 
 

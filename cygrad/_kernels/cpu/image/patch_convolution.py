@@ -1,4 +1,4 @@
-"""Convolution of float32 by patches of one image at a time, with our own matrix products (`patchwise.h`).
+"""Convolution of float32 by patches of one image at a time, with our own matrix products (`patch_convolution.h`).
 
 For few channels, or in groups, this takes half the time of BLAS products, and is shared by threads.
 """
@@ -13,11 +13,11 @@ from cygrad._kernels.cpu.base.arrays import dense as in_order
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
 from cygrad._kernels.platform import thread_pool
 
-RESULTS, IMAGES, SUMS = range(20, 23)  # as in native.h
+RESULTS, IMAGES, SUMS = range(20, 23)  # as in loop_table.h
 SINGLE = np.dtype(np.float32)
 FLOAT = SINGLE.num
 BAND = 1 << 17  # elements of images and results processed at a time, which stay in the cache
-DEPTH = 128  # as in patchwise.h
+DEPTH = 128  # as in patch_convolution.h
 MOST_WEIGHTS = 1 << 17  # per group; beyond this they leave the cache, and BLAS is faster
 MOST_SUMS = 16  # maximum number of partial sums
 FEW_PLACES = 32  # per slice of a volume; with fewer, most of a panel is empty, and BLAS is faster

@@ -1,7 +1,7 @@
-"""Sliding windows over images: patch extraction, its transpose, and max pooling (`images.h`).
+"""Sliding windows over images: patch extraction, its transpose, and max pooling (`patches.h`).
 
 Arrays must be dense, of float32 or float64; threads share the planes of images. A geometry is
-(image, kernel, stride, dilation, low, first row, last row, width), the first five pairs: see sliding.py.
+(image, kernel, stride, dilation, low, first row, last row, width), the first five pairs: see window_geometry.py.
 """
 
 import math
@@ -11,8 +11,8 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 
-COPY_PATCHES, ADD_PATCHES, LARGEST = range(6, 9)  # as in native.h
-LARGEST_OF_PLACES = 46  # as in native.h
+COPY_PATCHES, ADD_PATCHES, LARGEST = range(6, 9)  # as in loop_table.h
+LARGEST_OF_PLACES = 46  # as in loop_table.h
 PIECE = 1 << 14  # elements per chunk
 
 PLACES = np.dtype(np.int64)

@@ -17,7 +17,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import sum as total
 from cygrad._kernels.cpu.image.window_geometry import SCRATCH
 
-RESAMPLE, RESAMPLE_PLANES = 35, 38  # as in native.h
+RESAMPLE, RESAMPLE_PLANES = 35, 38  # as in loop_table.h
 FEW = 1 << 12  # elements; up to this, NumPy's call overhead exceeds a plain loop; as in resampling.h
 
 

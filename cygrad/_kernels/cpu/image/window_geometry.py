@@ -71,7 +71,7 @@ class Geometry:
         return Geometry(self.size, self.kernel, self.image, self.stride, self.dilation, low)
 
     def flat(self, first=0, last=None):
-        """The geometry of one or two dimensions for images.py, for rows `first` to `last` of the results.
+        """The geometry of one or two dimensions for patches.py, for rows `first` to `last` of the results.
 
         One dimension is treated as an image with one row.
         """

@@ -13,7 +13,7 @@ from cygrad._kernels.cpu.base.arrays import dense as in_order
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
 from cygrad._kernels.platform import thread_pool
 
-FILTERS, RESULTS, SUMS = range(17, 20)  # as in native.h
+FILTERS, RESULTS, SUMS = range(17, 20)  # as in loop_table.h
 POINTS, TAIL = 36, 16  # as in winograd.h
 SINGLE = np.dtype(np.float32)
 FLOAT = SINGLE.num

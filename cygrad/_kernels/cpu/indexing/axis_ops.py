@@ -11,7 +11,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
 
-RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in native.h
+RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in loop_table.h
 FEWEST = 64  # elements; NumPy searches fewer before our loop would have begun
 COUNTED = 1 << 15  # elements that a thread counts at a time
 _DOUBLES = np.zeros(1)

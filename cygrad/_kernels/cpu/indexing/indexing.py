@@ -17,7 +17,7 @@ from cygrad._kernels.cpu.indexing.scatter import as_vector, index_add_to
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
 
-GATHER, TAKE, COMPRESS = 24, 27, 40  # as in native.h
+GATHER, TAKE, COMPRESS = 24, 27, 40  # as in loop_table.h
 _FEW = 1 << 14  # elements; NumPy takes fewer before our loop would have begun
 PIECE = 1 << 13  # elements per chunk
 _INT64 = np.dtype(np.int64)

@@ -12,7 +12,7 @@ from cygrad._kernels.cpu.base.arrays import dense, fill, new_array, zeros
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.dispatch import dispatching
 
-COMBINE, SCATTER = 9, 29  # as in native.h
+COMBINE, SCATTER = 9, 29  # as in loop_table.h
 _COMBINING = ("sum", "prod", "amax", "amin")  # the reductions of COMBINE, in its order
 _INT64 = np.dtype(np.int64)
 

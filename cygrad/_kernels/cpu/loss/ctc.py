@@ -12,7 +12,7 @@ from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.device.dispatch import dispatching
 
-CTC = 45  # as in native.h
+CTC = 45  # as in loop_table.h
 ROOM = 4  # scratch rows per sample, as in ctc.h
 PIECE = 1 << 12  # states over all times, per chunk
 

@@ -15,7 +15,7 @@ from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._kernels.device.dispatch import dispatching
 
-LABEL_MARGINS = 39  # as in native.h
+LABEL_MARGINS = 39  # as in loop_table.h
 PIECE = 1 << 12  # elements per chunk
 
 

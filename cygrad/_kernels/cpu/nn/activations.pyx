@@ -1,7 +1,7 @@
 """Activation functions, and their gradients from the input or the result, each in a single pass.
 
 The loops (`activations.h`) support float32 and float64; float16 goes through float32, other types through NumPy, with the
-formulas in by_numpy.py.
+formulas in numpy_fallback.py.
 """
 
 cimport numpy as cnp

@@ -16,8 +16,8 @@ from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.cpu.base.stack_chunks import reduced, sum_of_products
 from cygrad._kernels.device.cupy_library import dense
 
-DISTANCES = 34  # as in native.h
-PAIRS_GRADIENT = 47  # as in native.h
+DISTANCES = 34  # as in loop_table.h
+PAIRS_GRADIENT = 47  # as in loop_table.h
 PULLED_TOGETHER = 32  # columns per work item of PAIRS_GRADIENT
 PIECE = 1 << 15  # differences per chunk
 COPIED = 1 << 16  # elements of columns copied at a time

@@ -1,4 +1,4 @@
-"""Normalization of float32 and float64, forward and backward, in as few passes as possible (`norms.h`).
+"""Normalization of float32 and float64, forward and backward, in as few passes as possible (`normalization.h`).
 
 `normalize_rows` and `rows_gradients` normalize contiguous rows. `normalize_groups` and `groups_gradients` normalize
 groups, which consist of contiguous runs (`Runs`) or of matrix columns (`Columns`).
@@ -13,7 +13,7 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense, new_array, zeros
 
 NORMALIZE_ROWS, ROWS_GRADIENT, NORMALIZE_RUNS, RUNS_GRADIENT, NORMALIZE_COLUMNS, COLUMNS_GRADIENT = range(6)
-FOLLOW = 37  # in native.h, like the others
+FOLLOW = 37  # in loop_table.h, like the others
 FEWEST_COLUMNS = 128  # per chunk, so that whole cache lines are read
 PIECE = 1 << 14  # elements per chunk
 FEWEST_ROWS = 16  # per chunk, so that the chunks' sums take little memory

@@ -3,7 +3,8 @@
 A `Frame` describes the normalization of an array. Statistics keep the axes they are over, with length 1. float16 and
 bfloat16 are computed in float32.
 
-float32 and float64 have compiled loops (norms.py) for statistics over the last axes, over all axes but the second, and
+float32 and float64 have compiled loops (fused_normalization.py) for statistics over the last axes, over all axes but
+the second, and
 over all axes after the second; everything else is composed of NumPy functions.
 """
 

@@ -3,7 +3,7 @@
 The rows of all steps are concatenated: `x` is (rows, I), and step t has sizes[t] rows, never more than the step before;
 `is_reversed` runs from the last step to the first. All products with the input are a single matrix product, and so are
 the gradients of the weights. The steps in between are a loop in `recurrent.h`, in which threads share the sequences, or
-in recurrent_by_numpy.py if compiled loops are disabled. If all of this is small, each thread also computes the products
+in recurrent_fallback.py if compiled loops are disabled. If all of this is small, each thread also computes the products
 of its own sequences, whose data is already in its cache.
 
 Forward functions return (out, final states, data kept for backward: the gates first, or the output of a plain RNN).
@@ -25,7 +25,7 @@ from cygrad._kernels.cpu.nn import recurrent_fallback as by_numpy
 from cygrad._kernels.cpu.nn.fused_normalization import fitting
 from cygrad._kernels.device.dispatch import dispatching
 
-RECURRENT, RECURRENT_GRADIENT, WITH_PANELS = 10, 11, 17  # as in native.h; the last is one of the loops that need panels
+RECURRENT, RECURRENT_GRADIENT, WITH_PANELS = 10, 11, 17  # as in loop_table.h; WITH_PANELS: its loops need panels
 INPUTS = 14  # index of the input among the arrays of a gradient, as in recurrent.h
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # in the order of recurrent.h
 KINDS = {kind: i for i, kind in enumerate(GATES)}
@@ -153,7 +153,7 @@ def _gradients_in_parts(kind, given, slopes, of_state, arrays, out, sizes, is_re
     (rows, gates), width, n = slopes.shape, arrays[3].shape[1], sizes[0]
     x = fitting(arrays[0], slopes, (rows, arrays[0].shape[1]))
     h0, w_ih = fitting(arrays[1], x, (n, width)), fitting(arrays[2], x, (gates, x.shape[1]))
-    parts = 1 if n < 2 * _part(n) else -(-n // _part(n))  # as `share` splits them in parallel.pyx
+    parts = 1 if n < 2 * _part(n) else -(-n // _part(n))  # as `share` splits them in thread_pool.pyx
     room = _new(x, len(x), max(x.shape[1], width))
     shapes = x.shape, (parts, *w_ih.shape), (parts, gates, width), (parts, 3, gates)
     wants = wanted[0], wanted[2], wanted[3], wanted[4] or wanted[5]

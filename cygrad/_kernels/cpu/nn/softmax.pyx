@@ -1,6 +1,7 @@
 """Fused neural network kernels, forward and backward.
 
-The loops (`nn.h`) support float32 and float64; float16 goes through float32, other types through NumPy. Each kernel makes
+The loops (`softmax.h`) support float32 and float64; float16 goes through float32, other types through NumPy. Each kernel
+makes
 several passes over chunks that stay in the nearest cache.
 """
 
@@ -19,7 +20,7 @@ from cygrad._kernels.device.dispatch import dispatching
 
 cnp.import_array()
 
-cdef extern from "platform/target_clones.h":    # for nn.h
+cdef extern from "platform/target_clones.h":    # for softmax.h
     pass
 
 cdef extern from "nn/softmax.h" nogil:
@@ -45,7 +46,7 @@ cdef extern from "nn/softmax.h" nogil:
 cdef enum:
     PIECE = 2048                # elements processed per chunk
     SHARE = 1 << 14             # elements per chunk handed to a thread
-    CROSS_ENTROPY = 12          # as in native.h
+    CROSS_ENTROPY = 12          # as in loop_table.h
     CROSS_ENTROPY_GRADIENT = 13
 
 
@@ -412,7 +413,7 @@ cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray t
 
 
 cdef void _run_rows(int loop, int t, Py_ssize_t rows, Py_ssize_t classes, void** data) noexcept:
-    """Run a loop of scores.h over the rows of the logits; `data` is documented there."""
+    """Run a loop of cross_entropy.h over the rows of the logits; `data` is documented there."""
     cdef native_call call
     cdef part_t part = loop_of(loop)
     cdef int i

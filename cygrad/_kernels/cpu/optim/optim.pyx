@@ -1,6 +1,7 @@
 """Optimizer steps: update parameters and their state in place, in one pass and without temporaries.
 
-The loops (`optim.h`) handle float32 or float64 arrays of equal memory layout; others use the same formula in NumPy. Threads
+The loops (`optimizer_steps.h`) handle float32 or float64 arrays of equal memory layout; others use the same formula in
+NumPy. Threads
 share the concatenation of all parameters, so that many small parameters are processed like one large one.
 """
 
@@ -18,7 +19,7 @@ from cygrad._kernels.cpu.base import numpy_fallback
 
 cnp.import_array()
 
-cdef extern from "platform/target_clones.h":    # for optim.h
+cdef extern from "platform/target_clones.h":    # for optimizer_steps.h
     pass
 
 cdef extern from "elementwise/optimizer_steps.h" nogil:

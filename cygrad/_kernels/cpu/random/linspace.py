@@ -6,13 +6,13 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 
-SPACED = 51  # as in native.h
+SPACED = 51  # as in loop_table.h
 _MOST = 2**31  # numbers that the loop can count
 _PIECE = 1 << 14  # numbers per chunk
 
 
 def _by_loop(library, first, second, count, dtype, from_first):
-    """Compute by the loop of spaced.h; None if there is none."""
+    """Compute by the loop of linspace.h; None if there is none."""
     if library is not np or dtype.char not in "fd" or not 0 < count < _MOST:
         return None
     out = new_array((count,), dtype.num)

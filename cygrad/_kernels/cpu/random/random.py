@@ -1,6 +1,6 @@
 """Random arrays. `numbers` is the NumPy generator to draw from.
 
-Our own loops (draws.h, philox.h) draw most of them; `fill` handles the rest.
+Our own loops (draw.h, philox.h) draw most of them; `fill` handles the rest.
 """
 
 import math
@@ -21,8 +21,8 @@ _SINGLE = np.dtype(np.float32)
 _FLOAT, _DOUBLE, _INT64 = _SINGLE.num, np.dtype(float).num, np.dtype(np.int64).num
 _FEW = 64  # up to this, NumPy draws one by one
 _BLOCK = 8192  # numbers; fits into the cache several times
-UNIFORM, SHAPE_DRAWS, SUM_WEIGHTS, PICK = 33, 44, 48, 49  # as in native.h
-UNIFORMS, NORMALS, EXPONENTIALS, COINS, INTEGERS, SHUFFLED = range(6)  # as in draws.h
+UNIFORM, SHAPE_DRAWS, SUM_WEIGHTS, PICK = 33, 44, 48, 49  # as in loop_table.h
+UNIFORMS, NORMALS, EXPONENTIALS, COINS, INTEGERS, SHUFFLED = range(6)  # as in draw.h
 _PIECE = 128  # numbers transformed together
 
 

@@ -9,7 +9,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.indexing.axis_ops import has_scans, lines
 from cygrad._kernels.device.dispatch import dispatching
 
-RUNNING_EXTREMA = 28  # as in native.h
+RUNNING_EXTREMA = 28  # as in loop_table.h
 
 
 @silent

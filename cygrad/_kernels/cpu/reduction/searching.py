@@ -13,7 +13,7 @@ from cygrad._kernels.cpu.reduction.sorting import sorted_along
 from cygrad._kernels.device.cupy_library import as_array, dense
 from cygrad._kernels.device.dispatch import dispatching
 
-SEARCH = 43  # as in native.h
+SEARCH = 43  # as in loop_table.h
 PIECE = 1 << 11  # values per chunk
 MANY = 32  # elements of a sequence converted per value, at most
 FLOAT64, INT64 = np.dtype(np.float64).num, np.dtype(np.int64).num

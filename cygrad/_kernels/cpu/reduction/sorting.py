@@ -15,9 +15,9 @@ from cygrad._kernels.cpu.base.stack_chunks import along, cut
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.device.dispatch import dispatching
 
-FIRSTS = 25  # as in native.h
-MOST_FIRSTS = 32  # of the loop that inserts each element among those found so far; as in picks.h
-_PICKS = ("", "kth_along", "median_along", "middle_along", "most_frequent")  # in the order of picks.h
+FIRSTS = 25  # as in loop_table.h
+MOST_FIRSTS = 32  # of the loop that inserts each element among those found so far; as in gather.h
+_PICKS = ("", "kth_along", "median_along", "middle_along", "most_frequent")  # in the order of gather.h
 FEW = 1 << 16  # elements times row length, up to which that loop sorts rows this short
 PIECE = 1 << 15  # elements per chunk
 _INT64 = np.dtype(np.int64).num
@@ -55,7 +55,7 @@ def _is_few(a, axis):
 
 
 def _has_firsts(a):
-    """Whether picks.h has sorting loops for the type of the array."""
+    """Whether gather.h has sorting loops for the type of the array."""
     return loop_table.has_loops(a) or (a.dtype.num == _INT64 and loop_table.can_move(a))
 
 
@@ -188,7 +188,7 @@ def _by_loop(a, axis, k, largest, what=0, rank=0):
 
 
 def one_of_few(name, a, axis, k=0):
-    """Run the picks.h equivalent of the function `name` on short axes: (element, its index); None for long ones."""
+    """Run the gather.h equivalent of the function `name` on short axes: (element, its index); None for long ones."""
     return _by_loop(a, axis, a.shape[axis], False, _PICKS.index(name), k + 1) if _is_few(a, axis) else None
 
 

@@ -10,7 +10,7 @@ from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.device.cupy_library import dense
 
-TRIANGLE, TRIANGLE_PLACES = 30, 50  # as in native.h
+TRIANGLE, TRIANGLE_PLACES = 30, 50  # as in loop_table.h
 PIECE = 1 << 14  # elements per chunk
 _INT64 = np.dtype(np.int64).num
 

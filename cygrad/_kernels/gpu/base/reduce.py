@@ -1,4 +1,4 @@
-"""Reductions on GPUs; takes the arguments of `_kernels/reduce.pyx`."""
+"""Reductions on GPUs; takes the arguments of `_kernels/cpu/base/reduce.pyx`."""
 
 import math
 

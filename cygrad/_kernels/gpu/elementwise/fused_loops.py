@@ -1,6 +1,6 @@
-"""Fused elementwise functions and gradients on GPUs, by their names in `_kernels/fused.py`.
+"""Fused elementwise functions and gradients on GPUs, by their names in `_kernels/cpu/elementwise/fused_loops.py`.
 
-The formulas are those of `fused.h`.
+The formulas are those of `fused_loops.h`.
 """
 
 import re

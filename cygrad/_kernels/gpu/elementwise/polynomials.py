@@ -1,4 +1,4 @@
-"""Orthogonal polynomials on GPUs, evaluated per element by recurrence; see `_kernels/polynomials.py`."""
+"""Orthogonal polynomials on GPUs, evaluated per element by recurrence; see `cpu/elementwise/polynomials.py`."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Convolution on GPUs as matrix products over windows, by cuBLAS; see `_kernels/convolution.py` for the three forms.
+"""Convolution on GPUs as matrix products over windows, by cuBLAS; see `cpu/image/convolution.py` for the three forms.
 
 cuDNN is preferred where it is usable (`cudnn.py`). Windows are unfolded into columns for a chunk of images at a time,
 in scratch memory whose size does not grow with the number of images. Depthwise filters are computed as sums over taps,

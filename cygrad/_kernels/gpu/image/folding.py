@@ -1,4 +1,7 @@
-"""Unfolds windows of images into columns on GPUs, and folds them back; takes the arguments of `_kernels/folding.py`."""
+"""Unfolds windows of images into columns on GPUs, and folds them back.
+
+Takes the arguments of `cpu/image/folding.py`.
+"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Samples images at arbitrary points on GPUs; takes the arguments of `_kernels/grids.py`."""
+"""Samples images at arbitrary points on GPUs; takes the arguments of `_kernels/cpu/image/grid_sampling.py`."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Maxima of windows and their places on GPUs; takes the arguments of `_kernels/maxima.py`."""
+"""Maxima of windows and their places on GPUs; takes the arguments of `_kernels/cpu/image/max_pooling.py`."""
 
 import math
 

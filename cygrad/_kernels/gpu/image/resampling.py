@@ -1,4 +1,4 @@
-"""Linear maps along the axes of an array on GPUs, given by the tables of `_kernels/resampling.py`.
+"""Linear maps along the axes of an array on GPUs, given by the tables of `_kernels/cpu/image/resampling.py`.
 
 Maps of up to three axes run in one kernel if each result depends on few elements, else one after the other.
 """

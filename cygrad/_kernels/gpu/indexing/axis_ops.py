@@ -1,4 +1,4 @@
-"""Scans, placement and nonzero along axes on GPUs; takes the arguments of `_kernels/along.py`."""
+"""Scans, placement and nonzero along axes on GPUs; takes the arguments of `_kernels/cpu/indexing/axis_ops.py`."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Indexing, masking and in-place index writes on GPUs; takes the arguments of `_kernels/picking.py`.
+"""Indexing, masking and in-place index writes on GPUs; takes the arguments of `_kernels/cpu/indexing/indexing.py`.
 
 Out-of-bounds indices wrap around modulo the length, because checking them would have to wait for the GPU.
 """

@@ -1,4 +1,4 @@
-"""Scatter, scatter-add and scatter-reduce on GPUs; takes the arguments of `_kernels/scatter.py`.
+"""Scatter, scatter-add and scatter-reduce on GPUs; takes the arguments of `_kernels/cpu/indexing/scatter.py`.
 
 Index values are not checked, which would have to wait for the GPU: out-of-bounds indices are ignored when adding, and
 wrap around modulo the length when reading or writing.

@@ -1,4 +1,4 @@
-"""Blocked Cholesky factorization on GPUs; takes the arguments of `_kernels/cholesky.py`."""
+"""Blocked Cholesky factorization on GPUs; takes the arguments of `_kernels/cpu/linalg/cholesky.py`."""
 
 import math
 

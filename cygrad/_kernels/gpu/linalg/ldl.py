@@ -1,4 +1,4 @@
-"""LDL factorization on GPUs, one thread block per matrix; format and arguments are those of `_kernels/ldl.py`."""
+"""LDL factorization on GPUs, one thread block per matrix; format and arguments are those of `cpu/linalg/ldl.py`."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Blocked LU factorization with partial pivoting on GPUs; takes the arguments of `_kernels/lu.py`."""
+"""Blocked LU factorization with partial pivoting on GPUs; takes the arguments of `_kernels/cpu/linalg/lu.py`."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Triangular solves on GPUs; takes the arguments of `_kernels/triangular.py`."""
+"""Triangular solves on GPUs; takes the arguments of `_kernels/cpu/linalg/triangular.py`."""
 
 import math
 

@@ -1,6 +1,6 @@
 """Connectionist temporal classification on GPUs, with one thread block per sample sharing the states.
 
-Arguments and results are those of `_kernels/ctc.py`.
+Arguments and results are those of `_kernels/cpu/loss/ctc.py`.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Losses on GPUs that are not elementwise; takes the arguments of `_kernels/losses.py`."""
+"""Losses on GPUs that are not elementwise; takes the arguments of `_kernels/cpu/loss/losses.py`."""
 
 from cygrad._kernels.device.cupy_library import cupy, dense
 from cygrad._kernels.gpu.launch.program import wide_type

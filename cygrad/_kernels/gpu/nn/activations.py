@@ -3,7 +3,7 @@
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.gpu.launch.elementwise_program import LOGISTIC, elementwise
 
-# The formulas are those of by_numpy.py.
+# The formulas are those of numpy_fallback.py.
 _FUNCTIONS = (
     LOGISTIC
     + """

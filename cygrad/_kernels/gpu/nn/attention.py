@@ -1,4 +1,4 @@
-"""Attention on GPUs in tiles of scores that never leave a multiprocessor; see `_kernels/attention.py`.
+"""Attention on GPUs in tiles of scores that never leave a multiprocessor; see `_kernels/cpu/nn/attention.py`.
 
 Note [Tiles of attention]
 -------------------------

@@ -1,4 +1,4 @@
-"""Embedding lookups and bags on GPUs; see `_kernels/embeddings.py`. Nothing here waits for the GPU."""
+"""Embedding lookups and bags on GPUs; see `_kernels/cpu/nn/embeddings.py`. Nothing here waits for the GPU."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Normalization on GPUs, forward and backward; arguments and results are those of `_kernels/normalizing.py`.
+"""Normalization on GPUs, forward and backward; arguments and results are those of `_kernels/cpu/nn/normalization.py`.
 
 An array is either rows, each with its own statistics and all with weights along them (layer norm, rms norm), or runs
 (images, channels, places). The runs of one channel, or of the channels of a group, share statistics, and each run has

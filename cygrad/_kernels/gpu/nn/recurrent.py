@@ -1,4 +1,4 @@
-"""Recurrent layers on GPUs; arguments and results are those of `_kernels/recurrent.py`.
+"""Recurrent layers on GPUs; arguments and results are those of `_kernels/cpu/nn/recurrent.py`.
 
 One matrix product computes the input projections of all steps, and one each the weight gradients. A step is then a
 product with the state and one elementwise kernel that turns the gates into the next state; backward works in reverse.

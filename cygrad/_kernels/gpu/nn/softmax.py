@@ -1,4 +1,4 @@
-"""Softmax, negative log-likelihood and cross-entropy on GPUs; takes the arguments of `_kernels/nn.pyx`.
+"""Softmax, negative log-likelihood and cross-entropy on GPUs; takes the arguments of `_kernels/cpu/nn/softmax.pyx`.
 
 An out-of-bounds class gives NaN: raising, as on the CPU, would have to wait for the GPU.
 """

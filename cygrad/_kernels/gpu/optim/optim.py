@@ -1,4 +1,4 @@
-"""Optimizer steps on GPUs, one launch for all parameters of a type; takes the arguments of `_kernels/optim.pyx`.
+"""Optimizer steps on GPUs, one launch for all parameters of a type; takes the arguments of `cpu/optim/optim.pyx`.
 
 A table in GPU memory lists the addresses of the tensors, and which chunk of which tensor each block updates. It is
 uploaded again only if a pointer has changed. Elements are updated in the memory order of the parameter; arrays with

@@ -1,4 +1,4 @@
-"""Random arrays on GPUs; takes the arguments of `_kernels/random.py`, with a `Stream` for `numbers`.
+"""Random arrays on GPUs; takes the arguments of `_kernels/cpu/random/random.py`, with a `Stream` for `numbers`.
 
 The generator is Philox4x32-10 (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as
 1, 2, 3", 2011): it maps a key, which is the seed, and a counter to four 32-bit words. An element's counter is its
@@ -154,7 +154,7 @@ def _doubles(numbers, shape):
 
 
 def draw(numbers, out, what, a=0, b=1):
-    """Like `fill` of `_kernels/random.py`, but without integers."""
+    """Like `fill` of `_kernels/cpu/random/random.py`, but without integers."""
     shape, dtype = out.shape, out.dtype
     if what == UNIFORMS:
         out[...] = stretched(uniform(numbers, shape, dtype), a, b)

@@ -1,4 +1,4 @@
-"""Argmax, argmin and nonzero counts on GPUs; takes the arguments of `_kernels/positions.py`."""
+"""Argmax, argmin and nonzero counts on GPUs; takes the arguments of `_kernels/cpu/reduction/arg_extrema.py`."""
 
 import numpy as np
 

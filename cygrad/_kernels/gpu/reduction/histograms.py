@@ -1,4 +1,4 @@
-"""Counts and histograms on GPUs; see `_kernels/histograms.py`."""
+"""Counts and histograms on GPUs; see `_kernels/cpu/reduction/histograms.py`."""
 
 import math
 

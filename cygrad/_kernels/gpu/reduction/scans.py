@@ -1,4 +1,4 @@
-"""Running extrema and log-sums along an axis on GPUs; see `_kernels/scans.py`.
+"""Running extrema and log-sums along an axis on GPUs; see `_kernels/cpu/reduction/scans.py`.
 
 A thread block scans one line in chunks of one element per thread. Each step of the scan of a chunk doubles the distance
 that an element's result reaches back (Hillis-Steele).

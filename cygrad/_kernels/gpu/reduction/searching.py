@@ -1,4 +1,4 @@
-"""Binary search, membership and unique values on GPUs; see `_kernels/searching.py`."""
+"""Binary search, membership and unique values on GPUs; see `_kernels/cpu/reduction/searching.py`."""
 
 import numpy as np
 

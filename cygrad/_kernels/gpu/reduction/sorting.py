@@ -1,4 +1,4 @@
-"""Sorting and order statistics along an axis on GPUs; see `_kernels/ordering.py`. CuPy's sort is stable."""
+"""Sorting and order statistics along an axis on GPUs; see `cpu/reduction/sorting.py`. CuPy's sort is stable."""
 
 import numpy as np
 

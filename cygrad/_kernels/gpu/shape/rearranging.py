@@ -1,4 +1,4 @@
-"""Element repetition on GPUs; see `_kernels/rearranging.py`."""
+"""Element repetition on GPUs; see `_kernels/cpu/shape/rearranging.py`."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Gradients of views that contain one memory location several times, on GPUs; see `_kernels/strided_gradients.py`."""
+"""Gradients of views that contain one memory location several times, on GPUs; see `cpu/shape/strided_gradients.py`."""
 
 import numpy as np
 

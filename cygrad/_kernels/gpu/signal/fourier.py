@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms on GPUs, by cuFFT; takes the arguments of `_kernels/fourier.py`."""
+"""Discrete Fourier transforms on GPUs, by cuFFT; takes the arguments of `_kernels/cpu/signal/fourier.py`."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 /* The arguments of loops that are called by number; the meaning of `data` and `n` is documented at each loop
-   (native.h). */
+   (loop_table.h). */
 
 #ifndef CYGRAD_NATIVE_CALL_H
 #define CYGRAD_NATIVE_CALL_H

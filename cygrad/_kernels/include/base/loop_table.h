@@ -1,4 +1,4 @@
-/* The table of loops that native.pyx calls by number, on arrays and numbers that Python has checked.
+/* The table of loops that loop_table.pyx calls by number, on arrays and numbers that Python has checked.
 
    A loop (`..._part`) processes `count` of the items of a call, starting at `first`. The meaning of `data` and `n` is
    documented at each loop. */
@@ -18,7 +18,7 @@ typedef void (*native_part)(void *context, Py_ssize_t first, Py_ssize_t count);
 /* The address `elements` elements after the beginning of an array, or NULL if there is no array. */
 #define AT(i, elements) ((void *)(c->data[i] ? c->data[i] + (elements) * c->itemsize : NULL))
 
-/* NumPy's matmul loops for float and double, which call BLAS; set by native.pyx. */
+/* NumPy's matmul loops for float and double, which call BLAS; set by loop_table.pyx. */
 static struct {
     void (*function)(char **, const Py_ssize_t *, const Py_ssize_t *, void *);
     void *data;

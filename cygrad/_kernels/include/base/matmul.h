@@ -2,7 +2,7 @@
 
    BLAS takes longer to start than to multiply small matrices, so small products have loops of their own, and so do
    outer products of a column and a row, which sum nothing. On processors with AVX2, larger float matrices are
-   multiplied here, too, in tiles (tiles.h). Everything else goes to BLAS. */
+   multiplied here, too, in tiles (matmul_tiles.h). Everything else goes to BLAS. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_PRODUCTS_H

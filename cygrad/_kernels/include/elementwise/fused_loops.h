@@ -1,5 +1,5 @@
 /* Fused elementwise functions of up to three operands, and gradients, for which NumPy would need several passes. Called
-   from fused.py, which names them.
+   from fused_loops.py, which names them.
 
    Each is a loop over a short chunk of elements. Operands of one element are expanded to a chunk. */
 
@@ -181,7 +181,7 @@ DEFINE1(frac, x - WHOLE(x))
 DEFINE1(rounded, NEAREST(x * a / b) / a * b)
 DEFINE1_EXP(softplus, LOG1PEXP, -ABS(x * a), x * a > b ? x : ((x * a > 0 ? x * a : 0) + e) / a)
 DEFINE1_EXP(logsigmoid, LOG1PEXP, -ABS(x), (x < 0 ? x : 0) - e)
-DEFINE_LOOP(, erfc, OF1, (REAL)erfc(x))      /* for many float32 elements see tables.py */
+DEFINE_LOOP(, erfc, OF1, (REAL)erfc(x))      /* for many float32 elements see polynomial_tables.py */
 
 /* NaN becomes a, infinities become p[1] or p[2], or the largest or smallest number of the type where these are NaN. */
 static CYGRAD_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,
@@ -247,7 +247,7 @@ DEFINE3_EXP(soft_margin_gradient, LOGISTIC, -x * y, -y * e * z)
 DEFINE2_EXP(gated, LOGISTIC, y, x * e)
 DEFINE3_EXP(gate_gradient, LOGISTIC, -ABS(y), x * z * e * (1 - e))      /* even in y */
 
-/* In the order of fused.py. */
+/* In the order of fused_loops.py. */
 static void (*const NAME(fused)[])(const REAL *, const REAL *, const REAL *, REAL *, Py_ssize_t, const double *) = {
     NAME(leaky_relu), NAME(threshold), NAME(hardtanh), NAME(hardsigmoid), NAME(hardswish), NAME(hardshrink),
     NAME(softshrink), NAME(softplus), NAME(logsigmoid), NAME(erfc), NAME(elu), NAME(leaky_relu_gradient),

@@ -1,4 +1,4 @@
-/* A function of one float32, as polynomials of degree 7 on intervals that tables.py has chosen. */
+/* A function of one float32, as polynomials of degree 7 on intervals that polynomial_tables.py has chosen. */
 
 #ifndef CYGRAD_TABLES_H
 #define CYGRAD_TABLES_H

@@ -1,4 +1,4 @@
-/* Samples images at the points of a grid, and computes the gradients; called from grids.py, which documents the
+/* Samples images at the points of a grid, and computes the gradients; called from grid_sampling.py, which documents the
    semantics. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
@@ -9,7 +9,7 @@
 #include <string.h>
 #include "platform/target_clones.h"
 
-enum { BILINEAR, NEAREST, BICUBIC };                        /* modes, and padding beyond the image, as in grids.py */
+enum { BILINEAR, NEAREST, BICUBIC };                        /* modes, and padding beyond the image, as in grid_sampling.py */
 enum { ZEROS, BORDER, REFLECTION };
 enum { MOST_POINTS = 64, MOST_TAPS = 4, MOST_CORNERS = 16, TOGETHER = 4 };
 

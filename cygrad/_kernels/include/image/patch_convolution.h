@@ -1,4 +1,4 @@
-/* Float convolutions of any stride and dilation, by patches in panels; called from patchwise.py.
+/* Float convolutions of any stride and dilation, by patches in panels; called from patch_convolution.py.
 
    A band is several rows of the results of one image. The places of a channel that it reads are copied into zero-padded
    planes, one for each remainder of places by the stride. Read as one row, a plane that begins at a tap is what that

@@ -1,4 +1,4 @@
-/* Loops over windows of images (planes, height, width), for float and double; called from images.py.
+/* Loops over windows of images (planes, height, width), for float and double; called from patches.py.
 
    Place `o` of the result reads place `o * stride + k * dilation - low` of the image through tap `k`; places outside of
    the image are zero. Patches are an array (planes, taps, ...) of what each tap reads, with arbitrary strides between

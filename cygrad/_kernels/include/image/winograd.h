@@ -1,4 +1,4 @@
-/* 3x3 convolutions with stride 1 by Winograd's method, for float; called from winograd.py.
+/* 3x3 convolutions with stride 1 by Winograd's method, for float; called from winograd_convolution.py.
 
    Four by four results of a channel are computed from a tile of six by six places of the image. Tile and filter are
    transformed to six by six numbers, these are multiplied elementwise and summed over channels, and the sums are

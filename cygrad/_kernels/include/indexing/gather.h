@@ -1,4 +1,4 @@
-/* Elements picked along one dimension: by index (picking.py), or the largest or smallest (ordering.py). */
+/* Elements picked along one dimension: by index (indexing.py), or the largest or smallest (sorting.py). */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_PICKS_H
@@ -11,7 +11,7 @@ enum { LOOKED_AT = 64 };         /* elements checked together for one that may b
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* as in ordering.py */
+enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* as in sorting.py */
 
 #define REAL float
 #define CLONES CYGRAD_CLONES

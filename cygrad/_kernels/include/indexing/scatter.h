@@ -1,6 +1,6 @@
 /* Scatter, tril/triu, nonzero and boolean-mask compress loops.
 
-   Called from scatter.py, diagonals.py, along.py and picking.py. Elements have 4 or 8 bytes, or 1 where stated. */
+   Called from scatter.py, diagonals.py, axis_ops.py and indexing.py. Elements have 4 or 8 bytes, or 1 where stated. */
 
 #ifndef CYGRAD_PLACES_H
 #define CYGRAD_PLACES_H

@@ -1,4 +1,4 @@
-/* Rows of scores: cross-entropy, called from nn.pyx, and margins between labels and other classes (losses.py). */
+/* Rows of scores: cross-entropy, called from softmax.pyx, and margins between labels and other classes (losses.py). */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_SCORES_H

@@ -1,5 +1,5 @@
 /* Connectionist temporal classification; called from ctc.py. Sums over the paths through the states of a sample, whose
-   logarithms are added by the loop of fused.h. The gradient goes through time and states backwards. */
+   logarithms are added by the loop of fused_loops.h. The gradient goes through time and states backwards. */
 
 #ifndef REAL                    /* the file includes itself once for each type */
 #ifndef CYGRAD_CTC_H

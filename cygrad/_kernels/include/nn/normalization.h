@@ -1,4 +1,4 @@
-/* Normalization loops, for float and double; called from norms.py.
+/* Normalization loops, for float and double; called from fused_normalization.py.
 
    There are three memory layouts. Rows of n elements: each row has its own statistics, and all share the same weights.
    Groups of runs: a group, which has its own statistics, consists of several runs of adjacent elements, and the weight

@@ -2,7 +2,7 @@
 
    A loop performs all steps for some sequences, independently of the others. The rows of all steps are concatenated:
    step t has rows starts[t] to starts[t + 1], one for each sequence of sufficient length. A step is one product with
-   the weight of the state and one pass over the gates. Small float32 products are our own (panels.h), because BLAS
+   the weight of the state and one pass over the gates. Small float32 products are our own (packed_matmul.h), because BLAS
    would repack the same weights in each step; the others use BLAS. */
 
 #ifndef REAL                    /* the file includes itself once for each type */

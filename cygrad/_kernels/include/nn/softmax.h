@@ -1,4 +1,4 @@
-/* Loops of the fused kernels in nn.pyx, for float and double.
+/* Loops of the fused kernels in softmax.pyx, for float and double.
 
    Blocks have the shape (n, inner) and are processed along n; `column` has `inner` numbers for each. */
 

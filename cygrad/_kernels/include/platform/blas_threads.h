@@ -2,7 +2,7 @@
 
    Its threads spin for a while before they sleep, as ours do, and both would compete for the same processors. While our
    threads share an operation, BLAS therefore runs single-threaded within each of them; products are split by us
-   (blas.pyx). */
+   (matmul.pyx). */
 
 #ifndef CYGRAD_BLAS_THREADS_H
 #define CYGRAD_BLAS_THREADS_H

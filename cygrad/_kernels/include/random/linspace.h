@@ -1,5 +1,5 @@
 /* Evenly spaced numbers, each computed from its index, so that rounding errors do not add up; called from
-   spacing.py. */
+   linspace.py. */
 
 #ifndef CYGRAD_SPACED_H
 #define CYGRAD_SPACED_H

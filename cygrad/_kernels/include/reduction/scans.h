@@ -1,4 +1,4 @@
-/* Running sums, products and extrema along one dimension of contiguous arrays; called from along.py and scans.py. Sums
+/* Running sums, products and extrema along one dimension of contiguous arrays; called from axis_ops.py and scans.py. Sums
    and products of floats accumulate in double precision; sums of integers wrap.
 
    A line is n elements `inner` places apart. Adjacent lines are processed together, in vectors; where inner is 1, four
