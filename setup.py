@@ -1,13 +1,7 @@
 """Builds the compiled part of cygrad: one module per ``.pyx`` file, all of them linked into one shared library.
 
-The metadata is in ``pyproject.toml``. Three environment variables change the build:
-
-``CYGRAD_ANNOTATE=1``
-    write Cython's HTML pages, which mark the lines that call Python, to ``build/cython``;
-``CYGRAD_LINETRACE=1``
-    compile with line tracing, so that ``coverage`` sees the lines of ``.pyx`` files (several times slower);
-``CYGRAD_SANITIZE=1``
-    compile with the address and undefined-behavior sanitizers, for ``tools/sanitized.py`` (several times slower).
+The metadata is in ``pyproject.toml``. Three environment variables change the build (CONTRIBUTING.md explains them):
+``CYGRAD_ANNOTATE``, ``CYGRAD_LINETRACE`` and ``CYGRAD_SANITIZE``.
 """
 
 import logging
@@ -41,8 +35,6 @@ DIRECTIVES = {
     "initializedcheck": False,  # every memoryview is assigned before it is read
     "freethreading_compatible": True,  # importing cygrad must not re-enable the GIL
     "binding": True,  # functions bind as methods and support inspect.signature
-    "embedsignature": False,  # `binding` provides the signature
-    "profile": False,  # the hook at each function entry costs as much as a small op
     "linetrace": LINETRACE,
     "auto_pickle": False,  # classes that support pickling define it themselves
 }
@@ -246,11 +238,9 @@ class build_ext(setuptools_build_ext):
             objects,
             self.get_ext_fullpath(library.name),
             libraries=self.get_libraries(library),
-            library_dirs=library.library_dirs,
             extra_postargs=self.link_args,
             export_symbols=self.get_export_symbols(library),
             build_temp=self.build_temp,
-            target_lang="c",
         )
 
 
