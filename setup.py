@@ -13,7 +13,6 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import Cython
 import numpy
 from Cython.Build import cythonize
 from Cython.Compiler.Errors import CompileError as CythonError
@@ -135,10 +134,7 @@ def supported(compiler, flags, link=False):
 
 
 class build(setuptools_build):
-    """Builds in an empty directory, so that no file of an earlier build gets into a wheel.
-
-    The extension comes first, so that an error of the compiler does not follow a list of hundreds of copied files.
-    """
+    """Removes files of earlier builds, and compiles first, so that errors do not follow a long list of copied files."""
 
     sub_commands = setuptools_build.sub_commands[::-1]
 
@@ -194,7 +190,7 @@ class build_ext(setuptools_build_ext):
         translated = [*(source for source in sources if source.suffix == ".pyx"), SHARED]
         names = ("CYGRAD_MODULES", f'"{" ".join(sorted(map(module_name, translated)))}"')
         units = [(LIBRARY, LIBRARY, [names])]
-        self._keep_settings(Cython.__version__, numpy.__version__, TABLE, MACROS, names, self.compile_args)
+        self._keep_settings(numpy.__version__, TABLE, MACROS, names, self.compile_args)
         for directives in (DIRECTIVES, CORE_DIRECTIVES, KERNEL_DIRECTIVES):
             parts = [source for source in translated if how(source)[0] is directives]
             extensions = cythonize(
