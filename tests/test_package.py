@@ -18,6 +18,8 @@ import pytest
 import cygrad
 from cygrad import _library
 
+pytestmark = pytest.mark.interpreter
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(cygrad.__file__).resolve().parent
 

@@ -17,6 +17,8 @@ from cygrad._kernels.arrays import cast
 from cygrad._kernels.blas import matmul
 from cygrad._kernels.loops import Ufunc
 
+pytestmark = pytest.mark.interpreter
+
 COUNTS = [1, 2, 3, 7, 64]
 
 
