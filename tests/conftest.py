@@ -150,8 +150,7 @@ def cupy():
 # --- Seeds and global state --------------------------------------------------------------------
 
 
-@pytest.fixture(autouse=True)
-def seeds():
+def set_seeds():
     """Random numbers are the same for a test whether it runs alone or after others."""
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002  tests may use the global generator
@@ -163,15 +162,21 @@ def seeds():
 
 
 @pytest.fixture(autouse=True)
-def sealed_state():
-    """Put global state back after each test; fail if a mode outlived its `with` block.
+def sealed(request):
+    """Seal a test off from those before and after it. One fixture: with thousands of tests, each takes a while."""
+    set_seeds()
+    count_live_objects(request.node)
+    yield
+    if cygrad is not None:
+        put_state_back()
+
+
+def put_state_back():
+    """Put global state back after a test; fail if a mode outlived its `with` block.
 
     A default dtype, anomaly mode or flag that a test has set is its own business. A grad mode left
     behind is more often the library's: an error path that did not restore it.
     """
-    yield
-    if cygrad is None:
-        return
     left_behind = []
     if not cygrad.is_grad_enabled():
         cygrad.set_grad_enabled(True)
@@ -215,11 +220,10 @@ def begin_watching(node):
     node.stash[LIVE_BEFORE] = live_objects()
 
 
-@pytest.fixture(autouse=True)
-def live_before(request):
+def count_live_objects(item):
     """Count before a test's own fixtures are made, but after those of its module and session."""
-    node = watched(request.node)
-    if node is request.node or LIVE_BEFORE not in node.stash:
+    node = watched(item)
+    if node is item or LIVE_BEFORE not in node.stash:
         begin_watching(node)
 
 

@@ -8,6 +8,7 @@ A function `errors()` gives samples of bad input in the same way.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -45,6 +46,13 @@ class Sample:
     oracle_grad: bool = True
     unique: bool = True
     any_layout: bool = True
+
+    @cached_property
+    def _text(self):
+        return repr(self)
+
+    def __str__(self):
+        return self._text  # in the message of every comparison, and NumPy takes long to print arrays
 
 
 def grid(*shape, low=-2.0, high=2.0):

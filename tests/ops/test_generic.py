@@ -222,7 +222,7 @@ def check_gradient(call, what, on_cpu=None):
         assert_near(call.gradients(weights), expected, what)
 
 
-@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("create_graph", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient_of_one_operand_alone(name, create_graph, on):
     """What is saved for a gradient does not hang on which other operands require one."""
@@ -245,7 +245,7 @@ def test_gradient_of_one_operand_alone(name, create_graph, on):
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-@pytest.mark.parametrize("dtype", [np.float64, np.float16])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float16, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_saved_values_are_unpacked_once(name, dtype, create_graph):
     """A pass that calls hooks asks them for each value once, also where no loop knows the type; a checkpoint counts."""
@@ -358,9 +358,16 @@ LAYOUTS = {
     "backwards": lambda a: np.array(a[::-1])[::-1] if a.ndim else a,
     "fortran": lambda a: np.asfortranarray(a) if a.ndim > 1 else a,
 }
+# Those that differ least from others are left to `tox -m matrix`.
+TELLING = [None, "transposed", "backwards"]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+def layouts(*names):
+    """Parameters of tests: the most telling layouts, and the others marked `exhaustive`."""
+    return [name if name in TELLING else pytest.param(name, marks=pytest.mark.exhaustive) for name in names]
+
+
+@pytest.mark.parametrize("layout", layouts(*LAYOUTS))
 @pytest.mark.parametrize("name", SAMPLES)
 def test_layout_in_memory_does_not_matter(name, layout, on):
     for sample in each_sample(name, any_layout=True):
@@ -375,7 +382,7 @@ def test_layout_in_memory_does_not_matter(name, layout, on):
 ELEMENTWISE_NAMES = [name for name in SAMPLES if flags_of(name) & ELEMENTWISE]
 
 
-@pytest.mark.parametrize("layout", [None, *LAYOUTS])
+@pytest.mark.parametrize("layout", layouts(None, *LAYOUTS))
 @pytest.mark.parametrize("name", ELEMENTWISE_NAMES)
 def test_elementwise_goes_block_by_block(name, layout, monkeypatch):
     """As large arrays do; results have the same values, and those of plain arrays lie in memory in the same way."""

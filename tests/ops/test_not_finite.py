@@ -34,7 +34,7 @@ def run_to_second_order(call):
             call.derive(sums, call.leaves, [cygrad.ones_like(one) for one in sums])
 
 
-@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("single", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 @pytest.mark.parametrize("name", SAMPLES)
 def test_numpy_does_not_warn(name, single):
     for sample in SAMPLES[name]:

@@ -126,6 +126,8 @@ def first(make, name):
     return next(filter(None, (make(name, sample) for sample in samples)), None)
 
 
+# What takes memory is seen in large arrays alone, which take long to fill.
+pytestmark = pytest.mark.exhaustive
 in_loops = pytest.mark.skipif(PURE, reason="NumPy's calls in place of loops take more")
 
 

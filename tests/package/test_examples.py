@@ -1,6 +1,5 @@
 """The examples run as a reader would run them."""
 
-import math
 import os
 import re
 import signal
@@ -83,6 +82,7 @@ def test_digits_ends_cleanly_when_interrupted(tmp_path):
     assert err.strip() == "stopped: interrupted from the keyboard" and "Traceback" not in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["sklearn", "matplotlib", "tqdm"])
 def test_digits_says_what_to_install(module, tmp_path):
     (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError(\"No module named '{module}'\")")
@@ -113,6 +113,7 @@ def test_resume_ends_with_the_same_weights(tmp_path):
     assert (tmp_path / "resume.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_resume_refuses_nonsense():
     done = subprocess.run(
         command("--epochs", 3, "--kills", 3, example="resume.py"),
@@ -139,17 +140,13 @@ def run_example(example, *options, tmp_path, timeout=240):
     return done.stdout
 
 
-def test_convolutional_digits_learn(tmp_path):
-    out = run_example("digits_conv", "--epochs", 2, tmp_path=tmp_path)
-    assert float(re.search(r"^test accuracy (\d+\.\d+)% \(450 images, seed 0\)$", out, re.M)[1]) > 70
-
-
 @pytest.mark.slow
 def test_convolutional_digits_reach_98_5_percent(tmp_path):
     out = run_example("digits_conv", tmp_path=tmp_path)
-    assert float(re.search(r"test accuracy (\d+\.\d+)%", out)[1]) >= 98.5
+    assert float(re.search(r"^test accuracy (\d+\.\d+)% \(450 images, seed 0\)$", out, re.M)[1]) >= 98.5
 
 
+@pytest.mark.slow
 def test_diabetes_is_as_sure_as_it_should_be(tmp_path):
     out = run_example("diabetes", tmp_path=tmp_path)
     explained, linear = re.search(r"^explains (\S+)% .* linear regression (\S+)%$", out, re.M).groups()
@@ -163,36 +160,26 @@ def test_oscillator_solves_its_equation(tmp_path):
     assert float(re.search(r"^largest error of u (\S+),", out, re.M)[1]) < 1e-2
 
 
-def test_characters_are_learnt_and_written(tmp_path):
-    out = run_example("characters", "--steps", 30, tmp_path=tmp_path)
-    losses = re.search(r"^validation loss (\S+); counting characters (\S+), counting triples (\S+)$", out, re.M)
-    loss, letters, triples = map(float, losses.groups())
-    assert loss < math.log(96) - 0.8 and 3 < letters < 3.5 and 1.9 < triples < 2.4
-    assert len(out[out.index("    Return the ") : out.rindex("wrote")]) > 400
-
-
 @pytest.mark.slow
 def test_characters_reach_a_loss_of_1_75(tmp_path):
     out = run_example("characters", tmp_path=tmp_path, timeout=900)
-    loss, triples = map(float, re.search(r"^validation loss (\S+); .* triples (\S+)$", out, re.M).groups())
+    losses = re.search(r"^validation loss (\S+); counting letters (\S+), counting triples (\S+)$", out, re.M)
+    loss, letters, triples = map(float, losses.groups())
+    assert 3 < letters < 3.5 and 1.9 < triples < 2.4
+    assert len(out[out.index("    Return the ") : out.rindex("wrote")]) > 400
     # The text is that of the interpreter's own library, of which other versions keep other modules for validation.
     assert loss < (1.75 if sys.version_info[:2] == (3, 11) else 0.9 * triples)
-
-
-def test_cartpole_learns(tmp_path):
-    pytest.importorskip("gymnasium", reason="needs cygrad[examples]")
-    out = run_example("cartpole", "--updates", 60, tmp_path=tmp_path)
-    assert float(re.search(r"^mean return of 100 new episodes (\d+\.\d), lowest \d+ \(seed 0\)$", out, re.M)[1]) > 60
-    assert re.search(r"^trained on 15360 cart steps in \d+\.\d s$", out, re.M)
 
 
 @pytest.mark.slow
 def test_cartpole_balances_for_475_steps(tmp_path):
     pytest.importorskip("gymnasium", reason="needs cygrad[examples]")
     out = run_example("cartpole", tmp_path=tmp_path)
-    assert float(re.search(r"^mean return of 100 new episodes (\d+\.\d),", out, re.M)[1]) >= 475
+    assert float(re.search(r"^mean return of 100 new episodes (\d+\.\d), least \d+ \(seed 0\)$", out, re.M)[1]) >= 475
+    assert re.search(r"^trained on \d+ steps of the carts in \d+\.\d s$", out, re.M)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "option"),
     [

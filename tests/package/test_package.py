@@ -17,6 +17,8 @@ import pytest
 import cygrad
 from cygrad import _library
 
+pytestmark = pytest.mark.interpreter
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(cygrad.__file__).resolve().parent
 

@@ -44,7 +44,10 @@ WORKERS = [
 CREWS = [{}, pytest.param({"multiprocessing_context": "fork"}, marks=needs_fork)]
 
 # Threads of the BLAS library, which do not mind.
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = [
+    pytest.mark.interpreter,
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import pytest
 import cygrad as torch
 
 NODE = type((torch.ones(1, requires_grad=True) * 2).grad_fn)
+PARAMETER = pytest.param(torch.nn.Parameter, marks=pytest.mark.exhaustive)  # has the methods of a tensor
 
 
 def methods(cls):
@@ -22,7 +23,7 @@ def call(function, *arguments):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("wrong", [None, 5, "a", object()], ids=["None", "int", "str", "object"])
-@pytest.mark.parametrize("cls", [torch.Tensor, torch.nn.Parameter, torch.autograd.graph.Node, NODE, torch.dtype])
+@pytest.mark.parametrize("cls", [torch.Tensor, PARAMETER, torch.autograd.graph.Node, NODE, torch.dtype])
 def test_methods_of_something_else(cls, wrong):
     for name in methods(cls):
         for more in ((), (None,), (1,), (None, None), (1, 1)):

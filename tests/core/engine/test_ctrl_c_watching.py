@@ -61,7 +61,10 @@ def autocasting(x):
         torch.amp.autocast("cpu", dtype=torch.float16)(torch.cat)([x.expand(1)])
 
 
-@pytest.mark.parametrize("run", [anomaly, nan_check, profiled, transformed, functional, autocasting])
+@pytest.mark.parametrize(
+    "run",
+    [anomaly, nan_check, profiled, pytest.param(transformed, marks=pytest.mark.slow), functional, autocasting],
+)
 def test_nothing_goes_on(run):
     x = torch.tensor(0.5, requires_grad=True)
     interrupted_everywhere(lambda: run(x), nothing_is_watched)

@@ -6,6 +6,8 @@ import pytest
 import cygrad as torch
 from helpers import fails
 
+pytestmark = pytest.mark.interpreter
+
 DTYPES = [
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32),
     *(torch.uint64, torch.float16, torch.float32, torch.float64, torch.complex64, torch.complex128),

@@ -12,6 +12,8 @@ import pytest
 import cygrad as torch
 from cygrad import nn
 
+pytestmark = pytest.mark.interpreter
+
 
 def add_one(tensors):
     for tensor in tensors:

@@ -9,6 +9,8 @@ import pytest
 import cygrad as torch
 from cygrad._core.types.size import Size
 
+pytestmark = pytest.mark.interpreter
+
 
 @pytest.fixture
 def size():

@@ -116,6 +116,7 @@ def test_tangent_of_gradient(name, on):
         assert_near(found, expected, f"{sample}: tangent of gradient", 1e-4)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient_of_tangent(name, on):
     """Reverse over forward: the gradient of <J v, w> for x is what forward over reverse gives: the tangent of J^T w."""

@@ -171,6 +171,7 @@ def test_gradients_of_samples(name, on):
             check(case.gradients, case)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", named(name for name in NAMES if name in DIFFERENTIABLE))
 def test_tangents_of_samples(name, on):
     for case in cases(name, on):
@@ -178,6 +179,7 @@ def test_tangents_of_samples(name, on):
             check(case.tangents, case)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", named(name for name in NAMES if name in DIFFERENTIABLE))
 def test_gradient_of_the_one_input_with_samples(name, on):
     """Nothing that has samples may then be taken for the same in all of them."""

@@ -32,6 +32,10 @@ def all_axes(ndim):
         yield from itertools.combinations(range(ndim), k)
 
 
+def lengths_without(shape, axes):
+    return tuple(n for i, n in enumerate(shape) if axes is not None and i not in axes)
+
+
 def check(actual, expected, rtol=0.0, atol=0.0):
     expected = np.asarray(expected)
     assert type(actual) is np.ndarray
@@ -53,9 +57,11 @@ def test_sums_of_many_bytes(shape, dtype, rng):
     a = rng.integers(0, 2 if dtype == "?" else 256, shape).astype(dtype)
     extremes = [np.full_like(a, value) for value in {"?": [True], "b": [-128, 127], "B": [255]}[dtype]]
     for x in (a, *extremes, a[::-1], np.asfortranarray(a)):
-        for axes, keepdim in itertools.product(all_axes(a.ndim), (False, True)):
-            check(reduce.sum(x, axes, keepdim), x.sum(axes, np.int64, keepdims=keepdim))
-            check(arg_extrema.count_nonzero(x, axes, keepdim), (x != 0).sum(axes, np.int64, keepdims=keepdim))
+        for axes in all_axes(a.ndim):
+            kept, count = x.sum(axes, np.int64, keepdims=True), np.count_nonzero(x, axes, keepdims=True)
+            for keepdim, shape in ((True, kept.shape), (False, lengths_without(a.shape, axes))):
+                check(reduce.sum(x, axes, keepdim), kept.reshape(shape))
+                check(arg_extrema.count_nonzero(x, axes, keepdim), np.reshape(count, shape))
 
 
 @pytest.mark.parametrize("dtype", ["e", "f", "d", "F", "D"])
@@ -125,31 +131,33 @@ def test_variance_and_norm(dtype, rng):
         a = values(rng, shape, dtype)
         result = "f" if dtype == "F" else dtype
         tolerance = {"rtol": 50 * np.finfo(dtype).eps, "atol": 50 * np.finfo(dtype).eps}
-        for _, x in layouts(a):
-            for axes, keepdim in itertools.product(all_axes(a.ndim), (False, True)):
-                n = a.size // max(np.asarray(a.sum(axes)).size, 1)
-                distance = np.abs(wide(a) - wide(a).mean(axes, keepdims=True)) ** 2
-                for correction in (0, 1, 1.5):
-                    with np.errstate(all="ignore"):
-                        total = distance.sum(axes, keepdims=keepdim)
-                        expected = np.asarray(total / max(0, n - correction), result)
+        size = np.abs(wide(a))
+        memories = [x for _, x in layouts(a)]
+        for axes, keepdim in itertools.product(all_axes(a.ndim), (False, True)):
+            n = a.size // max(np.asarray(a.sum(axes)).size, 1)
+            distance = np.abs(wide(a) - wide(a).mean(axes, keepdims=True)) ** 2
+            for correction in (0, 1, 1.5):
+                with np.errstate(all="ignore"):
+                    total = distance.sum(axes, keepdims=keepdim)
+                    expected = np.asarray(total / max(0, n - correction), result)
+                for x in memories:
                     actual = reduce.var(x, axes, correction, keepdim)
                     if n > correction:
                         check(actual, expected, **tolerance)
                     else:
                         assert actual.shape == expected.shape
                         assert not np.isfinite(actual).any()
-                size = np.abs(wide(a))
-                for p in (0, 1, 2, 3, 0.5, -1, math.inf, -math.inf):
-                    if p == math.inf:
-                        expected = size.max(axes, keepdims=keepdim)
-                    elif p == -math.inf:
-                        expected = size.min(axes, keepdims=keepdim)
-                    elif p == 0:
-                        expected = (size != 0).sum(axes, keepdims=keepdim)
-                    else:
-                        expected = (size**p).sum(axes, keepdims=keepdim) ** (1 / p)
-                    if np.all(expected < np.finfo(result).max):
+            for p in (0, 1, 2, 3, 0.5, -1, math.inf, -math.inf):
+                if p == math.inf:
+                    expected = size.max(axes, keepdims=keepdim)
+                elif p == -math.inf:
+                    expected = size.min(axes, keepdims=keepdim)
+                elif p == 0:
+                    expected = (size != 0).sum(axes, keepdims=keepdim)
+                else:
+                    expected = (size**p).sum(axes, keepdims=keepdim) ** (1 / p)
+                if np.all(expected < np.finfo(result).max):
+                    for x in memories:
                         check(reduce.norm(x, p, axes, keepdim), np.asarray(expected, result), **tolerance)
 
 

@@ -12,6 +12,8 @@ from sanitizing import keeps_memory
 
 import cygrad as torch
 
+pytestmark = pytest.mark.interpreter
+
 with_gil = pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="without the GIL no arrays are kept"
 )

@@ -20,6 +20,8 @@ from cygrad._kernels.cpu.nn import activations
 from cygrad._kernels.cpu.optim import optim
 from cygrad._kernels.platform import machine
 
+pytestmark = pytest.mark.interpreter
+
 COUNTS = [1, 2, 3, 7, 64]
 
 

@@ -121,9 +121,9 @@ def test_first(dtype):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_runs(dtype, shape):
     for a in examples(dtype, shape):
+        flat = a.reshape(-1)
+        starts = [i for i in range(flat.size) if i == 0 or flat[i] != flat[i - 1]]
         for _, array in layouts(a):
-            flat = a.reshape(-1)
-            starts = [i for i in range(flat.size) if i == 0 or flat[i] != flat[i - 1]]
             values, numbers, lengths = searching.runs(array, True, True)
             np.testing.assert_array_equal(values, flat[starts])
             assert numbers.shape == shape and numbers.dtype == lengths.dtype == np.int64
