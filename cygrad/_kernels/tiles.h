@@ -19,7 +19,7 @@ enum {
 };
 
 static int can_tile(void) { return HAS_PANELS; }
-static int has_long_vectors(void) { return !!__builtin_cpu_supports("avx512f"); }
+static int has_long_vectors(void) { return CYGRAD_SUPPORTS(512, "avx512f"); }
 
 /* The rows of a matrix whose columns have no gaps, eight at a time: all their first elements, then the second ones. */
 __attribute__((target("avx2,fma"))) static void fill_rows(const float *a, Py_ssize_t column, Py_ssize_t m, Py_ssize_t depth, float *to)
