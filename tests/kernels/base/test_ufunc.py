@@ -41,6 +41,16 @@ def same(actual, expected):
     np.testing.assert_array_equal(actual, expected)
 
 
+def near(actual, expected):
+    """As `same`, but for functions whose last bits NumPy does not promise: they may depend on the layout."""
+    expected = np.asarray(expected)
+    assert type(actual) is np.ndarray
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    limit = 4 * np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 0
+    np.testing.assert_allclose(actual, expected, rtol=limit)
+
+
 def numpy_call(ufunc, *arrays):
     with np.errstate(all="ignore"):
         return ufunc(*arrays)
@@ -72,7 +82,7 @@ def test_unary_on_all_dtypes(ufunc, rng):
             with pytest.raises(TypeError):
                 ufuncs[ufunc](a)
         else:
-            same(ufuncs[ufunc](a), expected)
+            (near if ufunc is np.cbrt else same)(ufuncs[ufunc](a), expected)
 
 
 @pytest.mark.parametrize("offset", [0, 1, 3])
@@ -89,9 +99,9 @@ def test_special_values_and_no_warnings():
     a, b = (m.copy() for m in np.meshgrid(x, x))
     for ufunc in (np.add, np.multiply, np.divide, np.maximum, np.power):
         same(ufuncs[ufunc](a, b), numpy_call(ufunc, a, b))
-    same(ufuncs[np.log](x), numpy_call(np.log, x))
+    near(ufuncs[np.log](x), numpy_call(np.log, x))
     same(ufuncs[np.divide](x, 0.0), numpy_call(np.divide, x, np.float32(0)))
-    same(ufuncs[np.log](x.astype(">f4")), numpy_call(np.log, x))
+    near(ufuncs[np.log](x.astype(">f4")), numpy_call(np.log, x))
 
 
 def test_power_of_integers_raises_numpys_error():
@@ -110,7 +120,7 @@ def test_a_dtype_numpy_knows_only_as_a_plugin(rng):
     a = values(rng, (3, 4), "f").astype(bfloat16)
     same(ufuncs[np.add](a, a[0]), a + a[0])
     same(ufuncs[np.multiply](a, 2.0), a * bfloat16(2))
-    same(ufuncs[np.cbrt](a[0, :1].reshape(())), np.cbrt(a[0, 0]))
+    near(ufuncs[np.cbrt](a[0, :1].reshape(())), np.cbrt(a[0, 0]))
 
 
 # --- Shapes ------------------------------------------------------------------------------------
@@ -237,7 +247,7 @@ def test_out_may_be_an_input(rng):
     same(x, a - b)
     x = a.copy()
     ufuncs[np.cbrt](x, out=x)
-    same(x, np.cbrt(a))
+    near(x, np.cbrt(a))
     x = a.copy()
     ufuncs[np.subtract](1, x, out=x)
     same(x, 1 - a)
@@ -309,7 +319,7 @@ def test_subclasses_give_plain_arrays(rng):
     a = values(rng, (3, 3), "d")
     same(ufuncs[np.add](a.view(np.matrix), a), a + a)
     same(ufuncs[np.multiply](a.view(np.matrix), a), a * a)
-    same(ufuncs[np.cbrt](a.view(np.matrix)), np.cbrt(a))
+    near(ufuncs[np.cbrt](a.view(np.matrix)), np.cbrt(a))
 
 
 def test_arguments():
@@ -330,7 +340,7 @@ def test_threads_do_not_disturb_each_other(rng):
 
     with ThreadPoolExecutor(4) as pool:
         for result in pool.map(work, range(40)):
-            same(result, np.cbrt(-(a.T * np.float32(2) + b[:, None])))
+            near(result, np.cbrt(-(a.T * np.float32(2) + b[:, None])))
 
 
 # --- cast, may_overlap -------------------------------------------------------------------------

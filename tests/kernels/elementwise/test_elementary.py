@@ -1,10 +1,13 @@
 """Elementary functions, by our loops or NumPy's, against the same in higher precision."""
 
+import os
+
 import numpy as np
 import pytest
 
 from cygrad._kernels.cpu.base.ufunc import Ufunc
 
+PURE = os.environ.get("CYGRAD_PURE") == "1"
 UNARY = [
     *(np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sin, np.cos, np.tan, np.arcsin, np.arccos),
     *(np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh),
@@ -73,23 +76,34 @@ def test_angles(dtype):
 @pytest.mark.parametrize("function", [np.exp, np.log, np.sin, np.arctan], ids=lambda function: function.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 def test_lengths_steps_and_places(function, dtype):
-    """One element by itself and many, in steps and over the operand, give the same."""
+    """One element or many, strided or in-place: all are accurate, and our own loops return the same bits.
+
+    NumPy promises no such thing: with AVX-512, its contiguous and its strided loops may differ in the last place.
+    """
     x = np.random.default_rng(2).uniform(0.1, 3, 1000).astype(dtype)
-    run = Ufunc(function)
+    run, exact = Ufunc(function), function(x.astype(WIDER[dtype]))
     all_at_once = run(x)
+    is_own = not PURE and (function is np.exp or (function is np.sin and dtype is np.float64))  # on every processor
+
+    def same(found, part):
+        check(found, exact[part], dtype, 4)
+        if is_own:
+            np.testing.assert_array_equal(found, all_at_once[part])
+
     for n in [*range(20), 31, 33, 255, 256, 257, 300]:
-        np.testing.assert_array_equal(run(x[:n].copy()), all_at_once[:n])
-        np.testing.assert_array_equal(run(x[1 : n + 1]), all_at_once[1 : n + 1])
-    np.testing.assert_array_equal(run(x[::-3]), all_at_once[::-3])
-    np.testing.assert_array_equal(run(x[5:6].repeat(40)), all_at_once[5:6].repeat(40))
+        same(run(x[:n].copy()), slice(n))
+        same(run(x[1 : n + 1]), slice(1, n + 1))
+    same(run(x[::-3]), slice(None, None, -3))
+    same(run(x[5:6].repeat(40)), [5] * 40)
     run(x, out=x)
-    np.testing.assert_array_equal(x, all_at_once)
+    same(x, slice(None))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 def test_logarithms_of_powers_are_whole(dtype):
+    """By our loops. Where NumPy's loop does the work, the result is what NumPy returns, whole or not."""
     tens = np.array([f"1e{k}" for k in range(-30, 38)]).astype(dtype)
-    twos = np.exp2(np.arange(-120, 120)).astype(dtype)
-    np.testing.assert_array_equal(Ufunc(np.log2)(twos), np.arange(-120, 120))
-    if dtype is np.float64 or Ufunc(np.log10)(np.float32([100])) == 2:  # NumPy's loop of float32 is less exact
-        np.testing.assert_array_equal(Ufunc(np.log10)(tens), np.arange(-30, 38))
+    twos = np.ldexp(1.0, np.arange(-120, 120)).astype(dtype)
+    for function, x, whole in ((np.log2, twos, np.arange(-120, 120)), (np.log10, tens, np.arange(-30, 38))):
+        found = Ufunc(function)(x)
+        assert np.all((found == whole) | (found == function(x)))

@@ -14,6 +14,7 @@ from cygrad._kernels.cpu.nn import activations
 
 PURE = os.environ.get("CYGRAD_PURE") == "1"
 RUN = 1024
+NUMPY_ULPS = 3 if PURE else 0  # NumPy's functions may be off by up to 4
 LENGTHS = [0, 1, 7, 8, 9, 33, RUN - 1, RUN, RUN + 1, 2 * RUN + 5, 40_000]
 
 
@@ -60,6 +61,7 @@ def ulps(found, exact):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_accuracy_and_lengths(name):
     function, exact, low, high, bound = FUNCTIONS[name]
+    bound += NUMPY_ULPS
     random = np.random.default_rng(0)
     for n in LENGTHS:
         x = random.uniform(low, high, n)
@@ -73,8 +75,8 @@ def test_angles_that_are_nearly_multiples_of_pi_and_large_ones():
     sine, cosine = Ufunc(np.sin), Ufunc(np.cos)
     multiples = np.arange(-1000, 1000) * (math.pi / 2)
     x = np.concatenate([multiples, np.nextafter(multiples, 9e9), multiples * 600, multiples * 1e5, multiples * 1e100])
-    assert ulps(sine(x), of_each(math.sin)(x)).max() < 2
-    assert ulps(cosine(x), of_each(math.cos)(x)).max() < 2
+    assert ulps(sine(x), of_each(math.sin)(x)).max() < 2 + NUMPY_ULPS
+    assert ulps(cosine(x), of_each(math.cos)(x)).max() < 2 + NUMPY_ULPS
 
 
 SPECIAL = np.array(

@@ -357,12 +357,15 @@ def test_nan_among_pivots_spreads():
 
 @pytest.mark.skipif(routine("gels", np.empty(0)) is None, reason="LAPACK's functions can not be called")
 def test_lstsq_of_no_full_rank():
+    """A column of zeros stays exactly zero in every LAPACK; of equal columns, rounding may leave a nonzero pivot."""
     ones = torch.ones(2, 3, 3, dtype=torch.float64)
+    a = torch.diag(torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)).expand(2, 3, 3)
     with pytest.raises(
         torch.linalg.LinAlgError, match=r"lstsq: \(Batch element 0\): The least squares solution could not"
     ):
-        torch.linalg.lstsq(ones, ones, driver="gels")
-    assert torch.linalg.lstsq(ones, ones).rank.tolist() == [1, 1]
+        torch.linalg.lstsq(a, ones, driver="gels")
+    assert torch.linalg.lstsq(a, ones).rank.tolist() == [2, 2]
+    assert torch.linalg.lstsq(ones, ones, rcond=1e-10).rank.tolist() == [1, 1]
 
 
 def test_large_systems_are_solved_by_blocks():

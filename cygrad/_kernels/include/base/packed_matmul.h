@@ -46,7 +46,7 @@ BEGIN_VECTORS
 #define NAME(name) name##_avx2
 #include "base/packed_matmul.h"
 
-#define HAS_PANELS (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define HAS_PANELS (CYGRAD_SUPPORTS(256, "avx2") && CYGRAD_SUPPORTS(256, "fma"))
 #else
 #define WIDTH 4
 #define ROWS 4
@@ -92,7 +92,7 @@ TUNED CYGRAD_INLINE lanes load_apart(const float *p, Py_ssize_t stride)
 static Py_ssize_t panel_width(void)
 {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512f") ? 32 : 16;
+    return CYGRAD_SUPPORTS(512, "avx512f") ? 32 : 16;
 #else
     return 16;
 #endif
@@ -151,7 +151,7 @@ static void multiply_panels(Py_ssize_t m, Py_ssize_t n, Py_ssize_t depth, const 
                             Py_ssize_t step, const float *b, float *out, Py_ssize_t out_row, int add)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) multiply_avx512(m, n, depth, a, row, step, b, out, out_row, add);
+    if (CYGRAD_SUPPORTS(512, "avx512f")) multiply_avx512(m, n, depth, a, row, step, b, out, out_row, add);
     else multiply_avx2(m, n, depth, a, row, step, b, out, out_row, add);
 #else
     multiply_any(m, n, depth, a, row, step, b, out, out_row, add);

@@ -38,9 +38,9 @@ typedef struct {
 /* Divisions need a vectorized fused multiply-add, on which the elementary functions are built, too. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
-#define HAS_FMA (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define HAS_FMA (CYGRAD_SUPPORTS(256, "avx2") && CYGRAD_SUPPORTS(256, "fma"))
 #ifdef __linux__
-#define IS_NARROW (HAS_FMA && !(__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")))
+#define IS_NARROW (HAS_FMA && !(CYGRAD_SUPPORTS(512, "avx512dq") && CYGRAD_SUPPORTS(512, "avx512vl")))
 #else
 #define IS_NARROW HAS_FMA
 #endif

@@ -6,6 +6,9 @@
    compiler, processor or C library lack support, there is one plain version. CYGRAD_INLINE marks functions that must be
    inlined into such a loop instead of being called by it.
 
+   CYGRAD_WIDEST is the widest vector, in bits, that a build uses: 128, 256 or 512 (the default). Narrower builds test the
+   loops of other processors on one machine. CYGRAD_SUPPORTS(WIDTH, FEATURE) is the check at run time.
+
    CYGRAD_INDEPENDENT before a loop promises that no iteration reads what another one writes: pointers are equal or far
    apart. The compiler then needs neither a run-time check nor a fallback loop.
 
@@ -21,14 +24,25 @@
 
 #include <Python.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+#ifndef CYGRAD_WIDEST
+#define CYGRAD_WIDEST 512
+#endif
+#if defined(__GNUC__) && defined(__x86_64__)
+#define CYGRAD_SUPPORTS(WIDTH, FEATURE) (CYGRAD_WIDEST >= (WIDTH) && __builtin_cpu_supports(FEATURE))
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && CYGRAD_WIDEST >= 256
 #if __GNUC__ >= 12          /* AVX2, with fused multiply-add */
 #define CYGRAD_AVX2 "arch=x86-64-v3"
 #else
 #define CYGRAD_AVX2 "avx2"
 #endif
 #define CYGRAD_CLONES __attribute__((target_clones(CYGRAD_AVX2, "default")))
+#if CYGRAD_WIDEST >= 512
 #define CYGRAD_WIDE_CLONES __attribute__((target_clones("avx512f", CYGRAD_AVX2, "default")))
+#else
+#define CYGRAD_WIDE_CLONES CYGRAD_CLONES
+#endif
 #else
 #define CYGRAD_CLONES
 #define CYGRAD_WIDE_CLONES
