@@ -199,7 +199,8 @@ inline void run_fibers(unsigned count, bool backwards) {
 inline thread_local unsigned launches = 0;
 
 // Runs `call` for every thread of the grid, on fibers if threads meet. Block order changes from launch to launch, thread
-// order from block to block and every second launch, so that results that depend on them do not pass as deterministic.
+// order from block to block and every second launch, so that results that depend on them are not taken for
+// deterministic ones.
 inline const char* run(void (*call)(void*), void* argument, const unsigned* sizes, size_t shared, bool meets) {
   grid_dim = {sizes[0], sizes[1], sizes[2]};
   block_dim = {sizes[3], sizes[4], sizes[5]};
