@@ -23,8 +23,8 @@ LEAF = "a leaf Variable that requires grad is being used in an in-place operatio
 def names(caught, first, **sites):
     """Check that the error starts with `first` and contains `<verb> <what> at <file:line>` for each site.
 
-    `saved_by="MulBackward0"` stands for "saved by MulBackward0 at" the caller's line that is marked `# saved`; `what` is
-    a regular expression.
+    `saved_by="MulBackward0"` stands for "saved by MulBackward0 at" the caller's line that is marked `# saved`; `what`
+    is a regular expression.
     """
     text = str(caught.value)
     assert first_line(caught.value).startswith(first)

@@ -1,4 +1,4 @@
-"""Loops of ufuncs.h against NumPy's, whose place they take."""
+"""Loops of ufuncs.h against those of NumPy that they replace."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def check(name, *arrays):
 
 
 def operands(dtype, n, seed=0):
-    """Two arrays, of numbers of all sizes and of small whole ones in turns."""
+    """Two arrays that alternate numbers of all magnitudes, small multiples of 0.25, and normal ones."""
     random = np.random.default_rng(seed)
     most = np.finfo(dtype).maxexp - 2
     parts = []

@@ -1,4 +1,4 @@
-"""Elementary functions, by our loops or NumPy's, against the same in higher precision."""
+"""Elementary functions, by our loops or NumPy's, against a higher precision."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ WIDER = {np.float32: np.float64, np.float64: np.longdouble}
 
 
 def operands(dtype):
-    """Numbers of all sizes, more of those that occur, and special ones."""
+    """Numbers of all magnitudes, more of the common ones, and special values."""
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2**63, 4000, dtype=np.uint64) * 2 + rng.integers(0, 2, 4000, dtype=np.uint64)
     anything = (
@@ -29,7 +29,7 @@ def operands(dtype):
 
 
 def check(values, exact, dtype, ulp):
-    """`values` are within so many units of the last place; nan, infinities and signs of zeros are the same."""
+    """Check that `values` are within so many ulps; NaN, infinities and signs of zeros must match."""
     with np.errstate(all="ignore"):
         expected = exact.astype(dtype)
     np.testing.assert_array_equal(np.isnan(values), np.isnan(expected))
@@ -73,7 +73,7 @@ def test_angles(dtype):
 @pytest.mark.parametrize("function", [np.exp, np.log, np.sin, np.arctan], ids=lambda function: function.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 def test_lengths_steps_and_places(function, dtype):
-    """One element by itself and many, in steps and over the operand, give the same."""
+    """Results do not depend on the number of elements, the strides, or whether the operand is overwritten."""
     x = np.random.default_rng(2).uniform(0.1, 3, 1000).astype(dtype)
     run = Ufunc(function)
     all_at_once = run(x)
@@ -91,5 +91,5 @@ def test_logarithms_of_powers_are_whole(dtype):
     tens = np.array([f"1e{k}" for k in range(-30, 38)]).astype(dtype)
     twos = np.exp2(np.arange(-120, 120)).astype(dtype)
     np.testing.assert_array_equal(Ufunc(np.log2)(twos), np.arange(-120, 120))
-    if dtype is np.float64 or Ufunc(np.log10)(np.float32([100])) == 2:  # NumPy's loop of float32 is less exact
+    if dtype is np.float64 or Ufunc(np.log10)(np.float32([100])) == 2:  # NumPy's float32 loop is less accurate
         np.testing.assert_array_equal(Ufunc(np.log10)(tens), np.arange(-30, 38))
