@@ -1,4 +1,4 @@
-"""What holds for every test: the installed package, sealed global state, seeds, no leaks."""
+"""Fixtures and hooks for all tests: the installed package, sealed global state, seeds, leak checks."""
 
 import gc
 import os
@@ -19,16 +19,15 @@ try:
     from cygrad._ops.lazy_families import import_all
     from cygrad.autograd.graph import live_nodes
 
-    import_all()  # many tests look at every op
-except ImportError:  # not compiled: only the tests that read sources can pass
+    import_all()  # many tests inspect every op
+except ImportError:  # not compiled: only tests that read sources can pass
     cygrad = None
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 pytest_plugins = ["on_device"] if cygrad else []
 
-# A shared machine may stall any single example, which says nothing about the code. Where
-# CYGRAD_REPRODUCIBLE is set the examples are the same in every run, so that a red build is a
-# change's fault; everywhere else each run explores new ones.
+# A shared machine may delay any single example, which means nothing. With CYGRAD_REPRODUCIBLE set, every run uses the
+# same examples, so that a failing build is caused by the change; otherwise each run explores new ones.
 hypothesis.settings.register_profile("explore", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("reproducible", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("reproducible" if os.environ.get("CYGRAD_REPRODUCIBLE") else "explore")
@@ -39,7 +38,7 @@ hypothesis.settings.load_profile("reproducible" if os.environ.get("CYGRAD_REPROD
 
 @pytest.fixture(scope="session", autouse=True)
 def _gil_stays_off():
-    """Without the GIL from the start, it is an error if anything has switched it on."""
+    """On a free-threaded build that starts without the GIL, fail if anything enables it."""
     yield
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         assert not sys._is_gil_enabled(), "an extension module has switched the GIL on"
@@ -59,25 +58,25 @@ def pytest_addoption(parser):
 
 
 def pytest_configure():
-    # The sources in the checkout would pass for the package while the wheel lacks a file.
+    # The sources in the checkout would hide files that are missing from the wheel.
     if os.environ.get("CYGRAD_TEST_INSTALLED"):
         where = Path(cygrad.__file__).resolve() if cygrad else CHECKOUT
         if where.is_relative_to(CHECKOUT / "cygrad") or where == CHECKOUT:
             pytest.exit("these tests are to run on an installed cygrad, and there is none", 4)
 
 
-# Folders of tests whose outcome may depend on the interpreter: reference counts, frames, threads, pickles.
+# Directories whose tests may depend on the interpreter: refcounts, frames, threads, pickles.
 INTERPRETER = {"autograd", "core", "errors", "model", "serialization"}
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` reads the markers
+@pytest.hookimpl(tryfirst=True)  # before `-m` evaluates the markers
 def pytest_collection_modifyitems(config, items):
     for item in items:
         if "cupy" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.gpu)
         if INTERPRETER.intersection(item.path.relative_to(CHECKOUT).parts):
             item.add_marker(pytest.mark.interpreter)
-    # Neither PyTorch nor a GPU is a dependency: these tests run where there is one.
+    # PyTorch and a GPU are optional: these tests run where they are available.
     requirements = {
         "oracle": (_has_torch, "compares with PyTorch, which is not installed (tox -e oracle)"),
         "cuda": (_has_cuda, "needs CuPy and a CUDA device"),
@@ -94,10 +93,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _is_in_sample(item, share):
-    """Whether `--sample` keeps a test. The choice is a hash of its name, so that every run makes the same one."""
+    """Whether `--sample` keeps a test. The choice is a hash of its name, so it is the same in every run."""
     if item.get_closest_marker("interpreter"):
         return True
-    name = item.nodeid.rpartition("/")[2]  # without the folder, so that moving a file changes nothing
+    name = item.nodeid.rpartition("/")[2]  # without the directory, so that moving a file changes nothing
     return zlib.crc32(name.encode()) % share == 0
 
 
@@ -114,7 +113,7 @@ def _has_cuda():
         import cupy
 
         return cupy.cuda.runtime.getDeviceCount() > 0
-    except Exception:  # without a driver, CuPy raises errors of its own
+    except Exception:  # without a driver, CuPy raises its own errors
         return False
 
 
@@ -123,7 +122,7 @@ def _has_cuda():
 
 @pytest.fixture(scope="module")
 def cupy():
-    """CuPy, or its stand-in, which cygrad finds in its place."""
+    """CuPy or its stand-in, whichever cygrad imports."""
     import cupy_standin
     from cupy_standin import blas, compiler
 
@@ -151,7 +150,7 @@ def cupy():
 
 
 def set_seeds():
-    """Random numbers are the same for a test whether it runs alone or after others."""
+    """Seed all generators, so that a test sees the same random numbers alone or after others."""
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002  tests may use the global generator
     if cygrad:
@@ -163,7 +162,7 @@ def set_seeds():
 
 @pytest.fixture(autouse=True)
 def sealed(request):
-    """Seal a test off from those before and after it. One fixture: with thousands of tests, each takes a while."""
+    """Seal a test off from those before and after it, by one fixture, because each fixture costs time in 50,000 tests."""
     set_seeds()
     count_live_objects(request.node)
     yield
@@ -172,10 +171,10 @@ def sealed(request):
 
 
 def put_state_back():
-    """Put global state back after a test; fail if a mode outlived its `with` block.
+    """Restore global state after a test; fail if a mode outlived its `with` block.
 
-    A default dtype, anomaly mode or flag that a test has set is its own business. A grad mode left
-    behind is more often the library's: an error path that did not restore it.
+    A test may set a default dtype, anomaly mode or flag. A grad mode left behind is more often the library's fault: an
+    error path that did not restore it.
     """
     left_behind = []
     if not cygrad.is_grad_enabled():
@@ -188,7 +187,7 @@ def put_state_back():
     cygrad.set_default_dtype(cygrad.float32)
     cygrad.autograd.set_detect_anomaly(False)
     cygrad.backends.cudnn.benchmark = False
-    np.seterr(divide="warn", over="warn", under="ignore", invalid="warn")  # a Ctrl-C may leave `np.errstate` behind
+    np.seterr(divide="warn", over="warn", under="ignore", invalid="warn")  # a Ctrl-C may skip the exit of `np.errstate`
     assert not left_behind, f"the test ended with {' and '.join(left_behind)}"
 
 
@@ -197,20 +196,20 @@ def put_state_back():
 LIVE_BEFORE = pytest.StashKey()
 LET_OFF = pytest.StashKey()
 
-# A count walks over all objects. What exists before a test is frozen, and so left out of the walk; but without the GIL
-# the walk is one over all memory, frozen or not, and takes longer than most tests: there it is made once for each file.
+# Counting walks over all objects. Objects that exist before a test are frozen and thus skipped. Without the GIL,
+# however, the walk covers all memory, frozen or not, and takes longer than most tests, so there we count once per file.
 ONCE_FOR_EACH_FILE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def live_objects():
-    """How many graph nodes and tensors exist in this process."""
+    """The number of graph nodes and tensors in this process."""
     if cygrad is None:
         return {}
     return {"nodes": live_nodes(), "tensors": live_tensors()}
 
 
 def watched(item):
-    """What leaves nothing behind: a test, or all tests of a file."""
+    """The scope that must not leak: a test, or all tests of a file."""
     return item.parent if ONCE_FOR_EACH_FILE else item
 
 
@@ -221,7 +220,7 @@ def begin_watching(node):
 
 
 def count_live_objects(item):
-    """Count before a test's own fixtures are made, but after those of its module and session."""
+    """Count before a test's own fixtures are created, but after those of its module and session."""
     node = watched(item)
     if node is item or LIVE_BEFORE not in node.stash:
         begin_watching(node)
@@ -237,14 +236,14 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
-    """After each test there are no more nodes and tensors than before it.
+    """Check that no nodes or tensors are left after each test.
 
-    This stands in the hook, not in a fixture's end, because only now all fixtures have let go.
-    A failed test is let off: its traceback holds its variables.
+    This is a hook and not a fixture's teardown because only here have all fixtures released their values. Failed tests
+    are exempt: their tracebacks keep their variables alive.
     """
     result = yield
     if isinstance(item, pytest.Function):
-        # pytest lets go of fixtures' values after this hook, of an instance's attributes never.
+        # pytest releases fixture values after this hook, and attributes of test instances never.
         item.funcargs.clear()
         if item.instance is not None:
             vars(item.instance).clear()

@@ -1,4 +1,4 @@
-"""Running the samples of ops, on cygrad, on its GPUs, or on another library of the same interface."""
+"""Runs the samples of ops on cygrad's CPU or GPU implementation, or on another library with the same interface."""
 
 import importlib
 import inspect
@@ -12,11 +12,11 @@ from cygrad import _library, _ops
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import PRIVATE, registry
 
-# --- What there is -----------------------------------------------------------------------------
+# --- Inventory ---------------------------------------------------------------------------------
 
 
 def collect(what):
-    """All that the functions of that name in the files in `samples/` give, by the names of rows."""
+    """Merge the results of all functions with this name in the files of `samples/`, keyed by row name."""
     found = {}
     for path in sorted((Path(__file__).parent / "samples").glob("*/[a-z]*.py"), key=lambda path: (path.stem, path)):
         module = importlib.import_module(f"ops.samples.{path.parent.name}.{path.stem}")
@@ -35,7 +35,7 @@ def families():
 
 SAMPLES = collect("samples")
 ERRORS = collect("errors")
-# Functions without a row: made of others, or without a gradient
+# Functions without a row: compositions of other ops, or functions without a gradient
 COMPOSITES = {name for family in families() for name in getattr(family, "composite", ())}
 COMPOSITES = sorted(COMPOSITES.union(cygrad.fft.__all__, cygrad.signal.windows.__all__))
 DIFFERENTIABLE = [name for name in SAMPLES if name not in registry or registry[name].differentiable]
@@ -46,7 +46,7 @@ def flags_of(name):
 
 
 def is_internal(name):
-    """Whether only rules call this op."""
+    """Whether the op is called only by rules."""
     return bool(flags_of(name) & PRIVATE and registry[name].entry is not None)
 
 
@@ -54,7 +54,7 @@ def is_internal(name):
 
 
 class Cygrad:
-    """How a sample is run on cygrad."""
+    """Runs samples on cygrad."""
 
     library = cygrad
     array = staticmethod(array_of)
@@ -62,14 +62,14 @@ class Cygrad:
 
     @staticmethod
     def function(name):
-        """What the samples of `name` call."""
+        """The function that the samples of `name` call."""
         if is_internal(name):
             return registry[name].entry
         return public_function(cygrad, name)
 
 
 def on_gpu(cupy):
-    """How a sample is run on a GPU, whose arrays are those of `cupy`."""
+    """Runs samples on a GPU, with the arrays of `cupy`."""
 
     class OnGpu(Cygrad):
         array = staticmethod(in_memory)
@@ -80,7 +80,8 @@ def on_gpu(cupy):
 
         @staticmethod
         def tensor_within(block, start, array):
-            """(a tensor with the shape and steps of an array on a copy of the bytes it begins within, that copy)."""
+            """Return (tensor with the array's shape and strides at offset `start` of a copy of the block, that copy).
+            """
             there = cupy.array(block)
             return tensor_of(cupy.ndarray(array.shape, array.dtype, there.data + start, array.strides)), there
 
@@ -88,13 +89,13 @@ def on_gpu(cupy):
 
 
 def in_memory(tensor):
-    """The values of a tensor, which may be on a GPU, as an array of NumPy."""
+    """The values of a tensor, which may be on a GPU, as a NumPy array."""
     array = array_of(tensor)
     return array if isinstance(array, np.ndarray) else array.get()
 
 
 def uploaded(cupy, array):
-    """An array on the GPU with the values, and the strides, of one of NumPy."""
+    """A GPU array with the values and strides of a NumPy array."""
     if array.flags.c_contiguous:
         return cupy.array(array)
     backwards = tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)
@@ -107,7 +108,7 @@ def uploaded(cupy, array):
 
 
 def public_function(library, name):
-    """A library's function or method, from where cygrad has it, or `None`."""
+    """A library's function or method for an op, searched in cygrad's namespaces, or `None`."""
     public = name.partition(".")[0]
     if public.startswith("linalg_"):
         return getattr(library.linalg, public.removeprefix("linalg_"), None)
@@ -126,12 +127,12 @@ def public_function(library, name):
 
 
 def inplace_form(name):
-    """The method that writes into its operand, or None."""
+    """The method that writes into its first operand, or None."""
     return getattr(cygrad.Tensor, name.partition(".")[0] + "_", None)
 
 
 def takes_out(name):
-    """Whether there is a public function that writes into `out`."""
+    """Whether the op has a public function with an `out` parameter."""
     function = public_function(cygrad, name)
     if function is None or is_internal(name):
         return False
@@ -143,7 +144,7 @@ def is_inexact(value):
 
 
 def replace(value, new):
-    """`value` with each array in it, also in lists and tuples, replaced by `new(array)`."""
+    """`value` with each array in it, including those in lists and tuples, replaced by `new(array)`."""
     if isinstance(value, np.ndarray):
         return new(value)
     if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
@@ -152,7 +153,7 @@ def replace(value, new):
 
 
 class Call:
-    """One sample on tensors. Arrays go through `change` before they become tensors."""
+    """One sample run on tensors. Arrays pass through `change` before they become tensors."""
 
     def __init__(self, name, sample, change=None, requires_grad=True, on=Cygrad):
         self.name, self.on, self.leaves, self.takes_tensors = name, on, [], False
@@ -170,17 +171,17 @@ class Call:
         self.kwargs = {key: replace(value, tensor) for key, value in sample.kwargs.items()}
 
     def run(self):
-        """All results, also those in a tuple among them."""
+        """Return all results, including those in nested tuples."""
         result = self.on.function(self.name)(*self.args, **self.kwargs)
         results = result if isinstance(result, (list, tuple)) else (result,)
         return [one for each in results for one in (each if type(each) is tuple else (each,))]
 
     def outputs(self):
-        """The results that have a gradient."""
+        """The results that require a gradient."""
         return [out for out in self.run() if getattr(out, "requires_grad", False)]
 
     def gradients(self, weights, outputs=None, **how):
-        """Gradients of the leaves, for these of the outputs; zeros where there is none."""
+        """Gradients of these outputs with respect to the leaves; zeros where undefined."""
         outputs = self.outputs() if outputs is None else outputs
         return self.derive(outputs, self.leaves, weights, **how)
 
@@ -191,7 +192,7 @@ class Call:
         return [zero if g is None else g for g, zero in zip(found, zeros)]
 
     def second_gradients(self, incoming, weights):
-        """Gradients of the projected gradients, for the leaves and the gradients that came in."""
+        """Gradients of the projected gradients with respect to the leaves and the incoming gradients."""
         grads = self.gradients(incoming, create_graph=True)
         recorded = [(g, w) for g, w in zip(grads, weights) if g.requires_grad]
         inputs = [*self.leaves, *incoming]
@@ -200,7 +201,7 @@ class Call:
         return self.derive([g for g, _ in recorded], inputs, [w for _, w in recorded])
 
     def weights(self, tensors, seed=0, requires_grad=False):
-        """Random gradients in the shapes and types of `tensors`."""
+        """Random gradients with the shapes and dtypes of `tensors`."""
         random = np.random.default_rng(seed)
         made = []
         for tensor in tensors:

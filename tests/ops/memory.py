@@ -1,12 +1,12 @@
-"""Ops that need more memory than their results, what they save and a block: how much, and why.
+"""Ops that need more memory than their results, their saved tensors and one chunk: how much, and why.
 
-Sizes are in arrays as large as the largest of the operands and the results, with the Python and NumPy that take most.
-Comments say what PyTorch 2.13 needs of the same operands beside what it returns, by the peak of its process's memory.
+Sizes are multiples of the largest operand or result, for the Python and NumPy versions that need the most. Comments
+state what PyTorch 2.13 needs for the same operands beyond its results, measured as the peak memory of its process.
 """
 
 
 def _table(*groups):
-    """{name of a row: (size, reason)}."""
+    """Return {row name: (size, reason)}."""
     return {name: (size, why) for why, by_size in groups for size, names in by_size.items() for name in names.split()}
 
 
@@ -14,23 +14,23 @@ FORWARDS = _table(
     (
         "by LAPACK through NumPy, in double precision, or with copies of what it overwrites",
         {
-            2.25: "norm",  # of few large matrices; from NumPy 2.5 on, which copies what LAPACK overwrites; PyTorch 1.0
+            2.25: "norm",  # for few large matrices; NumPy 2.5 and later copies what LAPACK overwrites; PyTorch 1.0
         },
     ),
     (
         "found by NumPy's orders: indices of 8 bytes, and a dense copy, of each of few columns",
         {
-            0.75: "msort",  # PyTorch 2.3, with the indices
+            0.75: "msort",  # PyTorch 2.3, including the indices
         },
     ),
 )
 
-# The same of gradients
+# The same for gradients
 BACKWARDS = _table(
     (
         "of the padded signal, from which that of the signal is cut",
         {
-            0.5: "stft",  # PyTorch 3.0: all sections, too
+            0.5: "stft",  # PyTorch 3.0, including all frames
         },
     ),
     (

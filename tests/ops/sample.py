@@ -1,9 +1,8 @@
-"""Samples: the inputs on which the generic tests try every op.
+"""Samples: the inputs on which the generic tests run every op.
 
-A file `ops/samples/<family>.py` has a function `samples()` that returns `{name: [Sample, ...]}`,
-where the names are those of rows. A row named 'sum.dim' is called as `sum`, with arguments that
-lead to that row. Names of functions without a row (those made of other ops) stand there too.
-A function `errors()` gives samples of bad input in the same way.
+A file `ops/samples/<family>.py` has a function `samples()` that returns `{name: [Sample, ...]}`, keyed by row name. A
+row named 'sum.dim' is called as `sum`, with arguments that select that row. Functions without a row (composed of
+other ops) are included by their names. A function `errors()` returns samples of invalid input in the same way.
 """
 
 from collections.abc import Callable
@@ -18,23 +17,23 @@ class Sample:
     """One call of an op.
 
     args, kwargs
-        what it is called with; NumPy arrays (also in lists and tuples) become tensors, and leaves
-        that require grad if they are of a floating-point or complex type
+        the arguments; NumPy arrays (also in lists and tuples) become tensors, and leaves that require grad if they have
+        a floating-point or complex dtype
     numpy
-        a function of the same arguments that gives the expected result, or None
+        a function of the same arguments that returns the expected result, or None
     grad
-        whether the op can be differentiated here (as far as its row has a rule)
+        whether the op can be differentiated here (provided its row has a rule)
     smooth
-        whether finite differences can tell the derivatives: False at kinks, ties and steps
+        whether finite differences give the derivatives: False at kinks, ties and steps
     single
-        whether single precision of the inputs gives single precision of the result
+        whether single-precision inputs give a single-precision result
     oracle_grad
-        whether PyTorch gives the right gradients here
+        whether PyTorch's gradients are right here
     unique
-        whether PyTorch has one result: False for eigenvectors, whose signs depend on who computes them, and where
-        it reads memory that it has not initialised
+        whether PyTorch's result is uniquely defined: False for eigenvectors, whose signs are arbitrary, and where
+        PyTorch reads uninitialized memory
     any_layout
-        whether the operands may lie in memory in any way
+        whether the operands may have any memory layout
     """
 
     args: tuple
@@ -56,7 +55,7 @@ class Sample:
 
 
 def grid(*shape, low=-2.0, high=2.0):
-    """float64 numbers spread evenly over [low, high] in a jumbled order: no two equal, none 0."""
+    """float64 numbers spread evenly over [low, high], shuffled: all distinct, none 0."""
     size = int(np.prod(shape))
     values = low + (high - low) * (np.arange(size) + 0.37) / max(size, 1)
     return np.random.default_rng(size + len(shape)).permutation(values).reshape(shape)
@@ -73,10 +72,10 @@ def complex_grid(*shape):
 
 
 def integers(*shape, low=-4, high=5):
-    """int64 numbers from `low` to `high` - 1."""
+    """int64 numbers from `low` to `high` - 1, both inclusive."""
     return np.random.default_rng(7).integers(low, high, shape)
 
 
 def booleans(*shape):
-    """True and False."""
+    """Boolean values."""
     return np.random.default_rng(5).random(shape) < 0.5

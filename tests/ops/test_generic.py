@@ -1,10 +1,10 @@
-"""Every op, on its samples: what can be asked of all ops alike, driven from the registry of rows.
+"""Runs every op on its samples: properties that all ops share, driven by the registry of rows.
 
-Gradients are compared with central differences of the forward pass, second gradients with central
-differences of the gradient, all in float64; complex numbers count as two real ones each.
+Gradients are compared with central differences of the forward pass, second gradients with central differences of the
+gradient, all in float64; a complex number counts as two real ones.
 
-With `--device cuda` all that runs on a GPU, or on the stand-in for one, and is compared with what the CPU gives, which
-the same tests compare with differences.
+With `--device cuda`, everything runs on a GPU or its stand-in and is compared with the results of the CPU, which the
+same tests compare with finite differences.
 """
 
 import itertools
@@ -44,7 +44,7 @@ def test_samples_are_of_something(name):
 
 
 def each_sample(name, on=Cygrad, **limits):
-    """The samples of `name` with these attributes; where a GPU is compared with the CPU, those with one result."""
+    """The samples of `name` with these attributes; on a GPU, only those whose result is unique."""
     for sample in SAMPLES[name]:
         if all(getattr(sample, key) == value for key, value in limits.items()) and (on is Cygrad or sample.unique):
             yield sample
@@ -75,7 +75,7 @@ def test_forward(name, on):
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if not is_internal(name)])
 def test_no_result_runs_backwards_through_memory(name, on):
-    """PyTorch has no negative strides, and many a script relies on that."""
+    """PyTorch has no negative strides, and many scripts rely on that."""
     for sample in each_sample(name):
         call = Call(name, sample, on=on)
         outputs = call.outputs()
@@ -97,7 +97,7 @@ def test_inputs_are_left_alone(name, on):
 
 
 def state_of(call):
-    """Version, bytes and history of each tensor that a call is given."""
+    """Version, bytes and history of each tensor argument of a call."""
     values = [*call.args, *call.kwargs.values()]
     flat = [x for v in values for x in (v if isinstance(v, (list, tuple)) else (v,))]
     tensors = [x for x in flat if isinstance(x, cygrad.Tensor)]
@@ -105,7 +105,7 @@ def state_of(call):
 
 
 REFUSALS = (TypeError, ValueError, RuntimeError, IndexError, OverflowError)
-# Errors in values, for which nobody waits on a GPU, as in PyTorch
+# Errors about values, which are not checked on a GPU because that would synchronize; the same in PyTorch
 UNSEEN_ON_GPUS = set(
     """
     bernoulli binary_cross_entropy cov cross_entropy div embedding embedding_bag floor_divide gather index_add
@@ -157,7 +157,7 @@ def single(array):
 
 
 def project(tensors, weights):
-    """One real number: the real part of sum(tensor * conj(weight))."""
+    """Reduce tensors to a real number: the real part of sum(tensor * conj(weight))."""
     pairs = zip(map(array_of, tensors), map(array_of, weights))
     return sum(float(np.sum(a * np.conj(w)).real) for a, w in pairs)
 
@@ -179,7 +179,7 @@ def differences(f, leaves):
     return found
 
 
-# Those that have the name of the last of the ops that PyTorch makes a loss of
+# Losses whose node is named after the last of the ops that PyTorch composes them of
 NODES_OF_LOSSES = {
     name: {node + "Backward0" for node in ("Mean", "Sum", *last)}
     for name, last in {
@@ -225,7 +225,7 @@ def check_gradient(call, what, on_cpu=None):
 @pytest.mark.parametrize("create_graph", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient_of_one_operand_alone(name, create_graph, on):
-    """What is saved for a gradient does not hang on which other operands require one."""
+    """What is saved for a gradient does not depend on which other operands require one."""
     for sample in each_sample(name, grad=True, smooth=True):
         call = Call(name, sample, on=on)
         results = call.run()
@@ -248,7 +248,9 @@ def test_gradient_of_one_operand_alone(name, create_graph, on):
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float16, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_saved_values_are_unpacked_once(name, dtype, create_graph):
-    """A pass that calls hooks asks them for each value once, also where no loop knows the type; a checkpoint counts."""
+    """A pass calls each unpack hook once per saved value, also for dtypes without a loop. Checkpoints rely on this
+    count.
+    """
     for sample in each_sample(name, grad=True, smooth=True):
         asked: list[int] = []
 
@@ -261,7 +263,7 @@ def test_saved_values_are_unpacked_once(name, dtype, create_graph):
         try:
             with cygrad.autograd.graph.saved_tensors_hooks(lambda t, numbers=numbers: (next(numbers), t), unpack):
                 outputs = call.outputs()
-        except (RuntimeError, NotImplementedError):  # not of half precision
+        except (RuntimeError, NotImplementedError):  # not supported for half precision
             continue
         if outputs:
             call.gradients(call.weights(outputs), outputs, create_graph=create_graph)
@@ -279,7 +281,7 @@ def derivative(results, weights, leaf, create_graph=False):
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_second_gradient(name, on):
-    """The gradient of the projected gradient, also with respect to the gradient that came in."""
+    """The gradient of the projected gradient, also with respect to the incoming gradient."""
     for sample in each_sample(name, on, grad=True, smooth=True):
         on_cpu = None if on is Cygrad else Call(name, sample)
         check_second_gradient(Call(name, sample, on=on), f"{sample}: second gradient", on_cpu)
@@ -300,7 +302,7 @@ def incoming_and_weights(call):
     return call.weights(call.outputs(), requires_grad=True), call.weights(call.leaves, seed=1)
 
 
-# --- In place, and into `out` ------------------------------------------------------------------
+# --- In place, and with `out` ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", registry)
@@ -310,13 +312,13 @@ def test_inplace_form_is_there(name):
         assert hasattr(cygrad.Tensor, f"{name}_") or not row.flags & INPLACE
 
 
-# `bernoulli_` does not take its probabilities from the tensor that it overwrites.
+# `bernoulli_` does not read its probabilities from the tensor it overwrites.
 WITH_INPLACE = [name for name in SAMPLES if inplace_form(name) and name != "bernoulli"]
 
 
 @pytest.mark.parametrize("name", WITH_INPLACE)
 def test_inplace(name, on):
-    """`x.op_(...)` gives x the values that `op(x, ...)` has, and the same gradients."""
+    """`x.op_(...)` gives x the values of `op(x, ...)`, and the same gradients."""
     tried = 0
     for sample in each_sample(name):
         apart, call = Call(name, sample, on=on), Call(name, sample, on=on)
@@ -385,7 +387,7 @@ ELEMENTWISE_NAMES = [name for name in SAMPLES if flags_of(name) & ELEMENTWISE]
 @pytest.mark.parametrize("layout", layouts(None, *LAYOUTS))
 @pytest.mark.parametrize("name", ELEMENTWISE_NAMES)
 def test_elementwise_goes_block_by_block(name, layout, monkeypatch):
-    """As large arrays do; results have the same values, and those of plain arrays lie in memory in the same way."""
+    """Chunked processing, as for large arrays, gives the same values and, for plain arrays, the same strides."""
     for sample in each_sample(name):
         call = Call(name, sample, LAYOUTS.get(layout))
         whole = call.run()
@@ -415,7 +417,7 @@ def test_elementwise_on_empty_and_0dim(name, shape, on):
 
 @pytest.mark.parametrize("name", [name for name in ELEMENTWISE_NAMES if not is_internal(name)])
 def test_elementwise_broadcasts(name, on):
-    """As if the operands had been expanded by hand, and the gradients summed by hand."""
+    """Results and gradients are those of operands expanded explicitly and gradients summed explicitly."""
     for sample in each_sample(name, grad=True):
         operands = [value for value in sample.args if isinstance(value, np.ndarray)]
         if len(operands) < 2 or any(value.size < 2 for value in operands):
@@ -431,7 +433,7 @@ def test_elementwise_broadcasts(name, on):
 
 
 class Shapes:
-    """Gives the arrays it is called with, one after the other, these shapes of two elements."""
+    """Reshapes each array it is called with to the next of these shapes, using two elements."""
 
     def __init__(self, *shapes, expand=None):
         self.shapes, self.expand = iter(shapes), expand
@@ -442,6 +444,6 @@ class Shapes:
 
 
 def summed(array, shape):
-    """The sum over the dimensions that broadcasting adds to `shape`, or lengthens."""
+    """Sum over the dimensions that broadcasting to `shape` adds or expands."""
     array = array.sum(tuple(range(array.ndim - len(shape))))
     return array.sum(tuple(d for d, n in enumerate(shape) if n == 1), keepdims=True)

@@ -1,4 +1,4 @@
-"""Every op in half precision: the type stays, and the values are those of single precision, rounded."""
+"""Every op in half precision: the dtype is preserved, and values are those of single precision, rounded."""
 
 import re
 
@@ -9,19 +9,19 @@ from ops.calls import SAMPLES, Call, in_memory, is_inexact
 import cygrad
 
 KINDS = ["float16", "bfloat16"]
-# What PyTorch refuses, too.
+# Errors that PyTorch raises, too.
 REFUSED = re.compile(
     "not implemented for|Low precision dtypes not supported|must be either float or double|only supported for half|"
     "only supports float|there are no complex numbers of two|Unsupported dtype|Expected both inputs to be|"
     "[Ee]xpected .*float|handle types other than float and double|Unsupported input type"
 )
-# Results that tell the precision, here and in PyTorch.
+# Ops whose results depend on the precision, in PyTorch as well.
 OTHER_VALUES = {"nextafter", "mvlgamma", "normalize", "unit"}
-OTHER_TYPES = {"bincount"}  # single precision stays, all else gives double
+OTHER_TYPES = {"bincount"}  # single precision is preserved, all other dtypes give double
 
 
 def rounded(kind, to):
-    """A change of a sample's arrays: what half precision can hold, in the type `to`."""
+    """A change to a sample's arrays: round to half precision, then convert to `to`."""
     return lambda array: array.astype(kind).astype(to) if array.dtype.kind == "f" else array
 
 
@@ -65,7 +65,7 @@ def check(found, wanted, half, sample, name):
 
 
 def changed_views(a):
-    """Views by strides, and views that are changed in place."""
+    """Strided views, and views that are modified in place."""
     x = a * 1
     x[1:3, ::2].mul_(2)
     x.t()[0].add_(x[0, 0])
@@ -75,7 +75,7 @@ def changed_views(a):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_strided_views(kind):
-    """Whose geometry is in bytes, of which half precision has fewer."""
+    """The geometry is in bytes, and half-precision elements have fewer."""
     if kind == "bfloat16":
         pytest.importorskip("ml_dtypes")
     found = []

@@ -1,7 +1,7 @@
-"""Every op on input that nobody means: sizes and indices beyond all bounds, nan, empty and strange memory.
+"""Every op on hostile input: sizes and indices out of bounds, NaN, empty arrays and unusual memory layouts.
 
-An op may refuse, with an error that says why; but it neither crashes nor touches what lies beside its operands. A build
-with CYGRAD_SANITIZE=1 (tox -e asan) ends at any access outside of an array, also one that only reads.
+An op may reject its input with an error message, but it must neither crash nor touch memory beside its operands. A
+build with CYGRAD_SANITIZE=1 (tox -e asan) aborts on any access out of bounds, including reads.
 """
 
 import contextlib
@@ -22,16 +22,16 @@ VALUES = [0.0, -0.0, -1.0, 1e308, -1e308, 1e-310, 1e30, 2.0**63, np.nan, np.inf,
 TYPES = ["e", "f", "d", "F", "D", "?", "u1", "i2", "i4", "i8"]
 GUARD = 64  # bytes on either side of an operand
 REFUSALS = (RuntimeError, ValueError, TypeError, IndexError, MemoryError, OverflowError, NotImplementedError)
-# Python's own errors, which PyTorch's functions of these names raise, too
+# Python's own errors, which PyTorch's functions of these names raise as well
 ALSO = dict.fromkeys(["lobpcg", "multi_head_attention_forward"], AssertionError)
 ALSO |= dict.fromkeys(["lp_pool1d", "lp_pool2d", "lp_pool3d"], ZeroDivisionError)
-# What takes time in proportion to the size of a number, in PyTorch as here
+# Ops whose run time is proportional to a number's value, also in PyTorch
 ENDLESS = {"local_response_norm", "mvlgamma", "round.decimals", "tensor_split"}
 NAMES = [name for name in SAMPLES if not (is_internal(name) or name in ENDLESS or "polynomial" in name)]
 
 
 class Operands:
-    """Hostile variants of a sample's arguments, and what was in memory around them."""
+    """Hostile variants of a sample's arguments, and the original contents of the memory around them."""
 
     def __init__(self, name, seed, on):
         self.random, self.on = random.Random(seed), on
@@ -40,7 +40,7 @@ class Operands:
         self.memory = []
 
     def of(self, value):
-        """The value, or another in its place."""
+        """The value or a replacement."""
         if isinstance(value, np.ndarray):
             return self.tensor(self.array(value) if self.random.random() < 0.7 else value)
         if isinstance(value, (list, tuple)):
@@ -50,7 +50,7 @@ class Operands:
         return value
 
     def array(self, a):
-        """An array with other elements, or of another type, shape or memory."""
+        """An array with other elements, or another dtype, shape or layout."""
         choice = self.random.choice
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             if a.size and a.dtype.kind in "iuf" and choice([True, False]):
@@ -73,8 +73,8 @@ class Operands:
         return np.asarray(choice(changes)())
 
     def tensor(self, a):
-        """A tensor in memory whose ends are known, laid out as the array is or contiguous; perhaps not aligned."""
-        moves = [0, 0, 0, 1, 4] if self.on is Cygrad else [0, 0, a.itemsize]  # a GPU wants aligned elements
+        """A tensor in memory with known bounds, laid out like the array or contiguous, possibly misaligned."""
+        moves = [0, 0, 0, 1, 4] if self.on is Cygrad else [0, 0, a.itemsize]  # GPUs need aligned elements
         start = GUARD + self.random.choice(moves)
         block = np.full(2 * GUARD + a.nbytes + 8, 0xA5, np.uint8)
         held = block[start : start + a.nbytes].view(a.dtype).reshape(a.shape)
@@ -112,7 +112,7 @@ def little_memory(request):
 
 
 def try_out(name, args, kwargs):
-    """Call the op, and run backward from what it gives."""
+    """Call the op and run backward from its results."""
     given = Cygrad.function(name)(*args, **kwargs)
     results = given if isinstance(given, (list, tuple)) else [given]
     results = [x for x in results if isinstance(x, cygrad.Tensor) and x.requires_grad]
@@ -133,7 +133,7 @@ def test_hostile_input(name, on, seed):
         operands.check()
 
 
-# --- What once crashed, or did not end ---------------------------------------------------------
+# --- Calls that once crashed or hung -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("sizes", [[2**62] * 4 + [5], [2**63 - 1, 6], [2**63 - 1, 2**63 - 1, 7]])

@@ -1,7 +1,7 @@
-"""Writing where nothing may be written, or where it is also read: `out=` and in-place forms of every op.
+"""Hostile writes: `out=` and in-place forms of every op on memory that is not writable or that is also read.
 
-Memory that is read-only or in which elements share a place is refused, and then nothing has changed. Where an operand
-shares memory with what is written, the result is either right or refused.
+Read-only memory, and memory in which elements overlap, is rejected without any change. If an operand shares memory
+with the destination, the result is either right or an error.
 """
 
 from functools import partial
@@ -16,32 +16,32 @@ from cygrad._core.graph.opdef import VIEW
 
 WITH_OUT = [name for name in SAMPLES if takes_out(name)]
 IN_PLACE = [name for name in SAMPLES if inplace_form(name)]
-PATTERN = 7  # in memory before it is written
-# In place they change shape and strides alone
+PATTERN = 7  # fills memory before it is written
+# In-place forms that change only shape and strides
 WRITES_NOTHING = {"swapaxes", *(name for name in IN_PLACE if flags_of(name) & VIEW)}
-# They write into expanded memory, too: the same value into all elements
+# Ops that write the same value to all elements and may therefore write to expanded memory
 SAME_EVERYWHERE = {"fill", "zero", "masked_fill", "masked_fill.Tensor", "index_put"}
 
 
 def read_only(array):
-    """A tensor like the array whose memory may not be written."""
+    """A tensor like the array with read-only memory."""
     array = np.array(array)
     array.flags.writeable = False
     return tensor_of(array)
 
 
 def overlapping(array):
-    """A tensor of the same shape and type of which all elements are one."""
+    """A tensor of the same shape and dtype whose elements all share one address."""
     return tensor_of(np.lib.stride_tricks.as_strided(np.array(array.reshape(-1)[:1]), array.shape, (0,) * array.ndim))
 
 
 def patterned(array):
-    """An array like this of other elements."""
+    """An array like this one with other elements."""
     return np.full(array.shape, PATTERN, array.dtype)
 
 
 def results_of(call):
-    """What the call gives, as copies; None if there is nothing to be written into."""
+    """Copies of the call's results; None if it cannot write into `out`."""
     results = call.run()
     plain = all(isinstance(one, cygrad.Tensor) for one in results)
     return [np.array(array_of(one)) for one in results] if plain and any(one.numel() for one in results) else None
@@ -52,7 +52,7 @@ def call_with_out(call, outs):
 
 
 def cases(name):
-    """(call, results) of the first samples whose function takes `out` for them."""
+    """Yield (call, results) for the first samples whose function accepts `out`."""
     for sample in SAMPLES[name][:3]:
         if "out" in sample.kwargs:
             continue
@@ -62,13 +62,13 @@ def cases(name):
             continue
         try:
             call_with_out(call, [tensor_of(patterned(array)) for array in expected])
-        except (RuntimeError, TypeError, NotImplementedError):  # this form takes none
+        except (RuntimeError, TypeError, NotImplementedError):  # this form has no out
             continue
         yield Call(name, sample, requires_grad=False), expected
 
 
 def refused(run, tensors):
-    """Whether the call raises; then none of the tensors has changed, nor has its version."""
+    """Whether the call raises; if so, check that no tensor has changed, nor its version."""
     before = [(t._version, np.array(array_of(t))) for t in tensors]
     try:
         run()
@@ -87,7 +87,7 @@ def refused(run, tensors):
 @pytest.mark.parametrize("name", WITH_OUT)
 @pytest.mark.parametrize("kind", [read_only, overlapping])
 def test_out_that_can_not_be_written(name, kind):
-    """Also as the last of several, of which then the others are not written either."""
+    """This includes the last of several outputs, in which case the others are not written either."""
     for call, expected in cases(name):
         for hostile in range(len(expected)):
             if expected[hostile].size < 2:
@@ -101,7 +101,7 @@ def test_out_that_can_not_be_written(name, kind):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", WITH_OUT)
 def test_out_that_is_read(name):
-    """An operand that begins one element before `out`, or after it, or in the other order."""
+    """An operand starts at `out`, or one element before or after it."""
     for call, expected in cases(name):
         if len(expected) > 1:
             continue
@@ -111,7 +111,7 @@ def test_out_that_is_read(name):
                 continue
             held = np.array(array_of(operand), order="C")
             alone = [tensor_of(held.copy()) if k == i else arg for k, arg in enumerate(call.args)]
-            wanted = array_of(Cygrad.function(name)(*alone, **call.kwargs))  # sums depend on the order in memory
+            wanted = array_of(Cygrad.function(name)(*alone, **call.kwargs))  # sums depend on the memory order
             for step in (-1, 0, 1):
                 memory = np.full(max(held.size, wanted.size) + 2, PATTERN, held.dtype)
                 shifted = memory[1 : 1 + held.size].reshape(held.shape)
@@ -123,11 +123,11 @@ def test_out_that_is_read(name):
                     np.testing.assert_array_equal(array_of(out), wanted, err_msg=f"operand {i}, {step} places apart")
 
 
-# --- in place ------------------------------------------------------------------------------------
+# --- In place ------------------------------------------------------------------------------------
 
 
 def in_place_cases(name):
-    """(call, what becomes of its first operand) of the first samples that the in-place form can take."""
+    """Yield (call, new value of the first operand) for the first samples that the in-place form accepts."""
     form = inplace_form(name)
     for sample in SAMPLES[name][:3]:
         call = Call(name, sample, requires_grad=False)
@@ -154,7 +154,7 @@ def test_operand_that_can_not_be_written(name, kind):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_operand_that_is_read_elsewhere(name):
-    """Another operand that begins one element before the first, or after it."""
+    """Another operand starts one element before or after the first, or at it."""
     for call, _ in in_place_cases(name):
         first = array_of(call.args[0])
         for i, operand in enumerate(call.args[1:], 1):
@@ -162,7 +162,7 @@ def test_operand_that_is_read_elsewhere(name):
                 continue
             held = np.array(array_of(operand), order="C")
             alone = [tensor_of(held.copy()) if k == i else arg for k, arg in enumerate(call.args)]
-            wanted = array_of(Cygrad.function(name)(*alone, **call.kwargs))  # sums depend on the order in memory
+            wanted = array_of(Cygrad.function(name)(*alone, **call.kwargs))  # sums depend on the memory order
             for step in (-1, 0, 1):
                 memory = np.full(max(held.size, first.size) + 2, PATTERN, held.dtype)
                 memory[1 : 1 + held.size] = held.reshape(-1)

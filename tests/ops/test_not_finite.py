@@ -1,4 +1,4 @@
-"""Infinities, nan and numbers too large for what is computed pass without NumPy's warnings."""
+"""Infinities, NaN and overflowing numbers raise none of NumPy's warnings."""
 
 import warnings
 
@@ -12,7 +12,7 @@ VALUES = (np.inf, np.nan, -np.inf, "largest", 0.0, -1.0)
 
 
 def with_values(start, single):
-    """A function that puts three of the values at the beginning of an array."""
+    """A function that puts three of the values at the start of an array."""
 
     def change(array):
         if array.dtype.kind not in "fc" or not array.size:
@@ -45,7 +45,7 @@ def test_numpy_does_not_warn(name, single):
                 try:
                     run_to_second_order(Call(name, sample, with_values(start, single)))
                 except (RuntimeError, ValueError, IndexError, OverflowError):
-                    pass  # such values may be refused
+                    pass  # such values may be rejected
 
 
 @pytest.mark.parametrize("function", [cygrad.linspace, cygrad.logspace])

@@ -1,4 +1,4 @@
-"""The docstring of every op that can be differentiated says what it saves for its gradient."""
+"""The docstring of every differentiable op states what it saves for its gradient."""
 
 import re
 
@@ -12,7 +12,7 @@ PLACES = (cygrad, cygrad.nn.functional, cygrad.Tensor, cygrad.linalg, cygrad.spe
 
 
 def docstrings(name):
-    """Those of all public functions of a name."""
+    """The docstrings of all public functions for a row."""
     public = name.partition(".")[0]
     found = [getattr(place, public.removeprefix("linalg_"), None) for place in PLACES]
     return [f.__doc__ or "" for f in (*found, public_function(cygrad, name)) if f is not None]

@@ -1,7 +1,7 @@
-"""No op allocates more than its results, what it saves, and a bounded block of scratch; memory.py names those that do.
+"""No op allocates more than results, saved tensors and bounded scratch memory, except for those listed in memory.py.
 
-Driven by the registry: the arrays of a sample of each row are repeated until they are large, and the call, its backward
-pass and its in-place form run under tracemalloc, which sees NumPy's memory.
+The arrays of a sample of each row are repeated until they are large, and the call, its backward pass and its in-place
+form run under tracemalloc, which also tracks NumPy's memory.
 """
 
 import gc
@@ -18,12 +18,12 @@ import cygrad
 from cygrad._core.graph.opdef import ELEMENTWISE
 
 PURE = bool(os.environ.get("CYGRAD_PURE"))
-SIZE = 1 << 19  # elements of the largest operand: 2 MB of single precision
-MEDIUM = 1 << 17  # where results and not memory are compared
-BLOCK = 1 << 14  # elements of a block in these tests
-SCRATCH = 2 * SIZE + 512  # bytes: half of an operand of single precision, and Python's objects around arrays
+SIZE = 1 << 19  # elements of the largest operand: 2 MB in single precision
+MEDIUM = 1 << 17  # for comparing results instead of memory
+BLOCK = 1 << 14  # elements of a chunk in these tests
+SCRATCH = 2 * SIZE + 512  # bytes: half of a single-precision operand, plus Python objects for arrays
 
-# Not made large: what takes a call of NumPy for each image, sequence or part, and products as long as they are wide
+# Not made large: ops that need a NumPy call per image, sequence or part, and products that are as long as wide
 LEFT_OUT = {
     *("ctc_loss", "ctc_loss.reduced", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
     *("split_copy", "unbind_copy", "unsafe_split", "linear_cross_entropy", "pinverse"),
@@ -58,7 +58,7 @@ def largest_alone(array, k, largest):
     return along_first(array, k, largest) if array.size == largest else array
 
 
-# Ways to make the arrays of a sample larger; where operands are not alike, the work should grow as they do
+# Ways to enlarge the arrays of a sample; in ops that are not elementwise, the work should grow as the operands do
 WAYS = {True: (along_last, along_first), False: (largest_alone, along_first, along_last)}
 
 
@@ -72,7 +72,7 @@ def arrays_of(call):
 
 
 def large_call(name, sample, ways=None, layout=np.asarray, size=SIZE):
-    """The sample with operands of `size` elements, or None if it can not be made large by repeating."""
+    """The sample with operands of `size` elements, or None if repeating cannot enlarge it."""
     largest = max((array.size for array in arrays_of(sample)), default=0)
 
     def repeated(way, k):
@@ -91,13 +91,13 @@ def large_call(name, sample, ways=None, layout=np.asarray, size=SIZE):
 
 
 def call_with_leaves(name, sample, **how):
-    """The same of a sample whose result has a gradient, otherwise None."""
+    """The same for samples whose result has a gradient, otherwise None."""
     call = large_call(name, sample, **how) if sample.grad else None
     return call if call is not None and call.leaves and call.outputs() else None
 
 
 def scratch(run):
-    """The most bytes that were allocated beside those that are held at the end."""
+    """The peak of allocated bytes minus those still held at the end."""
     gc.collect()
     tracemalloc.start()
     result = run()
@@ -108,7 +108,7 @@ def scratch(run):
 
 
 def in_place_call(name, sample):
-    """A function of no arguments that runs the in-place form on a copy, or None if results do not fit into it."""
+    """A function without arguments that runs the in-place form on a copy, or None if the result does not fit."""
     form, call = inplace_form(name), large_call(name, sample, WAYS[True])
     if form is None or call is None or not isinstance(call.args[0], cygrad.Tensor):
         return None
@@ -121,7 +121,7 @@ def in_place_call(name, sample):
 
 
 def first(make, name):
-    """What `make` makes of the first sample it can; those of many matrices or images come first."""
+    """The first result of `make`, trying samples with the most dimensions (batches, images) first."""
     samples = sorted(SAMPLES[name], key=lambda sample: -max((a.ndim for a in arrays_of(sample)), default=0))
     return next(filter(None, (make(name, sample) for sample in samples)), None)
 
@@ -139,13 +139,13 @@ def small_blocks(monkeypatch):
 
 
 def unit(call, results):
-    """Bytes of the largest of operands and results."""
+    """The size in bytes of the largest operand or result."""
     tensors = [t for t in (*call.args, *call.kwargs.values(), *results) if isinstance(t, cygrad.Tensor)]
     return max(t.numel() * t.element_size() for t in tensors)
 
 
 def check(name, used, one, exceptions):
-    """That no more was used than is due to every op, or to this one; and that this is no exception for nothing."""
+    """Check that usage stays within the common limit or the op's own, and that the op's exception is still needed."""
     most, why = exceptions.get(name, (0, ""))
     assert used <= max(SCRATCH, 1.02 * most * one), why
     assert used > SCRATCH or not why, "is no exception any more"
@@ -177,14 +177,14 @@ def test_backward(name):
 @pytest.mark.parametrize("name", [name for name in SAMPLES if inplace_form(name)])
 @cygrad.no_grad()
 def test_in_place(name):
-    """What is written into the operand is not first put somewhere else."""
+    """The in-place form writes directly into the operand, without a temporary."""
     run = first(in_place_call, name)
     if run is None:
         pytest.skip("no sample of this op can be made large")
     assert (scratch(run) > SCRATCH) == (name in IS_COPIED), IS_COPIED.get(name)
 
 
-# What the first samples above do not reach: other orders of norms, leading dimensions, masks
+# Cases that the first samples do not cover: other orders of norms, leading dimensions, masks
 FURTHER = {
     "norm": lambda x: x.norm(3),
     "norm of columns": lambda x: x.norm(2, 0),
@@ -210,14 +210,14 @@ def test_further(what, monkeypatch):
 
 @in_loops
 def test_gradient_of_a_window_alone():
-    """That of the signal, which nobody asked for, is not made."""
+    """The signal's gradient, which is not requested, is not computed."""
     window = cygrad.hann_window(8).requires_grad_()
     spectra = cygrad.stft(cygrad.ones(2 * SIZE), 8, window=window, return_complex=True)
     weights = cygrad.ones_like(spectra)
     assert scratch(lambda: cygrad.autograd.grad(spectra, window, weights, retain_graph=True)) <= SCRATCH
 
 
-# --- Gradients that are computed block by block ------------------------------------------------
+# --- Gradients that are computed in chunks -----------------------------------------------------
 
 
 def as_a_whole(monkeypatch, function, *args, **kwargs):
@@ -227,7 +227,7 @@ def as_a_whole(monkeypatch, function, *args, **kwargs):
         return function(*args, **kwargs)
 
 
-NAIVE = 30 if PURE else 1  # NumPy adds up columns of single precision one by one, so that parts of them are more exact
+NAIVE = 30 if PURE else 1  # NumPy sums columns of single precision sequentially, so sums of chunks are more accurate
 
 
 def assert_close(found, expected, times=1):
@@ -237,12 +237,12 @@ def assert_close(found, expected, times=1):
         np.testing.assert_allclose(a, b, rtol=NAIVE * 1e-5, atol=atol)
 
 
-CANCELLING = {"rnn_tanh": 20}  # sums over all steps are hundreds of times as large before their terms cancel
+CANCELLING = {"rnn_tanh": 20}  # sums over all steps have terms hundreds of times as large that cancel
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_results_in_parts(name, monkeypatch):
-    """The same as of the whole."""
+    """Chunked results equal unchunked ones."""
     call = first(partial(large_call, size=MEDIUM), name)
     if call is None:
         pytest.skip("no sample of this op can be made large")
@@ -252,7 +252,7 @@ def test_results_in_parts(name, monkeypatch):
 @pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray])
 @pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if name in PUBLIC or flags_of(name) & ELEMENTWISE])
 def test_gradients_in_parts(name, layout, monkeypatch):
-    """The same as of the whole, whether the incoming gradient is somebody else's, too, or not."""
+    """Chunked gradients equal unchunked ones, whether or not the incoming gradient is shared."""
     call = first(partial(call_with_leaves, layout=layout, size=MEDIUM), name)
     if call is None:
         pytest.skip("no sample of this op that has a gradient can be made large")
@@ -266,7 +266,7 @@ def test_gradients_in_parts(name, layout, monkeypatch):
 
 @pytest.mark.parametrize("name", [name for name in COMPOSITES if name in PUBLIC])
 def test_steps_that_take_memory(name, monkeypatch):
-    """Steps that take the memory of those before, as large ones do, give the same, also for a second derivative."""
+    """Reusing the memory of earlier steps, as for large arrays, does not change results or second derivatives."""
     calls = (Call(name, sample) for sample in SAMPLES[name])
     call = next((call for call in calls if call.leaves and call.outputs()), None)
     if call is None:
@@ -288,12 +288,12 @@ def test_steps_that_take_memory(name, monkeypatch):
     assert_close(*found)
 
 
-# --- What is written block by block ------------------------------------------------------------
+# --- Chunked writes ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_operands_that_share_memory(turned):
-    """An operand that lies elsewhere in the memory that is written is read before that."""
+    """An operand elsewhere in the destination's memory is read before it is overwritten."""
     operands = [
         lambda x, memory: x,
         lambda x, memory: memory[1:2].expand(x.shape),
@@ -328,7 +328,7 @@ def test_types_are_converted_block_by_block():
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_an_interrupted_write_counts(error, monkeypatch):
-    """What is half written must not be used as what was saved."""
+    """A half-written tensor must not be used as a saved tensor."""
     x = cygrad.linspace(0.1, 0.9, 4 * BLOCK, dtype=cygrad.float64, requires_grad=True)
     y = x * 2
     z = y.exp() * y
@@ -350,7 +350,9 @@ def test_an_interrupted_write_counts(error, monkeypatch):
 
 
 def test_what_a_function_is_linear_in_may_change():
-    """Parts of it are operands of nodes that save nothing of them; what is saved is looked after as ever."""
+    """Parts of a linear operand belong to nodes that do not save them, so it may change; saved tensors are still
+    checked.
+    """
     spectra = cygrad.linspace(0.1, 0.9, 5 * BLOCK, dtype=cygrad.complex64).view(-1, 5, 8).requires_grad_()
     window = cygrad.ones(8)
     signal = cygrad.istft(t := spectra * 1, 8, window=window)

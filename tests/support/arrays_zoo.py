@@ -1,4 +1,4 @@
-"""Arrays of every layout that users hand over, for the tests of the kernels."""
+"""Arrays in every memory layout that users may pass in, for the kernel tests."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ LENGTHS = [0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 12
 
 
 def values(rng, shape, dtype):
-    """Random numbers that suit the dtype; about half of a bool array is true."""
+    """Random values suited to the dtype; about half of a bool array is true."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         numbers = rng.random(shape) < 0.5
@@ -20,14 +20,14 @@ def values(rng, shape, dtype):
 
 
 def unaligned(a):
-    """An equal array whose memory starts one byte off."""
+    """An equal array whose memory is misaligned by one byte."""
     out = np.empty(a.nbytes + 1, np.uint8)[1:].view(a.dtype).reshape(a.shape)
     out[...] = a
     return out
 
 
 def layouts(a):
-    """Arrays equal to `a` in all kinds of memory, each with a name."""
+    """Arrays equal to `a` in every kind of memory layout, each with a name."""
     yield "contiguous", np.ascontiguousarray(a).reshape(a.shape)
     yield "fortran", np.asfortranarray(a).reshape(a.shape, order="A")
     yield "reversed", np.ascontiguousarray(a[::-1])[::-1] if a.ndim else a

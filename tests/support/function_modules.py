@@ -1,7 +1,7 @@
-"""The modules that hold the settings of a function: how each is made, and what it is given.
+"""Modules that hold the settings of a function: how to create and call each one.
 
-Rows are texts over `nn`, `torch` and the tensors of `tensors`, so that one table serves the tests with and
-without PyTorch. The third column is the same call of the function; `weight` there is the module's.
+Rows are expressions over `nn`, `torch` and the tensors of `tensors`, so that one table serves the tests with and
+without PyTorch. The third column is the equivalent function call, where `weight` is the module's weight.
 """
 
 import numpy as np
@@ -52,7 +52,7 @@ ACTIVATIONS = [
     ("CosineSimilarity(0, 0.1)", "cosine_similarity(a, b, 0, 0.1)"),
 ]
 
-# The activations that may overwrite their input.
+# Activations with an in-place option.
 IN_PLACE = (
     "ReLU() ReLU6() LeakyReLU(0.2) RReLU(0.2,0.2) ELU() SELU() CELU() SiLU() Mish() Hardtanh() Hardsigmoid() "
     "Hardswish() Threshold(0.1,20)"
@@ -104,7 +104,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def tensors(library):
-    """What the texts mention, the same numbers in either library; a, b, c, p, x and logs require grad."""
+    """The tensors that the expressions refer to, equal in both libraries; a, b, c, p, x and logs require grad."""
     random = np.random.default_rng(0)
     found = {name: random.standard_normal((3, 4)) for name in "abc"}
     found["x"] = random.standard_normal((2, 4, 3, 2))
@@ -133,13 +133,13 @@ def far(first, second):
 
 
 def arguments(call):
-    """The tensors of a function's call that its module is called with, as names."""
+    """The names of the tensors in a function call that are passed to the module."""
     taken = [text.strip() for text in call.partition("(")[2].rstrip(")").split(",")]
     module_takes = {"x", "a", "b", "c", "p", "q", "k", "s", "t", "y", "labels", "logs", "words", "long", "short"}
     return [text for text in taken if text in module_takes]
 
 
 def with_reduction(text, reduction):
-    """The text of a loss, or of its function's call, with one more argument."""
+    """The text of a loss or of its function call, with one more argument."""
     head = text[:-1]
     return f"{head}{'' if head.endswith('(') else ', '}reduction={reduction!r})"

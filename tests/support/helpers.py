@@ -1,4 +1,4 @@
-"""What the test files share: leaves, exact error lines, and the lines of a test's own source."""
+"""Shared helpers: leaves, exact error messages, source lines of the calling test."""
 
 import contextlib
 import inspect
@@ -12,12 +12,12 @@ import cygrad as torch
 
 
 def leaf(*values, dtype=None):
-    """A leaf of dim 1 that requires grad, one element for each value."""
+    """Return a 1-dim leaf that requires grad, with these elements."""
     return torch.tensor(list(values), dtype=dtype or torch.float32, requires_grad=True)
 
 
 def scalar(value, dtype=None):
-    """A 0-dim leaf that requires grad."""
+    """Return a 0-dim leaf that requires grad."""
     return torch.tensor(value, dtype=dtype or torch.float32, requires_grad=True)
 
 
@@ -26,16 +26,16 @@ def first_line(error):
 
 
 def class_of(error):
-    """The name of an error's class; for one of `cygrad.errors`, of the class of PyTorch's that it extends."""
+    """The name of an error's class; for classes of `cygrad.errors`, the name of the PyTorch class they extend."""
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ != torch.errors.__name__)
 
 
 @contextlib.contextmanager
 def fails(exception, line):
-    """The block raises `exception`, and the first line of its text is `line`.
+    """Check that the block raises `exception` with `line` as the first line of its message.
 
-    Three dots in `line` stand for any text (addresses, hints). Unlike with `pytest.raises`, the
-    error is let go at once, and the tensors of the test with it.
+    Three dots in `line` match any text (addresses, hints). Unlike with `pytest.raises`, the error is released
+    immediately, and the test's tensors with it.
     """
     found = None
     try:
@@ -49,17 +49,17 @@ def fails(exception, line):
 
 
 def kind(node):
-    """The name of a node without the namespace that PyTorch puts before the special ones."""
+    """The name of a node without the namespace that PyTorch prefixes to special ones."""
     return None if node is None else node.name().rsplit(":", 1)[-1]
 
 
 def kinds(node):
-    """What `node` points to, `None` where an edge is missing."""
+    """The names of the nodes that `node` points to, `None` for a missing edge."""
     return [kind(child) for child, _ in node.next_functions]
 
 
 def in_thread(function, *args):
-    """Run `function` in a thread of its own and hand on what it returns or raises."""
+    """Run `function` in a thread of its own and return its result or raise its exception."""
     outcome = {}
 
     def body():
@@ -78,7 +78,7 @@ def in_thread(function, *args):
 
 
 def in_threads(functions):
-    """Run all functions at once, one thread each, started together; results in order."""
+    """Run all functions concurrently, one thread each, started together; return results in order."""
     together = threading.Barrier(len(functions))
     results = [None] * len(functions)
     errors = []
@@ -102,7 +102,7 @@ def in_threads(functions):
 
 
 def line_marked(mark, depth=1):
-    """`file:line` (as a pattern) of the caller's source line that ends in `# <mark>`."""
+    """A pattern for the `file:line` of the caller's source line that ends in `# <mark>`."""
     code = sys._getframe(depth).f_code
     lines, start = inspect.getsourcelines(code)
     found = [start + i for i, text in enumerate(lines) if text.rstrip().endswith(f"# {mark}")]

@@ -1,4 +1,4 @@
-"""The fixtures behind `--device`: they run the generic tests on the CPU, on a GPU, or on the stand-in for CuPy."""
+"""Fixtures for `--device`, which run the generic tests on the CPU, on a GPU, or on the stand-in for CuPy."""
 
 import pytest
 from ops.calls import Cygrad, on_gpu
@@ -8,10 +8,10 @@ import cygrad
 
 @pytest.fixture(scope="module")
 def on(request):
-    """How a sample is run: on the CPU, or, with `--device cuda`, on a GPU or the stand-in for one.
+    """How samples are run: on the CPU or, with `--device cuda`, on a GPU or its stand-in.
 
-    There sums have a fixed order, so that two ways to the same values can be compared bit for bit; `tests/gpu` has
-    them in any order.
+    There sums have a fixed order, so that results of different paths can be compared bit for bit; `tests/gpu` covers
+    sums in arbitrary order.
     """
     if request.config.getoption("device") == "cpu":
         yield Cygrad
@@ -24,7 +24,7 @@ def on(request):
 
 @pytest.fixture
 def by_default(on, request):
-    """For tests that make their tensors themselves: these are where `--device` says."""
+    """Make the tensors that tests create themselves default to `--device`."""
     if request.config.getoption("device") == "cpu":
         yield
         return
@@ -34,9 +34,9 @@ def by_default(on, request):
 
 
 def pytest_collection_modifyitems(config, items):
-    """On a GPU only what takes the device: the rest is the same as on the CPU.
+    """On a GPU, keep only the tests that use the device; the others would repeat those of the CPU.
 
-    Errors are left out: they name types of the CPU, and what an index says is not looked at on a GPU.
+    Error tests are left out: they name CPU types, and index values are not checked on a GPU.
     """
     if config.getoption("device") != "cpu":
         of_ops = [item for item in items if {"ops", "transforms"} & set(item.path.parts)]

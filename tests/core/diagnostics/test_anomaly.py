@@ -1,4 +1,4 @@
-"""Anomaly mode and `nan_check`: what they find, where they say it was, and that they end."""
+"""Anomaly mode and `nan_check`: what they detect, the site they report, and that they end."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from helpers import first_line, in_thread, leaf, line_marked
 
 
 def line_number(mark):
-    """Of the caller's line with that mark."""
+    """The line number of the caller's line with that mark."""
     return int(line_marked(mark, depth=2).rpartition(":")[2].removesuffix(r"\b"))
 
 
@@ -152,7 +152,7 @@ def test_one_bad_element_is_found_in_every_layout(layout):
         assert "the first nan is at (1, 1, 2), one of 1" in str(caught(x.abs_))
 
 
-@pytest.mark.parametrize("size", [1, 63, 64, 65, 5000, 100_001])  # the largest is shared by threads
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 5000, 100_001])  # the largest is split across threads
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
 def test_one_bad_element_is_found_wherever_it_is(size, dtype, bad):
@@ -197,7 +197,7 @@ def test_one_element_that_is_repeated_is_looked_at_once():
 @pytest.mark.parametrize("case", ["inf", "nan", "overflow", "large", "sum"])
 @pytest.mark.parametrize("product", ["linear", "stack of linear", "left", "right"])
 def test_a_large_gradient_made_of_small_factors(product, case, dtype):
-    """It is not read itself if its factors tell that it is finite, and they do not where they are large."""
+    """Such a gradient is not scanned if its factors prove it finite, which they cannot if they are large."""
     x = torch.ones(2, 400, dtype=dtype)
     w = torch.zeros(300, 400, dtype=dtype, requires_grad=True)
     huge = torch.finfo(dtype).max ** 0.6
@@ -207,7 +207,7 @@ def test_a_large_gradient_made_of_small_factors(product, case, dtype):
         given[0, 7] = huge
     elif case == "overflow":
         given[0, 299] = given[1, 299] = huge
-    elif case == "sum":  # the first is huge, the others are not
+    elif case == "sum":  # only the first is huge
         given[0, 7], x[0, 8] = huge, 1e-3
     with torch.enable_grad():
         if product == "linear":
@@ -218,7 +218,7 @@ def test_a_large_gradient_made_of_small_factors(product, case, dtype):
             y = (w @ x.t()).t()
         else:
             y = x @ w.t()
-    with nan_check(forward=False, inf=case == "overflow"):  # where products are fused into sums, no nan comes of that
+    with nan_check(forward=False, inf=case == "overflow"):  # where products are fused into sums, overflow gives no NaN
         if case in ("large", "sum"):
             y.backward(given)
             assert torch.equal(w.grad, given.t() @ x)

@@ -1,4 +1,4 @@
-"""Bad input gets PyTorch's exception and first line, and changes no tensor."""
+"""Invalid input raises PyTorch's exception with its first line, and changes no tensor."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ USE_NOT = " is not supported. If you are trying to invert a mask, use the `~` or
 
 
 def tensors():
-    """Fresh tensors for one case: x, m, b require grad; i holds integers, f bools, z is 0-dim."""
+    """Create fresh tensors for one case: x, m, b require grad; i holds integers, f bools, z is 0-dim."""
     return {
         "x": torch.tensor([1.0, 2.0, 3.0], requires_grad=True),
         "m": torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True),
@@ -434,7 +434,7 @@ CASES = [
         "assigned grad expected to be a Tensor or None but got grad of type numpy.ndarray",
     ),
     ("setattr(x, 'data', np.ones(3))", TypeError, "Variable data has to be a tensor, but got numpy.ndarray"),
-    # sizes and places
+    # sizes and indices
     (
         "torch.ones(2**31, 2**31, 2**31)",
         RuntimeError,
@@ -477,7 +477,7 @@ CASES = [
         "device() received an invalid combination of arguments - got (list)...",
     ),
     ("torch.device('cpu', 1.5)", TypeError, "device(): argument 'index' (position 2) must be int, not float"),
-    # numbers that do not fit
+    # numbers that overflow
     ("i.to(torch.uint8).clamp(max=300)", RuntimeError, NO_FIT.format("uint8_t")),
     ("d.clamp(min=1e300)", RuntimeError, NO_FIT.format("float")),
     ("torch.where(f, i.to(torch.int8), 300)", RuntimeError, NO_FIT.format("int8_t")),
@@ -486,7 +486,7 @@ CASES = [
     ("i ** -1", RuntimeError, "Integers to negative integer powers are not allowed."),
     ("i // 1j", NotImplementedError, "\"div_floor_cpu\" not implemented for 'ComplexFloat'"),
     ("1j % d", NotImplementedError, "\"remainder_cpu\" not implemented for 'ComplexFloat'"),
-    # operators on what is no operand
+    # operators with invalid operands
     ("d + None", TypeError, "unsupported operand type(s) for +: 'Tensor' and 'NoneType'"),
     ("None + d", TypeError, "unsupported operand type(s) for +: 'NoneType' and 'Tensor'"),
     ("d.__iadd__({})", TypeError, "unsupported operand type(s) for +=: 'Tensor' and 'dict'"),

@@ -1,4 +1,4 @@
-"""A call that is refused is named and counted as the program wrote it."""
+"""Errors name a function and number its arguments as the program spelled the call."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`cygrad.errors`: classes with machine-readable places."""
+"""`cygrad.errors`: exception classes with machine-readable sites."""
 
 import pickle
 import warnings

@@ -1,8 +1,7 @@
-"""Errors name the lines: who saved, who changed, who freed, who cut the gradient.
+"""Errors name the responsible lines: which line saved, changed, freed, or cut the gradient.
 
-The first line of each error is PyTorch's and is tested where the behaviour is; here is what stands
-after it. A test marks its guilty lines with comments (`# saved`, `# changed`, ...), and the error
-must name those lines.
+The first line of each error is PyTorch's and is tested along with the behavior; these tests check the lines after it.
+A test marks the responsible lines with comments (`# saved`, `# changed`, ...), and the error must name those lines.
 """
 
 import linecache
@@ -22,10 +21,10 @@ LEAF = "a leaf Variable that requires grad is being used in an in-place operatio
 
 
 def names(caught, first, **sites):
-    """The error starts with `first` and says `<verb> <what> at <file:line>` for each site.
+    """Check that the error starts with `first` and contains `<verb> <what> at <file:line>` for each site.
 
-    `saved_by="MulBackward0"` stands for "saved by MulBackward0 at" the caller's line that is marked
-    `# saved`; `what` is a regular expression.
+    `saved_by="MulBackward0"` stands for "saved by MulBackward0 at" the caller's line that is marked `# saved`; `what`
+    is a regular expression.
     """
     text = str(caught.value)
     assert first_line(caught.value).startswith(first)
@@ -269,7 +268,7 @@ def test_saved_tensor_read_after_it_was_freed():
     names(caught, TWICE, freed_by="backward")
 
 
-# ------------------------------------------------------------------ no gradient: where it was cut
+# ------------------------------------------------------------------ no gradient: the site that cut it
 
 
 def backward_of(tensor):
@@ -484,7 +483,7 @@ def test_read_only_memory_names_the_line():
 
 
 def reads_of_grad(action):
-    """The warnings of reading `.grad` inside `action`."""
+    """The warnings raised by reading `.grad` inside `action`."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         action()
@@ -593,7 +592,7 @@ def test_the_statement_to_write_under_no_grad_is_one_that_runs(lines):
             exec(compile(lines, name, "exec"), given)
     finally:
         del linecache.cache[name]
-        given.clear()  # without the GIL, a lambda that sees it lives on
+        given.clear()  # without the GIL, a lambda that references it stays alive
     mended = re.search(r"with torch\.no_grad\(\): .*", str(caught.value))[0]
     given |= {"torch": torch, "w": w, "v": w, "π": w}
     exec(mended, given)

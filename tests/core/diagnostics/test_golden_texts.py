@@ -1,4 +1,4 @@
-"""The whole texts of errors: what `situations` end in is what `golden.json` says."""
+"""Full error texts: each situation in `situations` must produce the text in `golden.json`."""
 
 import json
 

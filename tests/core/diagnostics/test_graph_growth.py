@@ -1,4 +1,4 @@
-"""`cygrad.debug()`: one warning of a graph that grows from step to step, and none of those that do not."""
+"""`cygrad.debug()` warns once about a graph that grows from step to step, and never about others."""
 
 import collections
 import contextlib
@@ -12,7 +12,7 @@ from helpers import fails
 
 
 def warnings_of(loss_of, steps=12, after=lambda loss: None, debug=torch.debug, **how):
-    """The texts of the warnings of a training, whose loss is `loss_of(w, step)`."""
+    """The texts of the warnings during a training whose loss is `loss_of(w, step)`."""
     w = torch.full((3,), 0.5, requires_grad=True)
     optimizer = torch.optim.SGD([w], lr=0.01)
     with warnings.catch_warnings(record=True) as seen, debug():
@@ -57,7 +57,7 @@ def test_list_of_losses():
 
 
 class Hidden:
-    """A state that is carried from step to step."""
+    """A hidden state carried from step to step."""
 
     def __init__(self, detach, lengths=(3,)):
         self.value, self.detach, self.lengths = torch.ones(3), detach, lengths
@@ -103,7 +103,7 @@ def test_graph_made_before_the_loop():
 
 
 def test_what_grows_without_the_optimizers_parameters():
-    """Perhaps it is the graph of another thread, at which other numbers of nodes stand."""
+    """No warning: it may be the graph of another thread, whose node numbers differ."""
     other, losses = torch.ones(2, requires_grad=True), []
     assert warnings_of(squares, after=lambda _: losses.append(other.exp())) == []
 

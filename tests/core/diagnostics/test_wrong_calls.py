@@ -1,7 +1,4 @@
-"""Wrong arguments of the autograd namespace: an error or a result, and afterwards everything is as it was.
-
-`tests/oracle/api/test_wrong_calls.py` compares the errors with PyTorch's.
-"""
+"""Wrong arguments in the autograd namespace give an error or a result and leave all state unchanged."""
 
 import pytest
 from core.diagnostics.wrong_calls import CALLS, arguments, outcome, wrong_values
@@ -14,7 +11,7 @@ from cygrad.autograd import forward_ad, graph
 
 
 def modes():
-    """All that a call could have left switched on in this thread or in all, and what a small pass gives."""
+    """All modes that a call could have left switched on, thread-local or global, and the results of a small pass."""
     found = [
         thread_state.get_modes(),
         thread_state.set_forward(False),

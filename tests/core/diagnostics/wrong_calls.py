@@ -1,7 +1,7 @@
-"""Calls of what `cygrad.autograd`, `cygrad.func` and checkpoints offer, and values that each argument may not be.
+"""Calls of the functions in `cygrad.autograd`, `cygrad.func` and checkpoints, and invalid values for each argument.
 
-A call is an expression; each of its free names that `right_values` has is an argument, and may be replaced by one of
-`wrong_values`. Both take the library, so that the same calls can be made in PyTorch.
+A call is an expression; each of its free names that occurs in `right_values` is an argument, which can be replaced by
+one of `wrong_values`. Both take the library as a parameter, so that the same calls can be made in PyTorch.
 """
 
 import ast
@@ -81,7 +81,7 @@ autograd.Variable(x, requires_grad=yes)
 
 
 def right_values(library):
-    """A fresh value for each argument in `CALLS`."""
+    """Fresh valid values for the arguments in `CALLS`."""
     x = library.tensor([1.0, 2.0, 3.0], requires_grad=True)
     y, module = x * 2, library.nn.Linear(3, 1)
     return {
@@ -125,7 +125,7 @@ def right_values(library):
 
 @functools.cache
 def namespace(library):
-    """What else stands in `CALLS`."""
+    """The other names used in `CALLS`."""
 
     def around(manager):
         with manager():
@@ -170,7 +170,7 @@ def raises(*args, **kwargs):
 
 
 def wrong_values(library):
-    """What an argument may be replaced by."""
+    """The replacements for an argument."""
     return {
         "None": None,
         "3": 3,
@@ -199,23 +199,23 @@ def wrong_values(library):
 
 
 def arguments(call):
-    """The names in a call that may be replaced."""
+    """The names in a call that can be replaced."""
     names = dict.fromkeys(part.id for part in ast.walk(ast.parse(call)) if isinstance(part, ast.Name))
     return [name for name in names if name in ARGUMENTS]
 
 
 def outcome(library, call, name, what):
-    """The kind of result of a call with one argument replaced, or (class, first line) of its error."""
+    """The type name of the result of a call with one argument replaced, or (class, first line) of its error."""
     names = namespace(library) | right_values(library) | {name: wrong_values(library)[what]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             value = eval(call, names)
         except NameError:
-            raise  # of the call itself
+            raise  # an error in the call itself
         except Exception as error:
             text = re.sub(r"0x[0-9a-f]+", "0x", first_line(error)).replace("cygrad", "torch")
             return class_of(error), text.replace("'torch.Tensor' object", "'Tensor' object")
         finally:
-            names.clear()  # after a thread CPython 3.13 without the GIL keeps functions made by `eval` for ever
+            names.clear()  # once a thread has run, free-threaded CPython 3.13 never frees functions made by `eval`
     return type(value).__name__

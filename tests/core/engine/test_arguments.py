@@ -1,4 +1,4 @@
-"""What `backward` and `grad` are given: dictionaries, batches, roots without history; and nodes called by hand."""
+"""Arguments of `backward` and `grad`: dictionaries, batches, roots without history; and nodes called directly."""
 
 import types
 
@@ -89,7 +89,7 @@ def test_batches_of_several_outputs():
     assert unused.tolist() == [0.0]
 
 
-# ------------------------------------------------------------------ nodes called by hand
+# ------------------------------------------------------------------ nodes called directly
 
 
 def test_a_node_can_be_called():

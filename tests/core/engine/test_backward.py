@@ -1,4 +1,4 @@
-"""Running backward: retained and created graphs, chosen inputs, validation, callbacks, failures."""
+"""Running backward: retained and created graphs, selected inputs, validation, callbacks, failures."""
 
 import warnings
 
@@ -24,7 +24,7 @@ UNUSED = (
 )
 
 
-# ------------------------------------------------------------------ what graphs give
+# ------------------------------------------------------------------ gradients of various graphs
 
 
 def test_diamond_sums_both_ways():
@@ -523,7 +523,7 @@ def test_exception_in_a_final_callback_comes_out():
     assert x.grad.tolist() == [2.0]
 
 
-# ------------------------------------------------------------------ failures on the way
+# ------------------------------------------------------------------ failures during a pass
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])

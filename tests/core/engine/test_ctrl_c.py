@@ -1,4 +1,4 @@
-"""Ctrl-C at every place where CPython looks for it: hooks, modes, autocast and random numbers are then as before."""
+"""Ctrl-C at every point where CPython checks for it restores hooks, modes, autocast and random state."""
 
 import functools
 import gc
@@ -19,11 +19,11 @@ from helpers import leaf
 
 
 def interrupted_everywhere(run, check, prepare=tuple):
-    """Call `run(*prepare())` again and again, with KeyboardInterrupt at its first place, its second, ...; then `check`.
+    """Call `run(*prepare())` repeatedly with a KeyboardInterrupt at its first point, its second, ...; then `check`.
 
-    CPython raises it where a function written in Python begins, and after the call of one that is not.
+    CPython raises it on entry to a function written in Python, and after a call of any other function.
     """
-    in_finalizers = ("weakref.py", "_weakrefset.py")  # which swallow it
+    in_finalizers = ("weakref.py", "_weakrefset.py")  # these swallow the interrupt
 
     def interrupt(frame, event, arg):
         nonlocal left
@@ -39,9 +39,9 @@ def interrupted_everywhere(run, check, prepare=tuple):
             if left == 0:
                 raise KeyboardInterrupt
 
-    run(*prepare())  # imports what is imported when first used
+    run(*prepare())  # performs imports that happen on first use
     total, ended = 0, False
-    watching, gc.callbacks[:] = gc.callbacks[:], []  # functions of Hypothesis, where it is swallowed, too
+    watching, gc.callbacks[:] = gc.callbacks[:], []  # Hypothesis's callbacks would swallow it, too
     try:
         while not ended:
             total += 1
@@ -129,7 +129,7 @@ def test_checkpoints(way):
     state = torch.get_rng_state()
 
     def prepare():
-        with torch.autocast("cpu", dtype=torch.float16):  # so that the second run switches it on and off
+        with torch.autocast("cpu", dtype=torch.float16):  # so that the recomputation switches it on and off
             output = ways[way](x).sum()
         torch.set_rng_state(state)
         return (output,)

@@ -1,4 +1,4 @@
-"""Ctrl-C at every place while results are watched, timed, cast or transformed: nothing of it goes on afterwards."""
+"""Ctrl-C at every point while results are monitored, timed, cast or transformed leaves none of this active."""
 
 import warnings
 

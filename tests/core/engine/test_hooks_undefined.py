@@ -1,11 +1,11 @@
-"""Hooks where no gradient came, what hooks may return then, and what hooks get to see."""
+"""Hooks for undefined gradients: what they receive, and what they may return."""
 
 import cygrad as torch
 from helpers import fails, leaf
 
 
 class Stop(torch.autograd.Function):
-    """Gives its first input no gradient."""
+    """A function without a gradient for its first input."""
 
     @staticmethod
     def forward(ctx, x, y):

@@ -1,4 +1,4 @@
-"""Ctrl-C, the garbage collector, and failures inside and between backward passes: what is left is whole."""
+"""Ctrl-C, garbage collection, and failures inside and between backward passes leave everything consistent."""
 
 import gc
 import signal
@@ -14,20 +14,22 @@ from helpers import in_threads, leaf
 
 @pytest.fixture
 def ctrl_c():
-    """Ctrl-C raises KeyboardInterrupt, whatever the runner made of it."""
+    """Make Ctrl-C raise KeyboardInterrupt, even if the test runner changed that."""
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield lambda: signal.raise_signal(signal.SIGINT)
     signal.signal(signal.SIGINT, former)
 
 
 def wait_for_ctrl_c():
-    """Asleep, a thread takes the interrupt well; on its way in or out of a lock, `threading` may raise RuntimeError."""
+    """Wait by sleeping, which is safe to interrupt; while acquiring or releasing a lock, `threading` may raise
+    RuntimeError.
+    """
     for _ in range(1000):
         time.sleep(0.01)
 
 
 def usable(x, output):
-    """The same graph again gives the gradient of one pass."""
+    """Check the graph by another pass; return the gradient."""
     x.grad = None
     output.backward()
     return x.grad.tolist()
@@ -49,7 +51,7 @@ def test_ctrl_c_in_a_hook_ends_the_pass_and_leaves_the_graph_usable(ctrl_c):
 
 
 def test_ctrl_c_between_two_nodes(ctrl_c):
-    """The signal arrives in the middle of a long pass, from outside."""
+    """The signal arrives from outside in the middle of a long pass."""
     x = leaf(1.0)
     y = x
     for _ in range(200_000):
@@ -66,7 +68,7 @@ def test_ctrl_c_between_two_nodes(ctrl_c):
     y.register_hook(begun.append)
     with pytest.raises(KeyboardInterrupt):
         y.backward(retain_graph=True)
-        wait_for_ctrl_c()  # in case the pass was quicker
+        wait_for_ctrl_c()  # in case the pass was faster
     thread.join()
     z = x * 2
     assert usable(x, z) == [2]
@@ -99,7 +101,7 @@ def test_ctrl_c_in_the_main_thread_leaves_other_threads_alone(ctrl_c):
 
 
 def test_ctrl_c_is_not_for_other_threads(ctrl_c):
-    """A pass outside the main thread goes on; the interrupt comes where Python delivers it."""
+    """A pass outside the main thread continues; Python raises the interrupt in the main thread."""
     x = leaf(1.0)
     y = x * 2
     y.register_hook(lambda grad: ctrl_c())
@@ -116,7 +118,7 @@ def test_ctrl_c_is_not_for_other_threads(ctrl_c):
     with pytest.raises(KeyboardInterrupt):
         asleep.append(True)
         wait_for_ctrl_c()
-    thread.join(30)  # the interrupt may have come while the pass was still running
+    thread.join(30)  # the interrupt may have arrived while the pass was still running
     assert x.grad.tolist() == [6]
 
 
@@ -198,11 +200,11 @@ def test_the_sum_over_threads_is_exact(n_threads):
     assert x.grad.tolist() == [300.0 * n_threads] * 2
 
 
-# ------------------------------------------------------------------ failures inside inner passes
+# ------------------------------------------------------------------ failures in nested passes
 
 
 class Checkpoint(Function):
-    """Computes its forward again inside backward, with a pass of its own."""
+    """Recomputes its forward inside backward, with a backward pass of its own."""
 
     @staticmethod
     def forward(ctx, function, x):
@@ -259,7 +261,7 @@ def test_an_inner_pass_over_the_outer_graph_that_fails():
                 z.backward(retain_graph=True)
 
     y.register_hook(hook)
-    z.backward(retain_graph=True)  # goes on after the inner pass failed
+    z.backward(retain_graph=True)  # continues after the inner pass failed
     assert x.grad.tolist() == [12]
     assert len(calls) == 2
 
@@ -278,7 +280,7 @@ def test_an_inner_pass_that_frees_the_outer_graph():
     y.register_hook(hook)
     with pytest.raises(RuntimeError, match="^Trying to backward through the graph a second time"):
         z.backward(retain_graph=True)
-    assert x.grad.tolist() == [108]  # of the inner pass
+    assert x.grad.tolist() == [108]  # from the inner pass
 
 
 def test_hooks_that_take_apart_what_is_running():

@@ -1,4 +1,4 @@
-"""Nothing survives `del` and `gc.collect()`: each case is run often, and nodes, tensors and memory are counted."""
+"""Nothing survives `del` and `gc.collect()`: each case runs repeatedly while nodes, tensors and memory are counted."""
 
 import gc
 import sys
@@ -259,7 +259,7 @@ def test_nothing_survives(name):
     finally:
         tracemalloc.stop()
     assert counts() == before
-    assert growth < 16 * N, f"{growth} bytes more after 8 runs"  # an array each time would be 32 N
+    assert growth < 16 * N, f"{growth} bytes more after 8 runs"  # leaking one array per run would be 32 N
 
 
 @pytest.mark.skipif(
@@ -267,7 +267,7 @@ def test_nothing_survives(name):
     reason="CPython 3.13 without the GIL keeps every class for ever once a thread has been started",
 )
 def test_a_custom_function_is_a_class_like_others():
-    """The class goes when nobody uses it any more, although it was applied, and with it what its functions know."""
+    """An unused class is freed although it has been applied, together with the objects its functions close over."""
 
     def apply():
         scale = vector()
@@ -291,7 +291,7 @@ def test_a_custom_function_is_a_class_like_others():
 
 
 def test_a_kept_error_keeps_no_graph():
-    """What an error knows are texts: `error.sites` holds no frames, nodes or tensors."""
+    """Errors hold only text: `error.sites` contains no frames, nodes or tensors."""
 
     def fail():
         y = vector() * 1
@@ -322,12 +322,12 @@ def test_a_running_total_grows_until_it_is_detached():
     assert min(steps) > 0
     del total
     gc.collect()
-    assert live_nodes() <= 3  # of the last loss
+    assert live_nodes() <= 3  # from the last loss
     assert kept.item() == 4 * N
 
 
 def test_backward_frees_saved_values_as_it_goes():
-    """When a hook near the inputs runs, what lies behind it has been freed."""
+    """When a hook near the inputs runs, the nodes before it in the pass have been freed."""
     x = vector()
     first = x.sin()
     y = first

@@ -1,4 +1,4 @@
-"""Backward inside backward, backward in several threads, and long chains."""
+"""Nested backward passes, backward in several threads, and long chains."""
 
 import threading
 
@@ -9,7 +9,7 @@ from helpers import in_thread, in_threads, leaf
 
 
 class Reentrant(torch.autograd.Function):
-    """Identity times two, whose backward runs a backward of its own."""
+    """Identity times two, whose backward runs a nested backward pass."""
 
     @staticmethod
     def forward(ctx, x, depth):

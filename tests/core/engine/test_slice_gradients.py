@@ -1,4 +1,6 @@
-"""The gradient of a part is added to what has arrived for the whole, where nobody else can see that."""
+"""The gradient of a slice is added in place to the gradient accumulated for the whole tensor if nothing else can see
+it.
+"""
 
 import tracemalloc
 
@@ -27,7 +29,7 @@ def result(parts):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
 @pytest.mark.parametrize("name", PARTS)
 def test_gradients_are_those_of_a_recorded_pass(name, dtype):
-    """A recorded pass writes into nothing."""
+    """A recorded pass modifies no gradient in place."""
     x = operand(dtype)
     (recorded,) = torch.autograd.grad(result(PARTS[name](x)).real, x, create_graph=True)
     (grad,) = torch.autograd.grad(result(PARTS[name](x)).real, x)
@@ -35,7 +37,7 @@ def test_gradients_are_those_of_a_recorded_pass(name, dtype):
 
 
 def test_what_somebody_sees_stays_as_it_was():
-    """A gradient that was given, one that a hook kept, and those of parts that are asked for."""
+    """Gradients passed by the caller, kept by a hook, or requested for slices are not modified."""
     x = operand()
     y = x * 1
     part, given, kept = y[3:], torch.ones(80, 90), []

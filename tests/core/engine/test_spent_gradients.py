@@ -1,4 +1,4 @@
-"""A rule may write into the gradient it got, but only where nobody else can see it."""
+"""A rule may overwrite its incoming gradient, but only if nothing else can see it."""
 
 import numpy as np
 import pytest
@@ -36,14 +36,14 @@ def operands(dtype=torch.float32):
 
 
 def passed_through(result):
-    """The gradient of a sum after two steps, so that what reaches `result` belongs to nobody."""
+    """The gradient passes through two steps first, so that no one else owns what reaches `result`."""
     return (result * 2 * 0.5).sum()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
 @pytest.mark.parametrize("name", RULES)
 def test_gradients_are_those_of_a_recorded_pass(name, dtype):
-    """A recorded pass writes into nothing."""
+    """A recorded pass modifies no gradient in place."""
     x, c = operands(dtype)
     (recorded,) = torch.autograd.grad(passed_through(RULES[name](x, c)), x, create_graph=True)
     (grad,) = torch.autograd.grad(passed_through(RULES[name](x, c)), x)
@@ -53,7 +53,7 @@ def test_gradients_are_those_of_a_recorded_pass(name, dtype):
 
 @pytest.mark.parametrize("name", RULES)
 def test_what_somebody_sees_stays_as_it_was(name):
-    """Retained, hooked, captured and given gradients."""
+    """Retained, hooked, captured and user-provided gradients stay unchanged."""
     x, c = operands()
     y = x * 1
     z = RULES[name](y, c)
@@ -95,7 +95,7 @@ def test_broadcast_and_transposed_gradients():
 
 
 def test_a_backward_pass_inside_a_rule():
-    """What a custom function's backward starts may not write into the gradient that it got."""
+    """A pass started by a custom function's backward must not overwrite the gradient that backward received."""
 
     class Twice(torch.autograd.Function):
         @staticmethod
@@ -119,7 +119,7 @@ def test_a_backward_pass_inside_a_rule():
 
 
 def test_memory_is_used_again():
-    """Of ten steps, all but the first of a pass write where the gradient was."""
+    """Of ten steps, all but the first reuse the memory of the incoming gradient."""
     x = torch.ones(1 << 18, requires_grad=True)
     y = x
     for _ in range(10):
@@ -133,7 +133,7 @@ def test_memory_is_used_again():
 
 
 def test_a_reshaped_gradient_is_taken_over():
-    """The gradient of what was flattened is the whole of an array that nobody else has: it is not copied."""
+    """The gradient of a flattened tensor covers a whole array that nothing else references, so it is not copied."""
     x = torch.ones(1 << 9, 1 << 9, requires_grad=True)
     y = x.reshape(-1) * 2.0 * torch.ones(1 << 18)
     torch.empty_cache()
@@ -146,7 +146,7 @@ def test_a_reshaped_gradient_is_taken_over():
 
 
 def test_part_of_a_larger_array_is_copied():
-    """A leaf's gradient keeps no more memory alive than it has elements."""
+    """A leaf's gradient keeps no more memory alive than its own elements."""
 
     class First(torch.autograd.Function):
         @staticmethod
@@ -163,7 +163,7 @@ def test_part_of_a_larger_array_is_copied():
 
 
 def ways_to_keep():
-    """How a gradient that comes second, to meet one that is somebody else's, is seen: functions of it that keep it."""
+    """Functions that keep a reference to a gradient, which arrives second and is added to one that is shared."""
     kept = []
 
     class Kept(torch.autograd.Function):
@@ -201,13 +201,13 @@ def test_what_comes_second_stays_as_it_was_if_somebody_has_it(way):
     kept, ways = ways_to_keep()
     x = operands()[0].detach().requires_grad_()
     y = x * 1
-    # The sum's gradient, expanded, comes first, as its node is the younger.
+    # The sum's expanded gradient arrives first, because its node is newer.
     branch = ways[way](y)
     total = y.sum()
     (grad,) = torch.autograd.grad(branch.sum() + total, x)
     assert np.array_equal(grad.numpy(), np.full((5, 7), 3, np.float32))
     (only,) = kept
-    kept.clear()  # without the GIL, functions that hold it live on
+    kept.clear()  # without the GIL, functions that hold it stay alive
     assert np.array_equal(np.asarray(only).reshape(5, 7), np.full((5, 7), 2, np.float32))
 
 
@@ -236,5 +236,5 @@ def test_no_other_tensor_is_taken_for_the_gradient_of_a_pass_that_failed():
     y.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         total.backward()
-    later = [torch.ones(3) for _ in range(1000)]  # some lie where that gradient did
+    later = [torch.ones(3) for _ in range(1000)]  # some reuse the memory of that gradient
     assert not any(is_spare(each) for each in later)

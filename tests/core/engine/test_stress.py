@@ -1,4 +1,4 @@
-"""Eight threads that do everything at once; the same results as one after the other. The more without the GIL."""
+"""Eight threads run every kind of work at once and get the results of a serial run. Most useful without the GIL."""
 
 import pytest
 
@@ -26,7 +26,7 @@ class Cube(torch.autograd.Function):
 
 
 def training(i, shared):
-    """Steps of SGD on a net of its own."""
+    """Run steps of SGD on a separate net."""
     x = torch.arange(24.0).reshape(8, 3) / 24
     first = torch.full((3, 4), 0.1 * (i + 1), requires_grad=True)
     second = torch.full((4, 1), 0.2, requires_grad=True)
@@ -40,7 +40,7 @@ def training(i, shared):
 
 
 def views_in_place(i, shared):
-    """Writing into views, with the history that follows."""
+    """Write into views and use the resulting history."""
     total = 0.0
     for _ in range(ROUNDS):
         x = torch.full((4, 4), i + 1.0, requires_grad=True)
@@ -53,7 +53,7 @@ def views_in_place(i, shared):
 
 
 def modes_and_hooks(i, shared):
-    """What belongs to each thread: modes, hooks on saved tensors, the profiler, checkpoints."""
+    """Thread-local state: modes, saved tensor hooks, the profiler, checkpoints."""
     seen = []
     for _ in range(ROUNDS):
         x = torch.full((5,), 0.1 * i, requires_grad=True)
@@ -68,14 +68,14 @@ def modes_and_hooks(i, shared):
 
 
 def shared_leaf(i, shared):
-    """All threads add to the gradient of one leaf."""
+    """All threads accumulate into the gradient of one leaf."""
     for _ in range(ROUNDS):
         (shared * (i + 1)).sum().backward()
     return i
 
 
 def errors(i, shared):
-    """Errors leave no trace behind."""
+    """Errors leave no state behind."""
     for _ in range(ROUNDS):
         x = torch.ones(3, requires_grad=True)
         with pytest.raises(RuntimeError):
@@ -90,7 +90,7 @@ def errors(i, shared):
 
 
 def levels(i, shared):
-    """Tangents and batches, in one another: the open levels are each thread's own."""
+    """Nested tangents and batches: the open levels are thread-local."""
     x = torch.arange(6.0).reshape(2, 3) / (i + 1)
     for _ in range(ROUNDS // 3):
         gradients = torch.vmap(func.grad(lambda row: (row**3).sum()))(x)
@@ -104,7 +104,7 @@ WORK = [training, views_in_place, modes_and_hooks, shared_leaf, errors, levels]
 
 @pytest.mark.parametrize("rotation", range(len(WORK)))
 def test_everything_at_once(rotation):
-    """Each thread does all kinds of work, each in another order."""
+    """Each thread does all kinds of work, in a different order."""
 
     def work(i, shared):
         order = WORK[(i + rotation) % len(WORK) :] + WORK[: (i + rotation) % len(WORK)]

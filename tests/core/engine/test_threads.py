@@ -1,4 +1,4 @@
-"""Several threads: disjoint graphs, shared leaves, a shared graph, and what belongs to each thread alone."""
+"""Several threads: disjoint graphs, shared leaves, a shared graph, and thread-local state."""
 
 import gc
 import subprocess
@@ -16,7 +16,7 @@ THREADS = 6
 
 
 def in_threads(work):
-    """Run `work(i)` in several threads that start together; gives what each returned or raised."""
+    """Run `work(i)` in several threads that start together; return what each returned or raised."""
     outcomes = [None] * THREADS
     barrier = threading.Barrier(THREADS)
 
@@ -110,7 +110,7 @@ MODES = {
 
 @pytest.mark.parametrize("name", MODES)
 def test_modes_of_a_thread_are_not_those_of_another(name):
-    """As in PyTorch, where anomaly mode alone holds for all threads."""
+    """As in PyTorch, where only anomaly mode applies to all threads."""
     mode, is_off, is_local = MODES[name]
     assert is_off()
     with mode():
@@ -178,14 +178,17 @@ print(x.shape, w.tolist(), h.shape)
     ],
 )
 def test_what_one_thread_replaces_another_may_read(replaces, other, reads):
-    """Without the GIL a value could be freed between another thread's pointer to it and its reference."""
+    """Without the GIL, a value could be freed after another thread read its pointer and before it incremented the
+    refcount.
+    """
     program = REPLACED.replace("REPLACES_TOO", other).replace("REPLACES", replaces).replace("READS", reads)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "torch.Size([4]) [1.0, 1.0, 1.0, 1.0] torch.Size([4])\n"), done.stderr
 
 
 def test_values_replaced_beside_a_thread_are_let_go():
-    """At the latest by the collector: without the GIL they are kept for as long as another thread may read them."""
+    """The collector frees them at the latest: without the GIL, they are kept as long as another thread may read them.
+    """
     x = leaf(1.0)
     go_on = threading.Event()
     thread = threading.Thread(target=go_on.wait)
@@ -203,7 +206,7 @@ def test_values_replaced_beside_a_thread_are_let_go():
 
 @pytest.mark.parametrize("size, most", [(1_000_000, 1), (100, 257)])
 def test_many_values_replaced_beside_a_thread_do_not_pile_up(size, most):
-    """Of large ones none waits, beside the one in use, and of small ones 256."""
+    """No large values are kept besides the one in use, and at most 256 small ones."""
     x = torch.zeros(size, requires_grad=True)
     references = []
     go_on = threading.Event()

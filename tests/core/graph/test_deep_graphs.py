@@ -1,4 +1,4 @@
-"""Graphs far deeper than the C stack, recorded, run and freed, also where there is little stack."""
+"""Graphs far deeper than the C stack are recorded, run and freed, even with little stack left."""
 
 import threading
 
@@ -19,7 +19,7 @@ def chain(length):
 
 
 def in_small_stack(function, *args):
-    """Run in a thread with a stack of 256 KB, which a recursion over the graph would overflow."""
+    """Run in a thread with a stack of 256 KB, which recursion over the graph would overflow."""
     errors = []
 
     def body():
@@ -84,7 +84,7 @@ def test_a_graph_is_freed_at_every_depth_of_calls():
         for i in range(length):
             buffer[i % 4] = x[0]
 
-    def below(calls):  # each is one from C, of which CPython 3.13 counts how many are left, and ours as 64
+    def below(calls):  # each is a call from C; CPython 3.13 limits their number, and ours count as 64
         written(600) if calls == 0 else list(map(below, [calls - 1]))
 
     for calls in range(66):

@@ -1,4 +1,4 @@
-"""Custom Function: contexts, saved tensors, needs_input_grad, outputs of all kinds, bad returns."""
+"""Custom Function: contexts, saved tensors, needs_input_grad, all kinds of outputs, invalid results."""
 
 import gc
 import weakref
@@ -24,14 +24,14 @@ class Square(Function):
 
 
 def function(forward, backward=None):
-    """A Function class made of two plain functions."""
+    """Make a Function class from two plain functions."""
     members = {"forward": staticmethod(forward)}
     if backward is not None:
         members["backward"] = staticmethod(backward)
     return type("Made", (Function,), members)
 
 
-# ------------------------------------------------------------------ the plain case
+# ------------------------------------------------------------------ the basic case
 
 
 def test_forward_and_backward():
@@ -407,7 +407,7 @@ def test_mark_non_differentiable():
     assert x.grad.tolist() == [3.0]
 
 
-# ------------------------------------------------------------------ what backward returns
+# ------------------------------------------------------------------ the result of backward
 
 
 def test_none_from_backward_gives_no_gradient():

@@ -1,4 +1,4 @@
-"""What `apply` makes of the tensors that forward returns, saves and marks, and of arguments given by name."""
+"""How `apply` treats the tensors that forward returns, saves and marks, and keyword arguments."""
 
 import weakref
 
@@ -11,7 +11,7 @@ from helpers import fails, kind, leaf
 
 
 def function(forward, backward=lambda ctx, *grads: grads[0], setup_context=None):
-    """A Function of these."""
+    """Make a Function class from these functions."""
     body = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     if setup_context:
         body["setup_context"] = staticmethod(setup_context)
@@ -90,8 +90,8 @@ def test_a_view_of_a_tensor_without_gradient_has_the_functions_history():
     bases[0].add_(1)
     with fails(RuntimeError, "Output 0 of Made is a view and its base or another view of its base has been ..."):
         _ = y.grad_fn
-    # Once a thread has been started, CPython 3.13 without the GIL keeps classes for ever, and so what their functions
-    # close over.
+    # Once a thread has been started, free-threaded CPython 3.13 never frees classes, nor what their functions close
+    # over.
     bases.clear()
 
 
@@ -165,7 +165,7 @@ def test_saved_tensors_after_the_pass_even_if_nothing_was_saved():
     y.backward()
     with fails(RuntimeError, "Trying to backward through the graph a second time ..."):
         _ = y.grad_fn.saved_tensors
-    y.backward()  # which does not look at them
+    y.backward()  # this backward does not read them
 
 
 def test_inference_tensors_can_not_be_saved():
@@ -185,7 +185,7 @@ def test_an_input_returned_as_it_is_can_not_be_saved_by_setup_context():
         kept.apply(leaf(1.0))
 
 
-# ------------------------------------------------------------------ arguments by name
+# ------------------------------------------------------------------ keyword arguments
 
 
 class Scaled(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""Custom Function that returns its inputs or views of them, or changes them in place."""
+"""Custom Functions that return their inputs or views of them, or modify them in place."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a node of the graph shows: names, edges, metadata, saved values, numbers in order."""
+"""The public interface of graph nodes: names, edges, metadata, saved tensors, sequence numbers."""
 
 import copy
 import pickle
@@ -109,7 +109,7 @@ def test_names_of_the_special_nodes():
 
 
 def test_types_of_nodes():
-    """`type(node).__name__` is what programs that draw graphs read."""
+    """Programs that draw graphs read `type(node).__name__`."""
     x = leaf(1.0, 2.0)
     y = (x * 2).exp()
     assert [type(node).__name__ for node in (y.grad_fn, y.grad_fn.next_functions[0][0])] == [
@@ -124,7 +124,7 @@ def test_types_of_nodes():
     written[0] = 5.0
     assert type(written.grad_fn).__name__ == "CopySlices"
     assert type(y.grad_fn.next_functions[0][0].next_functions[0][0]).__name__ == "AccumulateGrad"
-    y.sum().backward()  # as before
+    y.sum().backward()  # unaffected
     assert x.grad.tolist() == [2 * value for value in y.tolist()]
 
 
@@ -151,10 +151,10 @@ def test_dir_lists_indices_masks_and_targets():
         assert {f"_saved_{name}", f"_raw_saved_{name}"} <= set(dir(node)), node
         assert isinstance(getattr(node, f"_saved_{name}"), torch.Tensor)
         assert type(getattr(node, f"_raw_saved_{name}")).__name__ == "SavedTensor"
-    loss = F.smooth_l1_loss(x, torch.zeros(3, 2)).grad_fn  # which keeps something that has no name
+    loss = F.smooth_l1_loss(x, torch.zeros(3, 2)).grad_fn  # it saves a value that has no name
     assert "_saved__" not in dir(loss)
     with pytest.raises(AttributeError):
-        loss._saved__  # noqa: B018  is to fail
+        loss._saved__  # noqa: B018  raises AttributeError
 
 
 def test_input_metadata():
@@ -338,7 +338,7 @@ def test_nodes_are_instances_of_node():
     assert isinstance(y.grad_fn.next_functions[0][0], torch.autograd.graph.Node)
 
 
-# ------------------------------------------------------------------ saved values
+# ------------------------------------------------------------------ saved tensors
 
 
 SAVED = [
@@ -406,13 +406,13 @@ def test_reading_a_saved_tensor_that_was_changed():
 
 
 def test_what_a_node_has_not_kept_is_not_listed():
-    w = torch.ones(2, 2)  # needs no gradient, so that the product keeps it alone
+    w = torch.ones(2, 2)  # requires no grad, so the product saves only w
     node = torch.mm(torch.ones(2, 2, requires_grad=True), w).grad_fn
     assert "_saved_mat2_sym_strides" in dir(node)
     assert "_saved_self_sym_sizes" in dir(node)
     assert "_saved_self_sym_strides" not in dir(node)
     with pytest.raises(AttributeError, match="has no attribute '_saved_self_sym_strides'"):
-        node._saved_self_sym_strides  # noqa: B018  is to fail
+        node._saved_self_sym_strides  # noqa: B018  raises AttributeError
 
 
 def test_shapes_are_told_after_backward():

@@ -19,7 +19,7 @@ OVERLAP_INPUT = (
 
 
 def stale(shape, name, version, expected, kind="torch.FloatTensor"):
-    """PyTorch's line about a saved tensor that was changed ."""
+    """PyTorch's error line about a modified saved tensor."""
     of = f", which is output 0 of {name}," if name else ""
     return (
         "one of the variables needed for gradient computation has been modified by an inplace "
@@ -212,7 +212,7 @@ def test_view_of_a_leaf_that_requires_grad_afterwards_is_a_leaf_view():
     assert base.tolist() == [1.0, 1.0]
 
 
-# ------------------------------------------------------------------ rewriting one's history
+# ------------------------------------------------------------------ in-place ops that use their own history
 
 
 def test_in_place_moves_the_tensor_to_a_new_node():

@@ -1,4 +1,4 @@
-"""Leaves and what backward puts into their `.grad`."""
+"""Leaves, and how backward accumulates into their `.grad`."""
 
 import warnings
 

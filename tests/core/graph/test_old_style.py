@@ -1,4 +1,4 @@
-"""Old code runs: Variable, volatile, and Function with instance methods."""
+"""Support for old code: Variable, volatile, and Function with instance methods."""
 
 import warnings
 
@@ -177,7 +177,7 @@ def volatile(*values):
     ],
 )
 def test_what_a_volatile_tensor_is_written_into_becomes_volatile(quiet, change):
-    """Else the gradient would be wrong without a word."""
+    """Otherwise the gradient would be silently wrong."""
     w = leaf(1.0, 2.0)
     y = w * 2
     change(y, volatile(3.0, 4.0))

@@ -1,4 +1,4 @@
-"""What a node has saved when its tensor is detached, given other data, switched off or dropped."""
+"""Saved tensors whose original is detached, given other data, switched off or deleted."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Views: base, regenerated history, and the kinds of view that may not be changed in place."""
+"""Views: bases, regenerated histories, and views that must not be modified in place."""
 
 import pytest
 
@@ -269,7 +269,7 @@ def test_hook_on_a_view_and_on_its_base():
     assert seen == [("view", [3.0]), ("base", [3.0, 0.0])]
 
 
-# ------------------------------------------------------------------ several views from one op
+# ------------------------------------------------------------------ multi-output views
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tensors as numbers, arrays, copies and pickles; questions about them; limits of types."""
+"""Tensors as numbers, arrays, copies and pickles; predicates; numeric limits of dtypes."""
 
 import copy
 import gc
@@ -232,7 +232,7 @@ def test_deep_copy_of_a_circle():
     assert gone() is None
 
 
-# --- Questions ---------------------------------------------------------------------------------
+# --- Predicates --------------------------------------------------------------------------------
 
 
 def test_questions_about_a_tensor():

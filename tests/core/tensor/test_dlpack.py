@@ -1,4 +1,4 @@
-"""Memory shared with NumPy: by DLPack both ways, by buffers; read-only stays read-only."""
+"""Memory sharing with NumPy through DLPack in both directions and through buffers; read-only memory stays read-only."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_both_ways_without_copying(dtype):
     assert np.shares_memory(array, t.numpy()) and array.dtype == dtype.numpy
     for source in (array, t, t.__dlpack__(), torch.utils.dlpack.to_dlpack(t)):
         back = torch.from_dlpack(source)
-        if not back.numpy().flags.writeable:  # what NumPy 2.0 makes of the memory of others
+        if not back.numpy().flags.writeable:  # NumPy 2.0 marks foreign memory read-only
             assert source is array and np.lib.NumpyVersion(np.__version__) < "2.1.0"
             continue
         assert back.data_ptr() == t.data_ptr() and back.dtype is dtype and back.shape == t.shape
@@ -148,7 +148,7 @@ def test_a_capsule_is_taken_once():
 
 
 class Old:
-    """A library that knows nothing of versions."""
+    """A library that does not know DLPack versions."""
 
     def __init__(self, tensor):
         self.tensor = tensor

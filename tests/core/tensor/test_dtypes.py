@@ -1,4 +1,4 @@
-"""Types: limits, names, conversions, promotion, the old names, and bfloat16 with and without its package."""
+"""Dtypes: limits, names, conversions, promotion, legacy names, and bfloat16 with and without ml_dtypes."""
 
 import copy
 import pickle
@@ -47,7 +47,7 @@ def test_wide_unsigned_integers(name):
         torch.promote_types(kind, torch.int32)
 
 
-# --- Old names ---------------------------------------------------------------------------------
+# --- Legacy names ------------------------------------------------------------------------------
 
 OLD = {
     "DoubleTensor": "float64",

@@ -1,4 +1,4 @@
-"""Arithmetic, logic and comparisons by Python's operators."""
+"""Arithmetic, logic and comparisons with Python operators."""
 
 import operator
 

@@ -1,10 +1,9 @@
-"""The dtype of a result, for all dtypes, dims and Python numbers, against PyTorch's table.
+"""The dtypes of results for all dtypes, numbers of dims and Python numbers, against a table recorded from PyTorch.
 
-`promotion.json` holds for each op and each kind of operands one row for each left dtype,
-with one letter (NumPy's) for the dtype of each result and `-` where PyTorch raises an error. It is
-what `table` gives for PyTorch; the `oracle` test keeps it so. `C` stands where the result would be
-of PyTorch's 32-bit complex type: NumPy lacks it, and cygrad gives its next one, complex64, or, as
-PyTorch does for many ops of that type, an error.
+`promotion.json` holds, for each op and each kind of operands, one row per left dtype, with one letter (NumPy's) for the
+dtype of each result and `-` where PyTorch raises an error. It is the result of `table` for PyTorch; the `oracle` test
+keeps it up to date. `C` marks results of PyTorch's 32-bit complex dtype: NumPy lacks it, and cygrad returns its next
+larger one, complex64, or raises an error, as PyTorch does for many ops with that dtype.
 """
 
 import json
@@ -87,7 +86,7 @@ UNARY = {
 
 
 def letter(function, *args):
-    """The letter of the result's dtype, `-` if there is an error instead."""
+    """The letter of the result's dtype, or `-` for an error."""
     try:
         result = function(*args)
     except (RuntimeError, TypeError, NotImplementedError):
@@ -97,7 +96,7 @@ def letter(function, *args):
 
 
 def pair_letter(torch, function, a, b):
-    """The letter of the result for two operands, `C` where they promote to 32-bit complex."""
+    """The letter of the result for two operands, or `C` where they promote to 32-bit complex."""
     found = letter(function, a, b)
     if found != "-" or not hasattr(torch, "complex32"):
         return found
@@ -105,7 +104,7 @@ def pair_letter(torch, function, a, b):
 
 
 def operands(torch, kind):
-    """Makers of one operand each: of dim 1, of dim 0, or a Python number."""
+    """Functions that create one operand each: 1-dim, 0-dim, or a Python number."""
     if kind == "number":
         return [lambda number=number: number for number in NUMBERS]
     shape = (1,) if kind == "dim" else ()
@@ -140,7 +139,7 @@ def unary_table(torch, op):
 
 
 def cases():
-    """Names of all parts of the table, each with the function and arguments that compute it."""
+    """Map each part of the table to the function and arguments that compute it."""
     found = {}
     for op in BINARY:
         for left, right in KINDS:
@@ -156,7 +155,7 @@ def cases():
 
 
 def table(torch):
-    """The whole table as `torch` computes it."""
+    """Compute the whole table with `torch`."""
     return {name: function(torch, *args) for name, (function, *args) in cases().items()}
 
 
@@ -166,7 +165,7 @@ def stored():
 
 
 def known(lines):
-    """The rows and columns of the types that there are here."""
+    """The rows and columns of dtypes that are available here."""
     missing = [DTYPES.index(name) for name in ABSENT]
     return [
         "".join(one for i, one in enumerate(line) if len(line) != len(DTYPES) or i not in missing)

@@ -21,7 +21,7 @@ def test_bfloat16():
     assert text_of(array) == "tensor([ 0.1001, -3.0000,     nan], dtype=torch.bfloat16)"
 
 
-# --- What the dtype suffix depends on ----------------------------------------------------------
+# --- When the dtype suffix appears -------------------------------------------------------------
 
 DEFAULTS = [
     ("float64", "float64", "tensor([1.])"),
@@ -41,7 +41,7 @@ def test_default_dtype(dtype, default, text):
     assert repr(torch.from_numpy(array)) == text
 
 
-# --- What surrounds the elements ---------------------------------------------------------------
+# --- Text around the elements ------------------------------------------------------------------
 
 
 def test_suffixes_in_order():
@@ -97,13 +97,13 @@ def test_given_contents():
 def test_indent_moves_further_lines():
     plain = text_of(np.ones((2, 2)))
     assert text_of(np.ones((2, 2)), indent=4) == plain.replace("\n", "\n    ")
-    # Lines are broken where the whole line would leave the page.
+    # Lines are wrapped where the full line would exceed the line width.
     lines = ("x = " + text_of(np.arange(100), indent=4)).splitlines()
     assert max(map(len, lines)) <= get_printoptions()["linewidth"]
     assert "x = " + text_of(np.arange(100), indent=4) != "x = " + text_of(np.arange(100))
 
 
-# --- Arrays of every make ----------------------------------------------------------------------
+# --- All kinds of arrays -----------------------------------------------------------------------
 
 
 def test_layout_in_memory_does_not_show():
@@ -122,7 +122,7 @@ def test_signalling_nan():
 
 
 def test_only_the_edges_are_looked_at():
-    array = np.broadcast_to(np.float32(1), (10**6, 10**6))  # 4 TB, were it touched
+    array = np.broadcast_to(np.float32(1), (10**6, 10**6))  # 4 TB if it were read
     assert text_of(array).splitlines()[:2] == [
         "tensor([[1., 1., 1.,  ..., 1., 1., 1.],",
         "        [1., 1., 1.,  ..., 1., 1., 1.],",
@@ -131,7 +131,7 @@ def test_only_the_edges_are_looked_at():
 
 def test_only_the_edges_are_brought_from_the_device(monkeypatch):
     class DeviceArray:
-        """What is used of a cupy.ndarray."""
+        """The part of the interface of cupy.ndarray that is used."""
 
         def __init__(self, host):
             self.host = host

@@ -1,4 +1,4 @@
-"""Tensors in memory that forked processes share; pinned memory, which there is not."""
+"""Tensors in memory shared with forked processes; pinned memory, which is not available."""
 
 import gc
 import multiprocessing
@@ -27,7 +27,7 @@ def in_a_fork(function, *args):
     assert process.exitcode == 0
 
 
-# Python 3.12 and newer warn of forks in programs with threads, which cygrad's pool survives.
+# Python 3.12 and later warn about forks in multithreaded programs; cygrad's pool survives them.
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_fork_changes_what_is_shared_and_nothing_else():
     shared, other = torch.zeros(3), torch.zeros(3)
@@ -99,7 +99,7 @@ def test_a_spawned_process_changes_what_is_shared(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files without names")
 def test_files_of_shared_memory_are_closed():
-    gc.collect()  # of other tests
+    gc.collect()  # left over from other tests
     before = len(os.listdir("/proc/self/fd"))
     shared = torch.zeros(3).share_memory_()
     assert len(os.listdir("/proc/self/fd")) > before

@@ -1,4 +1,4 @@
-"""torch.Size: a tuple of ints that stays a Size when it is sliced, added and repeated."""
+"""torch.Size: a tuple of ints that remains a Size when sliced, added and repeated."""
 
 import copy
 import pickle
@@ -200,7 +200,7 @@ def test_is_the_tuple_of_its_lengths(size):
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickle(size, protocol):
     text = pickle.dumps(size, protocol)
-    assert b"_core" not in text  # the place of the class may change
+    assert b"_core" not in text  # the module of the class may change
     assert_size(pickle.loads(text), (2, 3, 4))
 
 

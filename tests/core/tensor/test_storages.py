@@ -1,4 +1,4 @@
-"""The memory of tensors as objects, and tensors that are set to show other memory."""
+"""Storage objects, and tensors redirected to other memory with `set_`."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_set_shares_memory():
     (weight * 2).sum().backward()
     assert weight.grad.tolist() == [2] * 6
     weight.data.set_(torch.zeros(1))
-    assert weight.shape == (6,)  # `.data` is another tensor
+    assert weight.shape == (6,)  # `.data` is a different tensor
 
 
 def test_wrong_calls_of_set():

@@ -1,4 +1,4 @@
-"""Classes derived from Tensor: results are of the operands' class; gradients are plain, but not what `grad` gives."""
+"""Subclasses of Tensor: results have the operands' class; `.grad` is a plain tensor, but results of `grad` are not."""
 
 import pytest
 
@@ -150,7 +150,7 @@ def test_a_class_that_expects_calls_which_never_come_is_told():
         asked = type("Asked", (torch.Tensor,), {name: classmethod(never)})
     assert len(record) == 1
     assert type(torch.exp(torch.ones(2).as_subclass(asked)) + 1) is asked
-    type("NotAsked", (torch.Tensor,), {name: None})  # no warning: warnings are errors here
+    type("NotAsked", (torch.Tensor,), {name: None})  # no warning (warnings are errors here)
     type("Derived", (asked,), {})
 
 

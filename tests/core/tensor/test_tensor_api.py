@@ -1,4 +1,4 @@
-"""Attributes and conversions of a tensor, and what it is as a container."""
+"""Attributes, conversions and the container interface of tensors."""
 
 import gc
 import operator
@@ -377,7 +377,7 @@ def test_new_style_constructor():
         assert torch.Tensor().shape == (0,)
 
 
-# -- names that are easily forgotten ---------------------------------------------------------------------
+# -- rarely used names -----------------------------------------------------------------------------------
 
 
 def test_detach_as_function():
@@ -400,7 +400,7 @@ def test_hooks_outlive_detach_():
     y.detach_().requires_grad_()
     (y * 3).sum().backward()
     assert seen == [[3, 3]]
-    z.sum().backward()  # the former node has them as well
+    z.sum().backward()  # the previous node also has the hooks
     assert seen == [[3, 3], [1, 1]]
 
 

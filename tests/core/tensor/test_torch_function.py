@@ -1,4 +1,4 @@
-"""Classes with `__torch_function__`: objects that are no tensors, and subclasses of Tensor."""
+"""Classes with `__torch_function__`: objects that are not tensors, and subclasses of Tensor."""
 
 import copy
 import pickle
@@ -12,7 +12,7 @@ from cygrad.overrides import handle_torch_function, has_torch_function, is_tenso
 
 
 class Noted(torch.Tensor):
-    """Notes the names of the functions that it is asked about, and the types."""
+    """Records the functions passed to `__torch_function__`, and the types."""
 
     notes: list = []
 
@@ -27,7 +27,7 @@ class Derived(Noted):
 
 
 def noted(function):
-    """The result of a call, and the names of the functions that were asked for."""
+    """The result of a call, and the names of the functions that were dispatched."""
     Noted.notes.clear()
     result = function()
     return result, [name for name, _ in Noted.notes]
@@ -127,11 +127,11 @@ def test_own_operators_go_first(x):
     assert result == "own" and names == []
 
 
-# -- objects that are no tensors ------------------------------------------------------------------------------
+# -- objects that are not tensors -----------------------------------------------------------------------------
 
 
 class Scaled:
-    """A multiple of the unit matrix, which knows what to do with some functions."""
+    """A multiple of the identity matrix that handles some functions."""
 
     handled: dict = {}
 

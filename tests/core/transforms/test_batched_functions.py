@@ -10,7 +10,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 class Scaled(torch.autograd.Function):
-    """k x**2, by NumPy."""
+    """k x**2, computed with NumPy."""
 
     calls: list = []
 
@@ -168,11 +168,11 @@ def test_errors():
         func.vmap(lambda x: TooMany.apply(x, 1.0))(X)
     with fails(NotImplementedError, "To use autograd.Function with vmap, you must either override the vmap ..."):
         torch.autograd.Function.vmap(None, (0,), X)
-    assert torch.equal(func.vmap(scaled)(X), by_hand(X))  # as before
+    assert torch.equal(func.vmap(scaled)(X), by_hand(X))  # still works after the errors
 
 
 class Times(torch.autograd.Function):
-    """k x, of the number before the tensor."""
+    """k x, with the scalar as the first argument."""
 
     @staticmethod
     def forward(ctx, k, x):

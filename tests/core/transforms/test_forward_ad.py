@@ -1,4 +1,4 @@
-"""Forward mode: levels, dual tensors, and what carries tangents."""
+"""Forward mode: levels, dual tensors, and which ops propagate tangents."""
 
 import warnings
 
@@ -103,7 +103,7 @@ def test_a_write_that_failed_is_forgotten():
         x = make_dual(torch.complex(X, X), torch.complex(V, V))
         with warnings.catch_warnings(), pytest.raises(UserWarning):
             warnings.simplefilter("error")
-            t.copy_(x)  # the warning comes when the write has begun
+            t.copy_(x)  # the warning is raised after the write has begun
         t.add_(1)
         assert tangent(t) is None
 
@@ -121,7 +121,7 @@ def test_forward_over_reverse_and_reverse_over_forward():
 
 
 def test_nested_levels():
-    """What `func.jvp` of itself is made of."""
+    """The building blocks of nested `func.jvp`."""
     outer, inner = forward_mode.enter(), forward_mode.enter()
     try:
         x = forward_mode.dual(forward_mode.dual(X, V, outer), V, inner)
@@ -213,5 +213,5 @@ def test_jvp_gives_no_tangent_of_what_has_no_derivative():
         fails(RuntimeError, "Function's jvp returned a gradient at position 1, but  the corresponding..."),
     ):
         Two.apply(make_dual(torch.ones(2), torch.ones(2)))
-    with dual_level():  # and goes on
+    with dual_level():  # still works after the error
         assert unpack_dual(make_dual(torch.ones(2), torch.ones(2)) * 2).tangent.tolist() == [2.0, 2.0]

@@ -1,4 +1,4 @@
-"""Forward mode for every op, on its samples: tangents against central differences along a direction."""
+"""Forward mode of every op on its samples: tangents against central differences along a direction."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SMOOTH = {"grad": True, "smooth": True}
 
 
 def along(f, leaves, directions):
-    """The derivative of the arrays that `f()` gives, as all leaves move in their directions."""
+    """The derivative of the arrays returned by `f()` as all leaves move along their directions."""
     arrays = [array_of(leaf) for leaf in leaves]
     start = [array.copy() for array in arrays]
     ends = []
@@ -28,7 +28,7 @@ def along(f, leaves, directions):
 
 
 class DualCall(Call):
-    """A sample whose leaves become dual tensors."""
+    """A sample with dual tensors as leaves."""
 
     def __init__(self, name, sample, requires_grad=False, on=Cygrad):
         super().__init__(name, sample, on=on)
@@ -83,7 +83,7 @@ def check_tangents(name, sample, on):
 
     expected = along(results, plain.leaves, plain.directions) if on is Cygrad else tangents(plain)
     found = tangents(call)
-    if all(leaf.numel() for leaf in plain.leaves):  # else the mean of nothing is nan, and has no difference
+    if all(leaf.numel() for leaf in plain.leaves):  # the mean of an empty tensor is NaN, as is its difference
         assert_near(found, expected, f"{sample}: tangent")
 
 
@@ -119,7 +119,9 @@ def test_tangent_of_gradient(name, on):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient_of_tangent(name, on):
-    """Reverse over forward: the gradient of <J v, w> for x is what forward over reverse gives: the tangent of J^T w."""
+    """Reverse over forward: the gradient of <J v, w> for x equals the tangent of J^T w, which forward over reverse
+    gives.
+    """
     for sample in each_sample(name, on, **SMOOTH):
         found, call = [], DualCall(name, sample, True, on)
         weights = call.weights(call.outputs())
@@ -139,7 +141,7 @@ def test_gradient_of_tangent(name, on):
 
 @pytest.mark.parametrize("name", [name for name in WITH_INPLACE if name in DIFFERENTIABLE])
 def test_tangent_of_inplace(name, on):
-    """In-place forms leave the tangent that the function gives; in a view it is part of the base's."""
+    """In-place forms produce the function's tangent; in a view, it becomes part of the base's tangent."""
     for sample in each_sample(name, on, **SMOOTH):
         apart, call, view = (DualCall(name, sample, on=on) for _ in range(3))
         first = call.args[0] if call.args else None

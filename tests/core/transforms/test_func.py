@@ -1,4 +1,4 @@
-"""`cygrad.func`: transforms in one another, and what PyTorch leaves open."""
+"""`cygrad.func`: nested transforms, and cases PyTorch leaves undefined."""
 
 import itertools
 
@@ -109,7 +109,7 @@ def test_an_ensemble_of_modules():
 
 
 def counted(x, calls):
-    """`x`, with a note for each gradient that comes by."""
+    """Return `x`, recording each gradient that passes through."""
     y = x * 1
     y.register_hook(lambda g: calls.append(g.shape))
     return y
@@ -197,7 +197,7 @@ def forward_levels():
 
 
 def in_place(name):
-    """A function that overwrites what backward needs, and the same function without."""
+    """A function that overwrites a tensor needed by backward, and an equivalent one that does not."""
 
     def divided(x):
         y = x.exp()
@@ -220,7 +220,7 @@ def in_place(name):
     }[name]
 
 
-@pytest.mark.filterwarnings("ignore:There is a performance drop")  # copies are made for one sample after the other
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # a loop copies for one sample after another
 @pytest.mark.parametrize("name", ["divided", "squared", "softmax"])
 def test_forward_derivatives_of_functions_that_overwrite(name):
     changing, plain = in_place(name)
@@ -509,7 +509,7 @@ PRODUCTS_WITH_HESSIAN = {
 
 @pytest.mark.parametrize("name", PRODUCTS_WITH_HESSIAN)
 def test_direction_of_a_gradient_has_a_history(name):
-    """The Hessian is the derivative of its product with a vector for that vector."""
+    """The Hessian is the derivative of the Hessian-vector product with respect to the vector."""
     x, v = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0], requires_grad=True)
     expected = [[6.0, 0.0], [0.0, 12.0]]
     product = PRODUCTS_WITH_HESSIAN[name]

@@ -1,4 +1,4 @@
-"""Second and higher derivatives, and what users build of them."""
+"""Second and higher derivatives, and typical uses of them."""
 
 import math
 import warnings
@@ -13,7 +13,7 @@ grad = torch.autograd.grad
 
 
 def derivatives(function, at, orders):
-    """The first derivatives of `function` at a number, each taken from the one before."""
+    """Successive derivatives of `function` at a number, each computed from the previous one."""
     x = scalar(at, dtype=torch.float64)
     y = function(x)
     found = []
@@ -273,7 +273,7 @@ def test_second_derivatives_of_straight_pieces_are_zero_and_there(function):
     x = leaf(-1.5, -0.3, 0.2, 0.7, float("inf"), float("nan"))
     torch.manual_seed(0)
     (g,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
-    assert g.requires_grad  # as PyTorch's does, although nothing comes of it
+    assert g.requires_grad  # as in PyTorch, although all its derivatives are 0
     (second,) = torch.autograd.grad(g.sum(), x)
     assert second.tolist() == [0.0] * 6
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Hooks on saved tensors inside of jvp, dual levels and vmap: tangents outlive them, and samples are not mixed up."""
+"""Saved tensor hooks inside jvp, dual levels and vmap: tangents survive them, and samples are not mixed up."""
 
 import contextlib
 
@@ -22,7 +22,7 @@ HOOKS = {
     "mutation": graph.allow_mutation_on_saved_tensors,
 }
 
-# an input is saved, a result, both, a result of which a view is saved
+# saved: an input; a result; both; a result with a saved view
 FUNCTIONS = [torch.sin, torch.exp, lambda x: x * x.exp(), lambda x: x.view(3, 1).tanh().t() * x]
 
 

@@ -1,4 +1,4 @@
-"""vmap of every op, on its samples, against a loop over the batch."""
+"""vmap of every op on its samples, against a loop over the batch."""
 
 import functools
 
@@ -13,41 +13,41 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
 
 SIZE = 3
-# What is of another shape for each sample, which PyTorch refuses
+# Ops whose result has a different shape for each sample, which PyTorch rejects
 UNKNOWN_SHAPE = ["argwhere", "masked_select", "nonzero", "nonzero_static", "unique", "unique_consecutive"]
 UNKNOWN_SHAPE += ["where.indices"]
 RANDOM = ["bernoulli", "binomial", "fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices"]
 RANDOM += ["multinomial", "poisson", "rrelu"]
-# Where `another` makes no sample of the kind: offsets that do not begin with 0, matrices that are singular no longer,
-# losses that are not those of the outputs
+# Ops for which `another` yields no valid sample: offsets that do not start at 0, matrices that are no longer singular,
+# losses that do not match the outputs
 OTHER_KIND = ["ctc_loss_backward", "embedding_bag", "linalg_cond", "linalg_inv_ex"]
-# Nodes for large tensors, which nobody makes in a batch
+# Internal nodes for large tensors, which are never created in a batch
 WITHOUT_LEVELS = ["both_extrema", "gram", "linear_steps", "stacked_grids", "steps", "summed_products", "unit"]
 WITHOUT_LEVELS += ["windowed_spectra"]
 NAMES = [name for name in SAMPLES if name not in UNKNOWN_SHAPE + RANDOM + OTHER_KIND + WITHOUT_LEVELS]
 MAY_BE_MASKS = ["index", "index_backward", "index_put"]
-# Whose samples are taken one after the other, at least for some arguments: their results are Python's, random, of
-# another length for each sample, or what they are told is read in Python
+# Ops that loop over the samples, at least for some arguments: their results are Python objects, random, or of variable
+# length, or they read their arguments in Python
 IN_A_LOOP = ["allclose", "ctc_loss", "ctc_loss.reduced", "equal", "lobpcg", "repeat_interleave"]
 # Strides that leave the sample
 IN_A_LOOP += ["strided_gather", "strided_scatter", "strided_sum"]
 
 
 def named(names):
-    """Parameters of tests, each the name of an op; a loop over the samples is an error but where it is expected."""
+    """Test parameters, each the name of an op; falling back to a loop over the samples is an error unless expected."""
     ignored = pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
     return [pytest.param(name, marks=ignored) if name in IN_A_LOOP else name for name in names]
 
 
 def another(array, i):
-    """Another sample of the same kind: numbers of the same range, order and sign."""
+    """Another sample of the same kind: numbers of similar range, order and sign."""
     if is_inexact(array):
         return np.where(np.isfinite(array), array, 0).astype(array.dtype) * np.asarray(1 - 0.06 * i, array.dtype)
     return np.roll(array.reshape(-1), i).reshape(array.shape)
 
 
 class Batched:
-    """A sample of an op as a function of its tensors, and a batch for each of them."""
+    """A sample of an op as a function of its tensors, with a batch for each of them."""
 
     def __init__(self, name, sample, on=Cygrad):
         self.name, self.sample, self.arrays = name, sample, []
@@ -59,13 +59,13 @@ class Batched:
         return args, {key: replace(value, new) for key, value in self.sample.kwargs.items()}
 
     def run(self, *tensors):
-        """The results that are tensors."""
+        """Return the results that are tensors."""
         tensors = iter(tensors)
         args, kwargs = self._filled(lambda _: next(tensors))
         return _tensors_in(Cygrad.function(self.name)(*args, **kwargs))
 
     def run_and_go_on(self, *tensors):
-        """The same, with a later use of the tensors, which must not hide that their values were read."""
+        """The same, followed by another use of the tensors, which must not hide that their values were read."""
         found = self.run(*tensors)
         for t in tensors:
             t.clone()
@@ -78,7 +78,7 @@ class Batched:
         return (changed,)
 
     def gradients(self, *tensors, places=None):
-        """The gradients of the sums of squares of all results for the tensors at these places, or all."""
+        """The gradients of the sum of squares of all results for the tensors at these places, or for all."""
         places = places or [i for i, array in enumerate(self.arrays) if is_inexact(array)]
 
         def energies(*chosen):
@@ -86,13 +86,13 @@ class Batched:
             for place, t in zip(places, chosen, strict=True):
                 given[place] = t
             found = tuple((out * out.conj()).real for out in self.run(*given) if out.requires_grad)
-            return found or (cygrad.zeros(()),)  # of results without a gradient, a constant
+            return found or (cygrad.zeros(()),)  # a constant if no result has a gradient
 
         outs, product = func.vjp(energies, *[tensors[place] for place in places])
         return product(tuple(out.new_ones(out.shape) for out in outs))
 
     def tangents(self, *tensors):
-        """The tangents of all results along the tensors themselves."""
+        """The tangents of all results along the input tensors themselves."""
         places = [i for i, array in enumerate(self.arrays) if is_inexact(array)]
 
         def results(*chosen):
@@ -106,14 +106,14 @@ class Batched:
         return func.jvp(results, given, given)[1]
 
     def ways(self):
-        """For each way to batch: along which dimension each tensor has its samples, or None; and the inputs."""
+        """Yield (batch dimension of each tensor or None, inputs) for each way to batch."""
         count = len(self.arrays)
         yield (0,) * count, self.batches
         if count > 1:
             yield from map(self.way, range(count))
 
     def way(self, place):
-        """That in which one tensor has samples."""
+        """The way in which only one tensor is batched."""
         dims = tuple(0 if i == place else None for i in range(len(self.arrays)))
         return dims, [b if d == 0 else b[0] for b, d in zip(self.batches, dims, strict=True)]
 
@@ -125,11 +125,11 @@ def _tensors_in(value):
 
 
 def check(function, case, ways=None):
-    """`vmap` of a function against a loop, for each way to batch its inputs."""
+    """Compare `vmap` of a function with a loop, for each way to batch its inputs."""
     for dims, inputs in ways or case.ways():
         rows = [function(*[x if d is None else x[i] for x, d in zip(inputs, dims, strict=True)]) for i in range(SIZE)]
         if any(len({part.shape for part in column}) > 1 for column in zip(*rows, strict=True)):
-            return  # the shape of the result depends on the values
+            return  # the result's shape depends on the values
         found = cygrad.vmap(function, in_dims=dims)(*inputs)
         for f, column in zip(found, zip(*rows, strict=True), strict=True):
             expected, what = cygrad.stack(column), f"{case.sample} {dims}"
@@ -141,15 +141,15 @@ def cases(name, on):
     found = [Batched(name, sample, on) for sample in SAMPLES[name]]
     if name in MAY_BE_MASKS:
         found = [case for case in found if not any(array.dtype == bool for array in case.arrays)]
-    if name.startswith("as_strided"):  # an offset, which counts from the base's first element, is another in a loop
+    if name.startswith("as_strided"):  # an explicit offset counts from the base, so it differs in a loop
         found = [case for case in found if len(case.sample.args) < 4 + name.endswith("scatter")]
-    if name == "one_hot":  # which is to be told how many classes there are
+    if name == "one_hot":  # needs an explicit number of classes
         found = [case for case in found if case.sample.args[1:] not in ((), (-1,)) or case.sample.kwargs]
-    if name == "linalg_solve_ex":  # the others are singular, and their solutions mean nothing
+    if name == "linalg_solve_ex":  # the others are singular, so their solutions are meaningless
         found = [case for case in found if case.sample.grad]
     if (
         on is not Cygrad
-    ):  # other functions take stacks there: signs may differ, and what rounding makes of singular ones
+    ):  # batched GPU functions may return other signs, and other results for singular matrices
         found = [case for case in found if case.sample.unique and case.sample.oracle_grad]
     return [case for case in found if case.arrays]
 
@@ -182,7 +182,7 @@ def test_tangents_of_samples(name, on):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", named(name for name in NAMES if name in DIFFERENTIABLE))
 def test_gradient_of_the_one_input_with_samples(name, on):
-    """Nothing that has samples may then be taken for the same in all of them."""
+    """With only one batched input, nothing batched may be treated as the same for all samples."""
     for case in cases(name, on):
         for place, array in enumerate(case.arrays):
             if len(case.arrays) > 1 and is_inexact(array) and case.sample.grad and case.sample.smooth:
@@ -251,7 +251,7 @@ SITUATIONS = {
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_in_one_call(name, monkeypatch):
-    """As in a loop, but with one call of the function, and so are the gradients outside of it."""
+    """As in a loop, but with a single call of the function; likewise for the gradients outside."""
     function, dims, inputs = SITUATIONS[name]
     monkeypatch.setattr("cygrad.func.batching._one_by_one", _refuse)
     inputs = [x.clone() for x in inputs]
@@ -281,7 +281,7 @@ def test_gradient_of_ctc_in_one_call(depth, monkeypatch):
 def test_what_is_shown_by_strides_lies_in_the_sample():
     x = cygrad.arange(24.0).reshape(2, 12)
     found = cygrad.vmap(lambda x: x.as_strided((2, 2), (1, 2), 3))(x)
-    assert found.tolist() == [[[3, 5], [4, 6]], [[15, 17], [16, 18]]]  # as PyTorch has it
+    assert found.tolist() == [[[3, 5], [4, 6]], [[15, 17], [16, 18]]]  # as in PyTorch
 
 
 def test_statistics_of_all_are_not_changed_by_each():
@@ -295,7 +295,7 @@ def _refuse(*args):
     raise AssertionError("called once for each sample")
 
 
-# Whose gradients are others where elements are equal, 0 or large
+# Functions whose gradients differ if elements are equal, 0 or large
 BY_VALUE = {
     "max": lambda x: x.max(),
     "min": lambda x: x.min(),

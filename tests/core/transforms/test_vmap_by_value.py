@@ -1,4 +1,4 @@
-"""vmap of ops that look at values before they decide, where the first sample is unlike the others."""
+"""vmap of ops that branch on values, where the first sample differs from the others."""
 
 import copy
 import sys
@@ -129,7 +129,7 @@ def test_large_samples_are_computed_at_once(name):
 
 @pytest.mark.filterwarnings("error:There is a performance drop")
 def test_tensors_that_show_their_memory_otherwise():
-    """The in-place forms of views, and what is read of memory alone."""
+    """In-place forms of views, and queries about memory layout only."""
 
     def turned(x):
         y = x.clone()
@@ -157,7 +157,7 @@ def test_places_are_found_one_sample_after_the_other():
 
 
 def test_tensors_of_samples():
-    """`tensor` copies a tensor of each sample, and reads no element of one."""
+    """`tensor` copies a batched tensor as a whole and does not read its elements."""
     x = cygrad.tensor([[1, 2], [3, 4]])
     for copied in (cygrad.tensor, x[0].new_tensor, lambda x: cygrad.tensor(x, dtype=cygrad.float32)):
         with pytest.warns(UserWarning, match="To copy construct from a tensor"):
@@ -177,7 +177,7 @@ def test_tensors_of_samples():
 @pytest.mark.parametrize("read", [cygrad.equal, cygrad.allclose])
 def test_what_python_is_told_is_told_of_each_sample(read):
     x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
-    found = func.vmap(lambda sample: sample * read(sample, x[1]))(x)  # also if the tensor is an operand later
+    found = func.vmap(lambda sample: sample * read(sample, x[1]))(x)  # even if the tensor is used again later
     assert found.tolist() == [[0.0, 0.0], [3.0, 4.0]]
 
 
@@ -224,7 +224,9 @@ def test_a_batched_tensor_is_printed_with_all_samples():
 
 
 def test_samples_go_with_their_tensor_at_once():
-    """Without a function in Python, which Ctrl-C might stop: another array of that address would get the samples."""
+    """No Python function is involved, which Ctrl-C could interrupt: a later array at that address would inherit the
+    samples.
+    """
     batch, t, calls = Batch(2), cygrad.zeros(1), []
     batch.set_samples(t, cygrad.zeros(2, 1))
     sys.setprofile(lambda frame, event, arg: calls.append(frame.f_code.co_name) if event == "call" else None)

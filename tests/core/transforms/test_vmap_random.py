@@ -99,7 +99,7 @@ def test_random_numbers_follow_the_parameters_of_their_sample():
 
 
 def test_numbers_that_can_not_be_drawn_at_once_are_drawn_in_a_loop():
-    """Of parameters that are the same for all, into `out`, and beside an op without samples."""
+    """With parameters shared by all samples, with `out`, and beside an op without samples."""
     p = cygrad.full((36,), 0.5)
     for draw in lambda x: cygrad.bernoulli(p) + x[0], lambda x: cygrad.rand(6, out=cygrad.empty(6)), F.gumbel_softmax:
         rows = func.vmap(draw, randomness="different")(PLACES)
@@ -115,4 +115,4 @@ def test_a_generator_is_drawn_from():
 
 def test_random_numbers_are_refused_before_a_loop_begins():
     with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
-        func.vmap(cygrad.bernoulli)(cygrad.full((2, 3), 0.5))  # without the warning that there is no rule
+        func.vmap(cygrad.bernoulli)(cygrad.full((2, 3), 0.5))  # without a warning about a missing rule

@@ -1,4 +1,4 @@
-"""Copies between strided arrays (copies.h) give what NumPy's do, and touch nothing else."""
+"""Copies between strided arrays (copies.h) give NumPy's results and touch no other memory."""
 
 import itertools
 
@@ -14,7 +14,7 @@ SHAPES = [(), (0, 3), (1,), (5,), (3, 4), (15, 17), (16, 16), (20, 33), (4, 48),
 
 
 def framed(shape, dtype, order):
-    """An array for a result with `order` of its axes in memory, and the memory around it, which is to stay as it is."""
+    """Return (an array for a result with axis `order` in memory, the memory around it, which must not change)."""
     memory = np.full(tuple(shape[axis] + 2 for axis in order), 7, dtype)
     inner = memory[(slice(1, -1),) * len(shape) + (...,)]
     return inner.transpose(np.argsort(order)) if shape else inner, memory

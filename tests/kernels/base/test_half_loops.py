@@ -1,4 +1,4 @@
-"""Loops of float16 and bfloat16 (half_loops.h) against those of float32 between two conversions."""
+"""Loops of float16 and bfloat16 (half_loops.h) against float32 loops between two conversions."""
 
 import os
 
@@ -15,8 +15,8 @@ BINARY = "add subtract multiply divide maximum minimum power less equal logical_
 UNARY = "absolute negative sqrt exp tanh isnan sign".split()
 PURE = os.environ.get("CYGRAD_PURE") == "1"
 INEXACT = {"power", "tanh", *(["exp"] if PURE else [])}  # may be NumPy's loops, whose bits depend on the layout
-SIGNED = "add subtract multiply divide negative absolute".split()  # of which the sign of 0 is told
-LENGTHS = [0, 1, 7, 8, 9, 511, 512, 513, 1025, 70000]  # around those of vectors, of runs, and of pieces for threads
+SIGNED = "add subtract multiply divide negative absolute".split()  # functions for which the sign of 0 is checked
+LENGTHS = [0, 1, 7, 8, 9, 511, 512, 513, 1025, 70000]  # around the lengths of vectors, chunks, and thread chunks
 UNUSUAL = [0.0, -0.0, 1, -2, np.inf, -np.inf, np.nan, 65504, 3e38, 6e-8, 6e-5, 1e-39, 0.1, 2049]
 
 
@@ -109,7 +109,9 @@ def test_sums_and_largest_elements_are_collected_in_one():
 
 @pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, lambda a: np.repeat(a, 2, 1)[:, ::2]])
 def test_doubles_are_rounded_by_way_of_floats(layout):
-    """As in PyTorch, wherever they lie: 65519.99999 would be 65504, but its float is 65520, which is infinity."""
+    """As in PyTorch, for every layout: 65519.99999 would be 65504, but as a float it is 65520, which rounds to
+    infinity.
+    """
     a = layout(np.array([[65519.99999, 1], [2, 3]]))
     wanted = a.astype(np.float32)
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Divisions of integers (integer_division.h, integers.py) against Python's."""
+"""Integer division (integer_division.h, integers.py) against Python's."""
 
 import operator
 
@@ -9,7 +9,7 @@ from cygrad._kernels.cpu.base.ufunc import Ufunc
 from cygrad._kernels.cpu.elementwise.integers import divide_towards_zero
 
 TYPES = [np.dtype(name) for name in "int8 int16 int32 int64 uint8".split()]
-LENGTHS = [0, 1, 3, 4, 5, 16, 255, 256, 257, 1000, 40000]  # around those of vectors, of runs, and of pieces for threads
+LENGTHS = [0, 1, 3, 4, 5, 16, 255, 256, 257, 1000, 40000]  # around the lengths of vectors, chunks, and thread chunks
 
 
 def truncated(x, y):
@@ -25,7 +25,7 @@ DIVISIONS = {
 
 
 def check(name, x, y):
-    """What Python says, wrapped around; by 0 it is 0."""
+    """Compare with Python's result, wrapped around; division by 0 gives 0."""
     found, divide = DIVISIONS[name]
     pairs = zip(*(a.tolist() for a in np.broadcast_arrays(x, y)))
     expected = np.array([divide(a, b) if b else 0 for a, b in pairs], object)
@@ -78,7 +78,7 @@ def test_the_largest_numbers(name, dtype):
     values = np.array(sorted({v for n in near for v in (n, -n) if info.min <= v <= info.max} | {info.min}), dtype)
     x, y = (a.reshape(-1) for a in np.meshgrid(values, values[values != 0]))
     check(name, x, y)
-    for one in values[values != 0]:  # each run of 256 has numbers of one size
+    for one in values[values != 0]:  # each chunk of 256 has one divisor
         check(name, np.repeat(values, 20), np.full(20 * len(values), one, dtype))
 
 
@@ -99,7 +99,7 @@ def test_layouts(name, dtype):
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
 def test_results_in_given_memory(name, dtype):
     x, y = operands(dtype, 1200, 1000)
-    y[700] = 0  # which is divided one by one, after the vectors have written
+    y[700] = 0  # this chunk is divided one by one, after the vectors have been written
     loop = DIVISIONS[name][0]
     expected = check(name, x, y)
     for target in (x.copy(), np.zeros(2400, dtype)[::2], np.zeros(1200, dtype)[::-1]):

@@ -1,4 +1,4 @@
-"""The numbers by which Python calls the loops of `loop_table.h` are those of its list."""
+"""The numbers by which Python calls the loops of `loop_table.h` match its list."""
 
 import importlib
 import re

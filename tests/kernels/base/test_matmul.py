@@ -35,7 +35,7 @@ def rng():
 
 
 def product(a, b):
-    """NumPy's, of integers in their type, of the rest in double precision."""
+    """NumPy's product: of integers in their own dtype, of others in double precision."""
     if a.dtype.kind in "iu":
         return np.asarray(np.matmul(a, b))
     accurate = "D" if a.dtype.kind == "c" else "d"
@@ -48,7 +48,7 @@ def check(actual, expected, n=1):
     kind = expected.dtype.kind
     eps = np.finfo(expected.dtype).eps if kind in "fc" else 0
     if expected.dtype == np.longdouble:
-        eps = np.finfo("d").eps  # of the expected value
+        eps = np.finfo("d").eps  # the precision of the expected value
     np.testing.assert_allclose(actual, expected, rtol=4 * eps, atol=4 * eps * (n + 1))
 
 
@@ -111,7 +111,7 @@ def test_products_in_tiles(m, n, dtype, rng):
 
 @pytest.mark.parametrize("depth", [67, 68, 79, 257])
 def test_every_number_of_rows_and_columns_of_tiles(depth, rng):
-    """Rows are taken by six or four, depth by 4 and 16; sums of small integers are exact."""
+    """Rows are processed in sixes or fours, depth in steps of 4 and 16; sums of small integers are exact."""
     for m, n in itertools.product(range(8, 64, 8), (16, 32, 48)):
         a, b = (rng.integers(-8, 9, shape).astype("f") for shape in ((m, depth), (depth, n)))
         for left, right in itertools.product((a, a.T.copy().T), (b, b.T.copy().T)):
@@ -120,7 +120,7 @@ def test_every_number_of_rows_and_columns_of_tiles(depth, rng):
 
 @pytest.mark.parametrize(("m", "depth", "n"), [(1035, 300, 150), (2130, 40, 2130), (1024, 257, 128)])
 def test_tiles_of_columns_far_apart(m, depth, n, rng):
-    """They are put in order first, some rows at a time."""
+    """Such columns are packed first, some rows at a time."""
     a, b = values(rng, (depth, m), "f").T, values(rng, (depth, n), "f")
     check(matmul.matmul(a, b), product(a, b), depth)
 
@@ -128,7 +128,7 @@ def test_tiles_of_columns_far_apart(m, depth, n, rng):
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("depth", [127, 600, 8192, 8195])
 def test_few_rows_or_columns(depth, dtype, rng):
-    """Matrices too large for the loops of small ones, of 2 rows to 26, and of as few columns."""
+    """From 2 to 26 rows or columns, in matrices too large for the loops of small ones."""
     numbers = (2, 3, 7, 8, 9, 15, 16, 25, 26) if depth < 8192 else (2, 9, 26)
     for few, many in itertools.product(numbers, (33, 260) if depth < 8192 else (17,)):
         for m, n in ((few, many), (many, few)):
@@ -143,7 +143,7 @@ def test_few_rows_or_columns(depth, dtype, rng):
 def test_small_products(depth, dtype, rng):
     for m, n in itertools.product((1, 2, 8, 13), (1, 2, 3, 4, 5, 15, 16, 17, 33)):
         memory = values(rng, (m * depth + depth * n + 3,), dtype)
-        a, b = memory[1 : 1 + m * depth], memory[2 + m * depth : 2 + m * depth + depth * n]  # at odd places
+        a, b = memory[1 : 1 + m * depth], memory[2 + m * depth : 2 + m * depth + depth * n]  # at odd offsets
         for x, y in itertools.product(
             (a.reshape(m, depth), a.reshape(depth, m).T), (b.reshape(depth, n), b.reshape(n, depth).T)
         ):
@@ -181,7 +181,7 @@ def test_products_into_an_array(m, n, dtype, rng):
     expected = product(a, b)
     wide = np.full((*expected.shape[:-1], expected.shape[-1] + 3), 7, dtype)
     for out in (np.full(expected.shape, 7, dtype), wide[..., 1:-2], wide[..., ::-1][..., 1:-2], wide[::-1, ..., :-3]):
-        if dtype == "e":  # which NumPy adds up in less than float32
+        if dtype == "e":  # NumPy accumulates with less precision than float32
             expected = np.matmul(a, b)
         assert matmul.matmul_into(a, b, out) is out
         check(out, expected, m[-1])
@@ -190,7 +190,7 @@ def test_products_into_an_array(m, n, dtype, rng):
 
 def test_products_into_an_array_of_another_shape():
     a, out = np.ones((2, 3, 3)), np.zeros((2, 3, 4))
-    with pytest.raises(ValueError, match="product of shape|mismatch"):  # ours, NumPy's
+    with pytest.raises(ValueError, match="product of shape|mismatch"):  # our message or NumPy's
         matmul.matmul_into(a, a, out)
     assert not out.any()
     out.flags.writeable = False
@@ -264,7 +264,7 @@ def test_shapes_that_do_not_fit():
 @pytest.mark.parametrize("m, depth, n", [(1, 3, 2), (4, 3, 5), (5, 64, 64), (16, 4, 3), (40, 40, 40)])
 @pytest.mark.parametrize("dtype", ["f", "d"])
 def test_sums_of_negative_zeros_are_zero(m, depth, n, dtype):
-    """As BLAS begins its sums with 0."""
+    """Sums start from 0, as in BLAS."""
     for b in (-np.ones((depth, n), dtype), -np.ones((n, depth), dtype).T):
         assert not np.signbit(matmul.matmul(np.zeros((m, depth), dtype), b)).any()
 
@@ -273,7 +273,7 @@ def test_sums_of_negative_zeros_are_zero(m, depth, n, dtype):
 
 
 def test_functions_of_lapack_are_called_for_each_matrix():
-    """Arrays move on, those in tuples do not; the type of integers is the library's."""
+    """Arrays advance from matrix to matrix, those in tuples do not; the integer dtype is the library's."""
     gesv = lapack.routine("gesv", np.empty(0))
     if gesv is None:
         pytest.skip("LAPACK's functions can not be called")

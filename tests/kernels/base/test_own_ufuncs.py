@@ -1,4 +1,4 @@
-"""Loops of ufuncs.h against NumPy's, whose place they take."""
+"""Loops of ufuncs.h against those of NumPy that they replace."""
 
 import os
 
@@ -42,7 +42,7 @@ def compare(name, found, expected):
 
 
 def operands(dtype, n, seed=0):
-    """Two arrays, of numbers of all sizes and of small whole ones in turns."""
+    """Two arrays that alternate numbers of all magnitudes, small multiples of 0.25, and normal ones."""
     random = np.random.default_rng(seed)
     most = np.finfo(dtype).maxexp - 2
     parts = []

@@ -53,7 +53,7 @@ def wide(a):
 @pytest.mark.parametrize("dtype", ["?", "b", "B"])
 @pytest.mark.parametrize("shape", [(400_001,), (300, 400), (3, 200_000), (70, 5, 900), (2, 140_000, 2)], ids=str)
 def test_sums_of_many_bytes(shape, dtype, rng):
-    """Of a part after the other; of the largest and the smallest numbers, too."""
+    """Sums are accumulated in chunks; the extreme values are included."""
     a = rng.integers(0, 2 if dtype == "?" else 256, shape).astype(dtype)
     extremes = [np.full_like(a, value) for value in {"?": [True], "b": [-128, 127], "B": [255]}[dtype]]
     for x in (a, *extremes, a[::-1], np.asfortranarray(a)):
@@ -193,7 +193,7 @@ def test_products_of_any_length(dtype, rng):
 
 
 def test_sums_are_at_least_as_accurate_as_numpys(rng):
-    # The same sign everywhere: the error comes from adding alone.
+    # All elements have the same sign, so the error comes from summation alone.
     a = rng.random((50, 100_000), "f") + np.float32(0.1)
     exact = np.array([math.fsum(row) for row in a])
     error = np.abs(reduce.sum(a, (1,)) - exact) / exact
@@ -250,7 +250,7 @@ def test_special_values():
         assert reduce.any_(np.array([0, nan], dtype))
     assert reduce.sum(np.array([3e38, 3e38], "f")) == inf
     assert reduce.sum(np.full(100_000, 1, "e")) == inf
-    assert reduce.mean(np.full(100_000, 1, "e")) == 1  # added up in float32
+    assert reduce.mean(np.full(100_000, 1, "e")) == 1  # accumulated in float32
 
 
 def test_the_first_of_equals():
@@ -323,6 +323,6 @@ def test_sum_to_refuses_what_did_not_come_from_broadcasting():
     ("shape", "axes"), [((3, 70000, 4), (0, 2)), ((2, 3, 40000, 2, 3), (1, 3)), ((2, 90000, 3, 2), (0, 2))]
 )
 def test_sums_over_dimensions_around_a_long_one(shape, axes, dtype):
-    """Whose partial sums are made in blocks."""
+    """Partial sums are computed in chunks."""
     a = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     np.testing.assert_allclose(reduce.sum(a, axes), a.sum(axes, np.float64), 0, 20 * np.finfo(dtype).eps)

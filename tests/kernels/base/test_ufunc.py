@@ -33,7 +33,7 @@ def rng():
 
 
 def same(actual, expected):
-    """Equal bit for bit, NaN included, and an array of the same kind."""
+    """Check that arrays are equal bit for bit, NaN included, with the same dtype."""
     expected = np.asarray(expected)
     assert type(actual) is np.ndarray
     assert actual.dtype == expected.dtype
@@ -160,7 +160,9 @@ def test_layouts(dtype, rng):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
 @pytest.mark.parametrize("shape", [(8, 2, 4), (9, 3, 8), (600, 2, 300)])
 def test_loops_that_write_gaps_wrongly_get_none(dtype, shape, rng):
-    """NumPy 2.4 with AVX-512: `negative` of steps of 64 or 16 bytes, the questions whatever the input."""
+    """Faulty loops of NumPy 2.4 with AVX-512: `negative` with strides of 64 or 16 bytes, and predicates for every
+    input.
+    """
     whole = (rng.normal(size=shape) * 9).astype(dtype)
     for a in (whole[:, :1], whole[:, -1], whole[:, :, 1:], whole[:, :, ::2], whole[:, :, 0], whole[:, 1:].T):
         dense = np.ascontiguousarray(a)
@@ -370,7 +372,7 @@ def test_cast_of_special_values_warns_of_nothing():
 
 @pytest.mark.parametrize("dtype", ["?", "B", "i", "l", "f", "d"])
 def test_truth_values_of_every_bit(dtype):
-    """Of one bit each, of -0, nan and denormals, and of lengths around those of vectors."""
+    """Each bit alone is true, also -0, NaN and subnormals, for lengths around those of vectors."""
     kind = np.dtype(dtype)
     bits = np.array([0, *(1 << i for i in range(8 * kind.itemsize))], f"u{kind.itemsize}")
     for n in (0, 1, 7, 31, 32, 33, 70, 1000):
@@ -389,7 +391,7 @@ def test_cast_keeps_what_needs_no_cast():
 def test_may_overlap():
     x = np.zeros((4, 6))
     assert may_overlap(x, x)
-    assert may_overlap(x[:, ::2], x[:, 1::2])  # the extents do
+    assert may_overlap(x[:, ::2], x[:, 1::2])  # their extents do
     assert may_overlap(x[::-1], x[3])
     assert not may_overlap(x[:2], x[2:])
     assert not may_overlap(x[1::-1], x[:1:-1])

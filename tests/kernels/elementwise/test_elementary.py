@@ -1,4 +1,4 @@
-"""Elementary functions, by our loops or NumPy's, against the same in higher precision."""
+"""Elementary functions, by our loops or NumPy's, against a higher precision."""
 
 import os
 
@@ -19,7 +19,7 @@ WIDER = {np.float32: np.float64, np.float64: np.longdouble}
 
 
 def operands(dtype):
-    """Numbers of all sizes, more of those that occur, and special ones."""
+    """Numbers of all magnitudes, more of the common ones, and special values."""
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2**63, 4000, dtype=np.uint64) * 2 + rng.integers(0, 2, 4000, dtype=np.uint64)
     anything = (
@@ -32,7 +32,7 @@ def operands(dtype):
 
 
 def check(values, exact, dtype, ulp):
-    """`values` are within so many units of the last place; nan, infinities and signs of zeros are the same."""
+    """Check that `values` are within so many ulps; NaN, infinities and signs of zeros must match."""
     with np.errstate(all="ignore"):
         expected = exact.astype(dtype)
     np.testing.assert_array_equal(np.isnan(values), np.isnan(expected))

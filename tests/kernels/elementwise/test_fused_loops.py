@@ -1,4 +1,4 @@
-"""Loops of fused_loops.h against the same by NumPy."""
+"""Loops of fused_loops.h against NumPy."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def less_1(x, factor, scale, within):
     return np.where(x > 0, x * scale, factor * np.expm1(within * np.minimum(x, 0)))
 
 
-# Name: operands (0 stands for one element), numbers, formula in double precision.
+# Name: operands (0 stands for a single element), scalars, formula in double precision.
 CASES = {
     "leaky_relu": ((1, 0), (), lambda x, y: np.where(x > 0, x, x * y)),
     "threshold": ((1,), (0.5, 7), lambda x: np.where(x <= 0.5, 7, x)),
@@ -67,7 +67,7 @@ CASES = {
     "addcdiv": ((1, 1, 0), (2,), lambda x, y, z: x + y / z * 2),
     "whole_quotient": ((1, 1), (), lambda x, y: np.trunc(x / y)),
     "heaviside": ((1, 1), (), lambda x, y: np.where(np.isnan(x), 0, np.heaviside(x, y))),
-    "ldexp": ((1, 1), (), lambda x, y: np.where(np.isfinite(y), x * np.exp2(np.rint(y)), np.inf)),  # y is finite
+    "ldexp": ((1, 1), (), lambda x, y: np.where(np.isfinite(y), x * np.exp2(np.rint(y)), np.inf)),  # keeps y finite
     "clamped": ((1, 1, 1), (), lambda x, y, z: np.minimum(np.maximum(x, y), z)),
 }
 
@@ -100,7 +100,7 @@ def test_every_function_has_a_case():
 
 @pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
 def test_incomplete_gamma(name):
-    """Of float32 alone, rounded once; what the loop does not know comes from SciPy."""
+    """Only float32 has a loop, rounded once; arguments outside its range are passed to SciPy."""
     special = pytest.importorskip("scipy.special")
     random = np.random.default_rng(0)
     near = np.exp(random.uniform(-20, 7, 30_000))
@@ -145,7 +145,7 @@ def test_unusual_values(name, dtype):
         expected = formula(*(a.astype(np.float64) for a in arrays))
         found = fused(name, *arrays, numbers=numbers).astype(np.float64)
         finite = np.isfinite(expected) & ~np.isinf(expected.astype(dtype))
-    # where a function that is 0 in this precision meets an infinite operand, it is nan
+    # where a factor that underflows to 0 meets an infinite operand, the result is NaN
     meets = np.zeros(len(finite), bool)
     for a in arrays:
         meets |= np.isinf(np.broadcast_to(a, finite.shape))
@@ -193,7 +193,7 @@ def test_no_loop():
     assert fused("hardtanh", np.arange(4), numbers=(0, 1)) is None
     assert fused("huber", x, x.astype(np.float64), numbers=(1,)) is None
     assert fused("huber", x.reshape(2, 2), x[:3], numbers=(1,)) is None
-    assert fused("huber", x[:2, None], x[None, :3], numbers=(1,)) is None  # neither is as large as the result
+    assert fused("huber", x[:2, None], x[None, :3], numbers=(1,)) is None  # neither operand has the size of the result
     assert fused("huber", x[:0], x[:1], numbers=(1,)) is None
 
 

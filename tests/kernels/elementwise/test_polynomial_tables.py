@@ -1,4 +1,4 @@
-"""Functions of one float32 by tables of polynomials, against their values in float64."""
+"""Unary float32 functions by tables of polynomials, against their values in float64."""
 
 import math
 
@@ -24,7 +24,7 @@ FUNCTIONS = {
     "step": lambda x: np.floor(x),
     "constant": np.ones_like,
 }
-OPS = {  # the function, and how many ulp of float32 it may miss
+OPS = {  # the function, and its tolerance in ulps of float32
     "erfinv": (special.erfinv, 1.6),
     "special.ndtri": (special.ndtri, 0.52),
     "erfc": (special.erfc, 0.52),
@@ -37,7 +37,7 @@ ULP = 0.52
 
 
 def floats(count=20_000):
-    """Numbers of all signs and exponents, those at the ends of exponents, and ordinary ones."""
+    """Numbers of all signs and exponents, the limits of each exponent, and ordinary ones."""
     bits = np.linspace(0, 0x7F800000, count).astype(np.uint32)
     ends = (np.arange(256, dtype=np.uint32)[:, None] << 23) + np.array([0, 1, 0x7FFFFF], np.uint32)
     positive = np.concatenate((bits, ends.reshape(-1))).view(np.float32)
@@ -71,7 +71,7 @@ def test_values(name):
         return
     assert_close(table(x), x, FUNCTIONS[name], ULP)
     part = np.sort(x[::7])
-    assert table(part).tobytes() == Tabled(FUNCTIONS[name])(part).tobytes()  # whatever was asked before
+    assert table(part).tobytes() == Tabled(FUNCTIONS[name])(part).tobytes()  # does not depend on earlier calls
 
 
 @pytest.mark.skipif(has_no_tables(), reason="there are no loops")
@@ -82,7 +82,7 @@ def test_ops(name):
     x = floats()
     with np.errstate(all="ignore"):
         exact = function(x.astype(np.float64))
-    x = x[~np.isinf(exact)]  # poles are PyTorch's, and elsewhere tested
+    x = x[~np.isinf(exact)]  # poles follow PyTorch and are tested elsewhere
     assert_close(getattr(op, name.split(".")[-1])(cygrad.tensor(x)).numpy(), x, function, ulp)
 
 
@@ -102,7 +102,7 @@ def test_zeros_are_exact():
     assert cygrad.lgamma(cygrad.tensor([1.0, 2.0])).tolist() == [0, 0]
     zeros = cygrad.erfinv(cygrad.tensor([0.0, -0.0])).tolist()
     assert zeros == [0, 0]
-    assert has_no_tables() or [math.copysign(1, zero) for zero in zeros] == [1, -1]  # SciPy's are not
+    assert has_no_tables() or [math.copysign(1, zero) for zero in zeros] == [1, -1]  # SciPy ignores the sign
     assert cygrad.special.ndtri(cygrad.tensor([0.5, 0.0, 1.0])).tolist() == [0, -math.inf, math.inf]
     assert cygrad.erfinv(cygrad.tensor([1.0, -1.0])).tolist() == [math.inf, -math.inf]
 
@@ -165,4 +165,4 @@ def test_function_is_asked_only_where_needed():
     assert_close(table(x), x, np.exp, ULP)
     assert asked == []
     table(np.float32([1, np.nan, np.inf, 5]))
-    assert asked[-1] == 2  # nan and inf have no polynomial
+    assert asked[-1] == 2  # NaN and inf have no polynomial

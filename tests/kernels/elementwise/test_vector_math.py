@@ -1,4 +1,4 @@
-"""Functions of double precision in runs (vector_math.h), by those that are made of them, against long doubles."""
+"""Double-precision functions processed in chunks (vector_math.h), through their callers, against long doubles."""
 
 import math
 import os
@@ -38,7 +38,7 @@ def normal(x):
     return 0.5 * (1 + of_each(math.erf)(x / np.sqrt(np.longdouble(2))))
 
 
-# function, its exact value, bounds of operands, ulps
+# function, its exact value, operand bounds, ulps
 FUNCTIONS = {
     "sigmoid": (activations.sigmoid, long_logistic, -700, 40, 2.5),
     "elu": (elu, lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), -50, 5, 2),
@@ -50,7 +50,7 @@ FUNCTIONS = {
 }
 
 
-if PURE:  # these are loops or nothing
+if PURE:  # these exist only as loops
     del FUNCTIONS["elu"], FUNCTIONS["softplus"]
 
 

@@ -1,4 +1,4 @@
-"""Images at the points of a grid by loops: against the same by NumPy's own functions."""
+"""Grid sampling with loops, against the implementation in NumPy."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Padding by elements and its gradient, against NumPy."""
+"""Elementwise padding and its gradient, against NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Convolutions by patches in panels: against the same by NumPy in double precision."""
+"""Convolutions of patches in packed panels, against NumPy in double precision."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 GEOMETRIES = [
-    # image, kernel, stride, dilation, low, how much of the result is left out
+    # image, kernel, stride, dilation, low padding, elements of the result left out
     ((9,), (3,), (1,), (1,), (0,), 0),
     ((40,), (2,), (3,), (2,), (1,), 0),
     ((6, 7), (3, 2), (1, 1), (1, 1), (1, 0), 0),
@@ -41,7 +41,7 @@ def geometry(image, kernel, stride, dilation, low, less):
 
 
 def numbers(rng, n, channels, filters, where, groups=1):
-    """Images, filters, bias and the gradient of the results."""
+    """Images, filters, bias and the gradient of the result."""
     shapes = [(n, channels, *where.image), (filters, channels // groups, *where.kernel), (filters,)]
     shapes.append((n, filters, *where.size))
     return [rng.standard_normal(shape).astype("f") for shape in shapes]

@@ -1,4 +1,4 @@
-"""Kernels over images: that the parts the work is cut into do not matter, and that transposes are transposes."""
+"""Image kernels: results do not depend on how the work is split, and transposes are transposes."""
 
 import itertools
 
@@ -19,7 +19,7 @@ from cygrad._kernels.cpu.image.window_geometry import Geometry
 RANDOM = np.random.default_rng(3)
 
 GEOMETRIES = [
-    # image, kernel, stride, dilation, low, how much of the result is left out
+    # image, kernel, stride, dilation, low padding, elements of the result left out
     ((9,), (3,), (1,), (1,), (0,), 0),
     ((9,), (2,), (3,), (2,), (1,), 0),
     ((6, 7), (3, 2), (1, 1), (1, 1), (1, 0), 0),
@@ -38,7 +38,7 @@ def geometry(image, kernel, stride, dilation, low, less):
 
 @pytest.fixture(params=[1, 300, 5000, None], ids=str)
 def scratch(request, monkeypatch):
-    """How many bytes of scratch memory there are; None for as many as usual."""
+    """Set the size of scratch memory in bytes; None for the default."""
     if request.param is not None:
         for module in (window_geometry, depthwise_convolution, max_pooling, resampling):
             monkeypatch.setattr(module, "SCRATCH", request.param)
@@ -46,7 +46,7 @@ def scratch(request, monkeypatch):
 
 
 def by_windows(x, w, where, groups):
-    """Results, place by place."""
+    """Compute the results position by position."""
     out = np.zeros((len(x), len(w), *where.size))
     filters, channels = len(w) // groups, w.shape[1]
     for place in np.ndindex(*where.size):
@@ -82,7 +82,7 @@ def test_maxima(given, scratch):
     x = RANDOM.integers(0, 4, (2, 3, *where.image)).astype(float)
     values, places = max_pooling.of_windows(x, where, True)
     for place in np.ndindex(*where.size):
-        best = None  # the first of the largest, in the order of memory
+        best = None  # the first maximum in memory order
         for tap in np.ndindex(*where.kernel):
             at = [o * s + k * d - p for o, s, k, d, p in zip(place, where.stride, tap, where.dilation, where.low)]
             if all(0 <= a < n for a, n in zip(at, where.image)):
@@ -100,7 +100,7 @@ def test_maxima(given, scratch):
 @pytest.mark.parametrize("given", [given for given in GEOMETRIES if len(given[0]) == 3])
 @pytest.mark.parametrize("kind", ["f", "d"])
 def test_maxima_of_volumes_with_nan(given, kind):
-    """By loops over planes and columns as by NumPy."""
+    """Loops over planes and columns agree with NumPy."""
     where = geometry(*given[:-1], 0)
     x = RANDOM.integers(0, 4, (2, 3, *where.image)).astype(kind)
     x[RANDOM.random(x.shape) < 0.1] = np.nan
@@ -141,7 +141,7 @@ def test_places_that_tables_give_are_inside():
 
 
 def test_maxima_of_windows_without_elements():
-    """With a dilation, a window of padding alone: PyTorch's place is beyond the image."""
+    """With dilation, a window may consist of padding only: PyTorch's index is outside the image."""
     where = Geometry((2, 2), (2, 2), (1, 1), (2, 2), (3, 3), (1, 1))
     values, places = max_pooling.of_windows(np.ones((1, 1, 2, 2)), where, True)
     assert values.item() == -np.inf
@@ -192,7 +192,7 @@ def test_small_planes_are_mapped_as_large_ones(tables, divisor, dtype):
     found = resampling.mapped(x, tables, divisor, False)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, expected)
-    long = np.concatenate([x] * (resampling.FEW // x.size + 1))  # which the loop over small planes does not take
+    long = np.concatenate([x] * (resampling.FEW // x.size + 1))  # too long for the loop over small planes
     np.testing.assert_allclose(resampling.mapped(long, tables, divisor, False)[:2], found, 1e-5, 1e-6)
 
 

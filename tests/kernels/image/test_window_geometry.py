@@ -1,4 +1,4 @@
-"""Patches of images and the way back, largest elements of windows, adding at places: against loops of Python."""
+"""Image patches and their transpose, window maxima, and scatter-add, against Python loops."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def rng():
 
 
 def geometry(image, kernel, stride=(1, 1), dilation=(1, 1), low=(0, 0), high=None):
-    """The windows that fit into an image with `low` zeros before it and `high` after it."""
+    """The windows that fit into an image with `low` zeros before it and `high` zeros after it."""
     high = low if high is None else high
     size = [
         (n + before + after - d * (k - 1) - 1) // s + 1
@@ -43,7 +43,7 @@ GEOMETRIES = [
 
 
 def seen(where, first=0, last=None):
-    """For each tap and place of the result (tap, y, x, place of the image), where the image has it."""
+    """For each tap and output position, yield (tap, y, x, image position) if it is inside the image."""
     taps = list(itertools.product(range(where.kernel[0]), range(where.kernel[1])))
     for number, (ky, kx) in enumerate(taps):
         for y in range(first, where.size[0] if last is None else last):
@@ -55,7 +55,7 @@ def seen(where, first=0, last=None):
 
 
 def guarded(size, dtype):
-    """Memory for so many elements between two walls, and the walls."""
+    """Memory for `size` elements between two guard zones, and the whole buffer."""
     room = np.full(size + 40, 77, dtype)
     return room[20 : size + 20], room
 
@@ -96,7 +96,7 @@ def test_largest_elements(dtype, rng):
         geometry((3, 60), (3, 2), (1, 3), low=(1, 1)),
         geometry((3, 4), (2, 2)),
     ]:
-        x = np.round(values(rng, (2, 3, *where.image), dtype))  # some are equal
+        x = np.round(values(rng, (2, 3, *where.image), dtype))  # includes ties
         x[0, 0, 0, :4] = np.nan
         x[0, 1] = -np.inf
         x[0, 2, 2, 3] = np.inf

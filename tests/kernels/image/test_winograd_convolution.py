@@ -1,4 +1,4 @@
-"""Convolutions of 3x3 by Winograd's method: against direct sums in double precision."""
+"""3x3 convolutions by Winograd's method, against direct sums in double precision."""
 
 import itertools
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
     not loop_table.has_loops(np.ones(1)) or not loop_table.has_loop(winograd_convolution.RESULTS),
     reason="done directly",
 )
-WITHIN = 1e-5  # of the largest result
+WITHIN = 1e-5  # relative to the largest result
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def geometry(image, low=(1, 1), less=0):
 
 
 def numbers(rng, n, channels, made, where):
-    """Images, filters, bias and the gradient of the results."""
+    """Images, filters, bias and the gradient of the result."""
     shapes = (n, channels, *where.image), (made, channels, 3, 3), (made,), (n, made, *where.size)
     return [rng.standard_normal(shape).astype("f") for shape in shapes]
 

@@ -1,4 +1,4 @@
-"""Elements picked along a dimension, and casts to half precision and back, against NumPy."""
+"""Gather along a dimension, and casts to and from half precision, against NumPy."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_firsts(random, shape, axis, dtype, kind):
     for k in (1, 9, 32):
         for largest in (False, True):
             values, places = sorting.first_along(a, axis, k, largest)
-            # nan is larger than all numbers, equal elements keep their order
+            # NaN is larger than all numbers; equal elements keep their order
             keys = [order, np.isnan(order)] if not largest else [-order, ~np.isnan(order)]
             expected = np.lexsort(keys, -1)[..., :k]
             assert np.array_equal(np.take_along_axis(a, places, axis), values, equal_nan=True)
@@ -105,7 +105,7 @@ def test_every_half_to_single():
 
 def test_single_to_half():
     halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float64)
-    between = ((halves[1:] + halves[:-1]) / 2).astype(np.float32)  # equally near to both
+    between = ((halves[1:] + halves[:-1]) / 2).astype(np.float32)  # halfway cases
     near = [between, np.nextafter(between, np.float32(np.inf)), np.nextafter(between, np.float32(0))]
     limits = np.array([65504, 65519.996, 65520, 1e30, np.inf, 0, 1e-45, 2.0**-25, 2.0**-26, np.nan], np.float32)
     spread = np.arange(0, 2**32, 65537, dtype=np.uint64).astype(np.uint32).view(np.float32)

@@ -1,4 +1,4 @@
-"""Kernels that go another way where arrays are large or of a certain make: the same results as by the plain formula."""
+"""Kernels with special code for arrays that are large or have certain layouts, against the plain formula."""
 
 import os
 
@@ -33,7 +33,7 @@ def test_running_products_of_one_element_repeated(count, dim):
 
 
 def test_sums_of_many_products():
-    a, b = normal(7, 150, 3), normal(7, 3, 160)  # six products are a block
+    a, b = normal(7, 150, 3), normal(7, 3, 160)  # six products are a chunk
     found = torch.addbmm(torch.ones(1, dtype=torch.float64), torch.from_numpy(a), torch.from_numpy(b), beta=2)
     np.testing.assert_allclose(found.numpy(), 2 + (a @ b).sum(0))
 
@@ -52,7 +52,7 @@ def test_copies_along_a_short_last_axis(last):
 @pytest.mark.parametrize("n", [8, 20])
 @pytest.mark.parametrize("count", [1, 40])
 def test_factors_of_many_matrices(n, count):
-    """By LAPACK where SciPy is there and they have many elements, else by our own elimination."""
+    """By LAPACK if SciPy is installed and the matrices are large enough, otherwise by our own elimination."""
     a = normal(count, n, n)
     p, lower, upper = torch.linalg.lu(torch.from_numpy(a))
     np.testing.assert_allclose((p @ lower @ upper).numpy(), a, atol=1e-10)
@@ -64,7 +64,7 @@ def test_factors_of_many_matrices(n, count):
 
 @pytest.mark.parametrize("count", [1, 40000])
 def test_exponents_beyond_the_type(count):
-    """The product alone may overflow where they are integers, `2 ** other` as well where not; as in PyTorch."""
+    """For integer exponents only the product may overflow, for others also `2 ** other`, as in PyTorch."""
     x = torch.tensor([1e-30, 1.0, 1e30, 3.0]).repeat(count)
     j = torch.tensor([130, 127, -160, -149]).repeat(count)
     found = torch.ldexp(x, j)
@@ -97,7 +97,7 @@ def test_values_outside_of_a_histogram(values):
 
 
 def test_factors_of_parts_of_a_stack():
-    """They are made for one part after the other, and each matrix lies by columns."""
+    """Factors are computed in chunks, and each matrix is column-major."""
     x = normal(50_000, 3, 4).astype("f").transpose(2, 0, 1)
     u, _, vh = torch.linalg.svd(torch.from_numpy(x), full_matrices=False)
     assert u.stride() == (150_000, 1, 50_000) and vh.stride() == (9, 1, 3)

@@ -1,6 +1,4 @@
-"""Loops of scatter.h against NumPy: writing by index, triangles, what is not zero, what a mask takes; and clamped
-integers.
-"""
+"""Loops of scatter.h against NumPy: scatter, triangles, nonzero, masks; and clamped integers."""
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ LENGTHS = [1, 2, 7, 16, 17, 254, 255, 256, 300, 511]
 
 
 def values(rng, shape, dtype):
-    """About half of them are zeros, of either sign."""
+    """About half of the values are zeros of either sign."""
     a = np.asarray(rng.integers(-3, 4, shape) * rng.integers(0, 2, shape), np.float64)
     with np.errstate(all="ignore"):
         return np.asarray(a.astype(dtype))
@@ -123,7 +121,7 @@ def test_scatter_outside():
 
 @pytest.mark.parametrize("kind", ["f", "d"])
 def test_indices_that_another_thread_has_changed(kind):
-    # after the op has looked at them: what is outside is neither written nor read
+    # changed after validation: out-of-range elements are neither written nor read
     index = np.array([[0, 3, -1], [10**15, 2, -(2**63)], [4, 1, 2**63 - 1]])
     memory = np.zeros(14, kind)
     arrays = memory[1:13], index, np.arange(1, 10).astype(kind)
@@ -174,7 +172,7 @@ def test_scatter_reduce(shape, axis, count, dtype, reduce):
                     if dtype not in "l"
                     else ({"prod": 1, "amax": -9, "amin": 9}.get(reduce, 0))
                 )
-            with np.errstate(invalid="ignore"):  # NumPy warns of nan
+            with np.errstate(invalid="ignore"):  # NumPy warns about NaN
                 REDUCTIONS.get(reduce, np.add).at(expected, at, values)
             if reduce == "mean":
                 np.add.at(counts, at, 1)
@@ -199,7 +197,7 @@ def test_sums_outside(kind):
 
 
 def test_what_loops_along_an_axis_do_not_take():
-    """Index and elements with other lengths beside the axis, fewer elements, other types; what may not be written."""
+    """Operands with other lengths beside the axis, too few elements, other dtypes or read-only memory are rejected."""
     x, index = np.zeros((2, 3), "f"), np.zeros((2, 2), np.int64)
     frozen = x.copy()
     frozen.flags.writeable = False

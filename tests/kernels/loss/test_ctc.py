@@ -1,4 +1,4 @@
-"""Sums over the ways to read a target (ctc.h) against those by NumPy."""
+"""Sums over the alignments of a target (ctc.h) against NumPy."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ SPECIAL = [None, np.nan, -np.inf, np.inf, 200.0]
 
 
 def operands(seed, special, dtype):
-    """The arguments of `forward`, of some sizes, which may be 0, and with lengths and targets of all kinds."""
+    """The arguments of `forward` with random sizes, which may be 0, and all kinds of lengths and targets."""
     random = np.random.default_rng(seed)
     steps, samples, symbols, longest = random.integers((0, 0, 2, 0), (20, 6, 9, 8))
     x = random.standard_normal((steps, samples, symbols)) * random.choice([0.1, 1, 10, 100])

@@ -1,4 +1,4 @@
-"""Elementwise functions of neural networks and their gradients, against their formulas in double precision."""
+"""Activation functions and their gradients, against their formulas in double precision."""
 
 import math
 import warnings
@@ -52,7 +52,7 @@ def gelu_tanh_slope(x):
     return 0.5 * (1 + math.tanh(u)) + (0.5 * x * (1 - math.tanh(u) ** 2) * inner if abs(u) < 20 else 0.0)
 
 
-# Of the input: the function, its gradient, and both of one number.
+# Functions with gradients in terms of the input: function, gradient, and both for one number.
 OF_INPUT = {
     "sigmoid": (activations.sigmoid, None, sigmoid, None),
     "silu": (
@@ -80,7 +80,7 @@ OF_INPUT = {
         gelu_tanh_slope,
     ),
 }
-# Of the result: the gradient, and what it multiplies by.
+# Gradients in terms of the result: the gradient, and its factor.
 OF_RESULT = {
     "tanh": (activations.tanh_backward, lambda y: 1 - y * y),
     "sigmoid": (activations.sigmoid_backward, lambda y: (1 - y) * y),
@@ -91,7 +91,7 @@ GRADIENTS = [pytest.param(*functions, id=name) for name, functions in OF_RESULT.
 
 
 def each(function, a):
-    """The function of each element, in double precision."""
+    """Apply the function to each element in double precision."""
     return np.array([function(x) for x in a.astype("d").ravel().tolist()]).reshape(a.shape)
 
 

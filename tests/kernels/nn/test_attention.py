@@ -1,4 +1,4 @@
-"""Attention by blocks: the loops against the formula, and the op against the ops that it stands for."""
+"""Blocked attention: the loops against the formula, and the op against the ops that it replaces."""
 
 import math
 
@@ -11,7 +11,7 @@ from cygrad._ops.nn import scaled_dot_product
 from helpers import fails
 
 ACCURACY = {np.float32: 2e-5, np.float64: 1e-13}
-SIZES = [  # leading dimensions, queries, keys, size of a key, of a value; around the edges of blocks
+SIZES = [  # leading dimensions, queries, keys, key size, value size; around the edges of blocks
     ((), 3, 5, 4, 6),
     ((2,), 64, 64, 8, 8),
     ((2, 3), 65, 300, 5, 7),
@@ -30,7 +30,7 @@ def rng():
 
 @pytest.fixture
 def blocks(monkeypatch):
-    """Attention of any size is by blocks."""
+    """Use blocked attention for every size."""
     monkeypatch.setattr(scaled_dot_product, "LARGE", 0)
     return monkeypatch
 
@@ -157,7 +157,7 @@ def function(query, key, value, mask=None, is_causal=False):
 
 
 def derivatives(arrays, grad, *options):
-    """The result, the gradients, those recorded, and the gradients of these; and the node's name."""
+    """Return (result, gradients, recorded gradients, their gradients; and the node's name)."""
     leaves = [torch.tensor(a, requires_grad=True) for a in arrays]
     out = function(*leaves, *options)
     once = torch.autograd.grad(out, leaves, torch.tensor(grad), retain_graph=True)

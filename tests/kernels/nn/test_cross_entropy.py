@@ -1,4 +1,4 @@
-"""Cross-entropy in one pass: against its formula in double precision, and against the ops that it is made of."""
+"""One-pass cross-entropy: against its formula in double precision, and against the ops it is composed of."""
 
 import numpy as np
 import pytest

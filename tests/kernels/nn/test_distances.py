@@ -1,4 +1,4 @@
-"""Distances between rows against their definition, and slices that are reduced by index."""
+"""Distances between rows against their definition, and reductions of slices by index."""
 
 import numpy as np
 import pytest

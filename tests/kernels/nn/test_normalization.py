@@ -1,4 +1,4 @@
-"""Normalisations, forward and backward, against their formulas in double precision."""
+"""Normalization layers, forward and backward, against their formulas in double precision."""
 
 import warnings
 
@@ -110,7 +110,7 @@ def test_forward_and_backward(frame, dtype, rng):
         w, b = (values(rng, frame.parameter, dtype) if with_weight else None for _ in range(2))
         expected = by_formula(x, w, b, g, frame, given)
         result, middle, factor, squares = normalization.normalized(x, w, b, frame, given)
-        # A constant row has deviations of rounding alone, which 1 / sqrt(eps) makes large.
+        # The deviations of a constant row are rounding errors, which 1 / sqrt(eps) amplifies.
         scale = 300.0 if frame.view[-1] == 1 or x.size < 10 else 1.0
         close(result, expected[0], dtype, scale)
         if frame.centered:
@@ -147,7 +147,7 @@ def test_any_memory_and_only_what_is_needed(frame, rng):
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("shape", [(3, 5, 4, 6), (70, 300, 2, 3), (2, 3, 2, 3, 4)])
 def test_channels_last(shape, fixed, rng):
-    """The result and the gradient have their channels last, too."""
+    """The result and the gradient are channels-last, too."""
     frame = of_batch(shape, fixed)
     x, g = values(rng, shape, "f"), values(rng, shape, "f")
     w, b = values(rng, frame.parameter, "f"), values(rng, frame.parameter, "f")

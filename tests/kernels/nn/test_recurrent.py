@@ -1,4 +1,4 @@
-"""All steps of recurrent layers: the loops against the formula of each sequence, and against NumPy's own functions."""
+"""Whole sequences of recurrent layers: the loops against the formula for each sequence, and against NumPy."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def layer(rng, kind, sizes, width, dtype, out_width=None, size=4):
 
 
 def gradients(rng, kind, layer, results, sizes, is_reversed):
-    """Of everything there is, from gradients of all that came out."""
+    """Gradients of all inputs, from gradients of all outputs."""
     out, last, (gates, *kept) = results
     d_out, *d_last = (rng.standard_normal(a.shape).astype(a.dtype) for a in (out, *last))
     wanted = [a is not None for a in layer]

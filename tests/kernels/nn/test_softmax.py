@@ -1,4 +1,4 @@
-"""Fused kernels of neural networks against their formulas in double precision."""
+"""Fused softmax and log-likelihood kernels against their formulas in double precision."""
 
 import math
 import warnings
@@ -116,9 +116,9 @@ def test_softmax_underflows_to_zero_where_the_exponential_does():
 
 
 def test_exponentials_of_all_that_is_far_below_are_zero():
-    """Where a power of 2 has no float, and the rest of the reduction none either."""
+    """Neither the power of 2 nor the remaining factor may be representable as a float there."""
     far = -np.geomspace(104.5, np.finfo("f").max, 30_000).astype("f")
-    around = -8721806 + np.arange(-3000, 3000).astype("f") / 4  # there x / log(2) + 1.5 * 2^23 changes its sign
+    around = -8721806 + np.arange(-3000, 3000).astype("f") / 4  # x / log(2) + 1.5 * 2^23 changes its sign there
     row = np.concatenate([[0, 0], far, around, [-np.inf]]).astype("f")
     expected = np.zeros_like(row)
     expected[:2] = 0.5

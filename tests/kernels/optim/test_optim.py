@@ -33,7 +33,7 @@ def rng():
 
 
 def sgd(p, grads, lr, momentum=0, dampening=0, weight_decay=0, nesterov=False, maximize=False):
-    """The parameter and its buffer after some steps."""
+    """Return the parameter and its buffer after some steps."""
     b = None
     for g in grads:
         d = (-g if maximize else g) + weight_decay * p
@@ -45,7 +45,7 @@ def sgd(p, grads, lr, momentum=0, dampening=0, weight_decay=0, nesterov=False, m
 
 
 def adam(p, grads, lr, beta1, beta2, eps, weight_decay, amsgrad, maximize, decoupled):
-    """The parameter and its averages after some steps."""
+    """Return the parameter and its averages after some steps."""
     m = v = x = np.zeros_like(p)
     for t, g in enumerate(grads, 1):
         if decoupled:
@@ -65,7 +65,7 @@ def check(actual, expected):
 
 
 def run_sgd(params, grads, options):
-    """Three steps on copies, which are given back with their buffers."""
+    """Take one step per gradient, in place; return the momentum buffers."""
     buffers = [None] * len(params)
     for step in zip(*grads):
         sgd_step(params, list(step), buffers, 0.1, **options)
@@ -158,7 +158,7 @@ def test_arrays_may_be_the_same(rng):
     sgd_step([p], [p], [None], 0.25)
     np.testing.assert_array_equal(p, start - np.float32(0.25) * start)
     p = start.copy()
-    sgd_step([p, p], [start, start], [None, None], 0.25)  # one parameter twice
+    sgd_step([p, p], [start, start], [None, None], 0.25)  # the same parameter twice
     np.testing.assert_allclose(p, 0.5 * start, rtol=1e-6)
     memory = np.arange(101, dtype="f")
     sgd_step([memory[:-1]], [memory[1:].copy()], [None], 1.0)

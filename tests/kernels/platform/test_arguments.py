@@ -1,4 +1,4 @@
-"""Compiled kernels follow pointers; what is no array must be refused before that."""
+"""Compiled kernels dereference pointers, so non-arrays must be rejected first."""
 
 import inspect
 
@@ -67,7 +67,7 @@ CALLS = [
 ]
 ALLOWED = [
     *[("nll", 2, None), ("nll_backward", 3, None), ("sgd_step", 2, [None])],
-    *[("dense_copy", 0, wrong) for wrong in (None, "array", [None])],  # takes arrays of GPUs
+    *[("dense_copy", 0, wrong) for wrong in (None, "array", [None])],  # accepts GPU arrays
     *[("cross_entropy", 2, None), ("cross_entropy_backward", 3, None)],
 ]
 
@@ -98,7 +98,7 @@ def test_every_function_is_called_above():
 @pytest.mark.parametrize("dtype", ["f", "d", np.int64])
 @pytest.mark.parametrize("extreme", [0, 1, -1])
 def test_rows_that_are_taken_are_added(dtype, extreme):
-    """As if they had been copied first."""
+    """The result is the same as for rows copied first."""
     rng = np.random.default_rng(0)
     values, index, taken = rng.integers(-9, 9, (7, 5)).astype(dtype), rng.integers(0, 4, 60), rng.integers(0, 7, 60)
     out, expected = np.zeros((4, 5), dtype), np.zeros((4, 5), dtype)
@@ -114,7 +114,7 @@ def test_rows_that_do_not_fit_are_refused():
     for index in ([0, 3], [-1, 0]):
         with pytest.raises(IndexError, match="out of range"):
             add_rows.add_rows(out, np.array(index), values)
-    np.testing.assert_array_equal(out, [[1, 1], [0, 0], [0, 0]])  # one after the other, up to the first that is none
+    np.testing.assert_array_equal(out, [[1, 1], [0, 0], [0, 0]])  # processed in order up to the first invalid row
     out[...] = 0
     for taken in ([0, 2], [-1, 0]):
         with pytest.raises(IndexError, match="out of range"):

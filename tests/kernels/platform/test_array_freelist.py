@@ -1,4 +1,4 @@
-"""Arrays of dead tensors are used again, and only those that nobody else can still see."""
+"""Arrays of dead tensors are reused, but only if nothing else references them."""
 
 import gc
 import sys
@@ -21,7 +21,7 @@ SHAPE = (7, 5)
 
 
 def result():
-    """A new tensor whose memory is one of those that are kept."""
+    """A new tensor whose memory comes from the freelist."""
     return torch.empty(SHAPE)
 
 

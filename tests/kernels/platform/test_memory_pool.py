@@ -1,4 +1,4 @@
-"""The pool that large arrays get their memory from: what it counts, keeps, reuses and gives back."""
+"""The pool that supplies memory for large arrays: its counters, caching, reuse and release."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ import cygrad
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.platform import machine, memory_pool
 
-SMALLEST = 2**15  # bytes that come from the pool
+SMALLEST = 2**15  # bytes of the smallest allocation from the pool
 
 
 def counters():
@@ -27,13 +27,13 @@ def counters():
 
 
 def capacity(size):
-    """The pool's size for a request: four steps for each power of two, written otherwise than in memory_pool.h."""
+    """The pool's size class for a request: four per power of two, computed differently from memory_pool.h."""
     steps = [2**k * quarter // 4 for k in range(12, 40) for quarter in (5, 6, 7, 8)]
     return min(step for step in steps if step >= size)
 
 
 def array(nbytes):
-    """An array with that much memory from the pool (or from NumPy, if it is small)."""
+    """An array of that size from the pool (or from NumPy, if it is small)."""
     return cygrad.empty(nbytes, dtype=cygrad.uint8).numpy()
 
 
@@ -47,7 +47,7 @@ def put_back():
     cygrad.empty_cache()
 
 
-# --- Counts ------------------------------------------------------------------------------------
+# --- Counters ----------------------------------------------------------------------------------
 
 
 @keeps_memory
@@ -63,7 +63,7 @@ def test_what_one_array_counts():
     freed = counters()
     assert freed["requested_bytes"][0] == before["requested_bytes"][0]
     assert freed["requested_bytes"][3] - before["requested_bytes"][3] == 100_000
-    assert freed["reserved_bytes"][0] - before["reserved_bytes"][0] == 114_688  # kept
+    assert freed["reserved_bytes"][0] - before["reserved_bytes"][0] == 114_688  # cached
     cygrad.empty_cache()
     assert counters()["reserved_bytes"][0] == before["reserved_bytes"][0]
 
@@ -99,7 +99,7 @@ def test_peaks():
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 3 * 10**6), st.integers(0, 9)), max_size=60))
 def test_random_programs(program):
-    """Arrays come and go; each keeps its values, and the counts are those of the ones that are there."""
+    """Arrays are created and freed at random; each keeps its values, and the counters match the live ones."""
     before = counters()
     alive = {}
     for number, (size, place) in enumerate(program):
@@ -144,7 +144,7 @@ def test_memory_is_aligned_and_used_again():
     place = x.ctypes.data
     assert place % 64 == 0
     del x
-    y = array(499_999)  # of the same class
+    y = array(499_999)  # of the same size class
     assert y.ctypes.data == place
 
 
@@ -175,12 +175,12 @@ def test_what_numpy_makes_for_an_op_comes_from_the_pool():
     before = counters()["requested_bytes"][0]
     y = cygrad.logcumsumexp(x, 0)
     assert counters()["requested_bytes"][0] == before + 800_000
-    np.ones(10**6)  # ours no longer
+    np.ones(10**6)  # this memory is not ours
     assert counters()["requested_bytes"][0] == before + 800_000
     assert y[0, 0] == 1
 
 
-# --- Arrays that own such memory ---------------------------------------------------------------
+# --- Arrays that own pool memory ---------------------------------------------------------------
 
 
 def test_arrays_outlive_their_tensors():
@@ -234,7 +234,7 @@ def test_too_much_names_the_lines_that_hold_the_most():
     ):
         cygrad.ones(4 * 10**6)
     with pytest.raises(MemoryError, match="(?s)Unable to allocate .* the limit is .*# the holder"):
-        while True:  # by NumPy
+        while True:  # allocated through NumPy
             held.append(cygrad.logcumsumexp(held[0], 0))
     del held[:]
     cygrad.ones(3 * 10**6)
@@ -320,8 +320,8 @@ def test_threads_share_the_pool():
     assert counters()["requested_bytes"][0] == before
 
 
-# The threads and the child share no Python variable: without the GIL, CPython 3.13 forks while another thread is inside
-# a dictionary or a cell that both read, and the child then waits for that for ever.
+# The threads and the child share no Python variable: without the GIL, CPython 3.13 may fork while another thread holds
+# the lock of a dictionary or cell that both read, and the child would then wait forever.
 FORK = """
 import os, threading, cygrad
 

@@ -1,6 +1,6 @@
-"""A build with CYGRAD_SANITIZE=1 ends at the first access outside of an array, wherever its memory comes from.
+"""A build with CYGRAD_SANITIZE=1 aborts on the first out-of-bounds access, wherever the memory comes from.
 
-Each program makes an array, and lets a kernel look at a view that is larger than it, or outlives it.
+Each program creates an array and makes a kernel read a view that exceeds it or outlives it.
 """
 
 import subprocess
@@ -62,7 +62,7 @@ def run(program):
     return subprocess.run([sys.executable, "-c", search + program], capture_output=True, text=True, timeout=120)
 
 
-# Each array is told by its ends; the ways to get there by two of them.
+# All arrays are tested at both ends, and all kinds of access with two of them.
 PAIRS = [(array, access) for array in ARRAYS for access in ("none", "behind", "before")]
 PAIRS += [
     (array, access)

@@ -1,4 +1,4 @@
-"""Threads that share the work on one array: the same results for every number of them, in every program."""
+"""Threads that share the work on one array: results do not depend on their number, in any kind of program."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ def rng():
 
 
 def for_all_counts(function):
-    """The results for one thread, after comparing those for other numbers with it, bit for bit."""
+    """Return the results for one thread, after checking that other numbers give the same bits."""
     cygrad.set_num_threads(1)
     expected = function()
     for count in COUNTS:
@@ -387,7 +387,7 @@ def test_copies(rng):
 
 def test_copies_keep_every_bit():
     x = np.full(300_000, np.nan, np.float32)
-    x.view(np.int32)[:] += 12345  # a payload
+    x.view(np.int32)[:] += 12345  # a NaN payload
     x[0] = -0.0
     assert copying.copy(x).tobytes() == x.tobytes()
     assert copying.copy(x.reshape(500, 600).T).tobytes() == x.reshape(500, 600).T.tobytes()

@@ -1,4 +1,4 @@
-"""Places of ranks, against an order of all elements."""
+"""Order statistics by rank, against a full sort."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_places(shape, different, kind):
     rows = rng.integers(0, different, shape).astype(np.float32)
     if kind == "ordered":
         rows.sort()
-    elif kind == "one high":  # of which a sample knows nothing
+    elif kind == "one high":  # which a random sample misses
         rows[...] = 0
         rows[:, -1] = 1
     elif kind != "any":

@@ -1,4 +1,4 @@
-"""Running sums along an axis, from either end: against NumPy's in double precision."""
+"""Cumulative sums along an axis from either end, against NumPy in double precision."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_sums_within_the_array(dtype):
 
 @pytest.mark.parametrize("from_end", [False, True])
 def test_sums_of_whole_numbers(from_end):
-    """Of few lines side by side, and of as many as are added together."""
+    """For few lines side by side, and for as many as are added together."""
     for shape in [(5,), (4, 3), (6, 200), (3, 7, 150), (0, 200), (1, 200)]:
         a = np.random.default_rng(0).integers(-(2**62), 2**62, shape)
         for axis in range(a.ndim):
@@ -66,7 +66,7 @@ def test_sums_of_whole_numbers(from_end):
 
 def test_single_precision_is_added_in_double_precision():
     a = np.full(3_000_000, 0.1, np.float32)
-    assert abs(axis_ops.cumsum(a, 0)[-1] - 300_000.0) < 0.1  # in single precision it is off by hundreds
+    assert abs(axis_ops.cumsum(a, 0)[-1] - 300_000.0) < 0.1  # naive summation in single precision is off by hundreds
 
 
 def test_infinities_and_nan():
@@ -112,7 +112,7 @@ def test_products_of_any_layout(shape, dtype):
 
 
 def extrema_by_hand(a, axis, largest):
-    """One element after the other."""
+    """The running extrema, element by element."""
     rows = np.moveaxis(a, axis, 0)
     values, places = np.empty_like(rows), np.zeros(rows.shape, np.int64)
     best, place = rows[0], np.zeros(rows.shape[1:], np.int64)
@@ -144,7 +144,7 @@ def test_extrema_of_any_layout(largest, shape, dtype):
 
 @pytest.mark.parametrize("shape", [(9,), (5, 7), (3, 7, 300)], ids=str)
 def test_extrema_and_products_of_integers_of_all_bits(shape):
-    """The least has no negative; products wrap."""
+    """The smallest integer has no negative; products wrap around."""
     ends = np.array([-(2**63), -(2**63) + 1, -1, 0, 1, 3, 2**62 + 1, 2**63 - 1])
     a = np.random.default_rng(0).choice(ends, shape)
     for axis in range(a.ndim):

@@ -1,4 +1,4 @@
-"""Places of values in sorted rows (search.h, searching.py) against NumPy's."""
+"""Binary search in sorted rows (search.h, searching.py) against NumPy."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ from cygrad._kernels.cpu.reduction import searching
 from cygrad._kernels.cpu.reduction.searching import searchsorted
 
 LENGTHS = [0, 1, 2, 3, 4, 5, 7, 8, 50, 1000]
-COUNTS = [0, 1, 5, 127, 128, 129, 9000]  # around those that are looked for at once, and of pieces for threads
+COUNTS = [0, 1, 5, 127, 128, 129, 9000]  # around the numbers of simultaneous searches and of thread chunks
 
 
 def operands(dtype, length, count):
-    """Whole numbers, many of them equal; of floating point nan and infinities, too."""
+    """Integers with many ties; for floating-point dtypes, also NaN and infinities."""
     random = np.random.default_rng(length + count)
     row, values = random.integers(-20, 20, length).astype(dtype), random.integers(-22, 22, count).astype(dtype)
     if dtype.kind == "f":
@@ -64,7 +64,7 @@ def test_long_rows_are_not_converted_for_few_values(monkeypatch):
 def test_distinct_values(shape, dtype):
     given = np.asarray(np.random.default_rng(0).integers(0, 60, shape)).astype(dtype)
     if dtype == "int64":
-        given = given * 2**57  # of too many bits for keys
+        given = given * 2**57  # too many bits for keys
     if given.dtype.kind == "f" and given.ndim:
         given[..., ::5], given[..., 1:2] = np.nan, np.inf
     for array in (given, given.T, given[..., ::-1] if given.ndim else given):
@@ -86,7 +86,7 @@ def test_distinct_values(shape, dtype):
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 2), (60, 3, 2), (4, 0), (0, 3), (9000, 2)], ids=str)
 def test_distinct_slices(shape, dtype):
-    """Few are put in order by all columns at once, many by one after the other."""
+    """Small arrays are sorted by all columns at once, large ones by one column after the other."""
     given = np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
     for axis in (0, 1):
         values, inverse, counts = searching.distinct_slices(given, axis)

@@ -1,4 +1,4 @@
-"""Orders by integers that hold elements and indices (sorting.py), and runs of equal elements (searching.py)."""
+"""Sorting with integers that pack elements and indices (sorting.py), and runs of equal elements (searching.py)."""
 
 from itertools import product
 
@@ -14,7 +14,7 @@ SHAPES = [(0,), (1,), (9,), (1000,), (40000,), (4, 0), (0, 4), (30, 20), (5, 4, 
 
 
 def rank(a, axis, descending):
-    """Indices by Python's own stable sort: nan counts as larger than all numbers."""
+    """Sort indices by Python's own stable sort: NaN is larger than all numbers."""
     rows = np.moveaxis(a, axis, -1)
     order = np.empty(rows.shape, np.int64)
     for at in np.ndindex(rows.shape[:-1]):
@@ -62,7 +62,7 @@ def test_order(dtype, shape):
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in TYPES if dtype != "?"])
 def test_kth(dtype):
-    """Of equal elements the first, as of nan."""
+    """Among equal elements, the first is selected, also among NaNs."""
     for a in examples(dtype, (3, 1700)):
         for axis, k in ((1, 0), (1, 850), (1, 1699), (0, 1)):
             kth = np.take_along_axis(a, rank(a, axis, False), axis).take([k], axis)
@@ -78,7 +78,7 @@ def test_kth(dtype):
 @pytest.mark.parametrize("dtype", ["f", "d", "l"])
 @pytest.mark.parametrize("shape", [(1,), (9,), (32,), (30, 20), (5, 4, 6)], ids=str)
 def test_one_of_few(dtype, shape):
-    """By the loop as by NumPy, of which only `kth_along` does not say which of equal elements it takes."""
+    """The loop agrees with NumPy; only `kth_along` leaves open which of several equal elements it selects."""
     for a in examples(dtype, shape):
         for axis in range(a.ndim):
             ordered = np.take_along_axis(a, rank(a, axis, False), axis)
@@ -145,7 +145,7 @@ def test_runs_of_many(n, dtype):
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_long_rows(axis):
-    """Whose places are numbered in pieces."""
+    """Positions are numbered in chunks."""
     a = np.random.default_rng(0).integers(0, 999, (2, sorting.PIECE + 5)).astype(np.float32)
     a = a if axis else np.asfortranarray(a.T)
     for descending in (False, True):

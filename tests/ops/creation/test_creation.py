@@ -1,4 +1,4 @@
-"""Making tensors: what PyTorch's tests can not say, and the main points of what they can."""
+"""Creating tensors: what the comparison with PyTorch cannot test, and the essentials of what it can."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_order_of_memory_is_kept():
 
 
 class Growing(list):
-    """A list that grows when its length has been asked for."""
+    """A list that grows when its length is queried."""
 
     def __len__(self):
         self.append(0.0)
@@ -85,7 +85,7 @@ class Growing(list):
 
 
 class Deep(float):
-    """A number that changes the list it is in while it is read."""
+    """A number that clears the list containing it when it is read."""
 
     def __new__(cls, victim):
         number = super().__new__(cls, 1.0)
@@ -117,7 +117,7 @@ def test_hostile_sequences_do_no_harm():
         deep = [deep]
     with fails(ValueError, "too many dimensions 'list'"):
         torch.tensor(deep)
-    while isinstance(deep, list):  # or freeing it would overflow the stack in old Pythons
+    while isinstance(deep, list):  # freeing it recursively would overflow the stack in old Pythons
         deep = deep[0]
 
 
@@ -176,7 +176,7 @@ def test_read_only_memory_stays_read_only():
     array = np.arange(3.0)
     array.flags.writeable = False
     t = torch.from_numpy(array)
-    assert (t + 1).tolist() == [1, 2, 3]  # without a warning
+    assert (t + 1).tolist() == [1, 2, 3]  # no warning is raised
     with pytest.raises(RuntimeError, match="read-only") as caught:
         t += 1
     assert __file__ in str(caught.value) and array.tolist() == [0, 1, 2]
@@ -306,7 +306,7 @@ def test_logspace_and_eye():
     np.testing.assert_array_equal(torch.eye(2, 3).numpy(), np.eye(2, 3))
 
 
-# --- Like another ------------------------------------------------------------------------------
+# --- Like another tensor -----------------------------------------------------------------------
 
 
 def test_like_keeps_type_shape_and_order_of_memory():

@@ -22,7 +22,7 @@ def numeric(f, z):
 
 
 def check(f, z):
-    """The gradient of `f`, with which a tensor is changed in place, and its second gradient along a direction."""
+    """Check the gradient of `f`, which modifies a tensor in place, and its second gradient along a direction."""
     x = cygrad.tensor(z, requires_grad=True)
     (found,) = cygrad.autograd.grad(f(x * 1), x, create_graph=True)
     np.testing.assert_allclose(found.detach().numpy(), numeric(lambda a: f(cygrad.tensor(a)).item(), z), atol=1e-5)
@@ -235,7 +235,7 @@ def test_adjoint_attributes(name):
     ],
 )
 def test_real_values_written_into_a_part(write):
-    """Their gradients are the real parts, to any order."""
+    """The gradients are the real parts, to any order."""
     z = cygrad.tensor([[1 + 2j, 3j], [2 + 1j, 1j]], dtype=cygrad.complex128)
     v = cygrad.tensor([0.5, 2.0], dtype=cygrad.float64, requires_grad=True)
 

@@ -1,4 +1,4 @@
-"""Elementwise ops: what is special about each, beyond the generic tests."""
+"""Elementwise ops: properties of individual ops that the generic tests do not cover."""
 
 import inspect
 import math
@@ -16,13 +16,13 @@ NAN, INF = math.nan, math.inf
 
 
 def gradient(function, *values):
-    """Gradients of the sum of `function` of leaves with these values."""
+    """Gradients of the sum of `function` with respect to leaves with these values."""
     leaves = [leaf(*value, dtype=torch.float64) for value in values]
     grads = torch.autograd.grad(function(*leaves).sum(), leaves)
     return [grad.tolist() for grad in grads]
 
 
-# --- Conventions where there is no derivative --------------------------------------------------
+# --- Subgradient conventions -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_power_of_zero_has_no_nan():
     assert not any(math.isnan(value) for grad in again for value in grad.tolist())
 
 
-# --- What is saved -----------------------------------------------------------------------------
+# --- Saved tensors -----------------------------------------------------------------------------
 
 
 def test_condition_is_saved_and_watched():
@@ -261,14 +261,16 @@ def test_higher_derivatives_of_bessel_functions_near_0(name, scipys, dtype, rtol
 
 
 def test_second_derivative_of_i1e_near_0():
-    """That of x / 2 * exp(-|x|)."""
+    """The second derivative of x / 2 * exp(-|x|)."""
     _, second = derivatives(torch.special.i1e, [1e-30, -1e-9, 1e-4], torch.float64, 2)
     np.testing.assert_allclose(second, [-1.0, 1.0, -1.0], atol=1e-3)
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(torch.float64, 1e-12), (torch.float32, 2e-3)])
 def test_higher_derivatives_of_error_functions_far_from_0(dtype, rtol):
-    """Those of exp(x^2) erfc(x), which tends to 1 / (x sqrt(pi)); and of log_ndtr, which tends to -x^2 / 2 or to 0."""
+    """Higher derivatives of exp(x^2) erfc(x), which tends to 1 / (x sqrt(pi)), and of log_ndtr, which tends to -x^2 / 2
+    or to 0.
+    """
     at = np.array([30.0, 1e3, 1e5])
     first, second = derivatives(torch.special.erfcx, at, dtype, 2)
     series = 1 - 1.5 / at**2 + 3.75 / at**4 - 13.125 / at**6
@@ -423,7 +425,7 @@ def test_python_functions_of_elements():
     ],
 )
 def test_missing_arguments_are_named(call, names):
-    plural = "s" if len(names) == 1 else ""  # PyTorch's
+    plural = "s" if len(names) == 1 else ""  # PyTorch's plural
     quoted = ", ".join(f'"{name}"' for name in names)
     with pytest.raises(
         TypeError, match=rf"\w+\(\) missing {len(names)} required positional argument{plural}: {quoted}$"
@@ -509,7 +511,7 @@ def test_exponent_of_an_integer_that_has_no_float32():
 
 
 def test_gradients_by_large_powers_of_two():
-    """They are products by a power that float32 need not hold."""
+    """The gradients are products with a power that may not be representable in float32."""
     x = torch.tensor([1e-30, 0.0], dtype=torch.float64, requires_grad=True)
     for power in (127, 128, 1023, -1070):
         (gradient,) = torch.autograd.grad(torch.ldexp(x, torch.tensor([power])).sum(), x, create_graph=True)
@@ -520,7 +522,7 @@ def test_gradients_by_large_powers_of_two():
 
 
 def test_gradient_of_atan2_of_an_integer():
-    """Its square would wrap around in its own type."""
+    """The integer's square would wrap around in its own type."""
     x = scalar(2.0)
     torch.atan2(torch.tensor(100, dtype=torch.uint8), x).backward()
     assert x.grad.item() == pytest.approx(-100 / (100**2 + 2**2))

@@ -1,4 +1,4 @@
-"""Elements replaced by Python functions; sizes changed in place."""
+"""Elements replaced by Python functions, and in-place resizing."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Reading and writing by index: values against NumPy, gradients, history, error texts."""
+"""Indexed reads and writes: values against NumPy, gradients, history, error messages."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ ADVANCED = [
 
 
 def tensor_index(index):
-    """The same index made of tensors where it held lists and arrays."""
+    """The same index with tensors in place of lists and arrays."""
     if isinstance(index, tuple):
         return tuple(tensor_index(part) for part in index)
     return torch.tensor(index) if isinstance(index, list | np.ndarray) else index

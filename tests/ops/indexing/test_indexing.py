@@ -1,5 +1,5 @@
-"""Reading and writing by index in plain words, as far as test_index_gradients.py does not: `x[...]` in all its
-forms with its gradients stands there; here are the functions, and what reads and writes must agree on.
+"""Indexed reads and writes in plain code. test_index_gradients.py covers all forms of `x[...]` and their gradients;
+this file covers the functions, and the consistency between reads and writes.
 """
 
 import pytest
@@ -14,7 +14,7 @@ def numbered(*shape):
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape).clone()
 
 
-# Indices, and which of the 3 x 4 numbered elements they mean.
+# Indices, and the elements of a numbered 3 x 4 tensor that they select.
 INDICES = {
     "int": (1, [4, 5, 6, 7]),
     "negative int": (-1, [8, 9, 10, 11]),
@@ -46,7 +46,7 @@ def test_what_is_read_is_what_is_written(index, elements):
     flat = set(x[index].flatten().tolist())
     x[index] = -1.0
     assert x.flatten().tolist() == [-1 if number in flat else number for number in range(12)]
-    assert x._version == (0 if index is False else 1)  # False writes nothing at all
+    assert x._version == (0 if index is False else 1)  # an index of False writes nothing
 
 
 @pytest.mark.parametrize(("index", "elements"), INDICES.values(), ids=INDICES)
@@ -68,7 +68,7 @@ def test_gradients_of_reads_and_writes(index, elements):
     y = x * 1
     y[index] = 0.0
     x.grad = None
-    y.sum().backward()  # what was overwritten gets none
+    y.sum().backward()  # overwritten elements get no gradient
     assert x.grad.tolist() == (expected == 0).float().tolist()
 
 

@@ -1,4 +1,4 @@
-"""Forms of writing by index that samples do not reach: the old `reduce` of `scatter`, functions that write in place."""
+"""Indexed writes that the samples do not cover: the old `reduce` of `scatter`, and in-place functions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Decompositions beyond what the samples say: phases, equal eigenvalues, saved values, results into `out`."""
+"""Decompositions beyond the samples: phases, equal eigenvalues, saved tensors, results into `out`."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def weight(*shape):
 
 
 def check(function, array):
-    """Gradient and second gradient of a real function, against central differences."""
+    """Check the gradient and second gradient of a real function against central differences."""
     x = torch.tensor(array, requires_grad=True)
     (grad,) = torch.autograd.grad(function(x), x, create_graph=True)
     found = grad.detach().numpy()
@@ -47,7 +47,7 @@ def differences(function, array, step=1e-6):
     return grad
 
 
-# --- Losses that do not depend on phases -------------------------------------------------------
+# --- Losses independent of phases --------------------------------------------------------------
 
 
 def test_complex_eigenvectors():
@@ -116,12 +116,12 @@ def test_of_symmetric_matrices(function, kind):
     check(loss, A if kind == "complex" else grid(3, 3))
 
 
-# --- Where there is no derivative --------------------------------------------------------------
+# --- Points without a derivative ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("function", [torch.linalg.eigh, torch.linalg.svd, torch.linalg.eig])
 def test_equal_values(function):
-    """The values have a gradient, the vectors have none."""
+    """The values have a gradient, the vectors do not."""
     x = torch.eye(2, dtype=torch.float64).requires_grad_()
     results = function(x)
     values = results[1 if function is torch.linalg.svd else 0]
@@ -135,7 +135,7 @@ def test_equal_values(function):
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 6, 4), (2, 3, 4, 6), (0, 3), (3, 0), (0, 4, 4)], ids=str)
 @pytest.mark.parametrize("kind", "fdFD")
 def test_factors_are_those_of_numpy(shape, kind, monkeypatch):
-    """Bit for bit, whether LAPACK's loops can be called directly or not."""
+    """The factors agree bit for bit, whether or not LAPACK's loops can be called directly."""
     a = complex_grid(*shape).astype(kind) if kind in "FD" else grid(*shape).astype(kind)
     square = (a @ a.conj().swapaxes(-1, -2) + 8 * np.eye(shape[-2])).astype(kind)
     for direct in (True, False):
@@ -167,7 +167,7 @@ def test_qr_without_gradient():
         torch.geqrf(x).tau.sum().backward()
 
 
-# --- Saved values, results ---------------------------------------------------------------------
+# --- Saved tensors, results --------------------------------------------------------------------
 
 
 def test_saved_values_have_pytorchs_names():
@@ -243,7 +243,8 @@ def test_ldl_by_lapack_and_without(kind, monkeypatch):
 
 
 def systems(library, a, b, tau):
-    """Results of systems with square matrices, their factors and reflectors, each with all of its flags."""
+    """Yield the results for systems with square matrices, their factors and reflectors, with all combinations of flags.
+    """
     linalg = library.linalg
     for upper, left, unit in itertools.product((False, True), repeat=3):
         flags = {"upper": upper, "left": left, "unitriangular": unit}
@@ -284,7 +285,8 @@ SHAPES = [
 @pytest.mark.parametrize("kind", "fdFD")
 @pytest.mark.parametrize("layout", ["rows", "columns", "not aligned", "every second"])
 def test_systems_by_lapack_and_without(shapes, kind, layout, monkeypatch):
-    """The same, whether LAPACK's functions can be called or not, of all layouts, which stay as they are."""
+    """Results agree, whether or not LAPACK can be called, for every memory layout, and the operands are left unchanged.
+    """
 
     def laid(array):
         if layout == "columns":
@@ -312,7 +314,7 @@ def test_systems_by_lapack_and_without(shapes, kind, layout, monkeypatch):
 
 @pytest.mark.parametrize("by_lapack", [True, False])
 def test_no_pivots_lead_out_of_the_matrix(by_lapack, monkeypatch):
-    """Neither numbers of rows that are not there nor halves of blocks."""
+    """Row numbers out of range raise an error; incomplete 2x2 blocks do not affect the other matrices."""
     if not by_lapack:
         monkeypatch.setattr("cygrad._kernels.cpu.linalg.lapack._routine", lambda name, code: None)
     a, b = torch.tensor(grid(2, 3, 3) + 4 * np.eye(3)), torch.tensor(grid(2, 3, 2))
@@ -330,7 +332,7 @@ def test_no_pivots_lead_out_of_the_matrix(by_lapack, monkeypatch):
 
 @pytest.mark.parametrize("kind", "fd")
 def test_subnormal_numbers(kind):
-    """They are pivots and divisors as all others are, which have reciprocals."""
+    """Subnormal pivots and divisors work, although their reciprocals may overflow."""
     tiny = np.finfo(kind).smallest_normal
     for shape in ((4, 4), (3, 5, 5)):
         a, number = (grid(*shape) * tiny / 64).astype(kind), np.arange(shape[-1])
@@ -387,7 +389,7 @@ def test_large_systems_are_solved_by_blocks():
 @pytest.mark.parametrize("name", ["eigh", "svd", "eig", "qr"])
 @pytest.mark.parametrize("kind", ["real", "complex"])
 def test_gradients_as_pytorch(name, kind):
-    """Of what signs and phases leave alone."""
+    """The losses do not depend on signs and phases."""
     theirs = pytest.importorskip("torch")
     array = A if kind == "complex" else grid(3, 3)
     found = []
@@ -404,7 +406,7 @@ def test_gradients_as_pytorch(name, kind):
 
 
 def test_least_squares_of_one_b_for_a_stack():
-    """B is of a dimension less than A, and holds no vectors: it stands for each matrix, as in PyTorch."""
+    """If B has one dimension less than A and is no batch of vectors, all matrices share it, as in PyTorch."""
     a = torch.tensor([[[2.0, 1.0], [1.0, 3.0]]], requires_grad=True)
     b = torch.tensor([[1.0, 2.0, 0.0], [3.0, 5.0, 1.0]], requires_grad=True)
     found = torch.linalg.lstsq(a, b).solution

@@ -1,4 +1,4 @@
-"""Random projections and LOBPCG, by what does not depend on where they begin."""
+"""Random projections and LOBPCG, tested by properties that do not depend on the random start."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_svd_lowrank_less_a_mean():
 
 
 def test_svd_lowrank_gradient():
-    """The gradient of all singular values that are not 0."""
+    """The gradient of all nonzero singular values."""
     x, y = (torch.tensor(low_rank(8, 5, 2) + grid(8, 5) * 0).requires_grad_() for _ in range(2))
     weights = torch.tensor([2.0, 1.0], dtype=torch.float64)
     (torch.svd_lowrank(x, 2, 6)[1] * weights).sum().backward()

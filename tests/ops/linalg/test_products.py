@@ -1,4 +1,4 @@
-"""Products beyond what the samples say: memory, saved values, hints in errors."""
+"""Products beyond the samples: memory, saved tensors, hints in errors."""
 
 import sys
 
@@ -8,14 +8,14 @@ import pytest
 import cygrad as torch
 from cygrad.nn import functional as F
 
-# --- What is saved -----------------------------------------------------------------------------
+# --- Saved tensors -----------------------------------------------------------------------------
 
 
 def test_a_factor_is_saved_only_if_the_other_needs_its_gradient():
     x, w = torch.ones(2, 3), torch.ones(3, 4, requires_grad=True)
     y = x @ w
     with torch.no_grad():
-        w += 1  # as an optimizer's step does: x is saved, w is not
+        w += 1  # like an optimizer step: x is saved, w is not
     y.sum().backward()
     assert w.grad.tolist() == [[2.0] * 4] * 3
     y = x @ w
@@ -133,11 +133,11 @@ def test_failing_products_record_nothing():
     assert out._version == 0 and a.grad is None
 
 
-# --- einsum's order ----------------------------------------------------------------------------
+# --- Contraction order of einsum ---------------------------------------------------------------
 
 
 class PathFinder:
-    """Stands in for opt_einsum: multiplies the last two first."""
+    """Replaces opt_einsum: multiplies the last two operands first."""
 
     asked = []
 
@@ -188,7 +188,7 @@ def test_an_empty_out_takes_the_shape_of_the_result(function, arguments):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 @pytest.mark.parametrize("columns", [1, 3, 30])
 def test_qr_of_a_tall_matrix(dtype, columns, monkeypatch):
-    """By blocks of rows, but with the signs that LAPACK gives."""
+    """Computed by blocks of rows, but with LAPACK's signs."""
     monkeypatch.setattr("cygrad._kernels.cpu.base.chunks.SIZE", 256)
     rng = np.random.default_rng(0)
     a = rng.normal(size=(1003, columns)) + (

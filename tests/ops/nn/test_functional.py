@@ -1,4 +1,4 @@
-"""The functions of nn.functional beyond what the samples say: dropout, weights, legacy arguments, hints."""
+"""The functions of nn.functional beyond the samples: dropout, weights, legacy arguments, hints."""
 
 import math
 
@@ -86,7 +86,7 @@ def test_dropout_draws_from_the_seed():
     assert (F.dropout(torch.ones(50)) == first).all()
 
 
-# --- Activations in place ----------------------------------------------------------------------
+# --- In-place activations ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("function", [F.relu, F.leaky_relu, F.elu, F.silu])
@@ -258,7 +258,7 @@ def test_positive_weight():
 
 
 def test_multilabel_margin_of_many_rows():
-    """More elements than a block, and rows with different numbers of labels."""
+    """The input exceeds one chunk, and the rows have different numbers of labels."""
     rng = np.random.default_rng(0)
     scores = torch.tensor(rng.standard_normal((700, 300)), requires_grad=True)
     labels = rng.permuted(np.tile(np.arange(300), (700, 1)), axis=1)
@@ -275,7 +275,7 @@ def test_multilabel_margin_of_many_rows():
 
 @pytest.mark.parametrize("classes", [1, 5, 16, 37])
 def test_multilabel_margin_by_a_loop_and_by_numpy(classes):
-    """Half precision has no loop; small whole numbers are the same in each type."""
+    """Half precision has no loop and uses NumPy; results for small integers agree across dtypes."""
     rng = np.random.default_rng(classes)
     scores, labels = rng.integers(-3, 4, (9, classes)), rng.integers(-1, classes, (9, classes))
     scores = [torch.tensor(scores, dtype=t, requires_grad=True) for t in (torch.float16, torch.float32, torch.float64)]
@@ -345,7 +345,7 @@ def test_what_nn_functional_offers_is_in_one_place():
     assert {"softmax", "log_softmax", "dropout", "relu"} <= set(dir(torch))
 
 
-# --- Activations that overwrite or draw --------------------------------------------------------
+# --- Activations that overwrite or draw random numbers -----------------------------------------
 
 OVERWRITING = {
     "relu": (),

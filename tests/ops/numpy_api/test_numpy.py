@@ -1,4 +1,4 @@
-"""NumPy's functions, ufuncs and their methods on tensors record gradients; arrays and tensors share memory."""
+"""NumPy functions, ufuncs and ufunc methods on tensors record gradients; arrays and tensors share memory."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ S = A[:, :3] @ A[:, :3].T + 4 * np.eye(3)
 M = B > 1.5
 N = np.eye(3, 4) > 0
 
-# Expressions of `x`, which is A, and of the arrays; the gradient for x is compared with differences.
+# Expressions of `x` (the tensor A) and the arrays; the gradient for x is compared with finite differences.
 CALLS = """
 np.sin(x)
 np.exp2(x)
@@ -274,7 +274,7 @@ np.interp(x, [-2.0, 0.1, 3.0], [1.0, 0.5, 2.0])
 np.interp([0.3, 0.9], [0.0, 0.5, 1.0], x[:, 0])
 """
 
-# What has no gradient.
+# Functions without a gradient.
 QUESTIONS = """
 np.isnan(x)
 np.isfinite(x)
@@ -510,7 +510,7 @@ def test_bad_calls_raise(call):
 
 
 class Other:
-    """An operand of another library, which knows what to do."""
+    """An operand of another library that handles ufuncs itself."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         return "theirs"
@@ -555,7 +555,7 @@ def test_sparse_matrices_of_scipy():
     assert sparse.csr_matrix(np.eye(3)).dot(torch.arange(3.0)).tolist() == [0.0, 1.0, 2.0]
     assert not hasattr(torch.float32, "dtype") and not hasattr(
         torch.float32, "kind"
-    )  # as where PyTorch's are told apart
+    )  # libraries use these attributes to tell PyTorch's dtypes apart
 
 
 def test_matplotlib_asks_for_columns_and_mixes_tensors_with_none():

@@ -21,7 +21,7 @@ N = 20_000
 
 
 def draws(generator=None):
-    """Something of everything, as plain lists."""
+    """Draw from every kind of distribution, as plain lists."""
     g = {"generator": generator}
     x = torch.zeros(3)
     return [
@@ -68,7 +68,7 @@ def test_seeds_one_apart_have_nothing_in_common():
 def test_state_is_a_place_in_the_stream():
     g = torch.Generator().manual_seed(5)
     torch.rand(3, generator=g)
-    torch.randint(10, (1,), dtype=torch.int32, generator=g)  # may leave half a word over
+    torch.randint(10, (1,), dtype=torch.int32, generator=g)  # may leave half a word buffered
     state = g.get_state()
     assert state.dtype is torch.uint8
     expected = draws(g)
@@ -183,7 +183,7 @@ def test_integers():
 
 @pytest.mark.parametrize("low", [0, -(2**31), -(2**63)])
 def test_integers_of_a_span_that_does_not_divide_the_bits(low):
-    """Of 2^32 words a fourth is drawn anew here; without it, some numbers came twice as often."""
+    """A quarter of the 2^32 words must be rejected here; otherwise some numbers would be twice as likely."""
     made = torch.randint(low, low + 3 * 2**30, (3 * N + 1,)).numpy().astype(object) - low
     assert 0 <= made.min() and made.max() < 3 * 2**30
     thirds = np.bincount([int(number) >> 30 for number in made], minlength=3)
@@ -193,7 +193,7 @@ def test_integers_of_a_span_that_does_not_divide_the_bits(low):
 
 
 def test_single_precision_has_the_numbers_of_the_generator():
-    """In blocks, as one by one."""
+    """Drawing in chunks gives the same numbers as drawing one by one."""
     numbers = np.random.Generator(np.random.Philox(key=5))
     made = torch.rand(3, 7001, generator=torch.Generator().manual_seed(5)).numpy()
     np.testing.assert_array_equal(made, numbers.random((3, 7001), np.float32))
@@ -368,7 +368,7 @@ def test_overwriting_a_view_changes_its_base():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 def test_probabilities_lie_between_0_and_1(dtype):
-    """Of which nan is not; without elements there is nothing wrong."""
+    """NaN is out of range; an empty tensor is valid."""
     for wrong in (-0.01, 1.01, float("nan"), float("inf")):
         for values in ([wrong], [0.0, wrong, 1.0], [[1.0], [wrong]]):
             with pytest.raises(RuntimeError, match="Expected p_in >= 0 && p_in <= 1 to be true"):
@@ -432,7 +432,7 @@ def test_streams_of_a_thread_nest():
         a = torch.rand(2)
         with pytest.raises(ZeroDivisionError), torch.random.drawing_from(inner):
             torch.manual_seed(4)
-            1 / 0  # noqa: B018  is to fail
+            1 / 0  # noqa: B018  raises ZeroDivisionError
         b = torch.rand(2)
     assert torch.equal(torch.cat([a, b]), torch.rand(4, generator=torch.Generator().manual_seed(1)))
     assert inner.initial_seed() == 4 and outer.initial_seed() == 1
@@ -441,7 +441,7 @@ def test_streams_of_a_thread_nest():
 @pytest.mark.parametrize("count", [2048, 2051, 20_000, 20_003])
 @pytest.mark.parametrize("before", [0, 1, 7])
 def test_numbers_are_those_of_numpys_stream(count, before):
-    """Of many numbers, drawn by a loop of our own that threads share, and of those that are drawn afterwards."""
+    """Large draws, made by our own loop across threads, and the draws after them agree with NumPy's stream."""
     generator = torch.Generator().manual_seed(2**63 + 5)
     words = np.random.Philox(key=2**63 + 5)
     for _ in range(before):
@@ -458,7 +458,7 @@ def test_numbers_are_those_of_numpys_stream(count, before):
 def test_what_is_drawn_one_by_one_is_what_numpy_draws(seed, ahead):
     ours, theirs = (np.random.Generator(np.random.Philox(key=seed)) for _ in range(2))
     for numbers in (ours, theirs):
-        numbers.random(ahead, np.float32)  # which may leave half a word
+        numbers.random(ahead, np.float32)  # may leave half a word buffered
     spans = (0, 1), (0, 5), (-7, 3**18), (0, 2**32 - 1), (2**62, 2**62 + 9), (-(2**63), 10 - 2**63), (5, 5 + 3 * 2**30)
     for count in (0, 1, 5, 63):
         np.testing.assert_array_equal(kernels.singles(ours, (count,)), theirs.random(count, np.float32))
@@ -499,13 +499,14 @@ by_own_loops = pytest.mark.skipif(not loop_table.has_loops(np.zeros(1)), reason=
 
 
 def units(words, count):
-    """Numbers of [0, 1) from the halves of NumPy's words, lower ones first."""
+    """Numbers in [0, 1) from the halves of NumPy's words, low half first."""
     return (words.random_raw(-(-count // 2)).view(np.uint32)[:count] >> 8) / 2**24
 
 
 def of_uniform(uniform, spare):
-    """Normal numbers: the coordinates of points whose directions are the first half of each 128 numbers, their
-    distances the other half; the last one alone gives a point with `spare`."""
+    """Normal numbers by the Box-Muller transform: each chunk of 128 uniform numbers provides directions in its first
+    half and distances in its second; an odd last number is paired with `spare`.
+    """
 
     def points(turns, distances):
         angles, distances = 2 * np.pi * (turns - 0.5), np.sqrt(-2 * np.log(1 - distances))
@@ -524,7 +525,7 @@ def of_uniform(uniform, spare):
 @by_own_loops
 @pytest.mark.parametrize("count", [64, 65, 127, 128, 129, 1000, 8191, 8192, 8193, 20_001])
 def test_normal_numbers_are_made_of_pairs_of_uniform_ones(count):
-    """Each element, also of the last ones and of those that threads share."""
+    """Check every element, including the tail and the chunks that threads share."""
     words = np.random.Philox(key=9)
     uniform = units(words, count)
     spare = np.float32(np.random.Generator(words).random(None, np.float32))

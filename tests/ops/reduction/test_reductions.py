@@ -1,4 +1,4 @@
-"""Reductions: what is special about each, beyond the generic tests."""
+"""Reductions: properties of individual ops that the generic tests do not cover."""
 
 import math
 import pickle
@@ -13,12 +13,12 @@ NAN, INF = math.nan, math.inf
 
 
 def gradient(function, values):
-    """The gradient of `function` of a leaf with these values."""
+    """The gradient of `function` at a leaf with these values."""
     x = torch.tensor(values, dtype=torch.float64, requires_grad=True)
     return torch.autograd.grad(function(x), x)[0].tolist()
 
 
-# --- Conventions where there is no derivative --------------------------------------------------
+# --- Subgradient conventions -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_keepdim_needs_a_dimension(name):
 
 
 def test_out_decides_the_type_of_sums():
-    """Elements are converted before they are added; what is given a dtype is added in that."""
+    """Elements are converted before they are added; with an explicit dtype, the sum is computed in that dtype."""
     x = torch.tensor([1.75, 1.75])
     whole = torch.zeros((), dtype=torch.int64)
     assert torch.sum(x, 0, out=whole).item() == 2 and torch.prod(x, 0, out=whole).item() == 1

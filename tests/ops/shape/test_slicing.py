@@ -1,4 +1,4 @@
-"""Parts replaced and views copied: what the samples, which PyTorch shares, leave out."""
+"""Replaced slices and copied views: cases left out of the samples, which are also run on PyTorch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Joining tensors in plain words: shapes, types, memory, gradients, and what is refused in which words."""
+"""Joining tensors: shapes, dtypes, memory, gradients, and the error messages for invalid calls."""
 
 import itertools
 
@@ -169,7 +169,7 @@ def test_errors(call, error, line):
     [(10**4, 5, False), (10**6, 5 * 10**5, False), (10**6, 10**6 - 1, False), (3, 2**40, True)],
 )
 def test_more_combinations_than_memory_can_hold(length, r, with_replacement):
-    """Refused before any work is done."""
+    """The call is rejected before any work is done."""
     with pytest.raises(MemoryError):
         torch.combinations(torch.arange(length), r, with_replacement)
 

@@ -1,4 +1,4 @@
-"""Views in plain words: what shares memory with what, in which shape and order, and what is refused in which words.
+"""Views: memory sharing, shapes and strides, and the error messages for invalid calls.
 
 Histories of views and in-place changes are the subject of tests/core/graph/test_views.py.
 """
@@ -15,7 +15,7 @@ def numbered(*shape):
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape).clone()
 
 
-# Each view: how it is taken of a 2 x 3 x 4 tensor whose elements are numbered, its shape, strides and offset.
+# Each view: how it is created from a 2 x 3 x 4 tensor with numbered elements, its shape, strides and offset.
 VIEWS = {
     "view": (lambda x: x.view(6, 4), (6, 4), (4, 1), 0),
     "view with a length to be found": (lambda x: x.view(-1, 2), (12, 2), (2, 1), 0),
@@ -63,7 +63,7 @@ def test_shape_strides_and_memory(take, shape, strides, offset):
     assert v.data_ptr() == x.data_ptr() + 4 * offset
     with torch.no_grad():
         x.neg_()
-    assert v.flatten()[0].item() == -offset  # the elements are numbered
+    assert v.flatten()[0].item() == -offset  # because the elements are numbered
     assert v._version == x._version == 1
 
 
@@ -77,7 +77,7 @@ def test_gradient_goes_to_the_elements_that_are_seen(take, shape, strides, offse
     assert x.grad.flatten().tolist() == seen
 
 
-# Each of these gives the tensor itself or a tensor with memory of its own, although it reads like a view.
+# Each of these returns the tensor itself or a tensor with its own memory, although it reads like a view.
 def test_reshape_of_what_has_no_such_view_is_a_copy():
     x = numbered(2, 3)
     y = x.t().reshape(6)
@@ -118,7 +118,7 @@ def test_parts_of_an_uneven_split():
     x = numbered(5)
     assert [part.tolist() for part in x.split(2)] == [[0, 1], [2, 3], [4]]
     assert [part.tolist() for part in x.chunk(2)] == [[0, 1, 2], [3, 4]]
-    assert [part.tolist() for part in x.chunk(4)] == [[0, 1], [2, 3], [4]]  # three parts, as PyTorch gives
+    assert [part.tolist() for part in x.chunk(4)] == [[0, 1], [2, 3], [4]]  # three chunks, as in PyTorch
     assert [part.tolist() for part in x.split([2, 0, 3])] == [[0, 1], [], [2, 3, 4]]
 
 

@@ -1,4 +1,4 @@
-"""Fourier transforms: what is special about them, beyond the generic tests."""
+"""Fourier transforms: properties that the generic tests do not cover."""
 
 import numpy as np
 import pytest
@@ -123,7 +123,7 @@ def test_types_of_windows():
 @pytest.mark.parametrize("shape", [(7, 5), (8, 6), (6, 1, 9), (2, 3)])
 @pytest.mark.parametrize("forward", [False, True])
 def test_real_parts_in_blocks(shape, forward, monkeypatch):
-    """Of transforms along all dimensions, or all but one, of even and odd lengths."""
+    """Transforms along all dimensions, or all but one, of even and odd lengths."""
     z = np.random.default_rng(0).normal(size=(*shape, 2)).view(complex)[..., 0]
     for dims in (tuple(range(len(shape))), (0,), (len(shape) - 1,)):
         last = z.shape[dims[-1]]
@@ -145,6 +145,6 @@ def test_second_half_of_real_numbers_mirrors_the_first(shape, norm, monkeypatch)
     for dims in [(d,) for d in range(len(shape))] + [(0, 1), (1, 0)]:
         found = fourier.r2c(x, dims, norm, False)
         np.testing.assert_allclose(found, fourier.c2c(x, dims, norm, True), 1e-12, 1e-12)
-        if len(dims) == 1:  # exactly
+        if len(dims) == 1:  # equal bit for bit
             (d,) = dims
             np.testing.assert_array_equal(found, np.conj(np.roll(np.flip(found, d), 1, d)))

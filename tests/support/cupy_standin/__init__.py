@@ -9,9 +9,8 @@
             x = cupy.ones(3) + 1
         assert not seen.synchronizations
 
-It has CuPy's names and parameters and no others (`names.json` tells them), converts nothing to NumPy
-implicitly, gives 0-dim arrays where NumPy gives scalars, notes what synchronises, and runs the CUDA C++
-of kernels on the CPU.
+It offers exactly CuPy's names and parameters (recorded in `names.json`), never converts to NumPy implicitly, returns
+0-dim arrays where NumPy returns scalars, records synchronizations, and runs the CUDA C++ of kernels on the CPU.
 """
 
 import sys
@@ -24,7 +23,7 @@ __all__ = ["install", "installed", "is_installed", "on_synchronize", "watch"]
 
 
 def install():
-    """Put the stand-in where `import cupy` finds it; returns a function that undoes it."""
+    """Register the stand-in as `cupy`; return a function that undoes this."""
     from .modules import all_modules
 
     before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ROOTS}
@@ -43,13 +42,13 @@ def install():
 
 
 def is_installed():
-    """Is it what `import cupy` finds? CuPy itself tells nothing to those who watch."""
+    """Whether `import cupy` finds the stand-in. The real CuPy does not report events to watchers."""
     return hasattr(getattr(sys.modules.get("cupy"), "ndarray", None), "_of")
 
 
 @contextmanager
 def installed():
-    """The stand-in as `cupy` within the block, whose value is the module."""
+    """Make the stand-in importable as `cupy` within the block and yield the module."""
     undo = install()
     try:
         yield sys.modules["cupy"]

@@ -1,4 +1,4 @@
-"""`cupy.ndarray`: an array that NumPy cannot take for one of its own."""
+"""`cupy.ndarray`: a device array that NumPy cannot use as one of its own arrays."""
 
 import pickle
 import warnings
@@ -39,7 +39,7 @@ class Flags:
 
 
 class ndarray:
-    """The stand-in's array: `_a` is a NumPy array over the bytes of `_memory`, which `data` alone holds, as in CuPy."""
+    """The stand-in's array: `_a` is a NumPy array over the bytes of `_memory`, which, as in CuPy, only `data` owns."""
 
     __slots__ = ("_a", "_base", "_ptr", "data", "__weakref__")
     __array_priority__ = 100
@@ -69,7 +69,7 @@ class ndarray:
         self.data = memory.MemoryPointer(mem, self._ptr - mem.ptr)
         return self
 
-    # --- What it is ----------------------------------------------------------------------------
+    # --- Attributes ----------------------------------------------------------------------------
 
     @property
     def shape(self):
@@ -135,7 +135,7 @@ class ndarray:
             raise TypeError("cupy.ndarray does not have imaginary part to set")
         self.imag[...] = value
 
-    # --- To the host, which waits --------------------------------------------------------------
+    # --- Transfers to the host, which synchronize ----------------------------------------------
 
     def _read(self, what):
         state.synchronize(what)
@@ -217,7 +217,7 @@ class ndarray:
     def __format__(self, spec):
         return format(self._read("format(array)"), spec)
 
-    # --- Between libraries ---------------------------------------------------------------------
+    # --- Exchange with other libraries ---------------------------------------------------------
 
     def __array__(self, dtype=None):
         raise TypeError(IMPLICIT)
@@ -257,7 +257,7 @@ class ndarray:
         if found is None:
             return NotImplemented
         if ufunc.__name__ in COMPARISONS.values():
-            # NumPy makes arrays of no dimensions of its scalars here (numpy/numpy#12142).
+            # NumPy creates 0-dim arrays from its scalars here (numpy/numpy#12142).
             inputs = [x.item() if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs]
         if method == "__call__":
             return found(*inputs, **kwargs)
@@ -290,7 +290,7 @@ class ndarray:
         return compute.run("astype", lambda a: a.astype(dtype, order), [self])
 
     def copy(self, order="C"):
-        # From another device too, to the current one.
+        # The source may be on another device; the copy is made on the current one.
         return compute.run("copy", lambda a: a.copy(order), [self], anywhere=True)
 
     __copy__ = copy
@@ -400,7 +400,7 @@ def refuse_kind(kind):
 namespace.ndarray = ndarray
 
 
-# --- Methods that are functions of the same name, and operators ----------------------------------
+# --- Methods named like functions, and operators -------------------------------------------------
 
 
 def as_method(name, function=None):
@@ -448,7 +448,7 @@ COMPARISONS = {
 
 
 def gives_way(self, other):
-    """Whether the other operand's method is to do the work, as `_should_use_rop` decides."""
+    """Whether to defer to the other operand's method, by the same criteria as `_should_use_rop`."""
     if isinstance(other, (ndarray, np.ndarray, np.generic)):
         return False
     if hasattr(type(other), "__array_ufunc__"):

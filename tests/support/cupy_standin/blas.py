@@ -1,4 +1,4 @@
-"""cuBLAS: by arrays as `cupy.cublas` has it, and by addresses as `cupy_backends.cuda.libs.cublas` has it."""
+"""cuBLAS, both with arrays (`cupy.cublas`) and with addresses (`cupy_backends.cuda.libs.cublas`)."""
 
 import ctypes
 
@@ -10,10 +10,10 @@ from .ufuncs import bfloat16
 TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 3: np.int8, 4: np.complex64, 5: np.complex128, 10: np.int32,
          14: bfloat16}  # fmt: skip
 COMPUTED_IN = {64: np.float16, 68: np.float32, 74: np.float32, 75: np.float32, 77: np.float32, 70: np.float64}
-modes: dict = {}  # of mathematics, by handle
+modes: dict = {}  # math mode by handle
 
 
-# --- By arrays -----------------------------------------------------------------------------------
+# --- With arrays ---------------------------------------------------------------------------------
 
 
 def transposed(x, trans):
@@ -30,7 +30,7 @@ def one_type(*arrays):
 
 
 def gemm(transa, transb, a, b, out=None, alpha=1.0, beta=0.0):
-    """alpha op(a) op(b) + beta out."""
+    """Return alpha op(a) op(b) + beta out."""
     one_type(a, b, out)
 
     def call(a, b, out):
@@ -82,11 +82,11 @@ def nrm2(x, out=None):
 BY_ARRAYS = {f.__name__: f for f in (gemm, axpy, geam, gemv, nrm2)}
 
 
-# --- By addresses --------------------------------------------------------------------------------
+# --- With addresses ------------------------------------------------------------------------------
 
 
 def matrix(address, dtype, rows, columns, leading, stride=0, batch=1):
-    """A view of matrices in memory, in columns as Fortran has them: (batch, rows, columns)."""
+    """A view of column-major (Fortran-order) matrices in memory: (batch, rows, columns)."""
     dtype = np.dtype(dtype)
     if leading < max(rows, 1):
         raise CUBLASError("CUBLAS_STATUS_INVALID_VALUE")
@@ -105,9 +105,9 @@ def scalar(address, dtype):
 
 
 def product(name, dtypes, computed, transa, transb, m, n, k, alpha, a, b, beta, c, batch):
-    """C = alpha op(A) op(B) + beta C for (address, leading dimension, stride) of each."""
+    """Compute C = alpha op(A) op(B) + beta C, given (address, leading dimension, stride) of each matrix."""
 
-    factor, keep = scalar(alpha, computed), scalar(beta, computed)  # they lie in the host's memory
+    factor, keep = scalar(alpha, computed), scalar(beta, computed)  # in host memory
 
     def work():
         left = matrix(a[0], dtypes[0], *((k, m) if transa else (m, k)), a[1], a[2], batch)
@@ -121,7 +121,7 @@ def product(name, dtypes, computed, transa, transb, m, n, k, alpha, a, b, beta, 
 
 
 def check_stream():
-    """CuPy tells cuBLAS the stream before each call, and none that captures."""
+    """CuPy passes the stream to cuBLAS before each call and rejects a capturing one."""
     if state.capturing() is not None:
         raise NotImplementedError("calling cuBLAS API during stream capture is currently unsupported")
 
@@ -162,9 +162,9 @@ def of_type(name, dtype):
 
 
 class Library:
-    """The functions that are taken from the shared library itself, which minds no capture."""
+    """The functions loaded directly from the shared library, which does not check for capture."""
 
-    workspaces: list = []  # (stream, address) of each that was given
+    workspaces: list = []  # (stream, address) of each workspace set
 
     @staticmethod
     def cublasSetStream_v2(handle, stream):

@@ -1,4 +1,4 @@
-"""C++ texts made into functions: compiled once by the system's compiler, and kept on disk."""
+"""Compiles C++ sources to functions with the system's compiler and caches the results on disk."""
 
 import ctypes
 import functools
@@ -33,7 +33,7 @@ class CompileException(Exception):
 def compiler():
     """The system's C++ compiler, or None."""
     if sys.platform == "win32":
-        return None  # fibers are made with ucontext
+        return None  # fibers need ucontext
     for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
         if name and shutil.which(name.split()[0]):
             return name.split()
@@ -41,13 +41,13 @@ def compiler():
 
 
 def threads_meet(text):
-    """Whether threads wait for each other in a kernel, so that each needs a stack of its own."""
+    """Whether the kernel's threads wait for each other, so that each needs its own stack."""
     return MEETING.search(text) is not None
 
 
 @functools.cache
 def cache():
-    """The folder of what this compiler made of these headers, with the headers compiled beforehand."""
+    """The cache directory for this compiler and these headers, which contains the precompiled headers."""
     if compiler() is None:
         raise RuntimeError("the stand-in for CuPy runs kernels by a C++ compiler, and there is none")
     version = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
@@ -69,7 +69,7 @@ def cache():
 
 
 def replace(path, content):
-    """Write a file at once, since others may be writing it too."""
+    """Replace a file atomically, since other processes may be writing it too."""
     new = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
     new.write_bytes(content)
     new.replace(path)
@@ -90,7 +90,7 @@ DYNAMIC = re.compile(
 )
 
 
-# The tensor cores' instruction that kernels write in assembly, with its operands in arrays c, a and b.
+# The tensor core instruction as kernels write it in assembly, with its operands in arrays c, a and b.
 MMA = re.compile(
     r'asm\s+volatile\s*\(\s*"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\."\s*(\w+)[^;]*;"\s*'
     r':\s*("\+f"\(c\[\d\]\),?\s*){4}:\s*("r"\(a\[\d\]\),?\s*){4}("r"\(b\[\d\]\),?\s*){2}\)\s*;'
@@ -98,7 +98,7 @@ MMA = re.compile(
 
 
 def for_the_cpu(text):
-    """CUDA C++ with what no macro can turn into C++ replaced."""
+    """CUDA C++ with the constructs replaced that macros cannot translate."""
     text = MMA.sub(r"cuda_on_cpu::multiply_fragments(\1, c, a, b);", text)
     text = COMPLEX.sub('#include "cuda_complex.h"', text)
     text = HARMLESS.sub("", text)
@@ -106,7 +106,7 @@ def for_the_cpu(text):
 
 
 def library(text):
-    """The functions of a C++ text, as a `ctypes.CDLL`."""
+    """The functions of a C++ source as a `ctypes.CDLL`."""
     key = digest(text)
     with lock:
         own = being_compiled.setdefault(key, threading.Lock())
@@ -131,11 +131,11 @@ def loaded(key, text):
 
 
 class Failed(AssertionError):
-    """A kernel did what CUDA leaves undefined: read out of bounds, let its threads wait for each other forever."""
+    """A kernel did something undefined in CUDA, such as an out-of-bounds read or a deadlock of its threads."""
 
 
 def called(function, name, *arguments):
-    """Run a kernel's function, which returns a text where it failed."""
+    """Call a kernel's function, which returns a message if it failed."""
     function.restype = ctypes.c_char_p
     failure = function(*arguments)
     if failure:

@@ -1,4 +1,4 @@
-"""The one way to NumPy: device arrays in, NumPy's functions inside, device arrays out."""
+"""The single path to NumPy: takes device arrays, calls NumPy functions, returns device arrays."""
 
 import math
 import re
@@ -14,7 +14,7 @@ def ndarray_class():
     return namespace.ndarray
 
 
-# Functions of NumPy that warn of empty or undefined results, which CuPy's do not.
+# NumPy functions that warn about empty or undefined results; their CuPy counterparts do not.
 WARNING = set(
     """mean var std median average percentile quantile cov corrcoef nanmean nanvar nanstd nanmedian nanmax nanmin
     nanargmax nanargmin polyfit""".split()
@@ -22,13 +22,13 @@ WARNING = set(
 
 
 class Arguments:
-    """Device arrays among arguments, and the NumPy arrays that stand behind them."""
+    """The device arrays among the arguments, unwrapped to the NumPy arrays that back them."""
 
     def __init__(self):
         self.arrays = []
 
     def host(self, value, name):
-        """`value` with NumPy arrays for the device arrays; a NumPy array in it is refused."""
+        """`value` with its device arrays replaced by their NumPy arrays; NumPy arrays in it are rejected."""
         if isinstance(value, ndarray_class()):
             self.arrays.append(value)
             return value._a
@@ -66,7 +66,7 @@ def strides_like(result):
 
 
 def allocate(shape, dtype, strides=None):
-    """An array of memory that nothing has written."""
+    """An array of uninitialized memory."""
     dtype = checked_dtype(dtype)
     nbytes = math.prod(shape) * dtype.itemsize
     refuse_beyond_int64(nbytes)
@@ -78,13 +78,15 @@ def allocate(shape, dtype, strides=None):
 
 
 def refuse_beyond_int64(nbytes):
-    """Of sizes, CuPy keeps the last 64 bits: it makes a small array, and its kernels write far beyond that."""
+    """Fail for sizes beyond int64: CuPy would truncate them to 64 bits, allocate a small array and write far out of
+    bounds.
+    """
     if nbytes >= 2**63:
         raise AssertionError(f"CuPy would make an array of {nbytes} bytes, modulo 2**64")
 
 
 def fresh(result):
-    """A device array of new memory with the elements of a NumPy array."""
+    """A device array in new memory with the elements of a NumPy array."""
     array = allocate(result.shape, result.dtype, strides_like(result))
     np.copyto(array._a, result)
     return array
@@ -98,11 +100,11 @@ def checked_dtype(dtype):
 
 
 def view(array, of):
-    """A device array for a NumPy array that lies in the memory of `of`."""
+    """A device array for a NumPy array whose memory belongs to `of`."""
     mem = of._memory
     if array.size:
         low = np.lib.array_utils.byte_bounds(array)[0]
-        # Built anew, so that NumPy's read-only views can be written to as CuPy's can.
+        # Rebuilt from the memory, because NumPy's read-only views are writable in CuPy.
         offset = array.__array_interface__["data"][0] - mem._bytes.ctypes.data
         assert low >= mem._bytes.ctypes.data
         array = np.ndarray(array.shape, array.dtype, mem._bytes, offset, array.strides)
@@ -115,7 +117,7 @@ def lies_in(array, mem):
 
 
 def device(result, arrays):
-    """Device arrays for what NumPy has returned, in tuples and lists too."""
+    """Device arrays for NumPy's results, including those in tuples and lists."""
     if isinstance(result, (tuple, list)):
         items = [device(item, arrays) for item in result]
         return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
@@ -139,7 +141,7 @@ def flattened(result):
 
 
 def run(name, function, args, kwargs=None, *, anywhere=False, is_view=False):
-    """`function` of NumPy on device arrays, of any device where `anywhere`. A view needs no kernel."""
+    """Run a NumPy `function` on device arrays, on any device if `anywhere`. A view launches no kernel."""
     found = Arguments()
     args = [found.host(value, name) for value in args]
     kwargs = {key: found.host(value, name) for key, value in (kwargs or {}).items()}
@@ -157,7 +159,7 @@ def run(name, function, args, kwargs=None, *, anywhere=False, is_view=False):
     def call():
         try:
             return called()
-        except ValueError as error:  # NumPy's words
+        except ValueError as error:  # NumPy's message
             if re.match("array is too big|Maximum allowed (size|dimension) exceeded", str(error)):
                 refuse_beyond_int64(2**63)
             raise
@@ -173,7 +175,7 @@ def run(name, function, args, kwargs=None, *, anywhere=False, is_view=False):
     for array, contents in zip(found.arrays, before):
         np.copyto(array._a, contents)
     outs = flattened(result)
-    targets = [out._a for out in outs]  # without the device arrays, whose memory may be freed before a replay
+    targets = [out._a for out in outs]  # not the device arrays, whose memory may be freed before a replay
 
     def again():
         for target, new in zip(targets, flat_numpy(call())):
@@ -183,7 +185,7 @@ def run(name, function, args, kwargs=None, *, anywhere=False, is_view=False):
     state.launch(name, again, found.memories() + [out._memory for out in outs])
     for out in outs:
         if not any(out._memory is mem for mem in found.memories()):
-            out._memory._bytes.fill(memory.POISON)  # nothing has run
+            out._memory._bytes.fill(memory.POISON)  # not computed during capture
     return result
 
 
@@ -194,7 +196,8 @@ def flat_numpy(result):
 
 
 def order(a, axis):
-    """The stable order along an axis. CuPy sorts vectors of float32 and float64 by their bits: -nan comes first."""
+    """The stable sort order along an axis. CuPy sorts float32 and float64 vectors by their bits, so -nan comes first.
+    """
     found = np.argsort(a, axis, kind="stable")
     if a.ndim == 1 and a.dtype.char in "fd":
         is_first = np.isnan(a[found]) & np.signbit(a[found])

@@ -6,7 +6,7 @@ namespace cuda_on_cpu {
 struct Layout {
   void* data;
   int64_t ndim, size;
-  const int64_t *shape, *strides;  // strides in bytes
+  const int64_t *shape, *strides;  // in bytes
 };
 
 inline void out_of_bounds(int64_t i, int64_t size) {

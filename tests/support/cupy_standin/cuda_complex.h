@@ -1,4 +1,4 @@
-// Complex numbers as CuPy's element-wise kernels, and texts that include cupy/complex.cuh, know them.
+// Complex numbers as provided to CuPy's elementwise kernels and to sources that include cupy/complex.cuh.
 #pragma once
 
 using std::arg;

@@ -1,4 +1,4 @@
-// CUDA's functions: mathematics by their many names, reads, atomic operations.
+// CUDA's device functions: math under its many names, loads, atomics.
 #pragma once
 
 #define CUDA_ON_CPU_BOTH(f)                       \
@@ -45,7 +45,7 @@ inline bool isfinite(float16 x) { return std::isfinite((float)x); }
 inline bool isfinite(bfloat16 x) { return std::isfinite((float)x); }
 inline bool signbit(float16 x) { return x.bits >> 15; }
 inline bool signbit(bfloat16 x) { return x.bits >> 15; }
-// CUDA's min and max take two integers or floats of any types.
+// CUDA's min and max accept two integers or floats of any types.
 #define CUDA_ON_CPU_ARITHMETIC typename A, typename B, typename = std::enable_if_t<std::is_arithmetic<A>::value && std::is_arithmetic<B>::value>
 template <CUDA_ON_CPU_ARITHMETIC>
 inline std::common_type_t<A, B> max(A a, B b) {
@@ -67,7 +67,7 @@ inline std::common_type_t<A, B> min(A a, B b) {
 CUDA_ON_CPU_EXTREMA(float16)
 CUDA_ON_CPU_EXTREMA(bfloat16)
 
-// The names with f are in the global namespace on most systems, but not all of them on all.
+// Most systems declare the names with suffix f in the global namespace, but not all of them on every system.
 #define CUDA_ON_CPU_FLOAT(name, expression) inline float name(float x) { return expression; }
 CUDA_ON_CPU_FLOAT(__expf, std::exp(x)) CUDA_ON_CPU_FLOAT(__exp10f, std::pow(10.0f, x))
 CUDA_ON_CPU_FLOAT(__logf, std::log(x)) CUDA_ON_CPU_FLOAT(__log2f, std::log2(x)) CUDA_ON_CPU_FLOAT(__log10f, std::log10(x))
@@ -108,7 +108,7 @@ inline float __uint2float_rn(unsigned x) { return (float)x; }
 #define CUDART_NAN_F std::numeric_limits<float>::quiet_NaN()
 #define CUDART_NAN std::numeric_limits<double>::quiet_NaN()
 
-// --- Reads and writes ------------------------------------------------------------------------------
+// --- Loads and stores ------------------------------------------------------------------------------
 
 template <typename T> T __ldg(const T* p) { return *p; }
 template <typename T> T __ldcs(const T* p) { return *p; }
@@ -117,7 +117,7 @@ template <typename T> T __ldca(const T* p) { return *p; }
 template <typename T> void __stcs(T* p, T value) { *p = value; }
 template <typename T> void __stcg(T* p, T value) { *p = value; }
 
-// The threads take turns on one core, so that plain operations are atomic.
+// The threads take turns on one core, so plain operations are atomic.
 template <typename T>
 struct cuda_on_cpu_same { typedef T type; };
 #define CUDA_ON_CPU_ATOMIC(name, expression)                               \

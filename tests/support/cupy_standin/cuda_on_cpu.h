@@ -1,4 +1,4 @@
-// What CUDA C++ needs to run on a CPU: the language's words, its types and functions, and the threads of a block.
+// Support code to run CUDA C++ on a CPU: the language's keywords, types and functions, and the threads of a block.
 #pragma once
 #ifdef __APPLE__
 #define _XOPEN_SOURCE 700  // for ucontext
@@ -44,16 +44,16 @@ struct Index {
 enum Wait { RUNNING, AT_BARRIER, IN_WARP, DONE };
 
 struct Thread {
-  ucontext_t context;  // where it begins; later turns are taken by jumps, which ask nothing of the system
+  ucontext_t context;  // entry point; later switches use longjmp, which needs no system call
   jmp_buf place;
   bool is_begun;
   std::vector<char> stack;
   Index index;
   int wait;
-  unsigned mask;        // of the warp operation that it waits in
-  uint64_t given;       // what it hands to the others of its warp
-  uint64_t seen[32];    // what they have handed
-  unsigned present;     // which of them have
+  unsigned mask;        // of the warp operation it waits in
+  uint64_t given;       // value passed to the other lanes
+  uint64_t seen[32];    // values passed by the lanes
+  unsigned present;     // lanes that passed one
   int predicate;
 };
 
@@ -96,7 +96,7 @@ inline void yield(int why) {
   leave();
 }
 
-// A fiber is a thread of one block after the other.
+// A fiber is reused as a thread of one block after another.
 inline void enter() {
   for (;;) {
     try {
@@ -118,7 +118,7 @@ inline void release_barrier(std::vector<Thread*>& threads) {
     if (t->wait == AT_BARRIER) t->wait = RUNNING;
 }
 
-// Lets the lanes of a warp go on whose operation all of its lanes that are still alive have come to.
+// Resumes the lanes of a warp operation once every lane in its mask that is still alive has reached it.
 inline bool release_warp(Thread** lanes, unsigned count) {
   bool released = false;
   for (unsigned i = 0; i < count; i++) {
@@ -198,9 +198,9 @@ inline void run_fibers(unsigned count, bool backwards) {
 
 inline thread_local unsigned launches = 0;
 
-// Runs `call` for every thread of the grid; with fibers where threads meet. The order of blocks changes from launch to
-// launch and that of threads from block to block and every second launch, so that what depends on it does not pass for
-// determined.
+// Runs `call` for every thread of the grid, on fibers if threads meet. Block order changes from launch to launch, thread
+// order from block to block and every second launch, so that results that depend on them are not taken for
+// deterministic ones.
 inline const char* run(void (*call)(void*), void* argument, const unsigned* sizes, size_t shared, bool meets) {
   grid_dim = {sizes[0], sizes[1], sizes[2]};
   block_dim = {sizes[3], sizes[4], sizes[5]};
@@ -232,7 +232,7 @@ inline const char* run(void (*call)(void*), void* argument, const unsigned* size
       }
     }
     if (!failure.empty()) {
-      pool.clear();  // the others stand in the middle of the kernel
+      pool.clear();  // the other threads are suspended inside the kernel
       return failure.c_str();
     }
   }
@@ -259,7 +259,7 @@ constexpr int kind_of() {
 
 template <typename P>
 void check_one(const char* name, int i, const Argument& given) {
-  int kind = kind_of<P>();  // an address may come as an integer
+  int kind = kind_of<P>();  // addresses may be passed as integers
   bool same_kind = kind == 's' || given.kind == 's' || kind == given.kind || (kind == 'p' && given.kind == 'i');
   if (sizeof(P) != (size_t)given.size || !same_kind)
     fail(std::string(name) + ": argument " + std::to_string(i) + " is of kind '" + (char)given.kind + "' with " +

@@ -1,4 +1,4 @@
-// `mma.sync.m16n8k16` as the manual of PTX describes it: which elements of the matrices the lanes of a warp hold.
+// `mma.sync.m16n8k16` as specified in the PTX manual: which matrix elements each lane of a warp holds.
 #pragma once
 
 namespace cuda_on_cpu {
@@ -8,7 +8,7 @@ inline float sixteen(uint32_t two, int which, bool is_brain) {
   return is_brain ? brain_to_float(bits) : half_to_float(bits);
 }
 
-// c (16, 8) += a (16, 16) b (16, 8). Lane l is of group l / 4, in which it has number l % 4.
+// c (16, 8) += a (16, 16) b (16, 8). Lane l is number l % 4 of group l / 4.
 inline void multiply_fragments(const char* kind, float* c, const uint32_t* a, const uint32_t* b) {
   const bool is_brain = !strcmp(kind, "bf16");
   uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]}, all[32][6];

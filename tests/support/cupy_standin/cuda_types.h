@@ -41,8 +41,7 @@ inline uint16_t float_to_brain(float value) {
   return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-// CUDA's and CuPy's classes of sixteen bits have implicit conversions from and to float, and explicit ones from the
-// other types.
+// CUDA's and CuPy's 16-bit classes convert implicitly to and from float, and explicitly from the other types.
 template <uint16_t (*pack)(float), float (*unpack)(uint16_t)>
 struct Sixteen {
   uint16_t bits;

@@ -1,4 +1,4 @@
-"""`cupy.cuda`: devices, streams, events, captured graphs, and the runtime's few functions."""
+"""`cupy.cuda`: devices, streams, events, captured graphs, and the few runtime functions."""
 
 import time
 import weakref
@@ -146,7 +146,7 @@ class _Stream:
     def wait_event(self, event):
         state.waited(self._key(), event._seen)
         if event._capture is not None and self._capture is not event._capture:
-            self._capture = event._capture  # a fork of the capture
+            self._capture = event._capture  # the stream joins the capture
             event._capture.forks.append(self)
         elif self._capture is not None and event._capture is None:
             raise state.cuda_error(
@@ -181,7 +181,7 @@ class _Stream:
 
 
 class Stream(_Stream):
-    """A stream, whose work here is done at once."""
+    """A stream; its work is executed immediately."""
 
     _made = 1000
 
@@ -223,7 +223,7 @@ def get_current_stream(device_id=None):
 
 
 class Event:
-    """A point in a stream."""
+    """An event recorded in a stream."""
 
     def __init__(self, block=False, disable_timing=False, interprocess=False):
         self._time = None
@@ -236,7 +236,7 @@ class Event:
     @property
     def done(self):
         if self._capture is None:
-            state.waited(None, self._seen)  # so that the host knows it now
+            state.waited(None, self._seen)  # the host now knows that this work is done
         return True
 
     def record(self, stream=None):
@@ -268,8 +268,9 @@ def get_elapsed_time(start_event, end_event):
 
 
 class Capture:
-    """The launches of a capture. Of blocks that go back to a shared pool meanwhile, the graph would write to what is
-    another's by then."""
+    """The kernel launches of a capture. If a block is meanwhile returned to a shared pool, replaying the graph would
+    write to memory that belongs to someone else.
+    """
 
     def __init__(self, stream):
         self.stream = stream

@@ -1,4 +1,4 @@
-"""DLPack capsules that say CUDA, made from NumPy's, which say CPU."""
+"""DLPack capsules for CUDA, made by rewriting the device of NumPy's CPU capsules."""
 
 import ctypes
 
@@ -34,7 +34,7 @@ def inside(capsule):
 
 
 def capsule_of(array):
-    """A capsule of a device array."""
+    """Return a capsule of a device array."""
     is_bfloat16 = array.dtype == ufuncs.bfloat16
     capsule = (array._a.view(np.uint16) if is_bfloat16 else array._a).__dlpack__()
     tensor = inside(capsule)
@@ -45,7 +45,7 @@ def capsule_of(array):
 
 
 class OnTheHost:
-    """A capsule that NumPy takes, since it now says CPU."""
+    """A capsule rewritten to the CPU device, so that NumPy accepts it."""
 
     def __init__(self, capsule):
         self.capsule = capsule
@@ -79,6 +79,6 @@ def array_from(source, *, device=None, copy=None):
     return array.copy() if copy else array
 
 
-def device_of(capsule):  # for tests
+def device_of(capsule):  # used by tests
     tensor = inside(capsule)
     return tensor.device_type, tensor.device_id

@@ -1,4 +1,4 @@
-"""The functions of `cupy`, `cupy.linalg` and `cupy.fft` that are NumPy's under another roof."""
+"""The functions of `cupy`, `cupy.linalg` and `cupy.fft` that wrap NumPy's."""
 
 import inspect
 import math
@@ -7,27 +7,27 @@ import numpy as np
 
 from . import compute, names, state
 
-# Functions that only look at an array or give a view of it, so that no kernel runs.
+# Functions that only inspect an array or return a view of it, so that no kernel runs.
 VIEWS = set(
     """array_split atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to diagonal dsplit expand_dims flip
     fliplr flipud hsplit matrix_transpose moveaxis permute_dims rollaxis rot90 split squeeze swapaxes transpose
     vsplit""".split()
 )
-# Functions that take no arrays, or only ask something of one: NumPy's are taken as they are.
+# Functions that take no arrays or only query their properties; NumPy's versions are used unchanged.
 AS_THEY_ARE = """base_repr binary_repr broadcast_shapes can_cast finfo format_float_positional get_printoptions iinfo
     isdtype isfortran isscalar issubdtype iterable mintypecode ndim set_printoptions printoptions shape size
     iscomplexobj isrealobj typename index_exp s_ may_share_memory shares_memory common_type result_type
     promote_types min_scalar_type""".split()
-# Functions whose result's size depends on the elements, or that look at them for a check: CuPy waits for the device.
+# Functions whose result size depends on the elements, or that validate elements: CuPy synchronizes.
 WAITING = """nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values extract compress
     bincount trim_zeros union1d intersect1d setdiff1d setxor1d place fill_diagonal mask_indices nanargmax_ piecewise_
     histogram histogram2d histogramdd digitize gradient_ delete_ ravel_multi_index interp_ array_repr array_str
     array2string putmask_ select_ corrcoef_ nanmedian median_ poly1d roots polyfit_ lexsort_ packbits_""".split()
 WAITING = {name for name in WAITING if not name.endswith("_")}
 WAITING_LINALG = {"lstsq", "matrix_rank", "cond", "eig", "eigvals"}
-# What must be device arrays, where a function names it so: CuPy calls methods of theirs.
+# Parameters by these names must be device arrays, because CuPy calls their methods.
 ARRAYS = {"a", "x", "arr", "ary", "m", "ar", "filt", "b", "y", "condition", "x1", "x2"}
-# Functions whose such parameters may be Python scalars or lists nevertheless.
+# Functions that nevertheless accept Python scalars or lists for these parameters.
 LENIENT = set(
     """where clip full_like isclose allclose array_equal array_equiv searchsorted interp expand_dims diff append
     isin in1d compress tril_indices triu_indices mask_indices asarray array asanyarray copy indices meshgrid
@@ -39,7 +39,7 @@ RENAMED = {"alltrue": "all", "sometrue": "any", "product": "prod", "cumproduct":
 
 
 def numpy_call(function, expected):
-    """`function` of NumPy called with what was given, by NumPy's names for CuPy's parameters."""
+    """Return a function that maps the arguments of a CuPy call to those of NumPy's `function`."""
     try:
         theirs = list(inspect.signature(function).parameters.values())
     except (ValueError, TypeError):
@@ -73,7 +73,7 @@ def numpy_call(function, expected):
 
 
 def wrapped(module, name, function, *, waits=False):
-    """NumPy's `function` with CuPy's parameters and refusals."""
+    """NumPy's `function` with CuPy's parameters and restrictions."""
     text = names.MODULES[module][name]
     text = text if text.startswith("(") else "(*args, **kwargs)"
     expected = names.signature(text)
@@ -97,7 +97,7 @@ def wrapped(module, name, function, *, waits=False):
     return names.checked(full, text, call)
 
 
-# --- Those that differ ---------------------------------------------------------------------------
+# --- Functions that differ -----------------------------------------------------------------------
 
 special = {}
 
@@ -156,7 +156,7 @@ def holds_device_arrays(obj):
 
 
 def foreign(obj, copy):
-    """An array of another library's, by `__cuda_array_interface__`."""
+    """Wrap another library's array through `__cuda_array_interface__`."""
     from . import memory
 
     told = obj.__cuda_array_interface__
@@ -214,7 +214,7 @@ def filled(new, value):
 
 
 def host_value(value):
-    """What full() and the like take for a value, besides a device array."""
+    """Check a fill value that is no device array, as full() and the like do."""
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return value
     raise TypeError(f"Unsupported type {type(value)}")
@@ -234,7 +234,7 @@ def ones(shape, dtype=float, order="C"):
 def full(shape, fill_value, dtype=None, order="C"):
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.array(fill_value).dtype
-    if isinstance(fill_value, np.ndarray):  # of one element: `copyto` takes that, alone of NumPy's arrays
+    if isinstance(fill_value, np.ndarray):  # has one element: the only NumPy array that `copyto` accepts
         fill_value = fill_value.item()
     new = empty(shape, dtype, order)
     new[...] = fill_value
@@ -280,7 +280,7 @@ def where(condition, x=None, y=None):
 
 
 def without_bfloat16(function):
-    """CuPy has no loop of it for bfloat16, and so gives float32."""
+    """CuPy has no bfloat16 loop for this and so returns float32."""
 
     def call(*args, **kwargs):
         args = [a.astype(np.float32) if str(getattr(a, "dtype", "")) == "bfloat16" else a for a in args]
@@ -322,7 +322,7 @@ def argmin(a, axis=None, dtype=None, out=None, keepdims=False):
 def index_of(function, a, axis, dtype, out, keepdims):
     if not isinstance(a, compute.ndarray_class()):
         raise TypeError(f"a cupy.ndarray is needed, not {type(a)}")
-    longs = np.longlong  # not the int64 of NumPy where that is `long`
+    longs = np.longlong  # unlike NumPy's int64 where that is `long`
     found = compute.run(function.__name__, lambda a: np.asarray(function(a, axis, keepdims=keepdims), longs), [a])
     found = found if dtype is None else found.astype(dtype)
     if out is None:
@@ -340,7 +340,7 @@ def matmul(*args, axes=None, axis=None, keepdims=False, casting="same_kind", dty
         if not isinstance(x, compute.ndarray_class()):
             raise TypeError(f"Unsupported type {type(x)}")
         if x.dtype.name == "bfloat16" and max(a.ndim, b.ndim) > 2 and a.size and b.size:
-            raise TypeError("data type 'E' not understood")  # CuPy multiplies no stacks of them
+            raise TypeError("data type 'E' not understood")  # CuPy does not multiply stacks of these
     kwargs = {"out": out, "casting": casting}
     if axes is not None:
         kwargs["axes"] = axes
@@ -348,7 +348,7 @@ def matmul(*args, axes=None, axis=None, keepdims=False, casting="same_kind", dty
 
 
 def products(function):
-    """A product of bfloat16 arrays is summed in float32, as cuBLAS does."""
+    """Products of bfloat16 arrays are accumulated in float32, as in cuBLAS."""
 
     def call(*args, out=None, **kwargs):
         if not any(x.dtype.name in ("bfloat16", "float16") for x in args):
@@ -382,13 +382,13 @@ def copyto(dst, src, casting="same_kind", where=None):
 
 @differs
 def take(a, indices, axis=None, out=None):
-    """Indices out of range wrap around."""
+    """Out-of-range indices wrap around."""
     if not isinstance(a, compute.ndarray_class()):
         raise TypeError(f"a cupy.ndarray is needed, not {type(a)}")
     if isinstance(indices, (list, np.ndarray)):
         indices = array(indices)
 
-    def wrap(a, i, out):  # NumPy's own way is a loop of subtractions
+    def wrap(a, i, out):  # NumPy's own implementation is a loop of subtractions
         n = a.size if axis is None else a.shape[axis]
         return np.take(a, np.mod(i, n) if n else i, axis, out=out, mode="wrap")
 
@@ -397,7 +397,7 @@ def take(a, indices, axis=None, out=None):
 
 @differs
 def take_along_axis(a, indices, axis):
-    """Indices out of range wrap around."""
+    """Out-of-range indices wrap around."""
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
 
@@ -538,7 +538,7 @@ def reshape(a, newshape, order="C", *, copy=None):
 
 @differs
 def around(a, decimals=0, out=None):
-    """CuPy has no loop of it for bfloat16, and so gives float32."""
+    """CuPy has no bfloat16 loop for this and so returns float32."""
     a = a.astype(np.float32) if a.dtype.name == "bfloat16" else a
     return compute.run("round", lambda a, out: np.round(a, decimals, out=out), [a, out])
 

@@ -1,4 +1,6 @@
-"""C functions as CuPy's compiled modules hand them out, by which kernels are launched without its Python objects."""
+"""C functions with the signatures that CuPy's compiled modules export, for launching kernels without its Python
+objects.
+"""
 
 import ctypes
 import re
@@ -9,14 +11,14 @@ from cygrad._kernels.device.launch import connect
 
 from . import memory, raw, state
 
-# What capsules do not copy
+# Capsules do not copy their names, so these must stay alive.
 LAUNCH = b"PyObject *(intptr_t, " + b"unsigned int, " * 7 + b"intptr_t, intptr_t, intptr_t, int __pyx_skip_dispatch)"
 MAKE = (
     b"struct __pyx_obj_4cupy_5_core_4core__ndarray_base *(PyObject *, __pyx_t_4cupy_5_core_7_carray_shape_t const &, "
     b"PyObject *, PyObject *)"
 )
 NOTHING, WHOLE, ADDRESS = b"PyObject *(void)", b"int (int __pyx_skip_dispatch)", b"intptr_t (void)"
-handles: dict = {}  # of kernels, by number
+handles: dict = {}  # kernels by number
 
 
 def capsule(function, signature):
@@ -26,13 +28,13 @@ def capsule(function, signature):
 
 
 def handle(function):
-    """The number of a kernel, as `Function.ptr`."""
+    """The number of a kernel, in place of `Function.ptr`."""
     handles[id(function._kernel)] = function._kernel
     return id(function._kernel)
 
 
 def taken(code, name, places):
-    """What a kernel finds at these addresses, after the types in its text."""
+    """Read a kernel's arguments from these addresses, according to the parameter types in its source."""
     (parameters,) = re.findall(rf"__global__ void [^;{{]*?\b{name}\((.*?)\)", code, re.DOTALL)
     found = []
     for i, parameter in enumerate(parameters.split(",")):
@@ -47,7 +49,7 @@ def taken(code, name, places):
 
 
 class Launched:
-    """A launch: the name, the sizes, the bytes of shared memory, the stream, and what the kernel found."""
+    """A launch: kernel name, sizes, bytes of shared memory, stream, and arguments."""
 
     def __init__(self, name, sizes, shared, stream, args):
         self.name, self.sizes, self.shared, self.stream, self.args = name, sizes, shared, stream, args
@@ -55,7 +57,7 @@ class Launched:
 
 @contextmanager
 def installed(patch):
-    """Let the stand-in have them, and launch by them; the value is a list of launches."""
+    """Give the stand-in these functions and launch through them; yield the list of launches."""
     launches, problems = [], []
 
     @ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_ssize_t, *[ctypes.c_uint] * 7, *[ctypes.c_ssize_t] * 3, ctypes.c_int)
@@ -66,12 +68,12 @@ def installed(patch):
             args = taken(kernel.code, kernel.name, ctypes.cast(places, ctypes.POINTER(ctypes.c_size_t)))
             launches.append(Launched(kernel.name, tuple(sizes), shared, stream, args))
             raw.Function(kernel)(tuple(sizes[:3]), tuple(sizes[3:]), args, shared)
-        except Exception as error:  # which ctypes can not hand on
+        except Exception as error:  # ctypes cannot propagate exceptions
             problems.append(error)
 
     @ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     def make(cls, shape, dtype, _):
-        begin, end, _ = (ctypes.c_size_t * 3).from_address(shape)  # a vector of C++
+        begin, end, _ = (ctypes.c_size_t * 3).from_address(shape)  # a C++ vector
         return cls(tuple((ctypes.c_ssize_t * ((end - begin) // 8)).from_address(begin)), dtype)
 
     @ctypes.PYFUNCTYPE(ctypes.py_object)

@@ -1,4 +1,4 @@
-"""Indexing by CuPy's rules: out-of-range indices in index arrays wrap around, masks synchronise where CuPy counts."""
+"""Indexing by CuPy's rules: out-of-range indices in index arrays wrap around; masks synchronize where CuPy counts."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from . import compute, state
 
 
 class Index:
-    """An index with NumPy arrays for device arrays.
+    """An index with its device arrays replaced by NumPy arrays.
 
-    `has_mask` and `is_basic` say what it is made of; `arrays` are the device arrays in it.
+    `has_mask` and `is_basic` classify it; `arrays` are the device arrays in it.
     """
 
     def __init__(self, array, slices, writes=False):
@@ -50,7 +50,7 @@ class Index:
                     if writes:
                         raise AssertionError("CuPy would write to an index modulo 0, which is anywhere in memory")
                     raise IndexError("cannot do a non-empty take from an empty axes.")
-                # The device cannot raise: CuPy takes the remainder.
+                # The device cannot raise, so CuPy wraps the index modulo the length.
                 host = host % max(array.shape[axis], 1) if host.size else host
             else:
                 raise IndexError(
@@ -79,10 +79,10 @@ def host_index(array, slices):
 
 
 def taken(array, slices):
-    """`array[slices]`."""
+    """Return `array[slices]`."""
     index = Index(array, slices)
     if index.is_basic:
-        # With the ellipsis NumPy gives a view where all indices are integers.
+        # With an ellipsis, NumPy returns a view even if all indices are integers.
         host = index.host if any(part is Ellipsis for part in index.host) else (*index.host, Ellipsis)
         return compute.view(array._a[host], array)
     if index.has_mask:
@@ -98,10 +98,10 @@ def refuse_other_devices(arrays):
 
 
 def put(array, slices, value):
-    """`array[slices] = value`."""
+    """Do `array[slices] = value`."""
     index = Index(array, slices, writes=True)
     ndarray = compute.ndarray_class()
-    if isinstance(value, np.ndarray) and index.is_basic:  # a value to fill with
+    if isinstance(value, np.ndarray) and index.is_basic:  # a fill value
         if value.ndim:
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
         value = value.item()
@@ -120,7 +120,7 @@ def put(array, slices, value):
     compute.run("setitem", write, [array, value, *index.arrays])
 
 
-# What atomic operations there are.
+# The dtypes that have atomic operations.
 ATOMIC = {
     "add": "int32 int64 float16 float32 float64 uint32 uint64",
     "subtract": "int32 uint32",
@@ -133,7 +133,7 @@ ATOMIC = {
 
 
 def scatter(ufunc, array, slices, value):
-    """`cupy.add.at` and the like."""
+    """Implement `cupy.add.at` and the like."""
     index = Index(array, slices, writes=True)
     name = ufunc.__name__
     if index.has_mask:
@@ -142,7 +142,7 @@ def scatter(ufunc, array, slices, value):
         raise TypeError(f"cupy.{name}.at only supports {', '.join(ATOMIC[name].split())} as data type")
 
     def write(a, value, *_):
-        # The value is converted first, as CuPy does.
+        # Convert the value first, as CuPy does.
         ufunc.at(a, index.host, np.asarray(value).astype(a.dtype))
 
     compute.run(f"{name}.at", write, [array, value, *index.arrays])

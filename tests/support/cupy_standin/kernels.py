@@ -22,7 +22,7 @@ def c_type(dtype):
 
 
 class Parameter:
-    """One of `in_params` or `out_params`: `raw T x`."""
+    """A parameter in `in_params` or `out_params`, e.g. `raw T x`."""
 
     def __init__(self, text, is_const):
         *words, self.name = text.split()
@@ -78,7 +78,7 @@ def layout_of(array):
 
 
 def types_of(kernel, ins, outs):
-    """The dtypes of the placeholders, by the arrays given; scalars take what the arrays say."""
+    """The dtypes of the placeholders, inferred from the array arguments; scalars adopt them."""
     types = {}
     for parameter, argument in [*zip(kernel.out_params, outs), *zip(kernel.in_params, ins)]:
         if not isinstance(argument, compute.ndarray_class()):
@@ -111,7 +111,7 @@ def typedefs(types):
 
 
 def declarations(parameters, arguments, types):
-    """C++ that names the arguments of a kernel: arrays by number, scalars by number."""
+    """C++ declarations of a kernel's arguments: arrays by number, scalars by number."""
     lines, arrays, scalars = [], 0, 0
     for parameter, argument in zip(parameters, arguments):
         ctype, const = parameter.ctype(types), "const " if parameter.is_const else ""
@@ -158,7 +158,7 @@ class Call(ctypes.Structure):
 
 
 def described(parameters, arguments, types, n, m, shape, reduced):
-    """What the C++ gets, and what must live as long."""
+    """The struct passed to C++, and the objects that must outlive the call."""
     layouts = [layout_of(a) for a in arguments if isinstance(a, np.ndarray)]
     scalars = [np.array(a, p.of(types)) for p, a in zip(parameters, arguments) if not isinstance(a, np.ndarray)]
     arrays = (Layout * max(len(layouts), 1))(*layouts)
@@ -168,7 +168,7 @@ def described(parameters, arguments, types, n, m, shape, reduced):
 
 
 def started(kernel, text, call, keep, threads, memories):
-    """Launch a compiled kernel with one thread for each of so many indices."""
+    """Launch a compiled kernel with one thread for each index."""
     library = compiler.library(compiler.for_the_cpu(text))
     meets = compiler.threads_meet(text)
     sizes = (ctypes.c_uint * 6)(max(-(-threads // BLOCK), 1), 1, 1, BLOCK, 1, 1)
@@ -191,7 +191,7 @@ extern "C" const char* cuda_on_cpu_run(_Call* call, const unsigned* sizes, bool 
 
 
 def raw_as_given(parameters, arguments, shape):
-    """NumPy arrays in the shape of the call; raw ones and scalars as they are."""
+    """NumPy arrays broadcast to the shape of the call; raw ones and scalars unchanged."""
     return [
         a if not isinstance(a, compute.ndarray_class()) else a._a if p.raw else np.broadcast_to(a._a, shape)
         for p, a in zip(parameters, arguments)
@@ -259,7 +259,7 @@ class ElementwiseKernel:
             raise ValueError("Loop size is undecided.")
         return np.broadcast_shapes(*shaped)
 
-    @functools.cache  # noqa: B019  kernels live as long as the program
+    @functools.cache  # noqa: B019  kernels are never freed
     def _text(self, are_arrays, types):
         types = dict(types)
         arguments = [np.empty(0) if is_array else 0 for is_array in are_arrays]
@@ -344,7 +344,7 @@ class ReductionKernel:
             started(self, text, call, keep, n, list(memories.values()))
         return tuple(outs) if len(outs) != 1 else outs[0]
 
-    @functools.cache  # noqa: B019  kernels live as long as the program
+    @functools.cache  # noqa: B019  kernels are never freed
     def _text(self, are_arrays, types):
         types = dict(types)
         arguments = [np.empty(0) if is_array else 0 for is_array in are_arrays]

@@ -1,4 +1,4 @@
-"""Device memory: blocks with red zones, the pool and its limit."""
+"""Device memory: blocks with red zones, and the pool with its limit."""
 
 import contextlib
 import ctypes
@@ -10,9 +10,9 @@ import numpy as np
 from . import state
 
 ALIGNMENT = 512
-RED_ZONE = 256  # bytes before and after a block that no kernel may write
-RED = 0xFE  # which no kernel should read: -1.7e38
-POISON = 0xFF  # what memory holds that nothing has written: NaN, -1
+RED_ZONE = 256  # bytes before and after a block, for detecting out-of-bounds writes
+RED = 0xFE  # fill of red zones, conspicuous if read: -1.7e38
+POISON = 0xFF  # fill of uninitialized memory: NaN, -1
 
 
 class OutOfMemoryError(MemoryError):
@@ -24,7 +24,7 @@ class OutOfMemoryError(MemoryError):
 
 
 class BaseMemory:
-    """Bytes of a device. `_bytes` is the NumPy array that they are."""
+    """A range of device memory; `_bytes` is the NumPy array that backs it."""
 
     def __init__(self, nbytes, device_id, data):
         self.size = nbytes
@@ -44,7 +44,7 @@ class BaseMemory:
 
 
 class Memory(BaseMemory):
-    """Memory of its own, aligned, with red zones around it."""
+    """A separate aligned allocation with red zones around it."""
 
     def __init__(self, size):
         room = np.empty(size + ALIGNMENT + 2 * RED_ZONE, np.uint8)
@@ -58,7 +58,7 @@ class Memory(BaseMemory):
         self._made = state.made_now()
 
     def check(self):
-        """That nothing was written before or behind the block."""
+        """Check that nothing was written before or after the block."""
         for zone, side in zip(self._red, ("before", "behind")):
             if (zone != RED).any():
                 zone[:] = RED
@@ -66,7 +66,7 @@ class Memory(BaseMemory):
 
 
 class PooledMemory(Memory):
-    """Memory that goes back to its pool."""
+    """Memory that is returned to its pool when freed."""
 
     _is_free = True
 
@@ -89,7 +89,7 @@ class PooledMemory(Memory):
         self._is_free = False
 
     def __del__(self):
-        if not self._is_free and tell is not None:  # else the interpreter ends
+        if not self._is_free and tell is not None:  # None during interpreter shutdown
             self._is_free = True
             what = {"device_id": self.device_id, "mem_size": rounded(self.size), "mem_ptr": self.ptr}
             tell("free_preprocess", **what, pmem_id=id(self))
@@ -106,7 +106,7 @@ class PooledMemory(Memory):
 
 
 class UnownedMemory(BaseMemory):
-    """Memory of another's."""
+    """Memory owned by another object."""
 
     def __init__(self, ptr, size, owner, device_id=-1):
         self._owner = owner
@@ -119,7 +119,7 @@ class UnownedMemory(BaseMemory):
 
 
 class MemoryHook:
-    """What is told of every allocation while its `with` block runs."""
+    """Receives every allocation while its `with` block runs."""
 
     name = "MemoryHook"
 
@@ -162,7 +162,7 @@ def rounded(size):
 
 
 class MemoryPointer:
-    """A place in a memory."""
+    """A position within memory."""
 
     __slots__ = ("mem", "_offset", "ptr", "__weakref__")
 
@@ -235,7 +235,7 @@ class MemoryPointer:
 
 
 def address(mem):
-    """What CuPy takes for host memory: an address, a `ctypes.c_void_p`, an array's `.ctypes`."""
+    """The address of host memory in a form that CuPy accepts: an integer, a `ctypes.c_void_p`, an array's `.ctypes`."""
     if isinstance(mem, int):
         return mem
     if isinstance(mem, ctypes.c_void_p):
@@ -244,15 +244,14 @@ def address(mem):
 
 
 class MemoryPool:
-    """The pool of all devices, which keeps account of each alone.
+    """The memory pool of all devices, with separate accounting for each.
 
-    One with an allocator hands its blocks out again; others keep nothing for reuse, so that what is read after it was
-    freed shows.
+    A pool with an allocator reuses its blocks. Others reuse nothing, so that reads of freed memory are noticed.
     """
 
     def __init__(self, allocator=None):
         self._states = {}
-        self.read_elsewhere = {}  # by stream and size: uses by other streams of memory that came back
+        self.read_elsewhere = {}  # by stream and size: uses of returned memory in other streams
         self._allocator = allocator
         pools.add(self)
 
@@ -267,7 +266,7 @@ class MemoryPool:
         reused = min(wanted, now["free"])
         capacity = now["limit"] or TOTAL
         if now["used"] + now["free"] - reused + wanted > capacity:
-            reused, now["free"] = 0, 0  # as CuPy does, which frees its blocks and tries again
+            reused, now["free"] = 0, 0  # as in CuPy, which frees its blocks and retries
         if now["used"] + now["free"] - reused + wanted > capacity:
             raise OutOfMemoryError(wanted, now["used"] + now["free"], now["limit"])
         now["free"] -= reused
@@ -279,7 +278,7 @@ class MemoryPool:
         return MemoryPointer(mem, 0)
 
     def _block(self, wanted, blocks):
-        """The memory that the pool's allocator gave, the last that was freed first; None if there is no allocator."""
+        """Return a block from the pool's allocator, most recently freed first; None without an allocator."""
         if self._allocator is None or not wanted:
             return None
         for i in range(len(blocks) - 1, -1, -1):
@@ -321,7 +320,7 @@ class MemoryPool:
         return self._of(state.current_device())["limit"]
 
 
-TOTAL = 8 << 30  # bytes that a device has
+TOTAL = 8 << 30  # bytes of memory per device
 pools: weakref.WeakSet = weakref.WeakSet()
 default_pool = MemoryPool()
 allocators = threading.local()
@@ -377,11 +376,12 @@ class PinnedMemoryPool:
         return 0
 
 
-pinned: dict = {}  # sizes of living blocks by address
+pinned: dict = {}  # sizes of live blocks by address
 
 
 def pinned_pointer(size):
-    """What `alloc_pinned_memory` gives: a ctypes array, so with the buffer protocol, that has a pointer's names."""
+    """Implement `alloc_pinned_memory`: a ctypes array, hence with the buffer protocol, that has a pointer's attributes.
+    """
     kind = type("PinnedMemoryPointer", (ctypes.c_uint8 * size,), {"size": lambda self: size})
     pointer = kind()
     pointer.ptr = ctypes.addressof(pointer)
@@ -391,7 +391,7 @@ def pinned_pointer(size):
 
 
 def is_memory_pinned(data):
-    """Whether an address, or an array's data, is page-locked memory."""
+    """Whether an address, or an array's data, is in page-locked memory."""
     address = data if isinstance(data, int) else np.asarray(data).__array_interface__["data"][0]
     return any(start <= address < start + size for start, size in list(pinned.items()))
 

@@ -1,4 +1,4 @@
-"""The module objects: `cupy`, `cupy.cuda`, `cupyx` and the like, with the names that the real ones have."""
+"""The module objects `cupy`, `cupy.cuda`, `cupyx` and so on, with the same names as the real ones."""
 
 import contextlib
 import functools as tools
@@ -17,7 +17,7 @@ from .raw import RawKernel, RawModule
 
 
 class Module(types.ModuleType):
-    """A module with the real one's names: what the stand-in does not do says so when called."""
+    """A module with the real one's names; functions that the stand-in lacks raise when called."""
 
     def __init__(self, name, contents):
         super().__init__(name)
@@ -33,7 +33,7 @@ class Module(types.ModuleType):
 
 
 def gathered(module, *sources, waits=()):
-    """What `module` of CuPy's has, from the first of `sources` that has it too."""
+    """The contents of a CuPy `module`, each name from the first of `sources` that defines it."""
     contents = {}
     for name, recorded in names.MODULES[module].items():
         if name in AS_IN_CUPY.get(module, ()):
@@ -74,7 +74,7 @@ CONSTANTS = {"NINF": -np.inf, "PINF": np.inf, "Inf": np.inf, "Infinity": np.inf,
 
 
 def own(module, contents):
-    """Functions of the stand-in's own, checked against the real ones' parameters."""
+    """The stand-in's own functions, checked against the real ones' parameters."""
     recorded = names.MODULES[module]
     result = {}
     for name, function in contents.items():
@@ -120,7 +120,7 @@ def memoize(for_each_device=False):
 
 
 def asking(function):
-    """A function that asks something of arrays without a kernel."""
+    """A function that queries properties of arrays without a kernel."""
 
     def call(*args, **kwargs):
         found = compute.Arguments()
@@ -260,7 +260,7 @@ def made_cupyx():
         name = f"cupyx.scipy.{part}"
         try:
             sources = [importlib.import_module(f"scipy.{part}"), np]
-        except ImportError:  # SciPy is no dependency: then the names say that the stand-in lacks them
+        except ImportError:  # SciPy is optional; without it, these names raise when called
             sources = []
         setattr(cupyx.scipy, part, Module(name, gathered(name, *sources)))
     return cupyx
@@ -287,7 +287,7 @@ def made_lib():
 
 
 def made_core():
-    """Of CuPy's core what is asked of products: how they are computed."""
+    """The part of CuPy's core that sets how matrix products are computed."""
     types: dict = {}
     core = Module("cupy._core", {})
     core.set_compute_type = lambda dtype, compute_type: types.update({np.dtype(dtype): compute_type})
@@ -302,7 +302,7 @@ def made_core():
 
 
 def made_backends():
-    """`cupy_backends` with cuBLAS by addresses."""
+    """`cupy_backends` with cuBLAS taking addresses."""
     parts = "cupy_backends cupy_backends.cuda cupy_backends.cuda.libs cupy_backends.cuda.libs.cublas".split()
     modules = [Module(name, {}) for name in parts]
     for outer, inner in zip(modules, modules[1:]):
@@ -312,8 +312,9 @@ def made_backends():
 
 
 def unchecked(name, function):
-    """A function of `cupy.linalg` that does not look whether the matrix was singular, as long as `cupyx.errstate`
-    says so: it gives numbers without a meaning."""
+    """A function of `cupy.linalg` that does not check for singular matrices while `cupyx.errstate` disables the check;
+    it then returns meaningless numbers.
+    """
 
     def call(*args, **kwargs):
         try:
@@ -337,7 +338,7 @@ def unchecked(name, function):
 
 @tools.cache
 def all_modules():
-    """The modules by name, made once, so that whoever keeps one has the one that is installed later."""
+    """The modules by name, created once, so that references kept by a program stay valid when installed again."""
     cupy = made_cupy()
     namespace.cupy = cupy
     with warnings.catch_warnings():

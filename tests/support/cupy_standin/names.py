@@ -1,4 +1,4 @@
-"""What the real CuPy has: `names.json`, and calls checked against its parameters."""
+"""The API of the real CuPy, from `names.json`, and checks of calls against its parameters."""
 
 import functools
 import inspect
@@ -12,12 +12,12 @@ CLASSES = RECORDED["classes"]
 
 @functools.cache
 def signature(text):
-    """The signature that a text like `(a, axis=None)` gives."""
+    """Parse a signature such as `(a, axis=None)`."""
     return inspect.signature(eval(f"lambda {text[1:-1]}: None", {}))
 
 
 def checked(name, text, function):
-    """`function`, which takes what CuPy's takes and nothing else."""
+    """Wrap `function` to accept exactly the arguments of CuPy's version."""
     expected = signature(text)
 
     @functools.wraps(function)
@@ -34,7 +34,7 @@ def checked(name, text, function):
 
 
 def lacking(name):
-    """A function that CuPy has and the stand-in does not do."""
+    """A function that CuPy has and the stand-in does not implement."""
 
     def call(*args, **kwargs):
         raise NotImplementedError(f"CuPy has {name}, which its stand-in for tests does not do yet")

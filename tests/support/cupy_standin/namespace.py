@@ -1,4 +1,4 @@
-"""The modules that stand for CuPy's, known here to whatever needs them."""
+"""Holds the stand-in's modules for code that needs to refer to them."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""NVIDIA's runtime compiler, which needs no GPU, on the texts of kernels as CuPy would hand them to it."""
+"""NVIDIA's runtime compiler (which needs no GPU), applied to kernel sources as CuPy would pass them."""
 
 import ctypes
 import importlib.machinery
@@ -14,11 +14,11 @@ OPTIONS = (
     "-ftz=true",
     "--device-as-default-execution-space",
     "--ptxas-options=-v",
-)  # CuPy's, and a report
+)  # CuPy's options, plus a report
 
 
 def places(package):
-    """The folders of an installed package, which is not imported: `cupy` may be the stand-in."""
+    """The directories of an installed package, without importing it: `cupy` may be the stand-in."""
     found = importlib.machinery.PathFinder.find_spec(package, sys.path)
     return [Path(place) for place in (found and found.submodule_search_locations) or ()]
 
@@ -28,7 +28,7 @@ def first(package, pattern):
 
 
 class Compiler:
-    """NVRTC with CuPy's headers. Raises ImportError, with what is missing, where one of them is not installed."""
+    """NVRTC with CuPy's headers. Raises ImportError naming the missing package if one is not installed."""
 
     def __init__(self):
         library = first("nvidia", "*/lib/libnvrtc.so.*")
@@ -41,7 +41,7 @@ class Compiler:
         self.nvrtc = ctypes.CDLL(str(library))
 
     def compiled(self, text, name, kind):
-        """(was it compiled for compute capability `kind`, what the compiler says)."""
+        """Return (success, compiler log) for compute capability `kind`."""
         program = ctypes.c_void_p()
         self.nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
         options = [option.encode() for option in (*self.options, f"-arch=sm_{kind}")]
@@ -55,12 +55,12 @@ class Compiler:
 
 
 def number(pattern, log):
-    """The largest number that a report gives for this."""
+    """The largest value reported for this quantity."""
     return max((int(found) for found in re.findall(pattern, log)), default=0)
 
 
 def text_of(kernel, types):
-    """What CuPy makes of an `ElementwiseKernel`, for arrays of one dimension."""
+    """The source that CuPy generates from an `ElementwiseKernel` for one-dimensional arrays."""
     lists, named = [], []
     for p in kernel.params:
         kind = p.ctype(types)
@@ -83,7 +83,7 @@ extern "C" __global__ void {kernel.name}({", ".join(lists)}, CIndexer<1, 1> _ind
 
 
 def recorded(patch):
-    """{text: name} of the kernels that are launched from now on, of which none runs."""
+    """Return {source: name} of the kernels launched from now on, none of which is run."""
     found = {}
 
     def launched(self, *args, **how):

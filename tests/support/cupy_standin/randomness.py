@@ -1,4 +1,4 @@
-"""`cupy.random`: NumPy's numbers on the device, by a generator for each device."""
+"""`cupy.random`: NumPy's random numbers on the device, with one generator per device."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from . import compute, names, state
 
 
 def drawn(name, text, generator_of):
-    """A method of NumPy's generator whose numbers go to the device as the dtype asked for."""
+    """A method of NumPy's generator whose numbers are moved to the device in the requested dtype."""
     expected = names.signature(text)
 
     def call(*args, **kwargs):

@@ -7,9 +7,9 @@ import numpy as np
 
 from . import compiler, compute, memory, state
 
-LIMIT = 48 * 1024  # bytes of shared memory that a block has without asking
+LIMIT = 48 * 1024  # bytes of shared memory available to a block by default
 MOST = 232448
-UNTOLD = 256  # threads of a block that have registers enough, however many the compiler gives to each
+UNTOLD = 256  # block size that always has enough registers, whatever the compiler assigns to each thread
 GLOBAL = re.compile(r"(template\s*<[^{};]*>\s*)?__global__\s+void\s+(?:__launch_bounds__\s*\([^()]*\)\s*)?(\w+)\s*\(")
 
 
@@ -20,7 +20,7 @@ class Argument(ctypes.Structure):
 
 
 class Module:
-    """A text and what is compiled of it."""
+    """A CUDA source and its compiled functions."""
 
     def __init__(self, code):
         self.code = code
@@ -28,7 +28,7 @@ class Module:
         self.meets = compiler.threads_meet(code)
 
     def function(self, name, symbol):
-        """The launcher of a kernel; those of one text are compiled together."""
+        """Return the launcher of a kernel; all kernels of a source are compiled together."""
         kernels = self.found if name in self.found else [name]
         if symbol in self.found:
             kernels = self.found
@@ -43,7 +43,7 @@ class Module:
 
 
 def passed(value):
-    """The bytes that a kernel gets for an argument, as an array, and their kind."""
+    """Return the bytes passed to a kernel for an argument, as an array, and their kind."""
     if isinstance(value, compute.ndarray_class()):
         return np.array(value._ptr if value.size else 0, np.uint64), "p"
     if value is None:
@@ -100,7 +100,7 @@ class RawKernel:
 
 
 class Function:
-    """`cupy.cuda.Function`: what launches a kernel."""
+    """`cupy.cuda.Function`: launches a kernel."""
 
     def __init__(self, kernel):
         self._kernel = kernel
@@ -131,7 +131,7 @@ class Function:
         sizes = (ctypes.c_uint * 6)(*grid, *block)
         function = self._kernel._module.function(self._kernel.name, self._kernel.name)
         memories = list({id(m): m for m in found.memories()}.values())
-        # The arrays may be gone when a graph is launched: their addresses stay.
+        # The arrays may be gone when a graph is launched, but their addresses remain.
         keep = [m._bytes for m in memories], given
 
         def work():
@@ -155,7 +155,7 @@ def triple(sizes):
 
 
 def with_options(code, options):
-    """The text with the definitions that compiler options make."""
+    """The source with the macros defined by compiler options."""
     lines = []
     for option in options:
         found = re.fullmatch(r"(?:-D|--define-macro=)(\w+)(?:=(.*))?", option)

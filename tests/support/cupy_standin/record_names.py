@@ -1,7 +1,7 @@
-"""Writes names.json: which names, parameters and ufunc loops the real CuPy has.
+"""Writes names.json: the names, parameters and ufunc loops of the real CuPy.
 
-To be run where CuPy and ml_dtypes are installed; a driver is not needed. What cannot be imported without CUDA's
-libraries is read from its source.
+Run it where CuPy and ml_dtypes are installed; no driver is needed. Modules that cannot be imported without CUDA's
+libraries are read from source.
 
     python tests/support/cupy_standin/record_names.py
 """
@@ -30,12 +30,12 @@ CLASSES = {
 
 
 def without_types(parameters):
-    """`int axis=-1, *, bool copy=True` as Python would spell it."""
+    """Convert `int axis=-1, *, bool copy=True` to Python syntax."""
     return re.sub(r"(^|, )(?:\w+ )+(?=\w+\s*(?:=|,|$))", r"\1", parameters.replace("\\*", "*"))
 
 
 def parameters(function):
-    """The parameters as text, or None where they are not to be found."""
+    """The parameters as text, or None if they cannot be found."""
     try:
         signature = inspect.signature(function)
         bare = [
@@ -72,7 +72,7 @@ def plain(value):
 
 
 def described(thing):
-    """What is noted of a name: `ufunc` with its loops, parameters in brackets, or what it is."""
+    """The record of a name: `ufunc` with its loops, parameters in parentheses, or its kind."""
     if type(thing).__name__ == "ufunc":
         return {"nin": thing.nin, "nout": thing.nout, "loops": " ".join(thing.types)}
     if inspect.ismodule(thing):
@@ -119,7 +119,7 @@ def names_of(module):
 def members_of(cls):
     kept = {"__array_ufunc__", "__array_function__", "__cuda_array_interface__", "__dlpack__", "__dlpack_device__"}
     every = set(dir(object)) | {"__pyx_vtable__", "__getstate__", "__array_finalize__", "__class_getitem__"}
-    every |= {"__buffer__", "__release_buffer__"}  # which Python 3.12 gives to all that have a buffer
+    every |= {"__buffer__", "__release_buffer__"}  # added by Python 3.12 to everything with a buffer
     return {
         name: described(getattr(cls, name))
         for name in sorted(dir(cls))
@@ -142,7 +142,7 @@ def recorded():
 
 
 def written(names):
-    """One name a line, so that a new version of CuPy gives a readable difference."""
+    """Format one name per line, so that a new CuPy version gives a readable diff."""
     return json.dumps(names, indent=0, sort_keys=True) + "\n"
 
 

@@ -1,10 +1,10 @@
-"""What the stand-in keeps account of: devices, streams' captures, synchronisations, transfers, launches."""
+"""Global state of the stand-in: devices, stream captures, synchronizations, transfers, launches."""
 
 import threading
 from contextlib import contextmanager
 
 DEVICES = 2
-on_synchronize = []  # called with what has synchronised, a text
+on_synchronize = []  # called with the name of whatever has synchronized
 watchers = []
 local = threading.local()
 
@@ -20,7 +20,7 @@ class CUDARuntimeError(RuntimeError):
 
 
 def cuda_error(name, text):
-    """One of these errors, whatever its number."""
+    """Create a CUDA error identified by name instead of by number."""
     error = CUDARuntimeError.__new__(CUDARuntimeError)
     RuntimeError.__init__(error, f"{name}: {text}")
     error.status = name
@@ -28,7 +28,7 @@ def cuda_error(name, text):
 
 
 class Seen:
-    """What happened in a `with watch()` block: texts of synchronisations and launches, (direction, bytes) pairs."""
+    """The events of a `with watch()` block: names of synchronizations and launches, (direction, bytes) of transfers."""
 
     def __init__(self):
         self.synchronizations = []
@@ -38,7 +38,7 @@ class Seen:
 
 @contextmanager
 def watch():
-    """Notes what happens in the block.
+    """Record the events in the block.
 
     with watch() as seen:
         ...
@@ -53,7 +53,7 @@ def watch():
 
 
 def synchronize(what):
-    """To be called by whatever lets the host wait for the device."""
+    """Record a synchronization. Everything that makes the host wait for the device must call this."""
     if capturing() is not None:
         raise RuntimeError(f"the current stream is capturing, so synchronous API calls are disallowed ({what})")
     for seen in watchers:
@@ -72,7 +72,7 @@ class DeviceSynchronized(RuntimeError):
 
 
 def transfer(direction, nbytes):
-    """`direction` is "to device" or "to host"."""
+    """Record a transfer; `direction` is "to device" or "to host"."""
     if capturing() is not None:
         short = {"to device": "H2D", "to host": "D2H"}[direction]
         raise RuntimeError(f"the current stream is capturing, so {short} transfers are disallowed")
@@ -93,18 +93,18 @@ def set_device(index):
     local.device = index
 
 
-# --- The order of streams ----------------------------------------------------------------------
+# --- Stream order ------------------------------------------------------------------------------
 #
 # Each stream counts what it gets. `known[stream]` tells up to which count of each other one it has waited for.
 
 counts: dict = {}
 known: dict = {}
 non_blocking: set = set()
-host: dict = {}  # what everybody knows, since the host has waited for it
+host: dict = {}  # known to every stream, because the host has waited for it
 
 
 def key():
-    """The current stream, by its device and handle."""
+    """The current stream, as its device and handle."""
     return current_device(), getattr(stream(), "ptr", 0)
 
 
@@ -114,20 +114,20 @@ def tick(own):
 
 
 def waited(own, seen):
-    """A stream, or the host, has waited for what an event, or another stream, has seen."""
+    """Record that stream `own` (None: the host) has waited for everything that `seen` covers."""
     into = host if own is None else known.setdefault(own, {})
     for other, count in seen.items():
         into[other] = max(into.get(other, 0), count)
 
 
 def made_now():
-    """When memory is made: by nothing yet in a capture."""
+    """The time stamp for new memory: None in a capture, where nothing has been executed yet."""
     now = tick(key())
     return None if capturing() is not None else now
 
 
 def seen_by(own):
-    """What comes after all work that a stream has got so far comes after."""
+    """A snapshot of all work submitted to the stream so far, and of all work that precedes it."""
     return {**known.get(own, {}), own: counts.get(own, 0)}
 
 
@@ -136,15 +136,15 @@ def is_after(own, made):
         return True
     other, count = made
     if other == own or (other[0] == own[0] and 0 in (own[1], other[1]) and not {own, other} & non_blocking):
-        return True  # the default stream and others that block wait for each other
+        return True  # the default stream and other blocking streams wait for each other
     return max(known.get(own, {}).get(other, 0), host.get(other, 0)) >= count
 
 
 def check_order(name, memories):
-    """That the current stream has waited for the streams that made what it uses."""
+    """Check that the current stream has waited for the streams that produced the memory it uses."""
     own = key()
     now = tick(own)
-    if capturing() is not None:  # nothing runs, and what has run is waited for before
+    if capturing() is not None:  # nothing runs, and completed work is waited for before a launch
         return
     for mem in memories:
         made = getattr(mem, "_made", None)
@@ -159,20 +159,20 @@ def check_order(name, memories):
 
 
 def stream():
-    """The current stream, or None where it is the null stream."""
+    """The current stream, or None for the null stream."""
     return getattr(local, "streams", {}).get(current_device())
 
 
 def capturing():
-    """The capture that the current stream is in, or None."""
+    """The capture that the current stream takes part in, or None."""
     return getattr(stream(), "_capture", None)
 
 
 def launch(name, work, memories):
-    """Does `work` at once or, in a capture, when its graph is launched. `memories` are those it touches."""
+    """Do `work` now or, in a capture, when the graph is launched. `memories` are the blocks it accesses."""
     for seen in watchers:
         seen.launches.append(name)
-    if name != "copy":  # between devices it waits for both
+    if name != "copy":  # a copy between devices waits for both
         check_order(name, memories)
     capture = capturing()
     if capture is None:

@@ -1,4 +1,4 @@
-"""Ufuncs: NumPy's arithmetic with CuPy's loops, promotion and refusals."""
+"""Ufuncs: NumPy's arithmetic with CuPy's loops, promotion and restrictions."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def dtype_of(char):
 
 
 def kind_of(dtype):
-    """Where a dtype stands in NEP 50's order of kinds."""
+    """The position of a dtype in NEP 50's order of kinds."""
     return {"b": 0, "i": 1, "u": 1, "c": 3}.get(dtype.kind, 2)
 
 
@@ -50,7 +50,7 @@ class ufunc:
         raise TypeError(f"Unsupported type {type(value)}")
 
     def _loop(self, ins, dtype):
-        """The dtypes of inputs and outputs: of the first loop that takes the inputs."""
+        """The dtypes of inputs and outputs in the first loop that accepts the inputs."""
         if dtype is not None:
             dtype = np.dtype(dtype)
             for in_types, out_types in self._loops:
@@ -73,7 +73,7 @@ class ufunc:
 
     @staticmethod
     def _as_seen(x, strong):
-        """A Python scalar of a higher kind than all arrays have counts as one of the dtype of that kind."""
+        """Treat a Python scalar of a higher kind than all arrays as a value of that kind's dtype."""
         if hasattr(x, "dtype") or weak_kind(x) <= max(map(kind_of, strong)):
             return x
         return np.zeros((), np.result_type(*[d if d != bfloat16 else np.dtype("f") for d in strong], x))
@@ -123,7 +123,7 @@ class ufunc:
                 results[i] = o
         return results
 
-    # --- The methods ---------------------------------------------------------------------------
+    # --- Methods -------------------------------------------------------------------------------
 
     def reduce(self, array, axis=0, dtype=None, out=None, keepdims=False):
         only(self.name, "reduce", "cupy_add", "cupy_multiply")

@@ -1,7 +1,7 @@
-"""Situations that users get into, each a function that ends in an error or a warning; golden.json has the whole texts.
+"""Common mistakes of users, each a function that ends in an error or a warning; golden.json holds their full texts.
 
-After a change of a text, `PYTHONPATH=tests python -m errors.situations` writes the file anew: read the difference
-before you commit it. Names of files and numbers of lines are taken out, so that these files may be edited.
+After changing a text, run `PYTHONPATH=tests python -m errors.situations` to regenerate the file, and review the diff
+before you commit it. File names and line numbers are removed, so these files may be edited.
 """
 
 import re
@@ -20,8 +20,8 @@ FILES = [Path(module.__file__) for module in (table, in_place, passes, cuts, wro
 
 
 def text_of(function):
-    """The text of the error or warning that a situation ends in, without places."""
-    graph_errors._warned.clear()  # which lines have been warned of
+    """The text of the error or warning that a situation ends in, with places removed."""
+    graph_errors._warned.clear()  # the lines that have been warned about
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
@@ -35,8 +35,8 @@ def text_of(function):
 
 
 def without_places(text):
-    """The text with FILE and LINE for places, and N for numbers that differ from machine to machine."""
+    """The text with FILE and LINE for places, and N for numbers that differ between machines."""
     text = re.sub(r"(?:[\w.:~-]*[/\\])+[\w.-]+\.py:\d+", "FILE:LINE", text)
     text = re.sub(r"0x[0-9a-f]+", "0xN", text)
-    text = re.sub(r"(maximum recursion depth exceeded).*", r"\1", text)  # the rest is the interpreter's
+    text = re.sub(r"(maximum recursion depth exceeded).*", r"\1", text)  # the rest depends on the interpreter
     return re.sub(r"Function\.<locals>\.", "", text)

@@ -1,4 +1,4 @@
-"""Writes the texts of all situations."""
+"""Writes the texts of all situations to golden.json."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Custom functions, and what gradcheck says of them (rows 25, 26)."""
+"""Custom functions, and gradcheck's messages about them (rows 25, 26)."""
 
 from core.diagnostics.situations.table import leaf, situation
 
@@ -7,7 +7,7 @@ from cygrad.autograd import Function, gradcheck
 
 
 def apply(backward, *args):
-    """A custom function of `a` and `b` with this backward, applied and differentiated."""
+    """Apply and differentiate a custom function of `a` and `b` with this backward."""
 
     class Given(Function):
         @staticmethod

@@ -1,4 +1,4 @@
-"""Losses that no gradient comes from (row 3)."""
+"""Losses without a path to any leaf (row 3)."""
 
 from core.diagnostics.situations.table import leaf, situation
 

@@ -1,4 +1,4 @@
-"""Values changed in place: saved ones, leaves and views."""
+"""In-place changes of saved tensors, leaves and views."""
 
 import numpy as np
 from core.diagnostics.situations.table import leaf, situation

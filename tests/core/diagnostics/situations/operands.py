@@ -1,4 +1,4 @@
-"""Operands of the wrong kind, type or shape: NumPy's functions, `.grad` of results, copies (rows 16, 17, 19)."""
+"""Operands of the wrong type, dtype or shape: NumPy functions, `.grad` of results, copies (rows 16, 17, 19)."""
 
 import copy
 

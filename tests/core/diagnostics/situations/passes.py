@@ -1,4 +1,4 @@
-"""Backward passes: a second one, graphs that grow, graphs within graphs, and threads."""
+"""Backward passes: second passes, growing graphs, graphs within graphs, and threads."""
 
 import threading
 
@@ -65,11 +65,11 @@ def saved_value_read_when_freed():
     return y.grad_fn._saved_result
 
 
-# ------------------------------------------------------------------ what keeps graphs alive (rows 10 and 11)
+# ------------------------------------------------------------------ graphs kept alive (rows 10 and 11)
 
 
 def train(loss_of, keep=lambda loss: None, **how):
-    """Ten steps of SGD that `cygrad.debug()` watches."""
+    """Run ten steps of SGD under `cygrad.debug()`."""
     w = leaf(0.5, 0.5)
     optimizer = torch.optim.SGD([w], lr=0.01)
     with torch.debug():

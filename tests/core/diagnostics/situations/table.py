@@ -1,4 +1,4 @@
-"""The table of situations, and what many of them begin with."""
+"""The table of situations, and helpers that many of them use."""
 
 import cygrad as torch
 
@@ -6,12 +6,12 @@ SITUATIONS = {}
 
 
 def situation(function):
-    """Enter a function into the table."""
+    """Register a function in the table."""
     assert function.__name__ not in SITUATIONS
     SITUATIONS[function.__name__] = function
     return function
 
 
 def leaf(*values):
-    """A leaf that requires grad."""
+    """Return a leaf that requires grad."""
     return torch.tensor(values, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Gradients that are nan, or would be wrong."""
+"""Gradients that are NaN or would be wrong."""
 
 from core.diagnostics.situations.table import leaf, situation
 
@@ -6,7 +6,7 @@ import cygrad as torch
 from cygrad.autograd import Function, nan_check, set_detect_anomaly
 from cygrad.utils.checkpoint import checkpoint
 
-# ------------------------------------------------------------------ nan (rows 7 and 12)
+# ------------------------------------------------------------------ NaN (rows 7 and 12)
 
 
 @situation

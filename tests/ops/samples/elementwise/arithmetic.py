@@ -1,4 +1,4 @@
-"""Samples for addition to powers."""
+"""Samples for arithmetic ops, from addition to powers."""
 
 import numpy as np
 from ops.sample import Sample, booleans, complex_grid, grid, integers, positive
@@ -10,7 +10,7 @@ def samples():
     i, j = integers(2, 3), integers(2, 3, low=1, high=5)
 
     def binary(function, *more):
-        """Tensors, broadcasting, numbers, 0-dim, types that promote, complex, empty."""
+        """Samples with tensors, broadcasting, scalars, 0-dim tensors, promoting dtypes, complex and empty tensors."""
         pairs = [
             (x, y),
             (row, column),

@@ -4,7 +4,7 @@ import numpy as np
 from ops.sample import Sample, complex_grid, grid, integers, positive
 from scipy import special
 
-# Those that PyTorch differentiates
+# Functions that PyTorch differentiates
 DIFFERENTIATED = ("i0", "i0e", "i1", "i1e")
 EVERYWHERE = {
     "i0": special.i0,

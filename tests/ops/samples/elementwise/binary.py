@@ -49,7 +49,7 @@ def samples():
             Sample(case, numpy=function, smooth=False, **more) for case in steps
         ]
 
-    # PyTorch's gradient of equal infinities is nan
+    # PyTorch's gradient for equal infinities is NaN
     infinite = [Sample((edge, other), smooth=False, oracle_grad=False)]
 
     def xlogy(a, b):

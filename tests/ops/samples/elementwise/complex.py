@@ -38,7 +38,7 @@ def samples():
             Sample((a, b), numpy=lambda a, b: a * np.exp(1j * b))
             for a, b in ((p, x), (p, grid(3)), (positive(), x), (np.zeros((2, 0)), np.zeros((2, 0))))
         ]
-        # PyTorch gives the first gradient the wrong sign for negative sizes, and 0 for size 0
+        # PyTorch's first gradient has the wrong sign for negative magnitudes and is 0 for magnitude 0
         + [Sample((a, x), numpy=lambda a, b: a * np.exp(1j * b), oracle_grad=False) for a in (x, np.zeros((2, 3)))],
     }
 

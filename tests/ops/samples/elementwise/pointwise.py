@@ -1,4 +1,4 @@
-"""Samples for elementwise functions: of one tensor, rounding, selection, comparison, logic."""
+"""Samples for elementwise functions: unary functions, rounding, selection, comparison, logic."""
 
 import math
 
@@ -61,11 +61,11 @@ def errors():
     }
 
 
-# --- Of one tensor -----------------------------------------------------------------------------
+# --- Unary functions ---------------------------------------------------------------------------
 
 
 def unary(function, *arrays, steps=()):
-    """Samples of one array each; at those in `steps` there is no derivative, or no simple one."""
+    """Samples of one array each; the arrays in `steps` have no derivative, or no simple one."""
     return [Sample((a,), numpy=function) for a in arrays] + [Sample((a,), numpy=function, smooth=False) for a in steps]
 
 
@@ -104,7 +104,7 @@ def functions():
 
 
 def backwards():
-    """The ops that rules are made of."""
+    """Samples for the backward ops that rules are built from."""
     g, y, h, z = grid(2, 3), grid(2, 3) * 0.4, complex_grid(2, 2), complex_grid(2, 2) * 0.4
     return {
         "tanh_backward": [
@@ -279,7 +279,7 @@ def comparisons():
             *more,
         ]
 
-        def wrapped(a, number):  # a number takes the tensor's type
+        def wrapped(a, number):  # the scalar adopts the tensor's dtype
             return function(a, np.uint8(number % 256))
 
         bytes_ = [Sample((np.array([0, 44, 255], np.uint8), n), numpy=wrapped) for n in (300, -1)]

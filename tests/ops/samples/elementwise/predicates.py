@@ -1,4 +1,4 @@
-"""Samples for questions about values, and for functions that treat special values."""
+"""Samples for predicates, and for functions that treat special values."""
 
 import math
 

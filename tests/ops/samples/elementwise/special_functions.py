@@ -50,7 +50,7 @@ def samples():
 
 
 def gradient_of_second(function, a, x):
-    """The first argument has no derivative: in single precision, so that it is cast inside the call."""
+    """Samples whose first argument has no derivative, also in single precision, so that it is cast inside the call."""
     return [Sample((a, x), numpy=function, grad=False), Sample((np.ones((2, 1)), x[:, :2]), numpy=function, grad=False)]
 
 

@@ -1,4 +1,4 @@
-"""Samples for convolutions and their transposes."""
+"""Samples for convolutions and transposed convolutions."""
 
 import numpy as np
 from ops.sample import Sample, complex_grid, grid, integers
@@ -36,7 +36,7 @@ def samples():
             Sample((line[0], filters, bias)),
             Sample((line, grid(4, 2, 1), bias), numpy=by_sums),
             Sample((integers(2, 2, 5), integers(4, 2, 3)), numpy=by_sums),
-            Sample((z, z_filters, complex_grid(2)), numpy=by_sums, oracle_grad=False),  # PyTorch makes it of real ones
+            Sample((z, z_filters, complex_grid(2)), numpy=by_sums, oracle_grad=False),  # real ones in PyTorch
         ],
         "conv2d": [
             Sample((image, square, grid(2)), numpy=by_sums),
@@ -76,7 +76,7 @@ def samples():
 
 
 def by_sums(x, w, b=None):
-    """Without padding and strides, window by window."""
+    """Convolve window by window, without padding and strides."""
     dims = tuple(range(2, x.ndim))
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], dims)
     kernel = tuple(range(1, w.ndim))

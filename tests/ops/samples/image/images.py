@@ -1,4 +1,4 @@
-"""Samples for windows as columns, channels as places, and images made larger or smaller."""
+"""Samples for unfold and fold, pixel shuffle, and interpolation."""
 
 import numpy as np
 from ops.sample import Sample, booleans, complex_grid, grid, integers
@@ -32,7 +32,7 @@ def samples():
             Sample((grid(9, 1, 2), 3), numpy=shuffled),
             Sample((grid(2, 1, 4, 2, 1), 2), numpy=shuffled),
             Sample((integers(4, 2, 2), 2), numpy=shuffled),
-            Sample((np.zeros((0, 4, 2, 2)), 2), oracle_grad=False),  # PyTorch's gradient has another shape
+            Sample((np.zeros((0, 4, 2, 2)), 2), oracle_grad=False),  # PyTorch's gradient has a different shape
         ],
         "pixel_unshuffle": [
             Sample((grid(2, 2, 4, 2), 2)),
@@ -45,7 +45,7 @@ def samples():
 
 
 def shuffled(x, r):
-    """Place by place."""
+    """Pixel shuffle, element by element."""
     *others, channels, height, width = x.shape
     out = np.empty((*others, channels // r**2, height * r, width * r), x.dtype)
     for c, y, z in np.ndindex(channels, height, width):
@@ -84,7 +84,7 @@ def sampling():
 
 
 def middle(x, *_):
-    """The mean of the elements around the middle of images of 3 x 4."""
+    """The mean of the two central pixels of 3 x 4 images."""
     return x[:, :, 1:2, 1:3].mean(3, keepdims=True)
 
 

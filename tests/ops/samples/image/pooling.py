@@ -1,4 +1,4 @@
-"""Samples for the largest elements and the means of windows of images."""
+"""Samples for max and average pooling."""
 
 import math
 
@@ -76,7 +76,7 @@ def samples():
         "adaptive_avg_pool1d": adaptive(line, 3, 7, 1, 9),
         "adaptive_avg_pool2d": [
             *adaptive(image, 2, (5, 3), (None, 8), 1, (1, 4)),
-            Sample((image, 0), oracle_grad=False),  # PyTorch refuses to differentiate
+            Sample((image, 0), oracle_grad=False),  # not differentiable in PyTorch
         ],
         "adaptive_avg_pool3d": adaptive(volume, 2, (1, 3, 3), 1),
         "lp_pool1d": norms(line),
@@ -89,7 +89,7 @@ def samples():
 
 
 def fractional():
-    """Where windows are at the same places whatever the random numbers."""
+    """Samples whose window positions do not depend on the random numbers."""
     image, volume = grid(2, 2, 6, 7), grid(1, 2, 6, 4, 4)
     return {
         "fractional_max_pool2d_with_indices": [
@@ -125,7 +125,7 @@ def unpooling():
 
 
 def by_windows(function, x):
-    """Of images, by windows of 2 x 2."""
+    """Max pooling of images with 2 x 2 windows."""
     x = x[..., : x.shape[-2] // 2 * 2, : x.shape[-1] // 2 * 2]
     rows, columns = x.shape[-2] // 2, x.shape[-1] // 2
     return function(x.reshape(*x.shape[:-2], rows, 2, columns, 2), (-3, -1))

@@ -1,4 +1,4 @@
-"""Samples of reading and writing by index, and of filling by mask."""
+"""Samples of indexed reads and writes, and of filling by mask."""
 
 import numpy as np
 from ops.sample import Sample, booleans, grid, integers
@@ -69,7 +69,7 @@ def samples():
         "scatter_add": [
             Sample((x, 0, PLACES, grid(2, 3)), numpy=scatter_add),
             Sample((x, 1, PLACES, grid(2, 3)), numpy=scatter_add),
-            # PyTorch has no gradient where the source is larger than the index
+            # PyTorch has no gradient if the source is larger than the index
             Sample((x, 0, PLACES[:, :2], grid(4, 3)), numpy=scatter_add, oracle_grad=False),
             Sample((grid(), 0, np.array(0), grid())),
         ],

@@ -1,4 +1,4 @@
-"""Samples of writing and reducing into the places that an index names."""
+"""Samples of indexed writes and indexed reductions."""
 
 import numpy as np
 from ops.sample import Sample, grid, integers, positive
@@ -33,7 +33,7 @@ def samples():
             Sample((x, 1, DISTINCT[:, :2] % 3, s[:, 1:]), numpy=scatter),
             Sample((x, -2, DISTINCT, s), numpy=scatter),
             Sample((complex_x, 0, DISTINCT, complex_s), numpy=scatter),
-            # PyTorch has no gradient where the source is larger than the index
+            # PyTorch has no gradient if the source is larger than the index
             Sample((x, 0, DISTINCT[:, :2], x), numpy=scatter, oracle_grad=False),
             Sample((integers(4), 0, np.array([3, 1]), integers(3)), numpy=scatter),
             Sample((grid(3), 0, np.array(1), grid()), numpy=None),
@@ -64,7 +64,7 @@ def samples():
         "scatter_reduce.sum": [
             *reduced("sum"),
             *reduced("mean"),
-            *reduced("sum", complex_x, complex_s, grad=False),  # PyTorch refuses the gradient
+            *reduced("sum", complex_x, complex_s, grad=False),  # PyTorch raises for the gradient
             *reduced("mean", integers(4, 3), integers(2, 3), grad=False),
             Sample((x, 1, PLACES, s, "sum")),
             Sample((x, 1, PLACES[:1], s, "mean"), oracle_grad=False),
@@ -99,7 +99,7 @@ def samples():
         ],
         "index_fill.Tensor": [
             Sample((x, 0, np.array([3, 1]), grid()), numpy=index_fill),
-            # PyTorch counts a slice twice that is named from both ends
+            # PyTorch counts a slice twice if both a positive and a negative index name it
             Sample((x, 0, np.array([3, -1, 1, 1]), grid()), numpy=index_fill, oracle_grad=False),
             Sample((x, 1, np.array(0), np.array(2)), numpy=index_fill),
         ],

@@ -1,4 +1,4 @@
-"""Samples of reading and writing by number and by mask."""
+"""Samples of reading and writing by flat index and by mask."""
 
 import numpy as np
 from ops.sample import Sample, booleans, complex_grid, grid, integers

@@ -1,5 +1,5 @@
 """Samples for orthogonal, spectral and singular value decompositions. Complex eigenvectors and singular vectors are
-known up to factors of size 1 only, on which no loss may depend: their gradients are in test_decompositions.py.
+only determined up to a phase, and losses must not depend on it; test_decompositions.py tests their gradients.
 """
 
 import numpy as np
@@ -83,7 +83,7 @@ def singular():
     each = [Sample((a,), {"full_matrices": False}, unique=False) for a in shapes]
     each += [Sample((a,), unique=False) for a in (A, *EMPTY)]
     each += [Sample((a,), grad=False, unique=False) for a in (Z, np.zeros((2, 0)))]
-    # what is beyond the first columns of U has no gradient
+    # columns of U beyond the first ones have no gradient
     each += [Sample((a,), smooth=False, unique=False) for a in (TALL_STACK, WIDE)]
     return {
         "linalg_svd": each,
@@ -100,7 +100,7 @@ def singular():
             ),
             Sample((A + A.T,), {"hermitian": True}, smooth=False),
             Sample((np.zeros((2, 0)),)),
-            # the rank goes up nearby
+            # the rank increases nearby
             Sample((rank_one,), smooth=False),
         ],
         "pinverse": calls((A,), (TALL,)),
@@ -114,7 +114,7 @@ def singular():
     }
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

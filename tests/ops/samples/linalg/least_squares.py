@@ -32,7 +32,7 @@ def least_squares():
             *calls((STACK, grid(2, 3)), (STACK, grid(2, 3, 1)), (STACK, grid(1, 3, 2))),
             *calls(((complex_grid(3, 2), complex_grid(3, 1)), {"driver": "gelsd"}), (Z, complex_grid(2, 2))),
             *(Sample((deficient, b), {"driver": driver}, smooth=False) for driver in ("gelsd", "gelsy")),
-            # With its pivots ("gelsy") PyTorch's rank depends on memory it does not initialise.
+            # With pivoting ("gelsy"), PyTorch's rank depends on uninitialized memory.
             Sample((np.diag([4.0, 2.0, 0.1]), COLUMNS, 0.1), {"driver": "gelsd"}, smooth=False),
             *calls(((np.zeros((0, 3, 2)), np.zeros((0, 3, 1))), {"driver": "gelss"}), (np.zeros((3, 0)), grid(3, 1))),
         ],

@@ -1,4 +1,4 @@
-"""Samples for inverses, systems, determinants, and the factors with which systems are solved."""
+"""Samples for inverses, linear systems, determinants, and the factors used to solve systems."""
 
 import numpy as np
 from ops.sample import Sample, complex_grid, grid, integers
@@ -13,7 +13,7 @@ COLUMNS = grid(3, 2)
 
 
 def calls(*cases):
-    """From arguments, or (arguments, keywords)."""
+    """Make samples from arguments or (arguments, keywords)."""
     return [Sample(*case) if len(case) == 2 and isinstance(case[1], dict) else Sample(case) for case in cases]
 
 
@@ -30,7 +30,7 @@ def samples():
 
 
 def with_info(function):
-    """Results as of a function that also tells how it went, well."""
+    """`function`'s result followed by info codes of 0 (success)."""
 
     def both(a, *others):
         return function(a, *others), np.zeros(a.shape[:-2], np.int32)
@@ -104,7 +104,7 @@ def determinants():
     return {
         "det": [
             *checked(np.linalg.det, *((a,) for a in SQUARE)),
-            # of singular matrices PyTorch's gradient is 0 or imprecise
+            # PyTorch's gradient for singular matrices is 0 or imprecise
             Sample((np.array([[1.0, 2.0], [2.0, 4.0]]),), numpy=np.linalg.det, oracle_grad=False),
             Sample((np.outer([1.0, 2.0, 3.0], [2.0, 1.0, -1.0]),), oracle_grad=False),
             Sample((np.stack([A, A * [1.0, 1.0, 0.0]]),), oracle_grad=False),
@@ -123,7 +123,7 @@ def cholesky():
         return np.linalg.cholesky(a)
 
     def both(*more):
-        """The function of both triangles, of which the factorisation reads one."""
+        """Return the function of both triangles, of which the factorization reads one."""
         return [Sample((a,), numpy=lower, smooth=False) for a in positive] + [
             Sample((a,), {"upper": True}, smooth=False) for a in (*positive, *more)
         ]
@@ -189,7 +189,7 @@ def lu():
     }
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

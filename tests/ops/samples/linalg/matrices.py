@@ -1,4 +1,4 @@
-"""Samples for Einstein sums and the like, traces and powers of matrices."""
+"""Samples for einsum and similar contractions, traces and matrix powers."""
 
 import numpy as np
 from ops.sample import Sample, booleans, complex_grid, grid, integers
@@ -9,7 +9,7 @@ Z = complex_grid(2, 2) + 2 * np.eye(2)
 
 
 def calls(*cases):
-    """From arguments, or (arguments, keywords)."""
+    """Make samples from arguments or (arguments, keywords)."""
     return [Sample(*case) if len(case) == 2 and isinstance(case[1], dict) else Sample(case) for case in cases]
 
 

@@ -1,4 +1,4 @@
-"""Samples for exponentials of matrices, products of several, of vectors, and sums with products."""
+"""Samples for matrix exponentials, chained products, vector products, and fused multiply-adds."""
 
 import numpy as np
 from ops.sample import Sample, booleans, complex_grid, grid, integers
@@ -10,7 +10,7 @@ def samples():
 
 
 def series(a):
-    """The exponential by its series, of a matrix made small."""
+    """The exponential of a small matrix by its series."""
     small, total = a / 2**10, 0
     for k in range(12, -1, -1):
         total = np.eye(a.shape[-1]) + (total @ small / (k + 1) if k < 12 else 0)
@@ -94,7 +94,7 @@ def added():
     }
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

@@ -1,4 +1,4 @@
-"""Samples for norms of matrices, and condition numbers."""
+"""Samples for matrix norms and condition numbers."""
 
 import math
 
@@ -43,7 +43,7 @@ def samples():
         + calls(((A, "nuc"), {"keepdim": True}), (A, None, (0, 1))),
         "linalg_cond": [
             *(Sample((A, p), numpy=condition) for p in (None, 2, -2)),
-            # PyTorch changes the inverse in place, and has no gradient
+            # PyTorch modifies the inverse in place, so its gradient fails
             *(Sample((A, p), numpy=condition, oracle_grad=False) for p in ("fro", "nuc", 1, -1, INF, -INF)),
             *calls((STACK,), (wide,), (Z,)),
             *(Sample((a, 1), oracle_grad=False) for a in (Z, STACK)),

@@ -62,7 +62,7 @@ def stacked():
             (np.zeros((2, 2, 0)), np.zeros((0, 3))),
             (np.zeros((0, 2, 3)), v),
         ),
-        # Other shapes lead to other nodes than that of the row.
+        # Other shapes give nodes other than the row's.
         "matmul.plain": pairs(
             np.matmul,
             (grid(2, 3), matrix),
@@ -71,7 +71,7 @@ def stacked():
             (complex_grid(3), complex_grid(3, 2)),
             (v, v + 1),
         ),
-        # PyTorch's last node depends on which of the two requires grad.
+        # PyTorch's last node depends on which operand requires grad.
         "matmul.matrix_stack": [Sample((grid(2, 3), more), numpy=np.matmul, oracle_grad=False)],
     }
 
@@ -121,7 +121,7 @@ def added():
     }
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

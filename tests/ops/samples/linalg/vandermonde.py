@@ -1,4 +1,4 @@
-"""Samples for matrices of powers."""
+"""Samples for Vandermonde matrices."""
 
 import numpy as np
 from ops.sample import Sample, booleans, complex_grid, grid, integers
@@ -7,7 +7,7 @@ from ops.sample import Sample, booleans, complex_grid, grid, integers
 def samples():
     return {
         "vander": [
-            # PyTorch multiplies in place, and its backward pass then fails for more than two powers
+            # PyTorch multiplies in place, so its backward pass fails for more than two powers
             Sample((grid(3),), numpy=np.vander, oracle_grad=False),
             Sample((np.array([0.5, 0.0, -1.0]), 4), numpy=np.vander, oracle_grad=False),
             Sample((grid(3), 2, True), numpy=np.vander, oracle_grad=False),

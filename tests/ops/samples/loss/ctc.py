@@ -1,4 +1,4 @@
-"""Samples for the loss of connectionist temporal classification."""
+"""Samples for the connectionist temporal classification (CTC) loss."""
 
 from itertools import product
 
@@ -11,12 +11,12 @@ def log_softmax(a):
 
 
 def reading(path, blank):
-    """What a path spells: without repetitions, then without blanks."""
+    """The label sequence of a path: repetitions merged, then blanks removed."""
     return [c for i, c in enumerate(path) if c != blank and (i == 0 or path[i - 1] != c)]
 
 
 def losses(log_probs, targets, input_lengths, target_lengths, blank=0):
-    """By going through all paths."""
+    """The loss, by enumerating all paths."""
     found = []
     start = 0
     for n, (steps, length) in enumerate(zip(input_lengths, target_lengths)):
@@ -45,7 +45,8 @@ def samples():
     reduced = [(x, targets, steps, lengths, 0, code) for code in (1, 2)] + [
         (x, targets, (1, 2, 3), lengths, 0, 2, True)
     ]
-    # not the derivative by log_probs, but by what they are the log-softmax of: compared with PyTorch's
+    # The gradient is not with respect to log_probs but to the inputs of their log-softmax, so it is only compared with
+    # PyTorch's.
     return {
         "ctc_loss": [Sample(call, numpy=plain, smooth=False) for call in calls],
         "ctc_loss.reduced": [Sample(call, numpy=plain, smooth=False) for call in reduced],
@@ -69,7 +70,7 @@ def backward_sample():
     )
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

@@ -1,4 +1,4 @@
-"""Samples for the losses that compare with distributions or ask for margins."""
+"""Samples for the losses that compare distributions or use margins."""
 
 import numpy as np
 from ops.sample import Sample, complex_grid, grid, integers, positive
@@ -158,7 +158,7 @@ def between_classes():
     def soft(a, t, weight=1):
         return (weight * (np.log1p(np.exp(a)) - t * a)).mean(-1)
 
-    # PyTorch leaves this result to memory it does not initialise.
+    # PyTorch's result depends on uninitialized memory here.
     empty = Sample(
         (np.zeros((0, 4)), np.zeros(0, int)), {"reduction": "sum"}, lambda *_, **__: np.array(0.0), unique=False
     )
@@ -185,7 +185,7 @@ def between_classes():
     }
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

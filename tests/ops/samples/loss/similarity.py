@@ -1,4 +1,4 @@
-"""Samples for distances of pairs, cosines, the losses made of them, and attention."""
+"""Samples for pairwise distances, cosine similarities, the losses based on them, and attention."""
 
 import math
 
@@ -59,7 +59,7 @@ def pairs():
             Sample((x, 0), numpy=lambda a, p: np.full(3, 4.0), smooth=False),
             Sample((points,), numpy=pdist, smooth=False),
             Sample((points, 1), numpy=pdist, smooth=False),
-            # PyTorch's gradient of no distances crashes
+            # PyTorch's gradient of empty distances crashes
             Sample((x[:1],), numpy=lambda a: np.zeros(0), oracle_grad=False),
             Sample((np.zeros((0, 2)),), numpy=lambda a: np.zeros(0), oracle_grad=False),
         ],
@@ -174,7 +174,7 @@ def attention():
     }
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

@@ -1,4 +1,4 @@
-"""Samples for the nonlinearities of neural networks, of which most are found in nn.functional."""
+"""Samples for activation functions, most of which are in nn.functional."""
 
 import math
 
@@ -16,7 +16,7 @@ KINK = np.array([-1.5, 0.0, 2.0])
 
 
 def unary(function, *arguments, steps=(KINK,), oracle_grad=False, **named):
-    """Samples of one tensor and other arguments; `steps` are tensors at which there is no derivative."""
+    """Samples of one tensor and other arguments; the tensors in `steps` have no derivative."""
 
     def numpy(a, *rest, **named):
         return function(a, *rest, **named)
@@ -67,7 +67,7 @@ def activations():
 
 
 def without_infinity(samples):
-    """Without the samples in which PyTorch makes nan of infinity."""
+    """The samples without those for which PyTorch returns NaN at infinity."""
     return [sample for sample in samples if np.isfinite(sample.args[0]).all()]
 
 
@@ -159,7 +159,7 @@ def of_two():
     }
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

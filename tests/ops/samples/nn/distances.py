@@ -1,4 +1,4 @@
-"""Samples of distances between pairs, cross products, and norms that are bounded."""
+"""Samples of pairwise distances, cross products, and norms with a bound."""
 
 import math
 
@@ -19,7 +19,7 @@ def samples():
         "cdist": each(
             (x, y), (x, y, 1), (x, y, 3), (x, y, 1.5), (x * 1.1, y, math.inf), (many, grid(3, 2), 4.0), numpy=cdist
         )
-        # PyTorch makes Euclidean distances by matrix products of other ops
+        # PyTorch computes Euclidean distances with matrix products, as different ops
         + each((many, grid(3, 2)), numpy=cdist, oracle_grad=False)
         + [Sample((x, y), {"compute_mode": "use_mm_for_euclid_dist"}, oracle_grad=False)]
         + each((x, y, 0.0), (same, same), (same, same, 1), (ties, -ties, math.inf), smooth=False, numpy=cdist)

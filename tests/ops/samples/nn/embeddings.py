@@ -1,4 +1,4 @@
-"""Samples for embeddings, one-hot codes, the order of channels and bilinear products."""
+"""Samples for embeddings, one-hot codes, channel shuffles and bilinear products."""
 
 import numpy as np
 from ops.sample import Sample, grid, integers
@@ -20,9 +20,9 @@ def rows():
             Sample((w, i.astype(np.int32)), numpy=embedding),
             Sample((w, np.asarray(3)), numpy=embedding),
             Sample((w, np.zeros((0, 2), int)), numpy=embedding, oracle_grad=False),  # PyTorch's second gradient fails
-            # a row without a gradient, and gradients divided by a frequency, are no derivatives of the result
+            # a row without a gradient, or gradients scaled by frequency, do not match the result's derivative
             Sample((w, i, 2), numpy=embedding, smooth=False),
-            # PyTorch does not divide in the second gradient
+            # PyTorch does not scale the second gradient
             Sample((w, i, 1, True), numpy=embedding, smooth=False, oracle_grad=False),
             Sample((w, i, -1, True), numpy=embedding, smooth=False, oracle_grad=False),
         ],
@@ -47,7 +47,7 @@ def bags():
                 (False, 2, None, False, None),
                 (False, 2, None, True, 2),
             ),
-            # PyTorch divides some gradients by other frequencies
+            # PyTorch scales some gradients by other frequencies
             *calls((True, 1, None, False, None), (True, 0, None, False, 1), smooth=False, oracle_grad=False),
         ]
     }
@@ -87,7 +87,7 @@ def others():
     }
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

@@ -1,4 +1,4 @@
-"""Samples for softmax and losses, of which most are found in nn.functional."""
+"""Samples for softmax and losses, most of which are in nn.functional."""
 
 import math
 
@@ -73,7 +73,7 @@ def each_reduction(function, *operands, **named):
 
 
 def each_code(function, *operands):
-    """Samples with every reduction, by its code, as the package's forms of losses take it."""
+    """Samples with every reduction by its code, as the internal forms of the losses accept it."""
     for code, name in enumerate(("none", "mean", "sum")):
         yield Sample(operands, {"reduction": code}, lambda a, b, reduction, name=name: reduced(function(a, b), name))
 
@@ -227,7 +227,7 @@ def classification():
     }
 
 
-# --- Drawn numbers, where there is one outcome -------------------------------------------------
+# --- Random functions with a single possible outcome -------------------------------------------
 
 
 def draws():
@@ -272,7 +272,7 @@ def np_meshgrid_of(vectors, indexing):
     return np_meshgrid(*vectors, indexing=indexing)
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

@@ -1,4 +1,4 @@
-"""Samples for normalisations."""
+"""Samples for normalizations."""
 
 import numpy as np
 from ops.sample import Sample, grid, integers, positive
@@ -147,7 +147,7 @@ def by_norms():
     }
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

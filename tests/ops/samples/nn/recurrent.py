@@ -11,7 +11,7 @@ def sigmoid(x):
 
 
 def step(kind, x, h, c, w_ih, w_hh, b_ih=0, b_hh=0, w_hr=None):
-    """The new h and c."""
+    """Return the new h and c."""
     of_input, of_state = x @ w_ih.T + b_ih, h @ w_hh.T + b_hh
     if kind == "lstm":
         i, f, g, o = np.split(of_input + of_state, 4, -1)
@@ -26,7 +26,7 @@ def step(kind, x, h, c, w_ih, w_hh, b_ih=0, b_hh=0, w_hr=None):
 
 
 def one_direction(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh=None, c0=None, w_hr=None):
-    """Each sequence by itself, one step after the other."""
+    """Run a single direction, step by step, on each sequence separately."""
     if x.ndim == 3:
         rows = x.reshape(len(x) * x.shape[1], x.shape[2])
         out, *last = one_direction(kind, sizes, is_reversed, rows, h0, w_ih, w_hh, b_ih, b_hh, c0, w_hr)
@@ -47,7 +47,7 @@ def one_direction(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh=N
 
 
 def whole(kind):
-    """The function of the package, on padded sequences, by way of one direction after the other."""
+    """The package's function on padded sequences, computed one direction at a time."""
 
     def function(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
         x = x.swapaxes(0, 1) if batch_first else x
@@ -76,7 +76,7 @@ def whole(kind):
 
 
 def weights(kind, size, width, out=None, bias=True):
-    """Of one layer and direction: (w_ih, w_hh, b_ih, b_hh, w_hr), without what is not wanted."""
+    """The weights of one layer and direction: (w_ih, w_hh, b_ih, b_hh, w_hr), without the absent ones."""
     rows = GATES[kind] * width
     found = [0.3 * grid(rows, size), 0.3 * grid(rows, out or width)[::-1].copy()]
     if bias:
@@ -85,7 +85,7 @@ def weights(kind, size, width, out=None, bias=True):
 
 
 def layer_calls(kind):
-    """Padded and packed, both directions, with and without biases."""
+    """Padded and packed sequences, both directions, with and without biases."""
     for sizes, is_reversed, bias in (((2, 2), False, True), ((3, 2, 1), False, True), ((2, 1, 1), True, False)):
         w = weights(kind, 2, 2, bias=bias)
         w += [None] * (4 - len(w))
@@ -98,7 +98,7 @@ def layer_calls(kind):
 
 
 def calls(kind):
-    """In one layer, and in two layers of two directions."""
+    """Calls with one layer, and with two bidirectional layers."""
     x = grid(2, 2, 2)
 
     def states(layers, out=2):
@@ -138,7 +138,7 @@ def samples():
     return found
 
 
-# --- Bad input ---------------------------------------------------------------------------------
+# --- Invalid input -----------------------------------------------------------------------------
 
 
 def errors():

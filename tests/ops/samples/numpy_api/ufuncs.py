@@ -1,4 +1,4 @@
-"""Samples for what only NumPy has as one op."""
+"""Samples for functions that only NumPy has as a single op."""
 
 import numpy as np
 from ops.sample import Sample, grid, integers

@@ -1,4 +1,4 @@
-"""Samples for sums, means, products, variances, norms, extrema, truth values of many elements."""
+"""Samples for sums, means, products, variances, norms, extrema, all and any."""
 
 import math
 
@@ -57,7 +57,7 @@ def errors():
 
 
 def along(function, **fixed):
-    """NumPy's function of (a, axis, keepdims) under PyTorch's argument names."""
+    """A NumPy function of (a, axis, keepdims) with PyTorch's argument names."""
 
     def call(a, dim=None, keepdim=False, **named):
         axis = tuple(dim) if isinstance(dim, list) else dim
@@ -73,7 +73,7 @@ def along(function, **fixed):
 
 
 def over_dims(function, *arrays, tuples=True, **more):
-    """One dimension, several, counted from the back, kept; of the arrays given, the first."""
+    """Samples over one, several and negative dimensions, with and without keepdim; and over dimension 0 of `arrays`."""
     x = grid(2, 3, 2)
     calls = [
         ((0,), {}),
@@ -331,7 +331,7 @@ def positions():
     return {"argmax": calls(np.argmax), "argmin": calls(np.argmin)}
 
 
-# --- Truth values ------------------------------------------------------------------------------
+# --- all, any ----------------------------------------------------------------------------------
 
 
 def truths():

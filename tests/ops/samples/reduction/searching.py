@@ -1,4 +1,4 @@
-"""Samples of searching in sorted order, of distinct values, and of histograms."""
+"""Samples of binary search, unique elements, and histograms."""
 
 import math
 

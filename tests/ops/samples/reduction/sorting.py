@@ -1,4 +1,4 @@
-"""Samples for sorting, medians and the like, and for running products and extrema."""
+"""Samples for sorting, order statistics, and cumulative products and extrema."""
 
 import math
 
@@ -11,7 +11,7 @@ NANS = np.array([1.0, NAN, 0.0, 2.0, NAN])
 
 
 def calls(*cases):
-    """From arguments, or (arguments, keywords)."""
+    """Make samples from arguments or (arguments, keywords)."""
     return [Sample(*case) if len(case) == 2 and isinstance(case[1], dict) else Sample(case) for case in cases]
 
 
@@ -106,7 +106,7 @@ def scans():
         "logcumsumexp": [
             *both(logsum, (x, 0), (x, -1), (wide, 0), (empty, 0), (none, 1)),
             *calls((z, 1), (scalar, 0)),
-            Sample((edges, 0), smooth=False, oracle_grad=False),  # PyTorch's is nan for exp(-inf) = 0
+            Sample((edges, 0), smooth=False, oracle_grad=False),  # PyTorch's is NaN for exp(-inf) = 0
         ],
     }
 

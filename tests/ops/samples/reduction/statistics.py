@@ -1,4 +1,4 @@
-"""Samples for sums without nan, quantiles, covariances and the like."""
+"""Samples for sums that skip NaN, quantiles, covariances and similar."""
 
 import math
 
@@ -10,7 +10,7 @@ NANS = np.array([[1.0, NAN, 0.5, 2.0], [3.0, -1.0, NAN, NAN]])
 
 
 def calls(*cases, **more):
-    """From arguments, or (arguments, keywords)."""
+    """Make samples from arguments or (arguments, keywords)."""
     return [
         Sample(*case, **more) if len(case) == 2 and isinstance(case[1], dict) else Sample(case, **more)
         for case in cases

@@ -1,4 +1,4 @@
-"""Samples of diagonals, blocks, windows, quarter turns, and tensors made of all choices of elements."""
+"""Samples of diagonals, blocks, windows, rot90, and tensors of all combinations of elements."""
 
 import itertools
 

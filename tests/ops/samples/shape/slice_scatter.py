@@ -1,4 +1,4 @@
-"""Samples of tensors with another one in place of a part, of copies of views, and of padding."""
+"""Samples of scattering a tensor into a slice of another, of copies of views, and of padding."""
 
 import numpy as np
 from ops.sample import Sample, complex_grid, grid, integers
@@ -13,7 +13,7 @@ def samples():
         return [Sample(call, numpy=numpy) for call in calls]
 
     def complex_too(*calls, numpy=None):
-        return [Sample(call, numpy=numpy, grad=False) for call in calls]  # PyTorch refuses these gradients
+        return [Sample(call, numpy=numpy, grad=False) for call in calls]  # not differentiable in PyTorch
 
     def strided(*calls):
         return [Sample(call, any_layout=False) for call in calls]
@@ -37,7 +37,7 @@ def samples():
         "diagonal_scatter": each((x, v), (x, grid(2), 1), (x, grid(2), -2), numpy=diagonal_scatter)
         + complex_too((z, z[0]), numpy=diagonal_scatter)
         + each((c, grid(4, 2), 0, 0, 1), (c, grid(2, 2), 1, -1, 1)),
-        # PyTorch has zeros in the wrong places of the gradient
+        # PyTorch's gradient has zeros in the wrong positions
         "as_strided_scatter": [
             Sample(call, oracle_grad=False, any_layout=False)
             for call in (

@@ -1,4 +1,4 @@
-"""Samples of joining tensors, of repeating and moving their elements, and of copies."""
+"""Samples of joining, repeating and moving elements, and of copies."""
 
 import numpy as np
 from ops.sample import Sample, booleans, complex_grid, grid, integers

@@ -1,4 +1,4 @@
-"""Samples of views by strides, and of what their gradients are made of."""
+"""Samples of strided views and of the ops that compute their gradients."""
 
 import numpy as np
 from ops.sample import Sample, grid
@@ -6,17 +6,17 @@ from ops.sample import Sample, grid
 # In bytes of float64: a matrix of shape (2, 3), and views of it.
 BASE = ((2, 3), (24, 8))
 COLUMN = ((2,), (24,), 8)
-WINDOWS = ((4, 2), (8, 8), 0)  # neighbours overlap
+WINDOWS = ((4, 2), (8, 8), 0)  # neighbors overlap
 REPEATED = ((2, 2), (0, 8), 24)
-BEYOND = ((3,), (24,), 16)  # the last element lies outside
-EXPANDED = ((2, 3), (0, 8))  # both rows are the same memory
+BEYOND = ((3,), (24,), 16)  # the last element is out of bounds
+EXPANDED = ((2, 3), (0, 8))  # both rows share the same memory
 BACKWARDS = ((2, 3), (-24, -8))
 
 
 def samples():
     x = grid(2, 3)
     return {
-        # One element, so that the layout in memory does not matter; the rest is in test_views.py.
+        # One element, so that the memory layout is irrelevant; test_views.py has the rest.
         "as_strided": [
             Sample((grid(1), (3, 2), (0, 0)), numpy=lambda a, *_: np.full((3, 2), a[0])),
             Sample((grid(1), (), (), 0), numpy=lambda a, *_: a[0]),

@@ -1,4 +1,4 @@
-"""Samples of views of a whole tensor, and of parts of one."""
+"""Samples of views of a whole tensor and of parts of one."""
 
 import numpy as np
 from ops.sample import Sample, complex_grid, grid, integers
@@ -14,7 +14,7 @@ def whole():
     transposed = np.array(grid(3, 2), order="C").T
     return {
         "view": [
-            # of one dimension, or with new ones of length 1: strides can express it in any layout
+            # one dimension, or only new dimensions of length 1: strides can express it in any layout
             Sample((grid(6), 3, 2), numpy=lambda a, *shape: a.reshape(shape)),
             Sample((grid(6), (-1, 2)), numpy=np.reshape),
             Sample((x, 2, 1, 3), numpy=lambda a, *shape: a.reshape(shape)),

@@ -1,4 +1,4 @@
-"""Samples of derivatives by finite differences."""
+"""Samples of numerical derivatives by finite differences."""
 
 import numpy as np
 from ops.sample import Sample, complex_grid, grid, integers

@@ -11,7 +11,7 @@ def samples():
     y, w = grid(2, 3, 5), complex_grid(2, 3, 5)
 
     def one(function, *arrays):
-        """Along one dimension: lengths, dimensions, scales."""
+        """Samples along one dimension: lengths, dimensions, scales."""
         calls = [(a, n, dim, None) for a in arrays for n, dim in ((None, 0), (1, 0), (2, 1), (5, 0), (8, -1))]
         calls += [(a, None, -1, norm) for a in arrays for norm in NORMS]
         return [Sample(args, numpy=function) for args in [*calls, (arrays[0][0], None, -1, "ortho")]]
@@ -23,7 +23,7 @@ def samples():
         return [Sample(args, numpy=by_numpy(function)) for args in calls]
 
     def by_numpy(function):
-        """NumPy's -1 for a length that is kept."""
+        """A NumPy function that takes -1 for an unchanged length."""
 
         def call(a, s, dim, norm):
             if s is not None:
