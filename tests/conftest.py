@@ -162,7 +162,7 @@ def set_seeds():
 
 @pytest.fixture(autouse=True)
 def sealed(request):
-    """Seal a test off from those before and after it, by one fixture, because each fixture costs time in 50,000 tests."""
+    """Seal a test off from those before and after it, by one fixture, since each one costs time."""
     set_seeds()
     count_live_objects(request.node)
     yield

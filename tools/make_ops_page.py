@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "ops.md"
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "support")]
 
-from ops import calls, test_forward_mode, test_generic  # type: ignore[import-not-found]  # noqa: E402
+from core.transforms import test_forward_mode  # type: ignore[import-not-found]  # noqa: E402
+from ops import calls, test_generic  # type: ignore[import-not-found]  # noqa: E402
 
 import cygrad  # noqa: E402
 from cygrad._core.graph.opdef import NONDIFF, PRIVATE, VIEW, registry  # noqa: E402

@@ -80,7 +80,8 @@ def on_gpu(cupy):
 
         @staticmethod
         def tensor_within(block, start, array):
-            """Return (tensor with the array's shape and strides at offset `start` of a copy of the block, that copy).
+            """Return (tensor with the array's shape and strides at offset `start` of a copy of the block, that
+            copy).
             """
             there = cupy.array(block)
             return tensor_of(cupy.ndarray(array.shape, array.dtype, there.data + start, array.strides)), there

@@ -187,7 +187,8 @@ def test_what_one_thread_replaces_another_may_read(replaces, other, reads):
 
 
 def test_values_replaced_beside_a_thread_are_let_go():
-    """The collector frees them at the latest: without the GIL, they are kept as long as another thread may read them.
+    """The collector frees them at the latest: without the GIL, they are kept as long as another thread may read
+    them.
     """
     x = leaf(1.0)
     go_on = threading.Event()

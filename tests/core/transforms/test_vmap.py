@@ -147,9 +147,7 @@ def cases(name, on):
         found = [case for case in found if case.sample.args[1:] not in ((), (-1,)) or case.sample.kwargs]
     if name == "linalg_solve_ex":  # the others are singular, so their solutions are meaningless
         found = [case for case in found if case.sample.grad]
-    if (
-        on is not Cygrad
-    ):  # batched GPU functions may return other signs, and other results for singular matrices
+    if on is not Cygrad:  # batched GPU functions may return other signs, and other results for singular matrices
         found = [case for case in found if case.sample.unique and case.sample.oracle_grad]
     return [case for case in found if case.arrays]
 

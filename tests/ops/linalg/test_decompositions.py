@@ -243,7 +243,8 @@ def test_ldl_by_lapack_and_without(kind, monkeypatch):
 
 
 def systems(library, a, b, tau):
-    """Yield the results for systems with square matrices, their factors and reflectors, with all combinations of flags.
+    """Yield the results for systems with square matrices, their factors and reflectors, with all combinations of
+    flags.
     """
     linalg = library.linalg
     for upper, left, unit in itertools.product((False, True), repeat=3):
@@ -285,7 +286,8 @@ SHAPES = [
 @pytest.mark.parametrize("kind", "fdFD")
 @pytest.mark.parametrize("layout", ["rows", "columns", "not aligned", "every second"])
 def test_systems_by_lapack_and_without(shapes, kind, layout, monkeypatch):
-    """Results agree, whether or not LAPACK can be called, for every memory layout, and the operands are left unchanged.
+    """Results agree, whether or not LAPACK can be called, for every memory layout, and the operands are left
+    unchanged.
     """
 
     def laid(array):

@@ -196,7 +196,8 @@ def flat_numpy(result):
 
 
 def order(a, axis):
-    """The stable sort order along an axis. CuPy sorts float32 and float64 vectors by their bits, so -nan comes first.
+    """The stable sort order along an axis. CuPy sorts float32 and float64 vectors by their bits, so -nan comes
+    first.
     """
     found = np.argsort(a, axis, kind="stable")
     if a.ndim == 1 and a.dtype.char in "fd":

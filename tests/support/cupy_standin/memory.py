@@ -380,7 +380,8 @@ pinned: dict = {}  # sizes of live blocks by address
 
 
 def pinned_pointer(size):
-    """Implement `alloc_pinned_memory`: a ctypes array, hence with the buffer protocol, that has a pointer's attributes.
+    """Implement `alloc_pinned_memory`: a ctypes array, hence with the buffer protocol, that has a pointer's
+    attributes.
     """
     kind = type("PinnedMemoryPointer", (ctypes.c_uint8 * size,), {"size": lambda self: size})
     pointer = kind()
