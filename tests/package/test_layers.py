@@ -32,7 +32,7 @@ UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/module
 INWARD = {
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
-    ("cygrad/nn/parameter.py", "cygrad._core.tensor.show"),
+    ("cygrad/nn/parameter.py", "cygrad._core.tensor.tensor_str"),
     ("cygrad/optim/adam.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/adam.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/optim/formula.py", "cygrad._core.graph.internals"),
