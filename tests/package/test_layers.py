@@ -96,9 +96,7 @@ IMPORT = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 CALL = re.compile(r"""\b(later|import_module)\(\s*"([\w.]+)"\s*\)""")
-BLOCK = re.compile(
-    r"^\s*(?:(?P<types>if TYPE_CHECKING)|(?:async )?def|cpdef|cdef(?!\s+(?:class|extern|struct|enum)))\b"
-)
+BLOCK = re.compile(r"\s*(?:(?P<types>if TYPE_CHECKING)|(?:async )?def|cpdef|cdef(?! (class|extern|struct|enum)))\b")
 
 
 # --- Reading -----------------------------------------------------------------------------------
