@@ -10,6 +10,7 @@
 #if defined(_MSC_VER)
 #include <intrin.h>
 #endif
+#include "base/loop_call.h"
 #include "simd/exp.h"
 
 enum { UNIFORM_NUMBERS, NORMAL_NUMBERS, EXPONENTIAL_NUMBERS, COINS, INTEGERS, SHUFFLED };       /* as in random.py */
