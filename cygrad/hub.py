@@ -45,7 +45,7 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
 
     With `hash_prefix`, raises RuntimeError unless the file's SHA-256 starts with it. `progress` shows a tqdm bar.
     """
-    from urllib.request import urlopen
+    from urllib.request import urlopen  # slow to import
 
     target = Path(dst).expanduser()
     part = target.with_name(f"{target.name}.{os.getpid()}.partial")
@@ -78,7 +78,7 @@ class _NoBar:
 def _bar(size, progress):
     if progress:
         try:
-            from tqdm import tqdm
+            from tqdm import tqdm  # optional
         except ImportError:
             return _NoBar()
         return tqdm(total=int(size) if size else None, unit="B", unit_scale=True, unit_divisor=1024)
@@ -93,9 +93,9 @@ def load_state_dict_from_url(
     With `check_hash`, the file name must end with a dash and the first digits of the file's SHA-256
     (`resnet18-f37072fd.pth`); RuntimeError if they differ. Reads the formats of `cygrad.load`.
     """
-    from urllib.parse import urlparse
+    from urllib.parse import urlparse  # few programs need it
 
-    import cygrad
+    import cygrad  # which imports this module
 
     directory = Path(model_dir or os.path.join(get_dir(), "checkpoints"))
     directory.mkdir(parents=True, exist_ok=True)

@@ -65,7 +65,7 @@ class ProcessContext:
         When one fails, the others are terminated, and its error is raised: ProcessRaisedException or
         ProcessExitedException. `timeout`, in seconds, limits the wait for the next process that ends.
         """
-        from multiprocessing.connection import wait
+        from multiprocessing.connection import wait  # few programs need it
 
         alive = {process.sentinel: process for process in self.processes if process.is_alive()}
         for sentinel in wait(list(alive), timeout) if alive else ():
@@ -92,7 +92,7 @@ class ProcessContext:
             text = f"\n\n-- Process {index} terminated with the following error:\n{told}"
             return ProcessRaisedException(text, index, process.pid)
         if process.exitcode < 0:
-            import signal
+            import signal  # needed only for this error
 
             name = signal.Signals(-process.exitcode).name
             text = f"process {index} terminated with signal {name}"

@@ -2,4 +2,4 @@
 
 from cygrad._library import later
 
-faults = later("cygrad._core.diagnostics.graph_errors")  # needed only when an error is raised
+graph_errors = later("cygrad._core.diagnostics.graph_errors")  # needed only when an error is raised

@@ -35,7 +35,7 @@ def _by_place(params, *others):
     on_gpu = [is_array(p) for p in params]
     if not any(on_gpu):
         return [(optim, range(len(params)), given)]
-    from cygrad._kernels.gpu.optim import optim as of_gpus
+    from cygrad._kernels.gpu.optim import optim as of_gpus  # needed only for GPUs
 
     found = []
     for module, wanted in ((optim, False), (of_gpus, True)):
@@ -47,6 +47,6 @@ def _by_place(params, *others):
 
 def formula_step(name, rows):
     """One step, on GPUs, of the optimizer with this name; `rows` has (parameter, gradient, state, numbers) for each."""
-    from cygrad._kernels.gpu.optim import optim as on_gpus
+    from cygrad._kernels.gpu.optim import optim as on_gpus  # needed only for GPUs
 
     on_gpus.formula_step(name, rows)

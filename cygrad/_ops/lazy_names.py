@@ -22,7 +22,7 @@ FUNCTIONS = {
     ),
     "elementwise.binary": (
         "bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ copysign copysign_ "
-        "dist float_power gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp logaddexp2 nextafter "
+        "float_power gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp logaddexp2 nextafter "
         "nextafter_ xlogy xlogy_ "
     ),
     "elementwise.complex": (
@@ -125,7 +125,7 @@ FUNCTIONS = {
         "vander "
     ),
     "linalg.vector_norms": (
-        "frobenius_norm "
+        "dist frobenius_norm "
     ),
     "linalg.vector_products": (
         "ger inner outer vdot "
@@ -276,7 +276,7 @@ METHODS = {
     ),
     "elementwise.binary": (
         "bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ copysign copysign_ "
-        "dist float_power float_power_ gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp "
+        "float_power float_power_ gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp "
         "logaddexp2 nextafter nextafter_ xlogy xlogy_ "
     ),
     "elementwise.complex": (
@@ -357,6 +357,9 @@ METHODS = {
     ),
     "linalg.triangular": (
         "triangular_solve "
+    ),
+    "linalg.vector_norms": (
+        "dist "
     ),
     "linalg.vector_products": (
         "ger inner outer vdot "

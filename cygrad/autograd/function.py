@@ -86,7 +86,7 @@ class Function(PyNode):
     @staticmethod
     def jvp(ctx, *tangents):
         """Compute the tangents of the outputs from those of the arguments (None where missing), for forward mode."""
-        from cygrad._core.diagnostics.custom_functions import no_jvp
+        from cygrad._core.diagnostics.custom_functions import no_jvp  # needed only for errors
 
         raise no_jvp(ctx)
 
@@ -113,7 +113,7 @@ class Function(PyNode):
         if kwargs or getattr(cls.forward, "__defaults__", True) or getattr(cls.forward, "__kwdefaults__", True):
             args = _with_defaults(cls.forward, args, kwargs)
         if (cls._has_vmap or cls.generate_vmap_rule) and is_forward():
-            from cygrad._core.transforms.vmap_custom_function import apply_to_samples
+            from cygrad._core.transforms.vmap_custom_function import apply_to_samples  # needed only for vmap
 
             return apply_to_samples(cls, ctx, args)
         return apply_function(ctx, cls.forward, args, cls.setup_context)

@@ -250,7 +250,7 @@ def load_nvprof(path):
 
     Raises sqlite3.OperationalError for other files, RuntimeError if two ranges have the same number.
     """
-    from cygrad.autograd._nvprof import read_nvprof
+    from cygrad.autograd._nvprof import read_nvprof  # few programs need it
 
     return read_nvprof(path)
 

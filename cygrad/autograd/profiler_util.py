@@ -330,7 +330,7 @@ class EventList(list):
 
     def export_chrome_trace(self, path):
         """Write the events as a Chrome trace, for chrome://tracing or ui.perfetto.dev, with arrows to the backward."""
-        from cygrad.autograd._profiler_trace import write_trace
+        from cygrad.autograd._profiler_trace import write_trace  # few programs need it
 
         write_trace(self, path)
 

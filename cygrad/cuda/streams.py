@@ -29,7 +29,7 @@ class Stream:
     @property
     def device(self) -> Any:
         """The stream's GPU."""
-        from cygrad._core.types.device import device
+        from cygrad._core.types.device import device  # the class body redefines this name
 
         return device("cuda", self.device_index)
 

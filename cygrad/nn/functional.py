@@ -117,4 +117,4 @@ from cygrad._ops.shape.padding import pad
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))
 
-from cygrad.nn import grad  # imported last, since it needs the convolutions above
+from cygrad.nn import grad  # after `__all__`, which does not contain it

@@ -1,7 +1,7 @@
 """Gradients of convolutions with respect to input and weight, as differentiable functions."""
 
 import cygrad
-from cygrad.nn.functional import conv1d, conv2d, conv3d
+from cygrad import conv1d, conv2d, conv3d
 
 
 def _gradient(convolve, input, weight, of, grad_output, more):

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.tensor.show import repr_of
+from cygrad._core.tensor.tensor_str import repr_of
 
 __all__ = [
     "Buffer",

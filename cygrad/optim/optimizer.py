@@ -312,7 +312,7 @@ def _with_hooks(step: Callable) -> Callable:
         if type(self).step is not step_with_hooks:
             return step(self, *args, **kwargs)
         if profiled:
-            from cygrad.autograd.profiler import record_function
+            from cygrad.autograd.profiler import record_function  # needed only while a profiler runs
 
             with record_function(f"Optimizer.step#{type(self).__name__}.step"):
                 return run(self, args, kwargs)

@@ -104,7 +104,7 @@ def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None) -> An
     if not head:
         raise EOFError(f"Ran out of input\n  {called} is empty")
     if head.startswith(b"PK"):
-        from cygrad.serialization._archive import read_archive
+        from cygrad.serialization._archive import read_archive  # needed only for archives
 
         content = file.read() if path is None else map_file(file, bool(mmap))
         return read_archive(content, called, map_location, bool(mmap))

@@ -77,7 +77,7 @@ def map_file(file: IO[bytes], is_changed: bool = True) -> Any:
 
     The mapping is read-only unless `is_changed`, and if there is not enough memory to back copies of all pages.
     """
-    from mmap import ACCESS_COPY, ACCESS_READ, mmap
+    from mmap import ACCESS_COPY, ACCESS_READ, mmap  # needed only for mapped files
 
     if is_changed:
         try:

@@ -57,7 +57,7 @@ def minimize(
     (tensor([1., 1.]), True)
     """
     try:
-        from scipy import optimize
+        from scipy import optimize  # optional
     except ImportError:
         raise ImportError(
             "cygrad.utils.scipy.minimize needs SciPy, which is not installed\n  pip install scipy"

@@ -38,7 +38,7 @@ class SummaryWriter:
         filename_suffix: str = "",
     ) -> None:
         try:
-            import tensorboardX
+            import tensorboardX  # optional
         except ImportError:
             raise ImportError(
                 "cygrad.utils.tensorboard.SummaryWriter needs the package tensorboardX, which is not installed\n"

@@ -85,7 +85,7 @@ def _cure_of_change(op_name, place):
 
 def modified_error(tensor, node, expected, now, is_output):
     """Return the error for a saved tensor that was changed in place after it was saved."""
-    from cygrad._core.graph.internals import array_of, last_change
+    from cygrad._core.graph.internals import array_of, last_change  # which imports this module
 
     array = array_of(tensor)
     made_by = node if is_output else tensor.grad_fn
@@ -106,7 +106,7 @@ def modified_error(tensor, node, expected, now, is_output):
 
 def inference_saved(tensor):
     """Return the error for saving a tensor made in inference mode."""
-    from cygrad._core.graph.internals import origin_of
+    from cygrad._core.graph.internals import origin_of  # which imports this module
 
     used = current_place()
     kind, _, code, offset = origin_of(tensor)
@@ -156,7 +156,7 @@ def freed_error(node, freed_by):
 
 def _joint(node, sequence):
     """Return ((old node, output, new node) where the running pass enters the freed graph or None, suggested fix)."""
-    from cygrad._core.engine.backward import current_run
+    from cygrad._core.engine.backward import current_run  # which imports this module
 
     number, nodes = current_run()
     if not number:
@@ -217,7 +217,7 @@ def unused_input(value, index):
 
 def input_without_gradient(value, index):
     """Return the error for an input of `autograd.grad` that does not require grad."""
-    from cygrad._core.diagnostics.missing_grad import why_no_grad
+    from cygrad._core.diagnostics.missing_grad import why_no_grad  # needed only for this error
 
     return UnusedInputError(
         f"One of the differentiated Tensors does not require grad\n  inputs[{index}]: {why_no_grad(value)}\n"
@@ -257,7 +257,7 @@ def note_node(error, node):
     """Add to an exception from user code which node of the graph it came from, as a note below its traceback."""
     if isinstance(error, AutogradError):  # its text already names the lines
         return
-    from cygrad._core.graph.accumulate_grad import AccumulateGrad
+    from cygrad._core.graph.accumulate_grad import AccumulateGrad  # which imports this module
 
     if isinstance(node, AccumulateGrad):  # a leaf's node has no meaningful line
         note = f"  while the gradient of a leaf of shape {tuple(node.variable.shape)} was accumulated"

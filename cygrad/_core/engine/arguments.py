@@ -104,9 +104,9 @@ def _meta_of_edge(edge):
 
 def root_of_edge(edge):
     """Return the initial gradient at an edge if none was passed; the edge has been checked to be a scalar."""
-    import numpy as np
+    import numpy as np  # needed only for this call
 
-    from cygrad._core.graph.internals import tensor_of
+    from cygrad._core.graph.internals import tensor_of  # which imports this module
 
     shape, dtype = _meta_of_edge(edge)
     return tensor_of(np.ones(shape, dtype.numpy))

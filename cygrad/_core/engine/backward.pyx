@@ -14,7 +14,7 @@ from cygrad._core.graph.tensor cimport (
     wrap_in_mode)
 from cygrad._kernels.cpu.base.arrays cimport array_of_number
 from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.engine import arguments
 from cygrad._core.errors import messages
 
@@ -178,11 +178,11 @@ cdef list roots_of(tuple tensors, tuple gradients):
         if t.flags & IS_VOLATILE:
             raise RuntimeError(messages.VOLATILE_BACKWARD)
         if not requires_grad(t) or (grad_fn_of(t) is None and not t.flags & REQUIRES_GRAD):
-            from cygrad._core.diagnostics.missing_grad import no_grad_error
+            from cygrad._core.diagnostics.missing_grad import no_grad_error  # needed only for errors
             raise no_grad_error(t, i)
         grad = gradients[i]
         if grad is None and t.origin_kind != CUT_NONE and grad_fn_of(t) is None:
-            from cygrad._core.diagnostics.missing_grad import warn_late_leaf
+            from cygrad._core.diagnostics.missing_grad import warn_late_leaf  # needed only for the warning
             warn_late_leaf(t)
         roots.append(wrap_in_mode(ones_like(t.array)) if grad is None else grad)
     return roots
@@ -283,7 +283,7 @@ cdef int carry_out(Run run, bint create_graph) except -1:
     run.freed_by = (run.caller, code, lasti, state.sequence, PyThread_get_thread_ident())
     run.callbacks = []
     if modes & FORWARD:
-        from cygrad._core.transforms.forward_mode import flush
+        from cygrad._core.transforms.forward_mode import flush  # needed only for forward mode or vmap
         flush()                         # may raise, which is safe here: nothing has been changed yet
         run.cuts = not create_graph     # tangents need the recorded (differentiable) form of the rules
     state.run = <void*>run
@@ -304,7 +304,7 @@ cdef int carry_out(Run run, bint create_graph) except -1:
 
 
 cdef int execute_in_streams(Run run) except -1:
-    from cygrad._core.engine.streams import Pass
+    from cygrad._core.engine.streams import Pass  # needed only for GPUs
     run.streams = Pass()
     try:
         run.execute()
@@ -324,7 +324,7 @@ cdef Tensor zeros_for(Tensor input, bint create_graph):
 
 cdef tuple captured_gradients(Run run, tuple inputs, bint create_graph, bint allow_unused):
     if run.cuts:
-        from cygrad._core.transforms.forward_mode import without_history
+        from cygrad._core.transforms.forward_mode import without_history  # needed only for forward mode or vmap
         run.captured = [None if result is None else without_history(result) for result in run.captured]
     cdef list gradients = []
     for i, result in enumerate(run.captured):
@@ -343,7 +343,7 @@ cdef int check_given(Py_ssize_t i, Tensor grad) except -1:
     """For `nan_check`: raise if an initial gradient contains a NaN."""
     cdef bint inf = thread_state().watch & WATCH_INF
     if has_bad(grad.array, inf):
-        from cygrad._core.diagnostics import non_finite
+        from cygrad._core.diagnostics import non_finite  # needed only if a check fails
         non_finite.bad_given(i, grad.array, inf)
     return 0
 

@@ -38,7 +38,7 @@ cdef extern from "atomic_owner.h":
     unsigned long long cygrad_owner(unsigned long long* owner) noexcept
     unsigned long long cygrad_next(unsigned long long* counter) noexcept
 
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 
 cdef unsigned long long last_run = 0
 
@@ -533,7 +533,7 @@ cdef int check_gradient(Run run, Node node, Py_ssize_t i, object value, object g
     if value is grad and not anomaly_check:         # already checked
         return 0
     if isinstance(value, Tensor) and not is_small_product(node, i, value, grad) and has_bad((<Tensor>value).array, inf):
-        from cygrad._core.diagnostics import non_finite
+        from cygrad._core.diagnostics import non_finite  # needed only if a check fails
         non_finite.bad_gradient(node, i, value, grad, run.nodes(), inf)
     return 0
 

@@ -78,9 +78,9 @@ def type_word(array):
 
 def as_tensor(number):
     """Return a saved Python number as the 0-dim tensor that PyTorch shows, with Python's own precision."""
-    import numpy as np
+    import numpy as np  # needed only here
 
-    from cygrad._core.graph.internals import tensor_of
+    from cygrad._core.graph.internals import tensor_of  # which imports this module
 
     return tensor_of(np.asarray(number))
 
@@ -117,7 +117,7 @@ def refuse_gradient(is_volatile, dtype):
 
 def check_grad_assignment(tensor, value):
     """Check a value other than None assigned to `tensor.grad`."""
-    from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.graph.tensor import Tensor  # which imports this module
 
     if not isinstance(value, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type_name(value)}")
@@ -171,7 +171,7 @@ def c_word(tensor):
 
 def check_data_assignment(tensor, value):
     """Check a value assigned to `tensor.data`."""
-    from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.graph.tensor import Tensor  # which imports this module
 
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type_name(value)}")
@@ -189,7 +189,7 @@ said: set[str] = set()  # messages to be issued once per process that have been
 
 def warn_scalar_of_gradient():
     """Warn about float() of a tensor that requires grad: once per process, unless `set_warn_always` is on."""
-    from cygrad._core.runtime.settings import is_warn_always_enabled
+    from cygrad._core.runtime.settings import is_warn_always_enabled  # needed only for the warning
 
     if "scalar of gradient" in said and not is_warn_always_enabled():
         return
@@ -221,8 +221,8 @@ def no_dimensions(dim):
 
 def check_result_type(from_num, to_num, op=None, place=0):
     """Raise unless a result of the first dtype may be written into a tensor of the second (`out=` of `op` if given)."""
-    from cygrad._core.registry import out_dtypes
-    from cygrad._core.types.dtypes import dtype_by_num
+    from cygrad._core.registry import out_dtypes  # which imports this module
+    from cygrad._core.types.dtypes import dtype_by_num  # which imports this module
 
     result, output = dtype_by_num(from_num), dtype_by_num(to_num)
     out_dtypes.check(None if op is None else out_dtypes.name_of(op), place, result, output)
@@ -230,8 +230,8 @@ def check_result_type(from_num, to_num, op=None, place=0):
 
 def check_asked_type(name, dtype, out):
     """Raise unless an `out` passed together with a `dtype` has that dtype, as reductions require."""
-    from cygrad._core.registry import out_dtypes
-    from cygrad._core.types.dtypes import as_dtype
+    from cygrad._core.registry import out_dtypes  # which imports this module
+    from cygrad._core.types.dtypes import as_dtype  # which imports this module
 
     if out.dtype is not as_dtype(dtype):
         out_dtypes.check(name, 0, as_dtype(dtype), out.dtype)
@@ -239,8 +239,8 @@ def check_asked_type(name, dtype, out):
 
 def check_out_type(array, out):
     """Raise unless `out` has exactly the dtype of the result `array`, as some ops require."""
-    from cygrad._core.graph.tensor import Tensor
-    from cygrad._core.types.dtypes import dtype_by_num
+    from cygrad._core.graph.tensor import Tensor  # which imports this module
+    from cygrad._core.types.dtypes import dtype_by_num  # which imports this module
 
     if isinstance(out, Tensor) and array.dtype.num != out.dtype.num:  # non-tensors are rejected when written
         expected = c_name(dtype_by_num(array.dtype.num))
@@ -249,8 +249,8 @@ def check_out_type(array, out):
 
 def check_clamp_type(result, out):
     """Same for `clamp` with numbers, whose text uses the C++ name of the second dtype."""
-    from cygrad._core.graph.tensor import Tensor
-    from cygrad._core.types.dtypes import can_cast
+    from cygrad._core.graph.tensor import Tensor  # which imports this module
+    from cygrad._core.types.dtypes import can_cast  # which imports this module
 
     if isinstance(out, Tensor) and not can_cast(result, out.dtype):
         raise RuntimeError(f"result type {result.type_name} can't be cast to the desired output type {c_word(out)}")
@@ -264,7 +264,7 @@ def check_abs_in_place(t):
 
 def check_inplace_shape(result, out):
     """Raise unless the shape of a result broadcasts to the shape of the operand that it will be written into."""
-    import numpy as np
+    import numpy as np  # needed only here
 
     try:
         broadcast = np.broadcast_shapes(result, out)
@@ -276,7 +276,7 @@ def check_inplace_shape(result, out):
 
 def output_resized(shape, required):
     """Warn that an `out` with elements is resized."""
-    from cygrad._core.errors.sites import warn
+    from cygrad._core.errors.sites import warn  # needed only for the warning
 
     warn(
         f"An output with one or more elements was resized since it had shape {list(shape)}, which does not match the "
@@ -297,7 +297,7 @@ NOT_RESIZABLE = (
 
 def warn_volatile():
     """Warn that a tensor is made volatile."""
-    from cygrad._core.errors.sites import warn
+    from cygrad._core.errors.sites import warn  # needed only for the warning
 
     warn("volatile=True is deprecated: put the computation into `with no_grad():`", DeprecationWarning)
 
@@ -309,7 +309,7 @@ def deprecated(old, new):
 
 def former_order(function, old, new):
     """Warn that arguments were passed in the order of early PyTorch."""
-    from cygrad._core.errors.sites import warn
+    from cygrad._core.errors.sites import warn  # needed only for the warning
 
     out = ", Tensor out = None"
     warn(
@@ -376,7 +376,7 @@ def fits_none(function):
 
 def no_such_call(function, arguments, keywords, signatures):
     """Return the error for arguments that fit none of a function's signatures."""
-    from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.graph.tensor import Tensor  # which imports this module
 
     def word(value):
         return "Tensor" if isinstance(value, Tensor) else type_name(value)

@@ -16,7 +16,7 @@ cdef object tangents():
     """Return the module `tangents`, imported when the first dual level is opened."""
     global found_tangents
     if found_tangents is None:
-        from cygrad._core.transforms import forward_mode as module
+        from cygrad._core.transforms import forward_mode as module  # needed only for forward mode or vmap
         found_tangents = module
     return found_tangents
 

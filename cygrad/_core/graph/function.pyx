@@ -16,12 +16,12 @@ from cygrad._core.graph.tensor cimport (
     CUT_NON_DIFFERENTIABLE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, VIEW_CUSTOM_FUNCTION, VIEW_DEFAULT, VIEW_MULTI_OUTPUT,
     Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
 from cygrad._core.types.dtypes cimport dtype_of_num, is_float_num
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 
 cdef object wording():
     """Return the module with the error messages, imported on first use."""
-    from cygrad._core.diagnostics import custom_functions as function_messages
+    from cygrad._core.diagnostics import custom_functions as function_messages  # needed only for errors and warnings
     return function_messages
 
 
@@ -132,7 +132,7 @@ cdef class PyNode(Node):
     @property
     def _raw_saved_tensors(self):
         """Handles of the saved tensors, each with `register_hooks(pack, unpack)`."""
-        from cygrad._core.graph.saved_tensor_hooks import raw_saved
+        from cygrad._core.graph.saved_tensor_hooks import raw_saved  # few programs need it
         if self.freed_by is not None:
             raise graph_errors.freed_error(self, self.freed_by)
         return tuple([raw_saved(self, i) for i in range(len(self.kept() or ()))])
@@ -304,7 +304,7 @@ cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_
     else:
         node.to_save = None
     if modes & FORWARD:
-        from cygrad._core.transforms.jvp_custom_function import carry_through_function
+        from cygrad._core.transforms.jvp_custom_function import carry_through_function  # needed only for forward mode
         carry_through_function(node, args, outputs)
     return outputs[0] if single else tuple(outputs)
 
@@ -425,7 +425,7 @@ cdef Tensor with_history(PyNode node, Tensor t, int nr, bint is_input):
 
 cdef Tensor alias_view(Tensor t):
     """Return a view of an input that is returned unchanged."""
-    from cygrad._core.graph.opdef import registry
+    from cygrad._core.graph.opdef import registry  # needed only for inputs returned unchanged
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     state.modes |= NO_GRAD

@@ -53,14 +53,14 @@ def _hook_name(hook):
 
 def check_hook_result(hook, result, grad):
     """Check the replacement for `grad` that a hook returned."""
-    from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.graph.tensor import Tensor  # which imports this module
 
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{messages.type_name(result)}'")
     if grad is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
     if result.dtype is not grad.dtype:
-        from cygrad._core.graph.internals import array_of
+        from cygrad._core.graph.internals import array_of  # needed only for errors
 
         raise RuntimeError(
             f"hook '{_hook_name(hook)}' has changed the type of value (was {messages.type_word(array_of(grad))} "

@@ -30,7 +30,7 @@ from cygrad._core.graph.tensor cimport (
     version_of, wrap, wrap_in_mode)
 import gc
 
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.array_ops cimport are_of_one_shape, may_overlap, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu

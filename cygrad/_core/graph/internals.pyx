@@ -14,7 +14,7 @@ from cygrad._core.runtime.thread_state cimport ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
     IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes,
     set_leaf_requires_grad, version_of, wrap)
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._kernels.cpu.base.arrays cimport is_read_only
 
 

@@ -138,7 +138,7 @@ cdef class Node:
         Does not call hooks. Raises TypeError if the number of gradients differs from the number of outputs, and
         RuntimeError if a gradient has the wrong shape or the saved values have been freed.
         """
-        from cygrad._core.engine.arguments import call_node
+        from cygrad._core.engine.arguments import call_node  # which imports this module
         return call_node(self, grads)
 
     def __repr__(self):

@@ -67,7 +67,7 @@ from cygrad._core.graph.node cimport Node, forbid_making, meta_of
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
     IS_INFERENCE, REQUIRES_GRAD, Tensor, accumulator_of, alias, bind_methods, grad_fn_of, requires_grad, version_of, wrap)
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.array_ops cimport typenum_of, zeros_beside
 from cygrad._kernels.device.dispatch import in_memory
@@ -241,7 +241,7 @@ cdef class OpNode(Node):
                     self.op.flags & ONE_PASS and not (of_other_size(self.saved0, grad) or of_other_size(self.saved1, grad))
                     ) and not (
                     modes & FORWARD or state.unwanted or state.events != NULL):
-                from cygrad._core.engine.blocked_gradients import gradients
+                from cygrad._core.engine.blocked_gradients import gradients  # which imports this module
                 found = call_kernel(gradients, ((<Tensor>grad).array,), (self, grad, state.spare == <void*>grad))
                 if found is not None:
                     return found
@@ -466,11 +466,11 @@ cdef class OpNode(Node):
         return self.freed_by
 
     def __dir__(self):
-        from cygrad._core.graph.saved_attributes import names
+        from cygrad._core.graph.saved_attributes import names  # few programs need it
         return [*object.__dir__(self), *names(self, self.op)]
 
     def __getattr__(self, str name):
-        from cygrad._core.graph.saved_attributes import read
+        from cygrad._core.graph.saved_attributes import read  # few programs need it
         with cython.critical_section(self):     # another thread may free what this one reads
             return read(self, self.op, name)
 
@@ -510,14 +510,14 @@ cdef class Packed:
         cdef object value = self.unpack_hook(self.packed)
         if not isinstance(value, Tensor) or (<Tensor>value).array.shape != self.shape or (
                 (<Tensor>value).array.dtype != self.dtype):     # kernels trust the shape and dtype of saved tensors
-            from cygrad._core.graph.saved_tensor_hooks import unlike
+            from cygrad._core.graph.saved_tensor_hooks import unlike  # needed only for errors
             raise unlike(value, self.shape, self.dtype)
         if self.history is None and self.output_nr < 0:
             value = value.detach()
         else:
             value = joined(<Tensor>value, node if self.history is None else self.history, self.output_nr)
         if self.tangents:
-            from cygrad._core.transforms.forward_mode import join_tangents
+            from cygrad._core.transforms.forward_mode import join_tangents  # needed only for forward mode or vmap
             join_tangents(value, self.tangents)
         return <Tensor>value
 
@@ -529,7 +529,7 @@ cdef Packed pack(Node node, Tensor t, int output_nr, object pack_hook, object un
     cdef Packed new = Packed.__new__(Packed)
     cdef long version = version_of(t)
     if any_level():
-        from cygrad._core.transforms import forward_mode
+        from cygrad._core.transforms import forward_mode  # needed only for forward mode or vmap
         new.tangents = forward_mode.of_packed(t) if output_nr < 0 else forward_mode.of_packed_result(node, output_nr)
     if output_nr >= 0:
         t = joined(t, node, output_nr)          # store no history: `node` would own itself
@@ -582,7 +582,7 @@ cdef bint is_bad_result(OpDef op, object array, ThreadState* state) except -1:
 
 
 cdef int refuse_result(OpDef op, object array, tuple inputs, ThreadState* state) except -1:
-    from cygrad._core.diagnostics import non_finite
+    from cygrad._core.diagnostics import non_finite  # needed only if a check fails
     non_finite.bad_result(op.name, array, inputs, state.watch & WATCH_INF)
     return 0
 
@@ -611,7 +611,7 @@ cdef object zero_gradient(OpNode n, object grad):
 
 def publish(module, others=None):
     """Bind the entry points of a family's rows; see `published` in `publish.py`."""
-    from cygrad._core.registry.publish import published
+    from cygrad._core.registry.publish import published  # which imports this module
     functions, methods = published(module, others or {})
     bind_methods(methods)
     return functions
@@ -619,7 +619,7 @@ def publish(module, others=None):
 
 def look_again(function, values, names, kind, error):
     """Deferred import of `calls.look_again`, which few programs need."""
-    from cygrad._core.diagnostics import refused_calls
+    from cygrad._core.diagnostics import refused_calls  # few programs need it
     return refused_calls.look_again(function, values, names, kind, error)
 
 

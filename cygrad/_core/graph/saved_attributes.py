@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._core.graph.derived_attributes import derived
 from cygrad._core.graph.opdef import OUT0, OUT1, OUT2

@@ -33,7 +33,7 @@ from numbers import Number
 
 import numpy as np
 
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.engine import arguments as passes
 from cygrad._core.errors import messages
 from cygrad._core.tensor.from_python import legacy_array
@@ -184,7 +184,7 @@ cdef class Tensor:
         out.flags |= self.flags & IS_VOLATILE
         cut(out, self, CUT_DETACH, "detach")
         if thread_state().modes & FORWARD:
-            from cygrad._core.transforms.forward_mode import detach_samples
+            from cygrad._core.transforms.forward_mode import detach_samples  # needed only for forward mode or vmap
             out.array = self.array[...]     # a new array object: samples are looked up by it
             detach_samples(self, out)
         return out
@@ -303,7 +303,7 @@ cdef class Tensor:
         return <Py_hash_t><void*>self
 
     def __repr__(self):
-        from cygrad._core.tensor.show import repr_of
+        from cygrad._core.tensor.tensor_str import repr_of  # most programs show no tensors
         return repr_of(self, class_name=None if type(self) is Tensor else type(self).__name__)
 
     # A __dict__ would be allocated for every tensor, including the many temporaries that never get an attribute. These

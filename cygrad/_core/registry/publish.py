@@ -33,7 +33,7 @@ def published(module, others):
     differ from the function of the same name in its `methods` {name: function}; extra checks of in-place forms in its
     `in_place_checks` {name: function}. `others` are functions that the package publishes under these names.
     """
-    from cygrad._core.registry.autocast import guard
+    from cygrad._core.registry.autocast import guard  # which imports this module
 
     guard(module, others)
     functions = {}

@@ -108,7 +108,7 @@ cdef object current_site(int* lasti):
 
 
 def _explain_shortage(text):
-    from cygrad._core.runtime.memory_stats import explained
+    from cygrad._core.runtime.memory_stats import explained  # needed only for errors
     return explained(text)
 
 connect(&current_site, _explain_shortage)

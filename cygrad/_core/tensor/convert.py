@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import array_of, attributes_of, bind, dictionary_of, of_class, tensor_of
 from cygrad._core.graph.opdef import registry
@@ -31,7 +31,7 @@ def tolist(self):
 def _check_memory(t):
     """Raise inside `vmap` for a tensor that differs between samples."""
     if is_forward():
-        from cygrad._core.transforms.forward_mode import has_samples
+        from cygrad._core.transforms.forward_mode import has_samples  # needed only for forward mode or vmap
 
         if has_samples(t):
             raise RuntimeError(
@@ -126,7 +126,7 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
     Subclasses call this from their own `__torch_function__` through `super()`. Returns NotImplemented if `types`
     contains a class that `cls` does not derive from.
     """
-    from cygrad._core.registry.torch_function import call_plainly
+    from cygrad._core.registry.torch_function import call_plainly  # needed only for subclasses
 
     return call_plainly(cls, func, types, args, kwargs)
 
@@ -224,7 +224,7 @@ def _copied_on_gpu(array, memo):
 
 def __repr__(self, *, tensor_contents=None):
     """Return `repr(self)`, with `tensor_contents` in place of the elements."""
-    from cygrad._core.tensor.show import repr_of
+    from cygrad._core.tensor.tensor_str import repr_of  # most programs show no tensors
 
     class_name = None if type(self) is Tensor else type(self).__name__
     return repr_of(self, class_name=class_name, tensor_contents=tensor_contents)

@@ -16,7 +16,7 @@ from cygrad._kernels.gpu.runtime import allocator, pinned_memory
 @functools.cache
 def shared_class():
     """Return the class of memory maps that stay shared with other processes."""
-    import mmap
+    import mmap  # few programs need it
 
     class Shared(mmap.mmap):
         """A memory map that `is_shared` can tell from a mapped file by its class."""

@@ -103,7 +103,7 @@ def detach_(Tensor self not None):
         raise RuntimeError(messages.DETACH_VIEW_INPLACE)
     cut(self, self, CUT_DETACH, "detach_")
     if thread_state().modes & FORWARD:
-        from cygrad._core.transforms.forward_mode import flush
+        from cygrad._core.transforms.forward_mode import flush  # needed only for forward mode or vmap
         flush()
     hooks = self._backward_hooks
     set_history(self, None, 0)

@@ -7,22 +7,26 @@ The text equals PyTorch's, character by character. It is produced in four steps,
 3. ``_bracketed`` arranges the elements in nested brackets and breaks long lines;
 4. ``_with_suffixes`` appends ``dtype=...``, ``grad_fn=<...>`` and the like.
 
-This module deals with arrays and names only, not with tensors. It is imported on first use.
+All but ``repr_of`` deals with arrays and names only, not with tensors. The module is imported on first use.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cygrad._core.graph.internals import array_of
+from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.gpu.base.arrays import in_memory
 
-__all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_str"]
+__all__ = ["get_printoptions", "printoptions", "repr_of", "set_printoptions", "tensor_str"]
 
 
 class PrintOptions(NamedTuple):
@@ -353,3 +357,47 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int, column: int, opt
             text += ", " + suffix
             end += len(suffix) + 2
     return text
+
+
+def repr_of(tensor, *, class_name=None, is_parameter_prefix=False, tensor_contents=None):
+    """Return the text that PyTorch shows for the same tensor; `tensor_contents` replaces the elements."""
+    batched = _batch_text(tensor)
+    if batched is not None:
+        return batched
+    try:
+        node = tensor.grad_fn
+        name = None if node is None else node.name().rpartition("::")[2]
+    except RuntimeError:  # a view whose base was changed so that its history cannot be updated
+        name = "Invalid"
+    array = array_of(tensor)
+    return tensor_str(
+        array,
+        device=None if tensor.device.type == "cpu" else str(tensor.device),
+        dtype_name=str(tensor.dtype),
+        default_dtype_name=str(get_default_dtype()),
+        requires_grad=tensor.requires_grad,
+        grad_fn_name=name,
+        tangent=_tangent_text(tensor),
+        class_name=class_name,
+        is_parameter_prefix=is_parameter_prefix,
+        tensor_contents=tensor_contents,
+    )
+
+
+def _batch_text(tensor):
+    """Return the text of all samples in the innermost `vmap`, or None."""
+    tangents = sys.modules.get("cygrad._core.transforms.forward_mode")
+    if tangents is None or not tangents.has_samples(tensor):
+        return None
+    batch, outside = tangents.batch_of((tensor,))
+    text = tangents.on_levels(outside, lambda: repr(batch.samples(tensor)))
+    return f"BatchedTensor(lvl={len(outside) + 1}, bdim=0, value=\n{textwrap.indent(text, ' ' * 4)}\n)"
+
+
+def _tangent_text(tensor):
+    """Return the text of the tangent at the innermost dual level, or None."""
+    tangents = sys.modules.get("cygrad._core.transforms.forward_mode")
+    if tangents is None or not tangents.dual_levels():
+        return None
+    tangent = tangents.tangent_of(tensor, tangents.dual_levels()[-1])
+    return None if tangent is None else repr(tangent)

@@ -136,7 +136,7 @@ def bfloat16_dtype():
     if "bfloat16" in _by_name:
         return _by_name["bfloat16"]
     try:
-        from ml_dtypes import bfloat16
+        from ml_dtypes import bfloat16  # needed only for bfloat16
     except ImportError:
         new = _Missing.__new__(_Missing)
         new.name, new.type_name, new.num, new.itemsize, new.category = "bfloat16", "BFloat16", -1, 2, FLOATING

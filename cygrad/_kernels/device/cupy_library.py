@@ -1,10 +1,14 @@
 """Loads CuPy when the first GPU array is requested, and wraps what the rest of the package needs of it."""
 
 import re
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from cygrad._library import later
+
+graph_capture = later("cygrad._kernels.gpu.runtime.graph_capture")  # which imports this module
 _found: Any = None  # the CuPy module
 _names: dict[int, str] = {}
 followers: list = []  # functions called once CuPy is loaded
@@ -37,14 +41,7 @@ def cupy():
     global _found
     if _found is None:
         _found = _load()
-        from cygrad._kernels.device import launch
-        from cygrad._kernels.device.dispatch import use_gpu  # these import this module
-        from cygrad._kernels.gpu.runtime import allocator, matmul_precision
-
-        use_gpu()
-        launch.connect(_found)
-        matmul_precision.apply()
-        allocator.install(_found)
+        import_module("cygrad._kernels.gpu.startup").connect(_found)  # which imports this module
         for function in followers:
             function()
     return _found
@@ -52,7 +49,7 @@ def cupy():
 
 def _load():
     try:
-        import cupy as module
+        import cupy as module  # optional, and it takes seconds
     except ImportError as error:
         raise CannotUse(
             "No CUDA GPUs are available\n"
@@ -179,10 +176,8 @@ def beside(value, array):
     """Return a number, or an array in host memory, as an array on the device of `array`."""
     if not is_array(array):
         return np.asarray(value)
-    from cygrad._kernels.gpu.runtime.graph_capture import uploaded  # which imports this module
-
     with on_device(array.device.id):
-        return value if is_array(value) else uploaded(np.asarray(value))
+        return value if is_array(value) else graph_capture.uploaded(np.asarray(value))
 
 
 def filled_like(array, shape, value, dtype):

@@ -6,7 +6,7 @@ A kernel is a function of arrays followed by other arguments. For CuPy arrays, `
 the kernel:
 
 - for a NumPy ufunc, the CuPy function of the same name;
-- for `cygrad._kernels.<module>.<name>`, the function `cygrad._kernels.device.gpu_forms.<module>.<name>` if it exists;
+- for `cygrad._kernels.cpu.<module>.<name>`, the function `cygrad._kernels.gpu.<module>.<name>` if it exists;
 - otherwise the kernel itself: Python code written against NumPy functions also runs on CuPy arrays, because NumPy
   dispatches to the array's own functions. If such a kernel belongs to a row, half precision is passed as float32, as
   on the CPU. It must create new arrays with `like=`, because CuPy does not convert NumPy arrays, and must not read
@@ -24,11 +24,12 @@ import numpy as np
 
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import cupy, current_device, explained, is_array, name_of, on_device
+from cygrad._kernels.device.errors import broadcast_failure
 from cygrad._kernels.device.launch import given_here
 from cygrad._library import later
 
-allocating = later("cygrad._kernels.gpu.runtime.allocator")
-loops = later("cygrad._kernels.gpu.elementwise.fused_loops")
+loops = later("cygrad._kernels.gpu.elementwise.fused_loops")  # needed only for GPU arrays
+ufuncs = later("cygrad._kernels.gpu.base.ufunc")  # likewise
 
 _CPU, _GPU = "cygrad._kernels.cpu.", "cygrad._kernels.gpu."
 _forms: dict = {}
@@ -72,8 +73,6 @@ def run(kernel, arrays, args):
                 raise
             raise explained(error) from error
     except ValueError:
-        from cygrad._kernels.cpu.elementwise.numpy_pointwise import broadcast_failure
-
         shapes = [a.shape if is_array(a) else np.shape(a) for a in arrays]
         if not isinstance(kernel, np.ufunc) or _broadcast(shapes):
             raise
@@ -181,9 +180,7 @@ def fitting(kernel, array):
 def _find(kernel):
     name = getattr(kernel, "__name__", "")
     if isinstance(kernel, np.ufunc):
-        from cygrad._kernels.gpu.base import ufunc
-
-        return getattr(ufunc, name, None) or getattr(cupy(), name)
+        return getattr(ufuncs, name, None) or getattr(cupy(), name)
     module = getattr(kernel, "module", None) or getattr(kernel, "__module__", None) or ""  # `module` if compiled
     if module.startswith("numpy"):
         return getattr(cupy(), name)
@@ -199,9 +196,7 @@ def _find(kernel):
             is_widened = f"{module.removeprefix(_CPU)}.{name}" in _IN_FLOAT32
             return partial(_in_float32, found) if is_widened else found
     if hasattr(kernel, "loop"):
-        from cygrad._kernels.gpu.elementwise.fused_loops import form
-
-        return form(kernel, partial(_in_float32, kernel))
+        return loops.form(kernel, partial(_in_float32, kernel))
     around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)
     if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
         raise RuntimeError(f"{name} can not be computed on a GPU\n  move the tensors first, as in x.cpu()")

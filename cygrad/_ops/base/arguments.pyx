@@ -136,7 +136,7 @@ cpdef tuple broadcast_shape(tuple a, tuple b):
     left, right = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
     for i in range(ndim - 1, -1, -1):
         if left[i] != right[i] and left[i] != 1 and right[i] != 1:
-            from cygrad._kernels.cpu.elementwise.numpy_pointwise import broadcast_failure
+            from cygrad._kernels.device.errors import broadcast_failure  # needed only for errors
             raise RuntimeError(broadcast_failure(a, b))
     return tuple([n if m == 1 else m for m, n in zip(left, right)])
 

@@ -30,6 +30,9 @@ from cygrad._kernels.cpu.elementwise.fused_loops import add_scaled
 from cygrad._kernels.cpu.elementwise.integers import whole_power
 from cygrad._ops.base.pointwise cimport conjugate, log, real_part, reciprocal
 from cygrad._ops.base.comparisons cimport where
+from cygrad._library import later
+
+rounded_division = later("cygrad._ops.elementwise.rounded_division")  # needed only with a rounding mode
 
 cdef extern from "numpy/arrayobject.h":
     bint PyTypeNum_ISCOMPLEX(int) noexcept
@@ -61,7 +64,7 @@ cdef object sub_rule(OpNode n, object g):
     if n.needs(1):
         of_other = g
         if is_on_cpu((<Tensor>g).array) and PyArray_SIZE(<ndarray>(<Tensor>g).array) > 1 << 18:
-            from cygrad._core.engine.blocked_gradients import summed
+            from cygrad._core.engine.blocked_gradients import summed  # needed only for large gradients
             of_other = summed(n, 1, g)
         return g, neg(of_other) if n.arguments is None else mul(of_other, -n.arguments[0])
     return g, None
@@ -256,8 +259,7 @@ cdef Tensor spend_div(object g, object other):
 
 
 cdef object rounded_quotient(object input, object other, object mode, Tensor out):
-    from cygrad._ops.elementwise.rounded_division import divided
-    return divided(input, other, mode, out)
+    return rounded_division.divided(input, other, mode, out)
 
 
 # -- pow, neg ----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from cygrad._core.types.device import check_device, default_device, defaults
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.array_ops cimport typenum_of
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
-from cygrad._kernels.cpu.base.loop_table import draw
+from cygrad._kernels.cpu.random.draw import draw
 from cygrad._kernels.device import cupy_library as gpu_library
 from cygrad._kernels.gpu.base import arrays
 from cygrad._ops.base.arguments cimport integers, require, shape_to_c, variadic
@@ -38,7 +38,7 @@ import_array()
 
 cdef object checks():
     """Return the module that parses unusual arguments and constructs error messages, importing it on first use."""
-    from cygrad._ops.base.checks import creation as creation_checks
+    from cygrad._ops.base.checks import creation as creation_checks  # which imports this module
     return creation_checks
 
 

@@ -26,7 +26,7 @@ from cygrad._core.graph.dual cimport keep, keep_written
 from cygrad._core.graph.record cimport begin_write, end_write, record1, record_n, record_view, write_into
 from cygrad._core.runtime.thread_state cimport FORWARD, is_recording, thread_state
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import indexing, scatter
@@ -43,7 +43,7 @@ from cygrad._ops.base.views cimport UNSQUEEZE, alias, expanded, viewed
 
 cdef object checks():
     """Return the module that handles unusual indices and builds error messages; imported on first use."""
-    from cygrad._ops.base.checks import indexing as index_checks
+    from cygrad._ops.base.checks import indexing as index_checks  # which imports this module
     return index_checks
 
 

@@ -39,7 +39,7 @@ cdef tuple KINDS = ((MATRIX,), (TRANSPOSED,), (STACK,), (COLUMN,), (ROW,))
 
 cdef object checks():
     """Return the module that builds error messages; imported when an error occurs."""
-    from cygrad._ops.base.checks import products as product_checks
+    from cygrad._ops.base.checks import products as product_checks  # needed only for errors
     return product_checks
 
 
@@ -115,7 +115,7 @@ cdef object matmul_rule(OpNode n, object g):
     if n.needs(0):
         b = n.saved(1)
         if kind == STACK and type((<Tensor>g).array) is ndarray and PyArray_SIZE(<ndarray>(<Tensor>g).array) > 1 << 15:
-            from cygrad._core.engine.blocked_gradients import of_common_factor
+            from cygrad._core.engine.blocked_gradients import of_common_factor  # needed only for large gradients
             grad_a = of_common_factor(n, g, b)
         if grad_a is None:
             grad_a = times(g, b if kind != COLUMN else unsqueeze(b, 1), False, True)

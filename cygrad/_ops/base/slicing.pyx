@@ -23,7 +23,7 @@ cdef unsigned int JOINED = LINEAR | SELECTS | FUNCTION_ONLY
 
 cdef object checks():
     """Return the module that checks unusual arguments and builds error messages; imported on first use."""
-    from cygrad._ops.base.checks import slicing as part_checks
+    from cygrad._ops.base.checks import slicing as part_checks  # which imports this module
     return part_checks
 
 

@@ -34,7 +34,7 @@ cdef unsigned int MOVES = VIEW | LINEAR | SELECTS
 
 cdef object checks():
     """Return the module that builds error messages; imported when an error occurs."""
-    from cygrad._ops.base.checks import views as view_checks
+    from cygrad._ops.base.checks import views as view_checks  # needed only for errors
     return view_checks
 
 

@@ -1,6 +1,6 @@
 """Saves a list of tensors in one slot of a node, for rules that need more tensors than a node has slots."""
 
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.graph.dual import keep
 from cygrad._core.graph.internals import versions_of
 

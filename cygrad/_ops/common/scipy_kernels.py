@@ -41,7 +41,7 @@ def by_scipy(name, function, which=None):
 
 def scipy_for(function):
     try:
-        from scipy import special
+        from scipy import special  # optional
     except ImportError:
         text = f"cygrad.{function} takes its values from SciPy, which is not installed\n  pip install scipy"
         raise ImportError(text) from None
@@ -51,7 +51,7 @@ def scipy_for(function):
 @lru_cache(64)
 def _table(name, which, numbers):
     """Return the lookup table of a SciPy function of `numbers` and one array."""
-    from scipy import special
+    from scipy import special  # optional
 
     def function(x):
         values = getattr(special, name)(*numbers, x)

@@ -19,7 +19,6 @@ from cygrad._kernels.cpu.elementwise import numpy_pointwise as pointwise_kernels
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.cpu.reduction.scans import log_of_sum
 from cygrad._kernels.device.cupy_library import as_array, is_array
-from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, pow, sub
 from cygrad._ops.base.checks.common import (
     NUMBERS,
@@ -32,10 +31,9 @@ from cygrad._ops.base.checks.common import (
 )
 from cygrad._ops.base.pointwise import conjugate, exp, exp2, log, sgn
 from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.elementwise.logic import isinf
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.linalg.vector_norms import check_order, vector_norm
-from cygrad._ops.nn.activations import fused_gradient
 
 SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
 STEP = ELEMENTWISE | INPLACE | NONDIFF
@@ -383,26 +381,6 @@ def float_power_(self, exponent):
     return self.pow_(exponent.to(dtype) if isinstance(exponent, Tensor) else exponent)
 
 
-# -- distance --
-
-
-def dist(input, other, p=2):
-    """Return the p-norm of `input - other` as a 0-dim tensor. Gradients: as for `norm`; 0 where both are equal.
-
-    >>> import cygrad
-    >>> cygrad.dist(cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0, 6.0]))
-    tensor(5.)
-    """
-    require(input, "dist")
-    require(other, "dist", "other", 2)
-    dtype = result_type((input, other))
-    if not (dtype.is_floating_point or dtype.is_complex):
-        name = dtype.type_name
-        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {name} instead.")
-    check_order(p)
-    return vector_norm(sub(input, other), p, None, False)
-
-
 # -- integers --
 
 GCD = declare("gcd", flags=STEP, ufunc="gcd")
@@ -494,6 +472,6 @@ def shifted(op, kernel, input, other, out):
     return apply_n(op, (input, other), None, out)
 
 
-composite = {"float_power": 0, "dist": 0}
+composite = {"float_power": 0}
 methods = {"float_power_": float_power_}
 functions = publish(globals())

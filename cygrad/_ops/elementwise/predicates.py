@@ -18,10 +18,10 @@ from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arithmetic import div, mul, neg, sub
 from cygrad._ops.base.checks.common import require_real
+from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.common.out_argument import write_several
 from cygrad._ops.elementwise.binary import ldexp
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.nn.activations import fused_gradient
 
 QUESTION = ELEMENTWISE | NONDIFF
 

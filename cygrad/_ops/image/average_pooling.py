@@ -18,7 +18,7 @@ from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.views import squeeze, unsqueeze
 from cygrad._ops.common.blocked_composites import in_steps
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.image.pooling_common import check_elements, numbers, output_size, results, windows
+from cygrad._ops.image.pooling_common import adaptive_spans, check_elements, numbers, output_size, results, windows
 from cygrad._ops.image.resampling import resample, resampling
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
@@ -152,12 +152,6 @@ def avg_pool3d(
 
 
 # -- a given number of windows --
-
-
-def adaptive_spans(image, size):
-    """Return (start indices, end indices) of `size` windows that cover a dimension of length `image`."""
-    numbers = np.arange(size)
-    return numbers * image // max(size, 1), -(-(numbers + 1) * image // max(size, 1))
 
 
 @lru_cache(256)

@@ -18,8 +18,7 @@ from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.creation import zeros
 from cygrad._ops.base.views import flatten, reshape, squeeze, unsqueeze
-from cygrad._ops.image.average_pooling import adaptive_spans
-from cygrad._ops.image.pooling_common import check_elements, numbers, output_size, places, windows
+from cygrad._ops.image.pooling_common import adaptive_spans, check_elements, numbers, output_size, places, windows
 from cygrad._ops.indexing.gathering import put_back
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional

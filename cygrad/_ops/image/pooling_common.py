@@ -1,6 +1,8 @@
-"""Argument checks of pooling functions, with PyTorch's errors."""
+"""Argument checks of pooling functions, with PyTorch's errors, and the windows of adaptive pooling."""
 
 from functools import lru_cache
+
+import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
@@ -133,3 +135,9 @@ def output_size(given, t, function, dims):
         raise messages.wrong_type(function, "output_size", 2, "tuple of ints", given)
     kept = t.shape[t.dim() - len(given) :] if len(given) < t.dim() else (0,) * len(given)
     return integers([n if size is None else size for size, n in zip(given, kept)], function, "output_size", 2)
+
+
+def adaptive_spans(image, size):
+    """Return (start indices, end indices) of `size` windows that cover a dimension of length `image`."""
+    numbers = np.arange(size)
+    return numbers * image // max(size, 1), -(-(numbers + 1) * image // max(size, 1))

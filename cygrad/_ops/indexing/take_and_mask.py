@@ -7,7 +7,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_forward, values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, publish, registry
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
@@ -18,12 +18,10 @@ from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.base.checks.common import first_outside
 from cygrad._ops.base.indexing import index_put
-from cygrad._ops.base.views import reshape
+from cygrad._ops.base.views import expand, reshape
 from cygrad._ops.common.out_argument import given
 from cygrad._ops.elementwise.rounding import remainder
 from cygrad._ops.indexing.gathering import finished, gather, masked_fill, zeros_at
-from cygrad._ops.reduction.aggregates import nonzero
-from cygrad._ops.shape.reshaping import broadcast_to
 
 # -- by flat index --
 
@@ -156,10 +154,10 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     length, count = own[d], other[d]
     own[d] = other[d] = 1
     common = list(broadcast_shape(tuple(own), tuple(other)))
-    places = broadcast_to(where_from, (*common[:d], count, *common[d + 1 :]))
+    places = expand(where_from, (*common[:d], count, *common[d + 1 :]))
     if length and (is_array(array_of(t)) or first_outside(values_of(where_from), 0, length) is not None):
         places = remainder(places, length)
-    return gather(broadcast_to(t, (*common[:d], length, *common[d + 1 :])), d, places, out=out)
+    return gather(expand(t, (*common[:d], length, *common[d + 1 :])), d, places, out=out)
 
 
 # -- by mask --
@@ -232,7 +230,7 @@ def masked_scatter(input, mask, source, *, out=None):
             f"({t.ndim}) must be greater or equal to the number of dimensions in the tensor ({chosen.ndim})"
         )
     if out is t:
-        broadcast_to(chosen, tuple(t.shape))
+        expand(chosen, tuple(t.shape))
     else:
         broadcast_shape(array_of(chosen).shape, array_of(t).shape)
     if chosen.dtype.name != "bool":
@@ -285,7 +283,7 @@ def argwhere(input):
     t = require(input, "argwhere")
     if is_forward():
         refuse_samples("argwhere", (t,))
-    return nonzero(t)
+    return registry["nonzero"].entry(t)
 
 
 def nonzero_static(input, *, size, fill_value=-1, out=None):
@@ -307,7 +305,9 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
         raise messages.wrong_keyword("nonzero_static", "fill_value", "int", fill_value)
     a = array_of(t)
     checked_lengths((count, a.ndim))
-    found = array_of(nonzero(t)) if is_array(a) or a.ndim == 0 else first_nonzero(a, min(count, a.size))
+    found = (
+        array_of(registry["nonzero"].entry(t)) if is_array(a) or a.ndim == 0 else first_nonzero(a, min(count, a.size))
+    )
     rows = np.empty((count, found.shape[1]), np.int64, like=found)
     rows.fill(fill_value)
     rows[: min(count, len(found))] = found[:count]

@@ -13,10 +13,10 @@ from cygrad._kernels.cpu.linalg import cholesky as kernels
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, mul, neg
 from cygrad._ops.base.products import matmul
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.linalg.common import (
     LINALG,
     LinAlgError,
-    adjoint,
     batch_element,
     check_inexact,
     check_kernel,

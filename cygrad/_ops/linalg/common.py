@@ -13,10 +13,10 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base import matmul as blas
 from cygrad._ops.base.arguments import type_name
 from cygrad._ops.base.checks.creation import out_requires_grad
-from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.slicing import cat
-from cygrad._ops.base.views import transpose, unsqueeze
+from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import given, unrecorded, write_several
 
 LINALG = FUNCTION_ONLY | METHOD_ONLY  # neither in cygrad nor a method: found in cygrad.linalg
@@ -118,10 +118,6 @@ def first_failure(info):
 
 
 # -- expressions --
-
-
-def adjoint(t):
-    return conjugate(transpose(t, -2, -1))
 
 
 def times_adjoint(a, b):

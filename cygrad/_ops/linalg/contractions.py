@@ -271,7 +271,7 @@ def pairs_in_order(parts, output):
     n = len(parts)
     if n > 2:
         try:
-            import opt_einsum
+            import opt_einsum  # optional
         except ImportError:
             pass
         else:

@@ -20,10 +20,10 @@ from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, neg
 from cygrad._ops.base.pointwise import conjugate, log
 from cygrad._ops.base.slicing import stack
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.linalg.common import (
     LINALG,
-    adjoint,
     as_matrix,
     check_inexact,
     check_kernel,

@@ -20,17 +20,9 @@ from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.elementwise.complex import real
-from cygrad._ops.linalg.common import (
-    LINALG,
-    adjoint,
-    check_kernel,
-    check_outs,
-    check_square,
-    constant,
-    delivered,
-    several,
-)
+from cygrad._ops.linalg.common import LINALG, check_kernel, check_outs, check_square, constant, delivered, several
 from cygrad._ops.linalg.solve import linalg_solve_ex
 from cygrad._ops.shape.diagonals import diag_embed, diagonal
 

@@ -13,8 +13,9 @@ from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import expand, squeeze, unsqueeze
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import write_several
-from cygrad._ops.linalg.common import LINALG, LinAlgError, adjoint, batch_element, first_failure
+from cygrad._ops.linalg.common import LINALG, LinAlgError, batch_element, first_failure
 from cygrad._ops.linalg.svd import check_finite, linalg_pinv, pinv_gradient
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")

@@ -15,8 +15,8 @@ from cygrad._ops.base.checks.common import check_unbatched
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.views import expand, transpose, unsqueeze
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.creation.ranges import eye
-from cygrad._ops.linalg.common import adjoint
 from cygrad._ops.linalg.eigen import differences, without_diagonal
 from cygrad._ops.linalg.qr import linalg_qr
 from cygrad._ops.linalg.solve import linalg_solve

@@ -20,11 +20,11 @@ from cygrad._ops.base.arithmetic import add, neg
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import transpose
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import given_several
 from cygrad._ops.creation.ranges import eye
 from cygrad._ops.linalg.common import (
     LINALG,
-    adjoint,
     adjoint_times,
     batch_element,
     check_equation,

@@ -15,9 +15,10 @@ from cygrad._ops.base.products import matmul, mm
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import reshape, unsqueeze
 from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import given
 from cygrad._ops.creation.ranges import eye
-from cygrad._ops.linalg.common import LINALG, adjoint, check_inexact, check_square
+from cygrad._ops.linalg.common import LINALG, check_inexact, check_square
 from cygrad._ops.linalg.solve import linalg_inv
 
 # -- powers, exponentials --

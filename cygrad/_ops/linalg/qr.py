@@ -28,9 +28,10 @@ from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import unsqueeze
 from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import given
 from cygrad._ops.creation.ranges import eye
-from cygrad._ops.linalg.common import LINALG, adjoint, check_inexact, check_kernel, check_matrices, lengthened, several
+from cygrad._ops.linalg.common import LINALG, check_inexact, check_kernel, check_matrices, lengthened, several
 from cygrad._ops.linalg.triangular import solve
 from cygrad._ops.shape.diagonals import diag_embed, diagonal, tril, triu
 

@@ -23,11 +23,11 @@ from cygrad._ops.base.arguments import broadcast_shape, integer, integers, requi
 from cygrad._ops.base.arithmetic import neg
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import permute, reshape, unsqueeze
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import given
 from cygrad._ops.linalg.common import (
     LINALG,
     LinAlgError,
-    adjoint,
     batch_element,
     check_equation,
     check_matrices,

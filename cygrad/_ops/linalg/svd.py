@@ -23,11 +23,11 @@ from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import given, given_several
 from cygrad._ops.linalg.common import (
     LINALG,
     LinAlgError,
-    adjoint,
     batch_element,
     check_inexact,
     check_kernel,

@@ -14,9 +14,9 @@ from cygrad._ops.base.arithmetic import add, neg
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import transpose
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.linalg.common import (
     LINALG,
-    adjoint,
     adjoint_times,
     check_equation,
     check_kernel,

@@ -13,12 +13,12 @@ from cygrad._core.engine import blocked_gradients
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, declare, publish, variant
-from cygrad._core.graph.record import apply_n
+from cygrad._core.graph.record import apply_n, result_type
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._core.types.dtypes import promote_types_py as promote_types
 from cygrad._kernels.cpu.base import chunks, stack_chunks
 from cygrad._ops.base.arguments import integers, require
-from cygrad._ops.base.arithmetic import div, mul, pow
+from cygrad._ops.base.arithmetic import div, mul, pow, sub
 from cygrad._ops.base.creation import zeros_like
 from cygrad._ops.base.pointwise import abs, sgn
 from cygrad._ops.base.reductions import axes_argument, flag_argument, restored
@@ -181,5 +181,25 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
     return vector_norm(t, 2, axes_of(t, dims), bool(keepdim), out, FROBENIUS)
 
 
-composite = {"frobenius_norm": FUNCTION_ONLY}
+# -- distance --
+
+
+def dist(input, other, p=2):
+    """Return the p-norm of `input - other` as a 0-dim tensor. Gradients: as for `norm`; 0 where both are equal.
+
+    >>> import cygrad
+    >>> cygrad.dist(cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0, 6.0]))
+    tensor(5.)
+    """
+    require(input, "dist")
+    require(other, "dist", "other", 2)
+    dtype = result_type((input, other))
+    if not (dtype.is_floating_point or dtype.is_complex):
+        name = dtype.type_name
+        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {name} instead.")
+    check_order(p)
+    return vector_norm(sub(input, other), p, None, False)
+
+
+composite = {"frobenius_norm": FUNCTION_ONLY, "dist": 0}
 functions = publish(globals())

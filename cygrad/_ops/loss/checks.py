@@ -24,15 +24,6 @@ def check_floating(input, target, kernel):
         raise messages.not_implemented_for(kernel, kind)
 
 
-def check_constant(weight, function, name):
-    """Raise RuntimeError if a weight requires grad."""
-    if weight.requires_grad:
-        raise RuntimeError(
-            f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot "
-            "have requires_grad True.\n  to use its values alone, detach it"
-        )
-
-
 def check_expands(weight, shape):
     """Raise RuntimeError unless a weight broadcasts to the shape of the input."""
     own = weight.shape

@@ -22,6 +22,7 @@ from cygrad._kernels.cpu.nn.softmax import nll_backward as nll_backward_rows
 from cygrad._kernels.device.cupy_library import dense, is_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, mul, sub
+from cygrad._ops.base.checks.common import check_constant
 from cygrad._ops.base.products import linear
 from cygrad._ops.base.reductions import sum as sum_of
 from cygrad._ops.base.views import reshape
@@ -245,7 +246,7 @@ def _checked_nll(input, target, weight, ignore_index, reduction):
 def _check_weight(input, weight):
     if weight is not None:
         checks.check_class_weight(weight, input, "nll_loss_nd")
-        checks.check_constant(weight, "nll_loss_forward", "weight")
+        check_constant(weight, "nll_loss_forward", "weight")
 
 
 def _check_target(values, classes, input, target):

@@ -19,9 +19,10 @@ from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
-from cygrad._ops.base.checks.common import require_kind, typed
+from cygrad._ops.base.checks.common import check_constant, require_kind, typed
 from cygrad._ops.base.pointwise import exp, log, sigmoid, square
 from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.elementwise.selection import clamp, where
 from cygrad._ops.loss import checks
 from cygrad._ops.loss.reductions import (
@@ -36,14 +37,14 @@ from cygrad._ops.loss.reductions import (
     reduction_of,
     spread,
 )
-from cygrad._ops.nn.activations import fused_gradient, logsigmoid
+from cygrad._ops.nn.activations import logsigmoid
 
 
 def _optional(weight, function, name):
     """Return the array of a weight, which must not need a gradient; None for None."""
     if weight is None:
         return None
-    checks.check_constant(require(weight, function, name, 3), function, name)
+    check_constant(require(weight, function, name, 3), function, name)
     return array_of(weight)
 
 

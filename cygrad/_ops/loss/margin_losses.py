@@ -19,6 +19,7 @@ from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.pointwise import sigmoid
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape, unsqueeze
+from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.creation.ranges import arange
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import gather, index_select, scatter_add
@@ -36,7 +37,6 @@ from cygrad._ops.loss.reductions import (
     reduction_of,
     spread,
 )
-from cygrad._ops.nn.activations import fused_gradient
 from cygrad._ops.reduction.scans import cumprod
 
 # -- elementwise --

@@ -12,10 +12,10 @@ from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import mul, neg, sub
 from cygrad._ops.base.pointwise import abs as magnitude
 from cygrad._ops.base.pointwise import sgn
+from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.loss import checks
 from cygrad._ops.loss.reductions import NONE, by_reduction, computed, reduced, reduction_of, spread, weighted
-from cygrad._ops.nn.activations import fused_gradient
 
 # -- squared and absolute error --
 

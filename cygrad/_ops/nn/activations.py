@@ -20,7 +20,7 @@ from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import elementary
 from cygrad._kernels.cpu.base.stack_chunks import along
-from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused, gated, gated_gradient
+from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, gated, gated_gradient
 from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import dim_argument, require
@@ -29,6 +29,7 @@ from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.pointwise import abs as magnitude
 from cygrad._ops.base.pointwise import conjugate, erf, exp, sigmoid, square, tanh
 from cygrad._ops.base.slicing import cat, chunk
+from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.nn.softmax import SOFTMAX, implicit_dim, softmax
 from cygrad._ops.random.random import uniform
@@ -46,14 +47,6 @@ def applied(op, inplace_op, input, args, inplace, kernel):
     if not require(input, op.name).dtype.is_floating_point:
         raise messages.not_implemented_for(kernel, input.dtype)
     return apply1_args(inplace_op, input, args, input) if inplace else apply1_args(op, input, args, None)
-
-
-def fused_gradient(name, *operands, numbers=()):
-    """Compute a gradient with one loop of fused_loops.h; None if the backward pass is recorded or no loop fits."""
-    if not get_modes() & NO_GRAD:
-        return None
-    found = fused(name, *map(array_of, operands), numbers=numbers)
-    return None if found is None else tensor_of(found)
 
 
 def tied_rule(n, g):

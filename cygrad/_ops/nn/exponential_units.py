@@ -13,8 +13,9 @@ from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.pointwise import exp
+from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.nn.activations import applied, fused_gradient
+from cygrad._ops.nn.activations import applied
 from cygrad._ops.nn.rectifiers import FLAGS
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
@@ -27,12 +27,11 @@ from cygrad._kernels.cpu.nn.normalization import Frame
 from cygrad._kernels.device.cupy_library import as_array, is_writable
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import add, mul, sub
-from cygrad._ops.base.checks.common import typed
+from cygrad._ops.base.checks.common import check_constant, typed
 from cygrad._ops.base.pointwise import rsqrt, square
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape
-from cygrad._ops.loss.checks import check_constant
 
 NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 

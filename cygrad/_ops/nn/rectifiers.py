@@ -20,8 +20,9 @@ from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.pointwise import relu as relu_into
 from cygrad._ops.base.views import reshape
+from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.elementwise.selection import where
-from cygrad._ops.nn.activations import applied, fused_gradient, tied
+from cygrad._ops.nn.activations import applied, tied
 from cygrad._ops.random.random import uniform
 
 FLAGS = ELEMENTWISE | ELSEWHERE | ONE_PASS

@@ -23,7 +23,7 @@ from cygrad._ops.base.products import linear
 from cygrad._ops.base.slicing import cat, narrow, stack, unbind
 from cygrad._ops.base.views import reshape, transpose, view
 from cygrad._ops.common.saved_lists import keep_tensors, kept_tensors
-from cygrad._ops.nn.recurrent_cells import GATES, STEPS, require_each
+from cygrad._ops.nn.recurrent_steps import GATES, STEPS, require_each
 from cygrad._ops.random.dropout import dropout
 
 # -- one layer in one direction --

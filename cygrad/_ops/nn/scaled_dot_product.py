@@ -16,13 +16,12 @@ from cygrad._kernels.device.cupy_library import is_array, module_of
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.reductions import sum as total
-from cygrad._ops.base.views import transpose
+from cygrad._ops.base.views import expand, transpose
 from cygrad._ops.common.blocked_composites import in_steps
 from cygrad._ops.common.saved_lists import check_unchanged
 from cygrad._ops.indexing.gathering import masked_fill, zeros_at
 from cygrad._ops.nn.softmax import softmax
 from cygrad._ops.random.dropout import dropout
-from cygrad._ops.shape.reshaping import broadcast_to
 
 NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 LARGE = 1 << 22  # number of scores that no longer fit in the cache
@@ -79,7 +78,7 @@ def weights_of(query, key, mask=None, scale=None, is_causal=False):
     values = values_of(hidden)
     if not is_array(values) and not values.any():  # checking this on a GPU would force a synchronization
         return softmax(matches, -1)
-    hidden = broadcast_to(hidden, (*matches.shape[:-1], 1))
+    hidden = expand(hidden, (*matches.shape[:-1], 1))
     return masked_fill(softmax(masked_fill(matches, hidden, 0.0), -1), hidden, 0.0)
 
 

@@ -51,8 +51,8 @@ class Generator:
         # Created on first use: importing numpy.random takes as long as importing all of cygrad.
         numbers = self._numpy
         if numbers is None:
-            from numpy.random import Generator as NumpyGenerator
-            from numpy.random import Philox
+            from numpy.random import Generator as NumpyGenerator  # takes as long as importing all of cygrad
+            from numpy.random import Philox  # likewise
 
             with self._lock:
                 if self._numpy is None:

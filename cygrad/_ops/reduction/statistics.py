@@ -16,7 +16,7 @@ from cygrad._kernels.cpu.base.matmul import matmul as product
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.cpu.base.stack_chunks import cut
-from cygrad._kernels.cpu.reduction.ranks import places_of_ranks
+from cygrad._kernels.cpu.reduction.sorting import places_of_ranks
 from cygrad._kernels.device.cupy_library import as_array, beside, is_array
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
@@ -28,12 +28,12 @@ from cygrad._ops.base.reductions import axes_argument, flag_argument, mean, rest
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.slicing import cat, narrow
 from cygrad._ops.base.views import reshape, squeeze, unsqueeze
+from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import given, given_several
 from cygrad._ops.elementwise.logic import isnan
 from cygrad._ops.elementwise.selection import clamp, where
 from cygrad._ops.elementwise.weighted_sums import lerp
 from cygrad._ops.indexing.gathering import gather
-from cygrad._ops.linalg.common import adjoint
 from cygrad._ops.reduction.extrema import amax, amin
 from cygrad._ops.reduction.sorting import sort
 from cygrad._ops.reduction.variance import STD, VAR, var_arguments, warn_of_freedom

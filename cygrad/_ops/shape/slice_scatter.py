@@ -6,7 +6,7 @@ zeros in the view; of `src`, the view of g.
 
 import numpy as np
 
-from cygrad._core.diagnostics import graph_errors
+from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import LINEAR, declare, publish

@@ -169,7 +169,7 @@ class DataLoader:
                     "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
                     f"num_workers={self.num_workers}"
                 )
-            from cygrad.utils.data._processes import checked_context
+            from cygrad.utils.data._processes import checked_context  # needed only for worker processes
 
             context = checked_context(context)
         self._multiprocessing_context = context
@@ -220,7 +220,7 @@ class DataLoader:
             if processes is None:
                 crew: Crew = Threads(work)
             else:
-                from cygrad.utils.data._processes import Processes
+                from cygrad.utils.data._processes import Processes  # needed only for worker processes
 
                 crew = Processes(work, processes)
             crew.end = weakref.finalize(owner, crew.stop)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.reduction.ranks import places_of_ranks
+from cygrad._kernels.cpu.reduction.sorting import places_of_ranks
 
 
 @pytest.fixture(autouse=True)

@@ -455,7 +455,7 @@ cdef cnp.ndarray concatenate(list arrays, int axis, int typenum):
         converted.append(out)
         nbytes += cnp.PyArray_NBYTES(out)
     if nbytes >= JOINED and not PURE and typenum < NTYPES:
-        from cygrad._kernels.cpu.base.copying import joined
+        from cygrad._kernels.cpu.base.copying import joined  # which imports this module
         return joined(converted, axis)
     out = cnp.PyArray_Concatenate(converted, axis)      # keeps the memory order of the arrays if they agree
     return out if cnp.PyArray_IS_C_CONTIGUOUS(out) else cnp.PyArray_GETCONTIGUOUS(out)

@@ -11,7 +11,9 @@ import numpy as np
 
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._kernels.gpu.base.arrays import copy_into
+from cygrad._library import later
+
+basics = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays
 
 SIZE = 1 << 17  # elements per chunk: 512 KB in single precision
 FEW = 1 << 12  # elements; for fewer, a copy costs less than checking whether it can be avoided
@@ -128,8 +130,10 @@ def write(result, target):
     """Write a result to an array; the result is an array, a `Pending`, or an `InPlace` for that array."""
     if isinstance(result, (Pending, InPlace)):
         result.write(target)
+    elif is_array(target) or is_array(result):
+        basics.copy_into(target, result)
     else:
-        copy_into(target, result)
+        np.copyto(target, result, casting="unsafe")
 
 
 def sum_in_blocks(function, arrays):

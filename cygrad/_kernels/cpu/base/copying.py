@@ -7,7 +7,9 @@ import numpy as np
 
 from cygrad._kernels.cpu.base.arrays import copy_array, dense_copy, new_array
 from cygrad._kernels.cpu.base.numpy_fallback import convertible, silent
-from cygrad._kernels.gpu.base import arrays as basics
+from cygrad._library import later
+
+basics = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays
 
 _FEW_TIMES = 4  # up to this many repetitions, one pass for each is faster than an inner loop over them per element
 FITS = 65504  # within the range of every floating-point type

@@ -5,8 +5,7 @@ Each header documents the arguments of its loops. `run` checks that every array 
 sizes match the integer arguments; the loops do not.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport UINT32_MAX, int64_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 cimport numpy as cnp
@@ -26,9 +25,6 @@ cdef extern from "base/loop_table.h":
         FUSED
         EACH
         SPREAD
-        UNIFORM_NUMBERS
-        INTEGERS
-        MOST_DRAWS
     ctypedef struct product_loop:
         loop_t function
         void* data
@@ -36,19 +32,6 @@ cdef extern from "base/loop_table.h":
     const part_t native_parts[]
     bint native_has(int loop) nogil
     bint native_moves(int loop)
-    ctypedef struct bitgen_t:
-        pass
-    ctypedef struct draws:
-        bitgen_t* source
-        int what
-        bint is_float
-        void* out
-        Py_ssize_t size
-        int64_t low
-        uint64_t span
-        double a
-        double b
-    void draw_numbers(const draws* wanted) nogil
 
 
 cdef void _keep_product_loop(bint is_double) noexcept:
@@ -100,46 +83,6 @@ def outside(cnp.ndarray index not None, Py_ssize_t length):
         if element[i] >= <uint64_t>length:
             return True
     return False
-
-
-def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object b=1):
-    """Fill the array with random numbers that draw.h draws from NumPy's generator, and return it.
-
-    Integers are drawn from the b < 2^64 values starting at a. Cases without a loop here go to `fill` of random.py.
-    """
-    cdef int typenum = cnp.PyArray_TYPE(out)
-    cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
-    cdef bint is_whole = what >= INTEGERS, is_float = typenum == cnp.NPY_FLOAT
-    cdef draws wanted
-    if is_whole and typenum != cnp.NPY_INT64 and typenum <= cnp.NPY_DOUBLE and size <= MOST_DRAWS and is_plain(out):
-        whole = empty(cnp.PyArray_NDIM(out), cnp.PyArray_DIMS(out), cnp.NPY_INT64)
-        cnp.PyArray_CopyInto(out, draw(numbers, whole, what, a, b))
-        return out
-    if PURE or not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out) or (
-            size > MOST_DRAWS if is_float else <uint64_t>size > UINT32_MAX) or (
-            typenum != (cnp.NPY_INT64 if is_whole else cnp.NPY_DOUBLE) and (is_whole or not is_float)):
-        return fill(numbers, out, what, a, b)
-    wanted.what, wanted.is_float, wanted.size, wanted.out = what, is_float, size, cnp.PyArray_DATA(out)
-    if is_whole:
-        wanted.low, wanted.span = a, b
-    else:
-        wanted.a, wanted.b = a, b
-        if not is_float and (what != UNIFORM_NUMBERS or wanted.a != 0 or wanted.b != 1):
-            return fill(numbers, out, what, a, b)
-    bits = numbers.bit_generator
-    wanted.source = <bitgen_t*>PyCapsule_GetPointer(bits.capsule, "BitGenerator")
-    with bits.lock:
-        if size <= RELEASE_ABOVE:
-            draw_numbers(&wanted)
-        else:
-            with nogil:
-                draw_numbers(&wanted)
-    return out
-
-
-cdef object fill(object numbers, cnp.ndarray out, int what, object a, object b):
-    from cygrad._kernels.cpu.random import random
-    return random.fill(numbers, out, what, a, b)
 
 
 def has_loop(int loop):

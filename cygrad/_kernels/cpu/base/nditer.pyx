@@ -44,7 +44,7 @@ cdef int join(Walk* walk, int nin, Operand* inputs) except -1:
 
 cdef object do_not_broadcast(int nin, Operand* inputs):
     """Return the error that reports the shapes of operands that do not broadcast."""
-    from cygrad._kernels.cpu.elementwise.numpy_pointwise import broadcast_failure
+    from cygrad._kernels.device.errors import broadcast_failure  # needed only for errors
     cdef int i, k
     shapes = [tuple([inputs[k].dims[i] for i in range(inputs[k].ndim)]) for k in range(nin)]
     return RuntimeError(broadcast_failure(*shapes))

@@ -230,7 +230,7 @@ BYTES = 1 << 15  # one-byte elements added at a time in int32, which cannot over
 def sum_of_narrow_integers(a, axes, keepdim):
     """Sum many bools or narrow integers in int64, without converting all of them at once."""
     from cygrad._kernels.cpu.base.arrays import cast  # which imports this module
-    from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
+    from cygrad._kernels.cpu.base.reduce import sum as sum_of_array  # likewise
 
     if a.dtype == bool and axes is None and not keepdim:
         return np.asarray(np.count_nonzero(a))

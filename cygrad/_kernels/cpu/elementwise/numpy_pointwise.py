@@ -10,6 +10,7 @@ from cygrad._kernels.cpu.base.elementwise import where as select
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.elementwise.fused_loops import fused
 from cygrad._kernels.device.cupy_library import as_array, is_array
+from cygrad._kernels.device.errors import broadcast_failure
 
 _IS_LOG10_EXACT = bool(LOG10(np.array([100], np.float32)) == 2)
 
@@ -69,21 +70,3 @@ def isclose(a, b, rtol, atol, equal_nan):
     if equal_nan:
         close |= np.isnan(a) & np.isnan(b)
     return as_array(close)
-
-
-def broadcast_failure(*shapes):
-    """The error message for shapes that do not broadcast, in PyTorch's words."""
-    joined: tuple[int, ...] = ()
-    for shape in shapes:
-        ndim = max(len(joined), len(shape))
-        left = (1,) * (ndim - len(joined)) + joined
-        right = (1,) * (ndim - len(shape)) + shape
-        for dim in reversed(range(ndim)):
-            if left[dim] != right[dim] and left[dim] != 1 and right[dim] != 1:
-                return (
-                    f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) "
-                    f"at non-singleton dimension {dim}\n  the operands have shapes {' and '.join(map(str, shapes))}: "
-                    "from the last dimension on, lengths must be equal, or one of them 1"
-                )
-        joined = tuple(n if m == 1 else m for m, n in zip(left, right))
-    return f"The shapes {', '.join(str(list(shape)) for shape in shapes)} do not broadcast"

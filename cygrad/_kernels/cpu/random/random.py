@@ -12,10 +12,10 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks as blocks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.copying import copy_into
-from cygrad._kernels.cpu.base.loop_table import draw
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.indexing.indexing import gather
+from cygrad._kernels.cpu.random.draw import draw
 
 _SINGLE = np.dtype(np.float32)
 _FLOAT, _DOUBLE, _INT64 = _SINGLE.num, np.dtype(float).num, np.dtype(np.int64).num

@@ -90,7 +90,7 @@ def special_function(name, function, arrays, which=None):
         return _airy(*arrays, which)
     if name == "spherical_jn":
         return _spherical(*arrays)
-    from cupyx.scipy import special
+    from cupyx.scipy import special  # few programs need it
 
     found = getattr(special, name, None)
     if found is None:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.cpu.linalg.ldl import ALPHA
 from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.device.gpu_forms import device_of
 from cygrad._kernels.gpu.launch.matrix_program import launch
@@ -135,8 +136,6 @@ extern "C" __global__ void ldl_solve(const T* a, const int* pivots, T* b, whole 
 
 def ldl_factor(a, hermitian):
     """Return (LD, pivots, info) without synchronizing."""
-    from cygrad._kernels.cpu.linalg.ldl import ALPHA
-
     ld, n = cupy().array(a, order="C"), a.shape[-1]
     pivots, info = cupy().empty(a.shape[:-1], np.int32), cupy().zeros(a.shape[:-2], np.int32)
     args = ld, pivots, info, n, bool(hermitian) and a.dtype.kind == "c", ALPHA

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.cpu.linalg.lu import update
 from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.launch import matrix_program
 
@@ -12,8 +13,6 @@ _PANEL = 32  # columns
 
 def lu_factor(a):
     """Return (LU, pivots, info) without synchronizing."""
-    from cygrad._kernels.cpu.linalg.lu import update
-
     lu = cupy().array(a, order="C")
     m, n = lu.shape[-2:]
     count, k = math.prod(lu.shape[:-2]), min(m, n)

@@ -2,13 +2,12 @@
 
 import numpy as np
 
+from cygrad._kernels.cpu.linalg.matrix_exponential import THETA, pade
 from cygrad._kernels.device.cupy_library import cupy
 
 
 def matrix_exp(a):
     """e^A; NaN for matrices with NaN or inf. Waits for the GPU once, for the number of squarings."""
-    from cygrad._kernels.cpu.linalg.matrix_exponential import THETA, pade
-
     if not a.size:
         return a.copy()
     if a.dtype.char not in "fdFD":

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.cpu.nn.distances import distances_by_product
 from cygrad._kernels.device.cupy_library import cupy
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
@@ -49,8 +50,6 @@ def _kind(p):
 
 def cdist(x, y, p, by_product):
     """Return the p-norm distances between the rows of `x` and the rows of `y`, along the last two axes."""
-    from cygrad._kernels.cpu.nn.distances import distances_by_product
-
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     x, y = (cupy().broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
     if p == 2 and by_product and x.shape[-1]:

@@ -54,7 +54,6 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "elementwise/gamma.h"
 #include "elementwise/fused_loops.h"
 #include "indexing/gather.h"
-#include "random/draw.h"
 #include "random/philox.h"
 #include "indexing/scatter.h"
 #include "nn/distances.h"

@@ -1,4 +1,4 @@
-/* Random numbers from NumPy's bit generator, without the overhead of its methods; called from loop_table.pyx. Uniform
+/* Random numbers from NumPy's bit generator, without the overhead of its methods; called from draw.pyx. Uniform
    numbers, permutations and small arrays of integers are those that NumPy draws. */
 
 #ifndef CYGRAD_DRAWS_H
@@ -10,6 +10,7 @@
 #if defined(_MSC_VER)
 #include <intrin.h>
 #endif
+#include "base/loop_call.h"
 #include "simd/exp.h"
 
 enum { UNIFORM_NUMBERS, NORMAL_NUMBERS, EXPONENTIAL_NUMBERS, COINS, INTEGERS, SHUFFLED };       /* as in random.py */

@@ -148,3 +148,12 @@ def check_gradient_of_part(t, part):
     """Raise if writing `part` into a copy of `t` would have to be differentiated although `t` holds integers."""
     if part.requires_grad and not get_modes() & 1 and not (t.is_floating_point() or t.is_complex()):  # grad mode is on
         raise RuntimeError(f"Autograd not support dtype: {t.dtype.type_name}")
+
+
+def check_constant(weight, function, name):
+    """Raise RuntimeError if a weight requires grad."""
+    if weight.requires_grad:
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot "
+            "have requires_grad True.\n  to use its values alone, detach it"
+        )

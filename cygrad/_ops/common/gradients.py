@@ -1,0 +1,22 @@
+"""Building blocks of gradient rules in several families."""
+
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.runtime.thread_state import get_modes
+from cygrad._kernels.cpu.elementwise.fused_loops import fused
+from cygrad._ops.base.pointwise import conjugate
+from cygrad._ops.base.views import transpose
+
+NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
+
+
+def fused_gradient(name, *operands, numbers=()):
+    """Compute a gradient with one loop of fused_loops.h; None if the backward pass is recorded or no loop fits."""
+    if not get_modes() & NO_GRAD:
+        return None
+    found = fused(name, *map(array_of, operands), numbers=numbers)
+    return None if found is None else tensor_of(found)
+
+
+def adjoint(t):
+    """Return the conjugate transpose of matrices."""
+    return conjugate(transpose(t, -2, -1))
