@@ -8,11 +8,12 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.device.cupy_library import is_array
 
-GATED = 26  # as in loop_table.h
+GATED = LOOPS.GATED
 PIECE = 1 << 14  # elements per chunk
 RUN = 1024  # elements per work item of GATED
 

@@ -11,10 +11,11 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense as in_order
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.platform import thread_pool
 
-FILTERS, RESULTS, SUMS = range(17, 20)  # as in loop_table.h
-POINTS, TAIL = 36, 16  # as in winograd.h
+FILTERS, RESULTS, SUMS = LOOPS.WINOGRAD_FILTERS, LOOPS.WINOGRAD_RESULTS, LOOPS.WINOGRAD_SUMS
+POINTS, TAIL = LOOP_SIZES.POINTS, LOOP_SIZES.TAIL
 SINGLE = np.dtype(np.float32)
 FLOAT = SINGLE.num
 SCRATCH = 1 << 18  # elements of transformed tiles at a time, which stay in the cache

@@ -8,10 +8,11 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.device.dispatch import dispatching
 
-ATTENTION, ATTENTION_GRADIENT = 14, 15  # as in loop_table.h
-QUERIES = 64  # per block, as in attention.h
+ATTENTION, ATTENTION_GRADIENT = LOOPS.ATTENTION, LOOPS.ATTENTION_GRADIENT
+QUERIES = LOOP_SIZES.QUERIES  # per block
 FEWEST_KEYS, MOST_KEYS = 64, 256  # per block
 SMALL = 1 << 18  # multiplications in a product for which BLAS does not start threads
 PIECE = 1 << 14  # scores per chunk

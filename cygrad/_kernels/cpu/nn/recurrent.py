@@ -18,6 +18,7 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import sum as total
@@ -25,8 +26,9 @@ from cygrad._kernels.cpu.nn import recurrent_fallback as by_numpy
 from cygrad._kernels.cpu.nn.fused_normalization import fitting
 from cygrad._kernels.device.dispatch import dispatching
 
-RECURRENT, RECURRENT_GRADIENT, WITH_PANELS = 10, 11, 17  # as in loop_table.h; WITH_PANELS: its loops need panels
-INPUTS = 14  # index of the input among the arrays of a gradient, as in recurrent.h
+RECURRENT, RECURRENT_GRADIENT = LOOPS.RECURRENT, LOOPS.RECURRENT_GRADIENT
+WITH_PANELS = LOOPS.WINOGRAD_FILTERS  # a loop that exists where the panels of matmul do
+INPUTS = LOOP_SIZES.INPUTS  # index of the input among the arrays of a gradient
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # in the order of recurrent.h
 KINDS = {kind: i for i, kind in enumerate(GATES)}
 FEWEST_ROWS, PARTS = 8, 4  # sequences per chunk are a multiple of the first; number of chunks for threads

@@ -4,9 +4,10 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 
-SPACED = 51  # as in loop_table.h
+SPACED = LOOPS.SPACED
 _MOST = 2**31  # numbers that the loop can count
 _PIECE = 1 << 14  # numbers per chunk
 
