@@ -12,9 +12,9 @@ from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.platform.thresholds import PIECE
 
 GATED = LOOPS.GATED
-PIECE = 1 << 14  # elements per chunk
 RUN = 1024  # elements per work item of GATED
 
 # In the order of fused_loops.h, which documents operands and numbers.

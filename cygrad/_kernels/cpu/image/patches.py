@@ -11,10 +11,10 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.loop_table import LOOPS
+from cygrad._kernels.platform.thresholds import PIECE
 
 COPY_PATCHES, ADD_PATCHES = LOOPS.COPY_PATCHES, LOOPS.ADD_PATCHES
 LARGEST, LARGEST_OF_PLACES = LOOPS.LARGEST, LOOPS.LARGEST_OF_PLACES
-PIECE = 1 << 14  # elements per chunk
 
 PLACES = np.dtype(np.int64)
 

@@ -13,6 +13,7 @@ from cygrad._kernels.cpu.base.arrays import dense as in_order
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
 from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.platform import thread_pool
+from cygrad._kernels.platform.thresholds import MOST_SUMS
 
 FILTERS, RESULTS, SUMS = LOOPS.WINOGRAD_FILTERS, LOOPS.WINOGRAD_RESULTS, LOOPS.WINOGRAD_SUMS
 POINTS, TAIL = LOOP_SIZES.POINTS, LOOP_SIZES.TAIL
@@ -23,7 +24,6 @@ FEWEST_TILES = 64  # at a time; for fewer, reading the filters takes longer than
 FEWEST_CHANNELS = 12  # rounded up to 16
 PIECES = 8  # at least, if there are enough tiles, for threads to share
 TILES_OF_SUM = 128  # at least so many are summed together
-MOST_SUMS = 16  # maximum number of partial sums
 
 
 def suits(x, made, where, groups):

@@ -11,6 +11,7 @@ from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.platform.thresholds import PIECE
 
 RUNNING_SUMS, NONZERO, COUNT_NONZERO = LOOPS.RUNNING_SUMS, LOOPS.NONZERO, LOOPS.COUNT_NONZERO
 FEWEST = 64  # elements; NumPy searches fewer before our loop would have begun
@@ -18,7 +19,6 @@ COUNTED = 1 << 15  # elements that a thread counts at a time
 _DOUBLES = np.zeros(1)
 _INT64 = np.dtype(np.int64)
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 4, 8)}  # by itemsize
-PIECE = 1 << 14  # elements per chunk
 TOGETHER = LOOP_SIZES.SUMS_TOGETHER  # adjacent lines that are added together
 
 

@@ -10,9 +10,9 @@ from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.device.cupy_library import dense
+from cygrad._kernels.platform.thresholds import PIECE
 
 TRIANGLE, TRIANGLE_PLACES = LOOPS.TRIANGLE, LOOPS.TRIANGLE_PLACES
-PIECE = 1 << 14  # elements per chunk
 _INT64 = np.dtype(np.int64).num
 
 
