@@ -5,9 +5,7 @@ import warnings
 from cygrad._core.engine.run import get_anomaly, set_anomaly
 from cygrad._core.errors import messages
 from cygrad._core.runtime.interrupt_safe import Block
-from cygrad._core.runtime.thread_state import get_watch, set_watch
-
-_WATCH_NAN, _WATCH_RESULTS, _WATCH_INF = 1, 2, 4  # the bits of `_core/runtime/thread_state.pxd`
+from cygrad._core.runtime.thread_state import WATCH_INF, WATCH_NAN, WATCH_RESULTS, get_watch, set_watch
 
 
 def is_anomaly_enabled():
@@ -97,7 +95,7 @@ class nan_check(Block):
     """
 
     def __init__(self, forward=True, inf=False):
-        self._bits = _WATCH_NAN | (_WATCH_RESULTS if forward else 0) | (_WATCH_INF if inf else 0)
+        self._bits = WATCH_NAN | (WATCH_RESULTS if forward else 0) | (WATCH_INF if inf else 0)
 
     def _plan(self):
         return set_watch, self._bits, get_watch()

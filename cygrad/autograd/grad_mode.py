@@ -12,7 +12,7 @@ import warnings
 
 from cygrad._core.errors import messages
 from cygrad._core.runtime.interrupt_safe import Block
-from cygrad._core.runtime.thread_state import get_modes, set_modes
+from cygrad._core.runtime.thread_state import IN_RULE, INFERENCE, NO_GRAD, get_modes, set_modes
 
 
 class _Switches(threading.local):
@@ -20,10 +20,6 @@ class _Switches(threading.local):
 
 
 switches = _Switches()
-
-NO_GRAD = 1  # the bits in `_core/runtime/thread_state.pxd`
-INFERENCE = 2
-IN_RULE = 4
 
 
 def is_grad_enabled():

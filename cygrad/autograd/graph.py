@@ -13,9 +13,8 @@ from cygrad._core.graph.internals import array_of, count_change, tensor_of
 from cygrad._core.graph.node import Node, nodes_alive
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.interrupt_safe import Block
-from cygrad._core.runtime.thread_state import get_modes, set_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, set_modes
 from cygrad._kernels.gpu.runtime.pinned_memory import pinned
-from cygrad.autograd.grad_mode import NO_GRAD
 from cygrad.autograd.hook_order import hook_order, print_hook_order
 
 __all__ = [

@@ -4,15 +4,22 @@ import numpy as np
 
 from cygrad._core.errors.classes import NoGradientError
 from cygrad._core.errors.sites import at, is_ours, warn
-from cygrad._core.graph.internals import array_of, origin_of
+from cygrad._core.graph.internals import (
+    CUT_BACKWARD,
+    CUT_DATA,
+    CUT_DETACH,
+    CUT_INFERENCE,
+    CUT_NO_GRAD,
+    CUT_NON_DIFFERENTIABLE,
+    CUT_NONE,
+    array_of,
+    origin_of,
+)
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import current_place, get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, current_place, get_modes
 from cygrad._core.tensor.scalar import last_item
 
-_CUT_WORDS = {1: "no_grad", 2: "detach", 3: ".data", 4: "inference_mode"}
-_OF_BACKWARD = 6  # kinds of `tensor.pxd`
-_BY_OP = 5
-_NO_GRAD = 1
+_CUT_WORDS = {CUT_NO_GRAD: "no_grad", CUT_DETACH: "detach", CUT_DATA: ".data", CUT_INFERENCE: "inference_mode"}
 
 
 def why_no_grad(tensor):
@@ -31,26 +38,26 @@ def why_no_grad(tensor):
         raise TypeError(f"why_no_grad(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
     kind = origin_of(tensor)[0]
     if tensor.requires_grad:
-        if tensor.grad_fn is None and tensor._base is None and kind != 0:
+        if tensor.grad_fn is None and tensor._base is None and kind != CUT_NONE:
             return f"it is a leaf: requires_grad was set on it after its history was {_cut(tensor)}"
         if tensor.grad_fn is not None or tensor._base is None:
             return "it requires grad: backward() computes its gradient"
         return "it is a view of a tensor that requires grad, but was made where nothing is recorded (no_grad)"
-    return _without_origin(tensor) if kind == 0 else _cut(tensor)
+    return _without_origin(tensor) if kind == CUT_NONE else _cut(tensor)
 
 
 def _cut(tensor):
     """Return by which op, and where, the gradient was cut."""
     kind, name, code, offset = origin_of(tensor)
-    if kind == _BY_OP and name == "to":
+    if kind == CUT_NON_DIFFERENTIABLE and name == "to":
         return f"cut by conversion to integers or booleans at {at(code, offset)}"
-    if kind == _BY_OP:
+    if kind == CUT_NON_DIFFERENTIABLE:
         word = "integer op" if array_of(tensor).dtype.kind in "iu" else "non-differentiable op"
         return f"cut by {word} {name} at {at(code, offset)}"
-    if kind == _OF_BACKWARD:
+    if kind == CUT_BACKWARD:
         return f"cut by {name} without create_graph=True at {at(code, offset)}"
-    word = name if kind == 2 else _CUT_WORDS[kind]
-    during = f" (op {name})" if kind in (1, 4) else ""
+    word = name if kind == CUT_DETACH else _CUT_WORDS[kind]
+    during = f" (op {name})" if kind in (CUT_NO_GRAD, CUT_INFERENCE) else ""
     if _in_custom_forward(kind, code):
         during += ", in which the forward of a custom Function runs"
     return f"cut by {word} at {at(code, offset)}{during}"
@@ -69,14 +76,14 @@ def _without_origin(tensor):
             text += (
                 f"; .item() or float() has read this value at {at(code, offset)}, and Python numbers have no gradient"
             )
-    if get_modes() & 1:
+    if get_modes() & NO_GRAD:
         text += "; grad mode is off now"
     return text
 
 
 def _in_custom_forward(kind, code):
     """Whether grad mode was off because the line is in the `forward` of a custom function."""
-    return kind == _NO_GRAD and code is not None and code.co_name == "forward" and code.co_varnames[:1] == ("ctx",)
+    return kind == CUT_NO_GRAD and code is not None and code.co_name == "forward" and code.co_varnames[:1] == ("ctx",)
 
 
 _CURES = {
@@ -110,7 +117,8 @@ def _cure(kind, name, code):
             "what forward computes on the way is not recorded: return it as an output, too, and save that one, "
             "or compute it again in backward"
         )
-    return _CURES_OF_OPS[name] if kind in (2, _BY_OP) and name in _CURES_OF_OPS else _CURES[kind]
+    by_op = kind in (CUT_DETACH, CUT_NON_DIFFERENTIABLE) and name in _CURES_OF_OPS
+    return _CURES_OF_OPS[name] if by_op else _CURES[kind]
 
 
 def no_grad_error(tensor, index):
@@ -119,7 +127,7 @@ def no_grad_error(tensor, index):
     return NoGradientError(
         f"element {index} of tensors does not require grad and does not have a grad_fn\n"
         f"  {why_no_grad(tensor)}\n  to mend it: {_cure(kind, name, code)}",
-        cut=None if kind == 0 else (code, offset),
+        cut=None if kind == CUT_NONE else (code, offset),
     )
 
 

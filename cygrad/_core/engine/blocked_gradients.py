@@ -14,14 +14,13 @@ from cygrad._core.graph.internals import is_spare, memory_of, tensor_of
 from cygrad._core.graph.opdef import Packed
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.reduce import sum_to
 from cygrad._kernels.cpu.base.stack_chunks import cut
 
-NO_GRAD = 1  # the bit in `thread_state.pxd`
 LARGE = 1 << 15  # number of elements from which on reusing memory pays off
 THIN = 64  # number of columns from which on separate matrix products pay off
 SIZE = 1 << 20  # elements of a chunk: a rule takes some 20 microseconds besides its loops

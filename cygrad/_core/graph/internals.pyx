@@ -12,10 +12,17 @@ from cygrad._core.graph.inplace cimport set_array, set_tangents as give_tangents
 from cygrad._core.graph.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.runtime.thread_state cimport ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
-    IS_INFERENCE, IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes,
-    set_leaf_requires_grad, version_of, wrap)
+    CUT_BACKWARD, CUT_DATA, CUT_DETACH, CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE,
+    IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes, set_leaf_requires_grad,
+    version_of, wrap)
 from cygrad._core import graph_errors
 from cygrad._kernels.cpu.base.arrays cimport is_read_only
+
+
+# The kinds of cuts that tensor.pxd defines and `origin_of` returns, for Python modules.
+globals().update(
+    CUT_NONE=CUT_NONE, CUT_NO_GRAD=CUT_NO_GRAD, CUT_DETACH=CUT_DETACH, CUT_DATA=CUT_DATA, CUT_INFERENCE=CUT_INFERENCE,
+    CUT_NON_DIFFERENTIABLE=CUT_NON_DIFFERENTIABLE, CUT_BACKWARD=CUT_BACKWARD)
 
 
 def live_tensors():

@@ -128,6 +128,11 @@ def take_sites(int n):
         current_site(&lasti)
 
 
+# The bits that thread_state.pxd defines, for Python modules.
+globals().update(NO_GRAD=NO_GRAD, INFERENCE=INFERENCE, IN_RULE=IN_RULE,
+                 WATCH_NAN=WATCH_NAN, WATCH_RESULTS=WATCH_RESULTS, WATCH_INF=WATCH_INF)
+
+
 def get_modes():
     """Return this thread's mode bits except FORWARD, which is set separately; see `thread_state.pxd`."""
     return cygrad_state.modes & ~FORWARD

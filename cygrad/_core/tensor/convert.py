@@ -9,12 +9,10 @@ from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import array_of, attributes_of, bind, dictionary_of, of_class, tensor_of
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.shared_memory import to_send
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.gpu.base import arrays
-
-NO_GRAD = 1  # the bit in `thread_state.pxd`
 
 
 def tolist(self):

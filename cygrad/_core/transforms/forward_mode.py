@@ -37,12 +37,11 @@ from cygrad._core.graph.dual import leave as leave  # compiled, but part of this
 from cygrad._core.graph.inplace import place_in_base
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import get_modes, set_forward, set_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, set_forward, set_modes
 from cygrad._core.tensor.tensor_hooks import check_before_requires_grad
 from cygrad._core.transforms.jvp_rules import apply, derivative, zeros_like
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule, Step
 
-NO_GRAD = 1  # the bit in `thread_state.pxd`
 _NOTHING: dict = {}
 
 

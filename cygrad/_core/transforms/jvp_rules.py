@@ -4,10 +4,8 @@ from cygrad._core.engine.backward import gradients_since
 from cygrad._core.engine.run import run_alone, unfitted
 from cygrad._core.graph import internals
 from cygrad._core.graph.opdef import ELEMENTWISE, registry
-from cygrad._core.runtime.thread_state import get_modes, next_sequence_nr, set_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, next_sequence_nr, set_modes
 from cygrad._kernels.device.cupy_library import filled_like
-
-NO_GRAD = 1  # the bit in `thread_state.pxd`
 
 
 def zeros_like(t, requires_grad=False):

@@ -10,12 +10,12 @@ import numpy as np
 from cygrad._core.engine import blocked_gradients
 from cygrad._core.engine.arguments import GradientEdge
 from cygrad._core.engine.backward import grad
-from cygrad._core.engine.blocked_gradients import NO_GRAD, Gradients, is_own
+from cygrad._core.engine.blocked_gradients import Gradients, is_own
 from cygrad._core.graph.dual import is_forward, keep
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.graph.record import record_n, record_outputs
-from cygrad._core.runtime.thread_state import events_are_collected, get_modes, saving_is_watched
+from cygrad._core.runtime.thread_state import NO_GRAD, events_are_collected, get_modes, saving_is_watched
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.stack_chunks import cut

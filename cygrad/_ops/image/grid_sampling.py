@@ -5,13 +5,12 @@ import math
 
 import numpy as np
 
-from cygrad._core.engine.blocked_gradients import NO_GRAD
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, apply_n, record_outputs
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.image import grid_sampling as kernels
 from cygrad._ops.base.arguments import integers, require

@@ -13,7 +13,7 @@ from cygrad._core.graph.dual import keep
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, variant
 from cygrad._core.graph.record import record_n, record_outputs
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.nn.softmax import cross_entropy as cross_entropy_array
 from cygrad._kernels.cpu.nn.softmax import cross_entropy_backward as cross_entropy_backward_array
@@ -31,8 +31,6 @@ from cygrad._ops.loss import checks, soft_targets
 from cygrad._ops.loss.reductions import MEAN, NONE, SUM, reduction_of
 from cygrad._ops.nn.activations import tied
 from cygrad._ops.nn.softmax import log_softmax_along, softmax_backward_data
-
-NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 
 # -- negative log-likelihood of arrays --
 

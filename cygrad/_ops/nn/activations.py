@@ -17,7 +17,7 @@ from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, record_n
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import elementary
 from cygrad._kernels.cpu.base.stack_chunks import along
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, gated, gated_gradient
@@ -34,7 +34,6 @@ from cygrad._ops.elementwise.selection import where
 from cygrad._ops.nn.softmax import SOFTMAX, implicit_dim, softmax
 from cygrad._ops.random.random import uniform
 
-NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 FLAGS = ELEMENTWISE | ELSEWHERE
 SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)

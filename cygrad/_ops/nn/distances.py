@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._core.engine.blocked_gradients import NO_GRAD, in_parts, in_slices
+from cygrad._core.engine.blocked_gradients import in_parts, in_slices
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import values_of
@@ -10,7 +10,7 @@ from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.nn import distances as kernels
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub

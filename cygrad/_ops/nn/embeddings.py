@@ -15,7 +15,7 @@ from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, NONDIFF, declare, named, publish
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._kernels.cpu.base import chunks
@@ -28,7 +28,6 @@ from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape, unsqueeze
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill, scatter_add
 
-NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 SUM, MEAN, MAX = range(3)
 MODES = {"sum": SUM, "mean": MEAN, "max": MAX}
 

@@ -19,7 +19,7 @@ from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
 from cygrad._core.graph.record import record_n, result_type
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._kernels.cpu.nn import normalization as kernels
@@ -32,8 +32,6 @@ from cygrad._ops.base.pointwise import rsqrt, square
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape
-
-NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 
 
 def _normalized(op, input, weight, bias, frame, given=None, more=(), running=None):

@@ -10,7 +10,7 @@ from cygrad._core.graph.dual import is_recorded, values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of, versions_of
 from cygrad._core.graph.opdef import IN0, IN1, IN2, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.record import record_n
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.nn import attention as kernels
 from cygrad._kernels.device.cupy_library import is_array, module_of
 from cygrad._ops.base.arithmetic import add, mul, sub
@@ -23,7 +23,6 @@ from cygrad._ops.indexing.gathering import masked_fill, zeros_at
 from cygrad._ops.nn.softmax import softmax
 from cygrad._ops.random.dropout import dropout
 
-NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 LARGE = 1 << 22  # number of scores that no longer fit in the cache
 LARGE_CAUSAL = 1 << 14  # the same for one head with a causal mask, where blocks skip half of the scores
 

@@ -9,14 +9,12 @@ from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, replace_array, tensor_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.predicates import memory_of
 from cygrad._core.transforms.forward_mode import all_of
 from cygrad._core.types.dtypes import by_name
 from cygrad._ops.base.arguments import require
 from cygrad._ops.shape.strided import as_strided
-
-_NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 
 
 def _whole(t):
@@ -165,7 +163,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     t = require(self, "set_")
     if t._base is not None:
         raise RuntimeError("set_() of a view: set the tensor it was taken from, or take `x.detach().set_(...)`")
-    if t.requires_grad and not get_modes() & _NO_GRAD:
+    if t.requires_grad and not get_modes() & NO_GRAD:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation.\n"
             "  set its memory where nothing is recorded: `with torch.no_grad(): x.set_(...)`"

@@ -1,4 +1,4 @@
-"""C loops called by number. Each header documents the arguments of its loops; loop_table.h defines the numbers."""
+"""C loops called by number. Each header documents the arguments of its loops; loop_numbers.h lists them."""
 
 from cygrad._kernels.platform.thread_pool cimport part_t
 

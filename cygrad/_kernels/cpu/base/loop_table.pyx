@@ -5,6 +5,8 @@ Each header documents the arguments of its loops. `run` checks that every array 
 sizes match the integer arguments; the loops do not.
 """
 
+from types import SimpleNamespace
+
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
@@ -20,16 +22,28 @@ cnp.import_array()
 
 cdef extern from "base/loop_table.h":
     enum:
-        LOOPS
+        LOOP_COUNT
         GATHER
         FUSED
         EACH
         SPREAD
+        QUERIES
+        INPUTS
+        PULLED_TOGETHER
+        SUMS_TOGETHER
+        MOST_FIRSTS
+        DEPTH
+        POINTS
+        TAIL
+        FEW_RESAMPLED
+        MOST_POINTS
+        CTC_ROWS
     ctypedef struct product_loop:
         loop_t function
         void* data
     product_loop product_loops[2]
     const part_t native_parts[]
+    const char* loop_names[]
     bint native_has(int loop) nogil
     bint native_moves(int loop)
 
@@ -41,6 +55,15 @@ cdef void _keep_product_loop(bint is_double) noexcept:
 
 _keep_product_loop(False)
 _keep_product_loop(True)
+
+
+# The number of each loop by its name, as in LOOPS.GATHER. Callers bind it to a constant of their module.
+LOOPS = SimpleNamespace(**{loop_names[number].decode(): number for number in range(LOOP_COUNT)})
+
+# Sizes that both a loop and its caller use. The headers of the loops explain them.
+LOOP_SIZES = SimpleNamespace(
+    QUERIES=QUERIES, INPUTS=INPUTS, PULLED_TOGETHER=PULLED_TOGETHER, SUMS_TOGETHER=SUMS_TOGETHER, MOST_FIRSTS=MOST_FIRSTS,
+    DEPTH=DEPTH, POINTS=POINTS, TAIL=TAIL, FEW_RESAMPLED=FEW_RESAMPLED, MOST_POINTS=MOST_POINTS, CTC_ROWS=CTC_ROWS)
 
 
 def has_loops(cnp.ndarray a not None):
@@ -229,7 +252,7 @@ def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py
     cdef Py_ssize_t i
     cdef part_t part
     memset(&c, 0, sizeof(c))
-    fits = 0 <= loop < LOOPS and len(arrays) <= 23 and len(numbers) <= 23
+    fits = 0 <= loop < LOOP_COUNT and len(arrays) <= 23 and len(numbers) <= 23
     if not fits or not native_has(loop) or not (has_loops(arrays[0]) or native_moves(loop) and can_move(arrays[0])):
         raise ValueError(f"no loop {loop}")
     for i in range(len(arrays)):

@@ -8,12 +8,13 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.platform.thresholds import PIECE
 
-GATED = 26  # as in loop_table.h
-PIECE = 1 << 14  # elements per chunk
+GATED = LOOPS.GATED
 RUN = 1024  # elements per work item of GATED
 
 # In the order of fused_loops.h, which documents operands and numbers.

@@ -15,8 +15,9 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 
-TABLED = 36  # as in loop_table.h
+TABLED = LOOPS.TABLED
 PIECE = 1 << 13  # elements per chunk
 BLOCK = 1 << 14  # elements per call of the function
 DEGREE = 7

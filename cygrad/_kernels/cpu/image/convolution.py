@@ -106,17 +106,34 @@ def grouped(a, groups):
     return a.reshape(groups, a.shape[0] // groups, a.shape[1])
 
 
-def is_depthwise(w, groups):
-    return w.shape[0] == groups and w.shape[1] == 1 and groups > 1
+def algorithm_for(a, filters, where, groups, is_spread=False):
+    """Return the name of the algorithm for a convolution: "winograd", "patchwise", or one of `direct_algorithm_for`.
+
+    `a` is the images, or for `spread` the results; `filters` is the shape of the filters. The caller falls back to a
+    direct algorithm if the chosen one returns None, as Winograd's does for results that are not finite.
+    """
+    if winograd_convolution.suits(a, filters[1 if is_spread else 0], where.backwards if is_spread else where, groups):
+        return "winograd"
+    if patch_convolution.suits(a, filters, where, groups):
+        return "patchwise"
+    return direct_algorithm_for(filters, where, groups)
+
+
+def direct_algorithm_for(filters, where, groups):
+    """Return "depthwise", "product" (one matrix product for all positions) or "patches" (products over patches)."""
+    if filters[0] == groups and filters[1] == 1 and groups > 1:
+        return "depthwise"
+    return "product" if where.is_plain else "patches"
 
 
 @silent
 def correlate(x, w, b, where, groups):
     """Results (n, filters, *size) from images, filters (filters, channels / groups, *kernel) and a bias or None."""
     out = None
-    if winograd_convolution.suits(x, len(w), where, groups):
+    algorithm = algorithm_for(x, w.shape, where, groups)
+    if algorithm == "winograd":
         out = winograd_convolution.correlate(x, w, b, where)
-    elif patch_convolution.suits(x, w.shape, where, groups):
+    elif algorithm == "patchwise":
         out = patch_convolution.correlate(x, w, b, where, groups)
     return plus(correlate_directly(x, w, where, groups), b) if out is None else out
 
@@ -130,7 +147,8 @@ def plus(out, b):
 
 def correlate_directly(x, w, where, groups):
     n, filters = len(x), len(w)
-    if is_depthwise(w, groups):
+    algorithm = direct_algorithm_for(w.shape, where, groups)
+    if algorithm == "depthwise":
         return depthwise_convolution.correlate(x, w, where)
     out = new_array((n, filters, *where.size), x.dtype.num)
     if not out.size:
@@ -139,7 +157,7 @@ def correlate_directly(x, w, where, groups):
     if not matrix.size:
         out[...] = 0
         return out
-    if where.is_plain:
+    if algorithm == "product":
         x = np.ascontiguousarray(x)
         matmul_into(matrix, x.reshape(n, groups, w.shape[1], -1), out.reshape(n, groups, filters // groups, -1))
         return out
@@ -174,20 +192,23 @@ def spread(g, w, b, where, groups):
 
     Except for the bias, the transpose of `correlate` with respect to its images.
     """
-    back = where.backwards
-    if winograd_convolution.suits(g, w.shape[1], back, groups):
-        out = winograd_convolution.correlate(g, w, b, back, True)
+    out = None
+    algorithm = algorithm_for(g, w.shape, where, groups, is_spread=True)
+    if algorithm == "winograd":
+        out = winograd_convolution.correlate(g, w, b, where.backwards, True)
         if out is not None:
             return out
-    out = patch_convolution.spread(g, w, where, groups) if patch_convolution.suits(g, w.shape, where, groups) else None
+    if algorithm == "patchwise" or algorithm == "winograd" and patch_convolution.suits(g, w.shape, where, groups):
+        out = patch_convolution.spread(g, w, where, groups)
     return plus(spread_directly(g, w, where, groups) if out is None else out, b)
 
 
 def spread_directly(g, w, where, groups):
     n, filters, channels = len(g), len(w), w.shape[1] * groups
-    if is_depthwise(w, groups):
+    algorithm = direct_algorithm_for(w.shape, where, groups)
+    if algorithm == "depthwise":
         return depthwise_convolution.spread(g, w, where)
-    if where.is_plain and g.size and w.size:
+    if algorithm == "product" and g.size and w.size:
         out = new_array((n, channels, *where.image), g.dtype.num)
         matrix = w.reshape(groups, filters // groups, w.shape[1]).swapaxes(1, 2)
         g = np.ascontiguousarray(g).reshape(n, groups, filters // groups, -1)
@@ -226,9 +247,10 @@ def spread_directly(g, w, where, groups):
 def filter_gradient(x, g, where, groups):
     """Filters (filters, channels / groups, *kernel) from images and results: the transpose of `correlate` in them."""
     out = None
-    if winograd_convolution.suits(x, g.shape[1], where, groups):
+    algorithm = algorithm_for(x, (g.shape[1], x.shape[1] // groups, *where.kernel), where, groups)
+    if algorithm == "winograd":
         out = winograd_convolution.filter_gradient(x, g, where)
-    elif patch_convolution.suits(x, (g.shape[1], x.shape[1] // groups, *where.kernel), where, groups):
+    elif algorithm == "patchwise":
         out = patch_convolution.filter_gradient(x, g, where, groups)
     return filter_gradient_directly(x, g, where, groups) if out is None else out
 
@@ -236,13 +258,14 @@ def filter_gradient(x, g, where, groups):
 def filter_gradient_directly(x, g, where, groups):
     n, channels, filters = len(x), x.shape[1] // groups, g.shape[1]
     shape = (filters, channels, *where.kernel)
-    if channels == 1 and filters == groups and groups > 1:
+    algorithm = direct_algorithm_for(shape, where, groups)
+    if algorithm == "depthwise":
         return depthwise_convolution.filter_gradient(x, g, where)
     out = zeros((groups, filters // groups, channels * math.prod(where.kernel)), x.dtype.num)
     if not out.size or not x.size or not g.size:
         return out.reshape(shape)
     g = np.ascontiguousarray(g)
-    if where.is_plain:
+    if algorithm == "product":
         x = np.ascontiguousarray(x).reshape(n, groups, channels, -1)
         g = g.reshape(n, groups, filters // groups, -1)
         for i in range(n):

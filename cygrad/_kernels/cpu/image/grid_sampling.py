@@ -12,13 +12,14 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense, new_array, zeros
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.indexing.scatter import add_rows
 from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.device.dispatch import dispatching
 
-SAMPLE, SAMPLE_GRADIENT = 41, 42  # as in loop_table.h
-MOST_POINTS = 64  # as in grid_sampling.h
+SAMPLE, SAMPLE_GRADIENT = LOOPS.SAMPLE, LOOPS.SAMPLE_GRADIENT
+MOST_POINTS = LOOP_SIZES.MOST_POINTS
 PIECE = 1 << 13  # results per chunk
 PADDINGS = ("zeros", "border", "reflection")  # as in grid_sampling.h, like the order of modes below
 CUBIC = -0.75

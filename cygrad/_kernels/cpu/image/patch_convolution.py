@@ -11,15 +11,16 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense as in_order
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.platform import thread_pool
+from cygrad._kernels.platform.thresholds import MOST_SUMS
 
-RESULTS, IMAGES, SUMS = range(20, 23)  # as in loop_table.h
+RESULTS, IMAGES, SUMS = LOOPS.PATCHWISE_RESULTS, LOOPS.PATCHWISE_IMAGES, LOOPS.PATCHWISE_SUMS
 SINGLE = np.dtype(np.float32)
 FLOAT = SINGLE.num
 BAND = 1 << 17  # elements of images and results processed at a time, which stay in the cache
-DEPTH = 128  # as in patch_convolution.h
+DEPTH = LOOP_SIZES.DEPTH  # places summed over at a time
 MOST_WEIGHTS = 1 << 17  # per group; beyond this they leave the cache, and BLAS is faster
-MOST_SUMS = 16  # maximum number of partial sums
 FEW_PLACES = 32  # per slice of a volume; with fewer, most of a panel is empty, and BLAS is faster
 
 

@@ -10,10 +10,11 @@ from functools import lru_cache
 import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
+from cygrad._kernels.cpu.base.loop_table import LOOPS
+from cygrad._kernels.platform.thresholds import PIECE
 
-COPY_PATCHES, ADD_PATCHES, LARGEST = range(6, 9)  # as in loop_table.h
-LARGEST_OF_PLACES = 46  # as in loop_table.h
-PIECE = 1 << 14  # elements per chunk
+COPY_PATCHES, ADD_PATCHES = LOOPS.COPY_PATCHES, LOOPS.ADD_PATCHES
+LARGEST, LARGEST_OF_PLACES = LOOPS.LARGEST, LOOPS.LARGEST_OF_PLACES
 
 PLACES = np.dtype(np.int64)
 

@@ -13,12 +13,13 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import sum as total
 from cygrad._kernels.cpu.image.window_geometry import SCRATCH
 
-RESAMPLE, RESAMPLE_PLANES = 35, 38  # as in loop_table.h
-FEW = 1 << 12  # elements; up to this, NumPy's call overhead exceeds a plain loop; as in resampling.h
+RESAMPLE, RESAMPLE_PLANES = LOOPS.RESAMPLE, LOOPS.RESAMPLE_PLANES
+FEW = LOOP_SIZES.FEW_RESAMPLED  # elements; up to this, NumPy's call overhead exceeds a plain loop
 
 
 class Table:

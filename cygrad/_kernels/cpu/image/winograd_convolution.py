@@ -11,10 +11,12 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense as in_order
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.platform import thread_pool
+from cygrad._kernels.platform.thresholds import MOST_SUMS
 
-FILTERS, RESULTS, SUMS = range(17, 20)  # as in loop_table.h
-POINTS, TAIL = 36, 16  # as in winograd.h
+FILTERS, RESULTS, SUMS = LOOPS.WINOGRAD_FILTERS, LOOPS.WINOGRAD_RESULTS, LOOPS.WINOGRAD_SUMS
+POINTS, TAIL = LOOP_SIZES.POINTS, LOOP_SIZES.TAIL
 SINGLE = np.dtype(np.float32)
 FLOAT = SINGLE.num
 SCRATCH = 1 << 18  # elements of transformed tiles at a time, which stay in the cache
@@ -22,7 +24,6 @@ FEWEST_TILES = 64  # at a time; for fewer, reading the filters takes longer than
 FEWEST_CHANNELS = 12  # rounded up to 16
 PIECES = 8  # at least, if there are enough tiles, for threads to share
 TILES_OF_SUM = 128  # at least so many are summed together
-MOST_SUMS = 16  # maximum number of partial sums
 
 
 def suits(x, made, where, groups):

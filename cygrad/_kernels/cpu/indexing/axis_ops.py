@@ -7,18 +7,19 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.platform.thresholds import PIECE
 
-RUNNING_SUMS, NONZERO, COUNT_NONZERO = 16, 31, 32  # as in loop_table.h
+RUNNING_SUMS, NONZERO, COUNT_NONZERO = LOOPS.RUNNING_SUMS, LOOPS.NONZERO, LOOPS.COUNT_NONZERO
 FEWEST = 64  # elements; NumPy searches fewer before our loop would have begun
 COUNTED = 1 << 15  # elements that a thread counts at a time
 _DOUBLES = np.zeros(1)
 _INT64 = np.dtype(np.int64)
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 4, 8)}  # by itemsize
-PIECE = 1 << 14  # elements per chunk
-TOGETHER = 256  # adjacent lines that are added together, as in scans.h
+TOGETHER = LOOP_SIZES.SUMS_TOGETHER  # adjacent lines that are added together
 
 
 def cumsum(a, axis, reverse=False):

@@ -13,11 +13,12 @@ from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.chunks import FEW, SIZE
 from cygrad._kernels.cpu.base.copying import copy_into
 from cygrad._kernels.cpu.base.elementwise import where
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.indexing.scatter import as_vector, index_add_to
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
 
-GATHER, TAKE, COMPRESS = 24, 27, 40  # as in loop_table.h
+GATHER, TAKE, COMPRESS = LOOPS.GATHER, LOOPS.TAKE, LOOPS.COMPRESS
 _FEW = 1 << 14  # elements; NumPy takes fewer before our loop would have begun
 PIECE = 1 << 13  # elements per chunk
 _INT64 = np.dtype(np.int64)

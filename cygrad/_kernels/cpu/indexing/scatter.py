@@ -9,10 +9,11 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 import cygrad._kernels.cpu.indexing.add_rows as rows
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, fill, new_array, zeros
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.dispatch import dispatching
 
-COMBINE, SCATTER = 9, 29  # as in loop_table.h
+COMBINE, SCATTER = LOOPS.COMBINE, LOOPS.SCATTER
 _COMBINING = ("sum", "prod", "amax", "amin")  # the reductions of COMBINE, in its order
 _INT64 = np.dtype(np.int64)
 

@@ -9,11 +9,12 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.device.dispatch import dispatching
 
-CTC = 45  # as in loop_table.h
-ROOM = 4  # scratch rows per sample, as in ctc.h
+CTC = LOOPS.CTC
+ROOM = LOOP_SIZES.CTC_ROWS  # scratch rows per sample
 PIECE = 1 << 12  # states over all times, per chunk
 
 

@@ -10,12 +10,13 @@ from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.elementary import exp, log, log1p
 from cygrad._kernels.cpu.base.elementwise import clamp
 from cygrad._kernels.cpu.base.elementwise import where as select
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._kernels.device.dispatch import dispatching
 
-LABEL_MARGINS = 39  # as in loop_table.h
+LABEL_MARGINS = LOOPS.LABEL_MARGINS
 PIECE = 1 << 12  # elements per chunk
 
 

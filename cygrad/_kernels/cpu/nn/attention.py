@@ -8,13 +8,13 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.platform.thresholds import PIECE, SMALL_PRODUCT
 
-ATTENTION, ATTENTION_GRADIENT = 14, 15  # as in loop_table.h
-QUERIES = 64  # per block, as in attention.h
+ATTENTION, ATTENTION_GRADIENT = LOOPS.ATTENTION, LOOPS.ATTENTION_GRADIENT
+QUERIES = LOOP_SIZES.QUERIES  # per block
 FEWEST_KEYS, MOST_KEYS = 64, 256  # per block
-SMALL = 1 << 18  # multiplications in a product for which BLAS does not start threads
-PIECE = 1 << 14  # scores per chunk
 
 
 def takes(query, value):
@@ -73,7 +73,7 @@ class _Call:
         self.places = np.stack([np.broadcast_to(np.asarray(place, np.int64), self.heads) for place in places], 1)
         rows = [0 if array is None else array.strides[-2] // array.itemsize for array in self.arrays]
         column = 0 if mask is None else mask.strides[-1] // mask.itemsize
-        block = min(MOST_KEYS, max(FEWEST_KEYS, SMALL // (QUERIES * max(size, width))))
+        block = min(MOST_KEYS, max(FEWEST_KEYS, SMALL_PRODUCT // (QUERIES * max(size, width))))
         self.numbers = length, keys, size, width, block, is_causal, *rows[:4], column, *rows[4:]
 
     def run(self, loop, arrays, scale, items, piece):

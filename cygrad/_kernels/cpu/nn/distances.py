@@ -10,15 +10,15 @@ from cygrad._kernels.cpu.base.arrays import dense as dense_in_memory
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.elementary import MULTIPLY
 from cygrad._kernels.cpu.base.elementwise import power
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import norm
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.cpu.base.stack_chunks import reduced, sum_of_products
 from cygrad._kernels.device.cupy_library import dense
 
-DISTANCES = 34  # as in loop_table.h
-PAIRS_GRADIENT = 47  # as in loop_table.h
-PULLED_TOGETHER = 32  # columns per work item of PAIRS_GRADIENT
+DISTANCES, PAIRS_GRADIENT = LOOPS.DISTANCES, LOOPS.PAIRS_GRADIENT
+PULLED_TOGETHER = LOOP_SIZES.PULLED_TOGETHER  # columns per work item of PAIRS_GRADIENT
 PIECE = 1 << 15  # differences per chunk
 COPIED = 1 << 16  # elements of columns copied at a time
 _KINDS = {2: 0, 1: 1, np.inf: 2}  # as in distances.h

@@ -11,11 +11,14 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense, new_array, zeros
+from cygrad._kernels.cpu.base.loop_table import LOOPS
+from cygrad._kernels.platform.thresholds import PIECE
 
-NORMALIZE_ROWS, ROWS_GRADIENT, NORMALIZE_RUNS, RUNS_GRADIENT, NORMALIZE_COLUMNS, COLUMNS_GRADIENT = range(6)
-FOLLOW = 37  # in loop_table.h, like the others
+NORMALIZE_ROWS, ROWS_GRADIENT = LOOPS.NORMALIZE_ROWS, LOOPS.ROWS_GRADIENT
+NORMALIZE_RUNS, RUNS_GRADIENT = LOOPS.NORMALIZE_RUNS, LOOPS.RUNS_GRADIENT
+NORMALIZE_COLUMNS, COLUMNS_GRADIENT = LOOPS.NORMALIZE_COLUMNS, LOOPS.COLUMNS_GRADIENT
+FOLLOW = LOOPS.FOLLOW
 FEWEST_COLUMNS = 128  # per chunk, so that whole cache lines are read
-PIECE = 1 << 14  # elements per chunk
 FEWEST_ROWS = 16  # per chunk, so that the chunks' sums take little memory
 
 has_loops, of_size = loop_table.has_loops, loop_table.of_size

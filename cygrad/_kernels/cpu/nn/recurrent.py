@@ -18,19 +18,21 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import sum as total
 from cygrad._kernels.cpu.nn import recurrent_fallback as by_numpy
 from cygrad._kernels.cpu.nn.fused_normalization import fitting
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.platform.thresholds import SMALL_PRODUCT
 
-RECURRENT, RECURRENT_GRADIENT, WITH_PANELS = 10, 11, 17  # as in loop_table.h; WITH_PANELS: its loops need panels
-INPUTS = 14  # index of the input among the arrays of a gradient, as in recurrent.h
+RECURRENT, RECURRENT_GRADIENT = LOOPS.RECURRENT, LOOPS.RECURRENT_GRADIENT
+WITH_PANELS = LOOPS.WINOGRAD_FILTERS  # a loop that exists where the panels of matmul do
+INPUTS = LOOP_SIZES.INPUTS  # index of the input among the arrays of a gradient
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}  # in the order of recurrent.h
 KINDS = {kind: i for i, kind in enumerate(GATES)}
 FEWEST_ROWS, PARTS = 8, 4  # sequences per chunk are a multiple of the first; number of chunks for threads
-SMALL = 1 << 18  # multiplications in a product for which BLAS does not start threads
 MOST_ROWS = 1 << 11  # minimum rows of the slopes buffer: fewer would make for small matrix products
 SMALL_WEIGHT = 1 << 16  # elements of a weight up to which each chunk has its own gradient buffer
 
@@ -65,7 +67,7 @@ def _part(n):
 
 
 def _is_small(n, weight):
-    return _part(n) * weight.size <= SMALL
+    return _part(n) * weight.size <= SMALL_PRODUCT
 
 
 def _run(loop, kind, sizes, is_reversed, width, out_width, arrays, in_width=0):

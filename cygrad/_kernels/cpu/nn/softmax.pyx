@@ -43,11 +43,14 @@ cdef extern from "nn/softmax.h" nogil:
     void log_softmax_gradient(bint is_double, const void* g, const void* y, void* out, Py_ssize_t blocks,
                               Py_ssize_t n, Py_ssize_t inner, const void* column) noexcept
 
+cdef extern from "base/loop_numbers.h":
+    enum:
+        CROSS_ENTROPY
+        CROSS_ENTROPY_GRADIENT
+
 cdef enum:
     PIECE = 2048                # elements processed per chunk
     SHARE = 1 << 14             # elements per chunk handed to a thread
-    CROSS_ENTROPY = 12          # as in loop_table.h
-    CROSS_ENTROPY_GRADIENT = 13
 
 
 # ---------------------------------------------------------------------------------------- helpers

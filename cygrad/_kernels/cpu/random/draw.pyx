@@ -1,5 +1,7 @@
 """Random numbers from NumPy's bit generator, without the overhead of its methods (draw.h)."""
 
+from types import SimpleNamespace
+
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport UINT32_MAX, int64_t, uint64_t
 
@@ -16,7 +18,11 @@ cnp.import_array()
 cdef extern from "random/draw.h":
     enum:
         UNIFORM_NUMBERS
+        NORMAL_NUMBERS
+        EXPONENTIAL_NUMBERS
+        COINS
         INTEGERS
+        SHUFFLED
         MOST_DRAWS
     ctypedef struct bitgen_t:
         pass
@@ -31,6 +37,10 @@ cdef extern from "random/draw.h":
         double a
         double b
     void draw_numbers(const draws* wanted) nogil
+
+# The kinds of random numbers that `draw` draws.
+DRAWS = SimpleNamespace(UNIFORMS=UNIFORM_NUMBERS, NORMALS=NORMAL_NUMBERS, EXPONENTIALS=EXPONENTIAL_NUMBERS, COINS=COINS,
+                        INTEGERS=INTEGERS, SHUFFLED=SHUFFLED)
 
 
 def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object b=1):

@@ -4,11 +4,12 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.platform.thresholds import PIECE
 
-SPACED = 51  # as in loop_table.h
+SPACED = LOOPS.SPACED
 _MOST = 2**31  # numbers that the loop can count
-_PIECE = 1 << 14  # numbers per chunk
 
 
 def _by_loop(library, first, second, count, dtype, from_first):
@@ -18,7 +19,7 @@ def _by_loop(library, first, second, count, dtype, from_first):
     out = new_array((count,), dtype.num)
     if not loop_table.has_loops(out):
         return None
-    loop_table.run(SPACED, (out, np.array((first, second), float)), (count, from_first), 0, count, _PIECE)
+    loop_table.run(SPACED, (out, np.array((first, second), float)), (count, from_first), 0, count, PIECE)
     return out
 
 

@@ -12,17 +12,19 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks as blocks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.copying import copy_into
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.indexing.indexing import gather
-from cygrad._kernels.cpu.random.draw import draw
+from cygrad._kernels.cpu.random.draw import DRAWS, draw
 
 _SINGLE = np.dtype(np.float32)
 _FLOAT, _DOUBLE, _INT64 = _SINGLE.num, np.dtype(float).num, np.dtype(np.int64).num
 _FEW = 64  # up to this, NumPy draws one by one
 _BLOCK = 8192  # numbers; fits into the cache several times
-UNIFORM, SHAPE_DRAWS, SUM_WEIGHTS, PICK = 33, 44, 48, 49  # as in loop_table.h
-UNIFORMS, NORMALS, EXPONENTIALS, COINS, INTEGERS, SHUFFLED = range(6)  # as in draw.h
+UNIFORM, SHAPE_DRAWS, SUM_WEIGHTS, PICK = LOOPS.UNIFORM, LOOPS.SHAPE_DRAWS, LOOPS.SUM_WEIGHTS, LOOPS.PICK
+UNIFORMS, NORMALS, EXPONENTIALS = DRAWS.UNIFORMS, DRAWS.NORMALS, DRAWS.EXPONENTIALS
+COINS, INTEGERS, SHUFFLED = DRAWS.COINS, DRAWS.INTEGERS, DRAWS.SHUFFLED
 _PIECE = 128  # numbers transformed together
 
 

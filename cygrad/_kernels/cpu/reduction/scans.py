@@ -5,11 +5,12 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.indexing.axis_ops import has_scans, lines
 from cygrad._kernels.device.dispatch import dispatching
 
-RUNNING_EXTREMA = 28  # as in loop_table.h
+RUNNING_EXTREMA = LOOPS.RUNNING_EXTREMA
 
 
 @silent

@@ -8,12 +8,13 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import arrays as cpu
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.indexing.indexing import select_into
 from cygrad._kernels.cpu.reduction.sorting import sorted_along
 from cygrad._kernels.device.cupy_library import as_array, dense
 from cygrad._kernels.device.dispatch import dispatching
 
-SEARCH = 43  # as in loop_table.h
+SEARCH = LOOPS.SEARCH
 PIECE = 1 << 11  # values per chunk
 MANY = 32  # elements of a sequence converted per value, at most
 FLOAT64, INT64 = np.dtype(np.float64).num, np.dtype(np.int64).num

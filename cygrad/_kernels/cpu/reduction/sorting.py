@@ -10,13 +10,14 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.reduce import amax
 from cygrad._kernels.cpu.base.stack_chunks import along, cut
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.device.dispatch import dispatching
 
-FIRSTS = 25  # as in loop_table.h
-MOST_FIRSTS = 32  # of the loop that inserts each element among those found so far; as in gather.h
+FIRSTS = LOOPS.FIRSTS
+MOST_FIRSTS = LOOP_SIZES.MOST_FIRSTS  # of the loop that inserts each element among those found so far
 _PICKS = ("", "kth_along", "median_along", "middle_along", "most_frequent")  # in the order of gather.h
 FEW = 1 << 16  # elements times row length, up to which that loop sorts rows this short
 PIECE = 1 << 15  # elements per chunk

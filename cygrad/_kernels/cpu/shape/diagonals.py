@@ -7,11 +7,12 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base.arrays import dense as dense_in_memory
 from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.device.cupy_library import dense
+from cygrad._kernels.platform.thresholds import PIECE
 
-TRIANGLE, TRIANGLE_PLACES = 30, 50  # as in loop_table.h
-PIECE = 1 << 14  # elements per chunk
+TRIANGLE, TRIANGLE_PLACES = LOOPS.TRIANGLE, LOOPS.TRIANGLE_PLACES
 _INT64 = np.dtype(np.int64).num
 
 

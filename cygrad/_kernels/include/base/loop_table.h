@@ -1,4 +1,5 @@
-/* The table of loops that loop_table.pyx calls by number, on arrays and numbers that Python has checked.
+/* The functions of the loops listed in loop_numbers.h, which loop_table.pyx calls by number, on arrays and numbers that
+   Python has checked.
 
    A loop (`..._part`) processes `count` of the items of a call, starting at `first`. The meaning of `data` and `n` is
    documented at each loop. */
@@ -63,35 +64,21 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "indexing/search.h"
 #include "nn/ctc.h"
 #include "random/linspace.h"
+#include "base/loop_numbers.h"      /* last, so that its names are not in the way of those above */
 
-enum {
-    NORMALIZE_ROWS, ROWS_GRADIENT, NORMALIZE_RUNS, RUNS_GRADIENT, NORMALIZE_COLUMNS, COLUMNS_GRADIENT,
-    COPY_PATCHES, ADD_PATCHES, LARGEST, COMBINE, RECURRENT, RECURRENT_GRADIENT,
-    CROSS_ENTROPY, CROSS_ENTROPY_GRADIENT, ATTENTION, ATTENTION_GRADIENT, RUNNING_SUMS,
-    WINOGRAD_FILTERS, WINOGRAD_RESULTS, WINOGRAD_SUMS, PATCHWISE_RESULTS, PATCHWISE_IMAGES, PATCHWISE_SUMS,
-    FUSED, GATHER, FIRSTS, GATED, TAKE, RUNNING_EXTREMA,
-    SCATTER, TRIANGLE, NONZERO, COUNT_NONZERO, UNIFORM, DISTANCES, RESAMPLE, TABLED, FOLLOW,
-    RESAMPLE_PLANES, LABEL_MARGINS, COMPRESS, SAMPLE, SAMPLE_GRADIENT, SEARCH, SHAPE_DRAWS,
-    CTC, LARGEST_OF_PLACES, PAIRS_GRADIENT, SUM_WEIGHTS, PICK, TRIANGLE_PLACES, SPACED, LOOPS
-};
-
-static const native_part native_parts[LOOPS] = {
-    normalize_rows_part, rows_gradient_part, normalize_runs_part, runs_gradient_part, normalize_columns_part,
-    columns_gradient_part,
-    copy_patches_part, add_patches_part, largest_part, combine_part, recurrent_part, recurrent_gradient_part,
-    cross_entropy_part, cross_entropy_gradient_part, attention_part, attention_gradient_part, running_sums_part,
 #ifdef CYGRAD_VECTORS
-    winograd_filters_part, winograd_results_part, winograd_sums_part, patchwise_results_part,
-    patchwise_images_part, patchwise_sums_part,
+#define WITH_VECTORS(function) function
 #else
-    NULL, NULL, NULL, NULL, NULL, NULL,
+#define WITH_VECTORS(function) NULL
 #endif
-    fused_part, gather_part, firsts_part, gated_part, take_part, running_extrema_part,
-    scatter_part, triangle_part, nonzero_part, count_nonzero_part, uniform_part, distances_part, resample_part,
-    tabled_part, follow_part, resample_planes_part, label_margins_part, compress_part, sample_part, sample_gradient_part,
-    search_part, shape_part,
-    ctc_part, largest_of_places_part, pairs_gradient_part, sum_weights_part, pick_part, triangle_places_part, spaced_part,
-};
+
+#define CYGRAD_FUNCTION(name, function) function,
+static const native_part native_parts[LOOP_COUNT] = { CYGRAD_LOOPS(CYGRAD_FUNCTION) };
+#undef CYGRAD_FUNCTION
+
+#define CYGRAD_NAME(name, function) #name,
+static const char *const loop_names[LOOP_COUNT] = { CYGRAD_LOOPS(CYGRAD_NAME) };
+#undef CYGRAD_NAME
 
 /* Whether the compiler could build a loop and the processor can run it. */
 static int native_has(int loop) { return loop < WINOGRAD_FILTERS || loop >= FUSED || HAS_PANELS; }

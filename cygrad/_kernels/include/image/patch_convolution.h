@@ -12,6 +12,8 @@
 
 #include "image/winograd.h"
 
+#define DEPTH 128               /* places summed over at a time, at least the columns of a panel */
+
 #ifdef CYGRAD_VECTORS
 
 /* In the order of a call's numbers. `channels` are those of a slice of results; `taps` counts those of all channels; a
@@ -32,7 +34,6 @@ typedef struct { Py_ssize_t image, slice, first, rows, places; } band;
 typedef struct { float *planes, *patches, *results, *turned; } room;
 
 #define TAPS(p) (((p)->taps + 7) / 8 * 8)
-#define DEPTH 128               /* places summed over at a time, at least the columns of a panel */
 
 BEGIN_VECTORS
 

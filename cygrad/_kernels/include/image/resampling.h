@@ -41,15 +41,16 @@ static void resample_part(void *context, Py_ssize_t first, Py_ssize_t count)
         BY_TYPE(c->is_double, resampled, AT(0, i * c->n[2] * c->n[3]), AT(1, i * c->n[0] * c->n[3]), c);
 }
 
-/* The same along both axes of planes of up to FEW elements, in two passes, and then divided by `real`.
+enum { FEW_RESAMPLED = 4096 };   /* elements; up to this, NumPy's call overhead exceeds a plain loop */
+
+/* The same along both axes of planes of up to FEW_RESAMPLED elements, in two passes, and then divided by `real`.
    data: x (planes, ...), out (planes, ...), places, counts and weights of the first pass, and of the second;
    n: m, width, n, inner, outer of the first pass, and of the second; elements of a plane of x, and of out */
 static void resample_planes_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
-    enum { FEW = 4096 };                                                /* as in resampling.py */
     const native_call *c = context;
     native_call passes[2] = {*c, *c};
-    double between[FEW];
+    double between[FEW_RESAMPLED];
     memcpy(passes[1].data + 2, c->data + 5, 3 * sizeof(*c->data));
     memcpy(passes[1].n, c->n + 5, 5 * sizeof(*c->n));
     passes[0].data[1] = passes[1].data[0] = (char *)between;

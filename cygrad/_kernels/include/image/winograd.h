@@ -17,11 +17,12 @@
 #include <string.h>
 #include "base/packed_matmul.h"
 
+#define POINTS 36
+#define TAIL 16                 /* elements between matrices, so that they do not all begin in one cache set */
+
 #ifdef CYGRAD_VECTORS
 
-#define POINTS 36
 #define ROUNDED(n) (((n) + 15) / 16 * 16)
-#define TAIL 16                 /* elements between matrices, so that they do not all begin in one cache set */
 
 typedef struct { Py_ssize_t height, width, channels, rounded; const float *data; } image_stack;
 

@@ -11,7 +11,7 @@ enum { LOOKED_AT = 64 };         /* elements checked together for one that may b
 
 CYGRAD_BEGIN_PLAIN_LOOPS
 
-enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* as in sorting.py */
+enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* what is wanted: in the order of sorting.py */
 
 #define REAL float
 #define CLONES CYGRAD_CLONES

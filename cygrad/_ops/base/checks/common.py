@@ -9,7 +9,7 @@ from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.record import result_type, tensor_argument
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import broadcast_shape, is_integer
 
@@ -146,7 +146,7 @@ def check_unbatched(name, *tensors):
 
 def check_gradient_of_part(t, part):
     """Raise if writing `part` into a copy of `t` would have to be differentiated although `t` holds integers."""
-    if part.requires_grad and not get_modes() & 1 and not (t.is_floating_point() or t.is_complex()):  # grad mode is on
+    if part.requires_grad and not get_modes() & NO_GRAD and not (t.is_floating_point() or t.is_complex()):
         raise RuntimeError(f"Autograd not support dtype: {t.dtype.type_name}")
 
 
