@@ -1,4 +1,4 @@
-"""Imports point down only: the rules of docs/architecture.md, read off the sources.
+"""Imports only point down the layers: checks the rules of docs/architecture.md on the sources.
 
     5  nn  optim  utils  viz  distributions ...     the public names of the layer below
     4  cygrad  cygrad.autograd  cygrad.linalg ...   everything public that is not layer 5
@@ -6,9 +6,8 @@
     2  cygrad._core
     1  cygrad._kernels
 
-A module imports from its own layer and from those below. There are two exceptions: the Tensor, whose
-number slots call ops (it imports them in its `.pyx`, never in its `.pxd`), and the functions of modules
-in `cygrad.func`.
+A module imports from its own layer and from those below. There are two exceptions: the Tensor, whose number slots call
+ops (imported in its `.pyx`, never in its `.pxd`), and the functions of modules in `cygrad.func`.
 """
 
 import re
@@ -25,10 +24,10 @@ TOP_LAYER = 5
 TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "viz", "distributions"}
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
-# What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
-# nn.functional alone, the repr of a tensor, the devices of DLPack, gamma distributed numbers, the handle that every
-# hook returns, whether a profiler listens, and for checkpoints the backward pass that runs; for them, for pictures
-# and for the warning of a graph that grows the user's lines.
+# The private names that layer 5 may use: compiled optimizer steps, the op functions that are public only in
+# nn.functional, the repr of a tensor, DLPack devices, gamma distributed numbers, hook handles, whether a profiler is
+# active, the running backward pass (for checkpoints), and the user's source lines (for checkpoints, pictures and the
+# graph growth warning).
 INWARD = {
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
@@ -74,7 +73,7 @@ LATER = re.compile(r"""= later\("([\w.]+)"\)""")
 
 
 def place(path):
-    """A file's place in the checkout, as the texts below spell it."""
+    """A file's path relative to the checkout, as in the tables below."""
     return path.relative_to(CHECKOUT).as_posix()
 
 
@@ -88,7 +87,7 @@ MODULES = {module_name(path) for path in SOURCES}
 
 
 def imported(path):
-    """Yield `(module, is_cimport)` for everything that a file imports, wherever in the file."""
+    """Yield `(module, is_cimport)` for everything a file imports, at any nesting level."""
     code = COMMENT.sub("", STRINGS.sub('""', path.read_text(encoding="utf-8")))
     code = code.replace("\\\n", " ")
     for match in IMPORT.finditer(code):
@@ -120,7 +119,7 @@ def _absolute(origin, path):
 
 
 def layer(module):
-    """The layer of a module of ours, `None` for others' modules."""
+    """The layer of one of our modules, `None` for third-party modules."""
     first, _, rest = module.partition(".")
     if first != "cygrad":
         return None
@@ -163,7 +162,7 @@ def test_top_layer_uses_public_names_alone(path):
 
 
 def test_pxd_files_form_no_circle():
-    # Cython compiles a circle of .pxd files only by luck of the order.
+    # Cython compiles circular .pxd imports only if their order happens to work.
     graph = {
         module_name(path): {module for module, is_cimport in imported(path) if is_cimport and layer(module)}
         for path in SOURCES
@@ -198,7 +197,7 @@ def test_files_are_short(path):
 
 
 def test_each_module_is_compiled_once():
-    # One extension per .pyx: no file is pasted into another, no .py stands beside a .pyx.
+    # One extension per .pyx: no `include`, and no .py with the same name.
     for path in SOURCES:
         code = STRINGS.sub('""', path.read_text(encoding="utf-8"))
         assert not re.search(r"^\s*include\s+[\"']", code, re.MULTILINE), place(path)
@@ -208,7 +207,7 @@ def test_each_module_is_compiled_once():
 
 @pytest.mark.parametrize("path", SOURCES, ids=place)
 def test_cython_sees_what_is_cimported(path):
-    """Cython compiles a file again when a `.pxd` it uses changes, but overlooks `from package cimport module`."""
+    """Cython recompiles a file when a `.pxd` it uses changes, but misses `from package cimport module`."""
     for match in IMPORT.finditer(COMMENT.sub("", STRINGS.sub('""', path.read_text(encoding="utf-8")))):
         if match["origin"] and match["how"] == "cimport":
             names = _names(match["list"] or match["names"])
