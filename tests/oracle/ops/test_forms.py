@@ -46,7 +46,7 @@ def numpy_forms(sample, names):
 
 
 def number_forms(sample):
-    """Variants in which one number is replaced by another kind of number, made by a function of the library."""
+    """Variants with one number replaced by another kind, given as (constructor that takes the library, value)."""
     for i, value in enumerate(sample.args):
         if isinstance(value, (int, float)):
             for kind, made in NUMBERS.items():
