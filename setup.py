@@ -176,7 +176,7 @@ class build_ext(setuptools_build_ext):
                 self.compiler.compile([str(source)], output_dir=scratch)
             except (CompileError, PlatformError):
                 sys.exit(NO_COMPILER.format(compiler=getattr(self.compiler, "compiler_so", ["cl"])[0]))
-        levels = {level for _, level in TABLE.values()}
+        levels = sorted({level for _, level in TABLE.values()})
         if self.compiler.compiler_type == "msvc":
             self.link_args = []
             self.compile_args = {level: [*MSVC_FLAGS, f"/FI{PREFIX}"] for level in levels}

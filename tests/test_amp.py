@@ -1,4 +1,4 @@
-"""cygrad.amp without PyTorch: what it computes, what it says, threads."""
+"""cygrad.amp without PyTorch: results, messages, threads."""
 
 import copy
 import pickle
@@ -25,7 +25,7 @@ def test_op_lists_name_ops():
     assert "cross_entropy" in lists["float32"]
     for names in lists.values():
         for name in names:
-            if "_pad" in name:  # what `pad` is made of
+            if "_pad" in name:  # ops that `pad` is composed of
                 continue
             places = (cygrad, nn.functional, cygrad.linalg, cygrad.fft)
             assert any(hasattr(place, name.removeprefix("linalg_")) for place in places), name

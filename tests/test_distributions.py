@@ -1,4 +1,4 @@
-"""Samples of `cygrad.distributions`: their moments, shapes and gradients. The formulas are compared with PyTorch's."""
+"""Samples of `cygrad.distributions`: moments, shapes and gradients. The formulas are compared with PyTorch's."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_samples_have_the_moments(p):
 
 @pytest.mark.parametrize("concentration", [0.5, 1.0, 4.0])
 def test_correlations_are_spread_as_they_should(concentration):
-    """Each is 2 b - 1 for a number b of a beta distribution."""
+    """Each correlation is 2 b - 1 for a beta distributed b."""
     x = d.LKJCholesky(4, t([concentration])).sample((40_000,))
     assert x.shape == (40_000, 1, 4, 4) and x.triu(1).count_nonzero() == 0
     correlations = (x @ x.mT)[:, 0]
@@ -214,7 +214,7 @@ def test_divergences_can_be_added(monkeypatch):
         return t(-1.0)
 
     special = Special(0.0, 1.0)
-    assert d.kl_divergence(special, d.Normal(0.0, 1.0)) == -1  # nearer than that of Normal
+    assert d.kl_divergence(special, d.Normal(0.0, 1.0)) == -1  # a closer match than the rule for Normal
     assert d.kl_divergence(d.Normal(0.0, 1.0), special) == 0
 
 

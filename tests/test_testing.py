@@ -1,4 +1,4 @@
-"""`cygrad.testing`: what is close, what is said where it is not, and tensors to test with."""
+"""`cygrad.testing`: closeness, the messages if it fails, and tensors for tests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pictures of graphs: what they show, that nothing overlaps, and the formats."""
+"""Pictures of graphs: contents, absence of overlaps, and formats."""
 
 import itertools
 import re
@@ -20,7 +20,7 @@ def network():
 
 
 def residual():
-    """Long edges beside a chain, and one leaf that everybody uses."""
+    """A graph with long edges beside a chain, and one leaf used by every node."""
     w = leaf(1.0, 2.0)
     h = w * 1
     for _ in range(4):
@@ -187,7 +187,7 @@ def test_draw_into_a_figure():
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
 
 
-# ------------------------------------------------------------------ what is noted beside the names
+# ------------------------------------------------------------------ annotations beside the names
 
 
 def test_views_hooks_bytes_and_lines_are_told():

@@ -1,4 +1,4 @@
-"""Where cygrad does what its documentation promises and PyTorch does not."""
+"""Cases in which cygrad does what its documentation promises and PyTorch does not."""
 
 import asyncio
 import gc
@@ -113,7 +113,7 @@ def test_read_only_memory_is_not_written():
 
 
 class Witness:
-    """Something to hold a weak reference to."""
+    """An object to hold a weak reference to."""
 
 
 def test_create_graph_makes_no_leak_and_no_warning():

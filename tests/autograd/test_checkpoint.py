@@ -1,4 +1,4 @@
-"""Checkpointing: what is computed again and when, what is kept, and what is said of functions that change."""
+"""Checkpointing: what is recomputed and when, what is kept, and the messages about functions that change."""
 
 import contextlib
 import gc
@@ -33,7 +33,7 @@ def gradient_of(function, *values):
 
 
 def bytes_alive():
-    """What all tensors hold together, memory counted once."""
+    """The total size of all tensors, counting shared memory once."""
     gc.collect()
     arrays = [array_of(value) for value in gc.get_objects() if isinstance(value, torch.Tensor)]
     owners = {id(a if a.base is None else a.base): a.nbytes for a in arrays}
@@ -152,11 +152,11 @@ def test_integers_and_inputs_without_gradient():
         assert x.grad[1].item() == 0
 
 
-# ------------------------------------------------------------------ what runs when
+# ------------------------------------------------------------------ order of calls
 
 
 def calls(early, **options):
-    """What a function of three ops, of which two save something, does the second time."""
+    """The calls in the second run of a function of three ops, of which two save tensors."""
     seen = []
 
     def function(x):
@@ -312,7 +312,7 @@ def test_memory_falls(reentrant):
     assert held >= depth / 2 * size * 4
     del y
     y = checkpoint(plain, x, use_reentrant=reentrant)
-    assert bytes_alive() - before <= 1.1 * size * 4  # the result
+    assert bytes_alive() - before <= 1.1 * size * 4  # only the result
     y.sum().backward()
     del y
     x.grad = None
@@ -347,14 +347,14 @@ def test_no_node_stays_after_an_error(reentrant):
     del y
     gc.collect()
     assert live_nodes() == before
-    assert gradient_of(net, 0.5)  # no hook is left
+    assert gradient_of(net, 0.5)  # no hook is left behind
 
 
 # ------------------------------------------------------------------ errors
 
 
 def changing(first, second):
-    """A function that is `first` when called for the first time, then `second`."""
+    """A function that behaves like `first` on the first call and like `second` afterwards."""
     todo = [first, second]
     return lambda x: todo.pop(0)(x)
 
@@ -381,7 +381,7 @@ def test_more_tensors_the_second_time():
 
     line = "trying to save more tensors during recomputation than during the original forward pass."
     assert first_line(message(grown(), early_stop=False)) == f"torch.utils.checkpoint: {line}"
-    assert gradient_of(lambda x: checkpoint(grown(), x, use_reentrant=False), 0.5)  # early stop does not see them
+    assert gradient_of(lambda x: checkpoint(grown(), x, use_reentrant=False), 0.5)  # early stop ends before them
 
 
 def test_another_dtype_names_both_lines():
@@ -465,10 +465,10 @@ def test_reentrant_needs_the_whole_backward():
 
 
 @BOTH
-@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad=True")  # of the inner one, unrecorded
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad=True")  # the inner one
 @pytest.mark.parametrize("inner", [{}, {"enabled": False}], ids=["on", "off"])
 def test_the_second_run_has_the_precision_of_the_first(reentrant, inner):
-    """Backward runs outside of autocast; what is computed again is computed in it all the same."""
+    """Backward runs outside autocast, but recomputation uses the autocast state of the first run."""
     kinds = []
 
     def product(x):

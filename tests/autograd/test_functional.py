@@ -1,4 +1,4 @@
-"""`autograd.functional` against formulas, and where it gives more than PyTorch."""
+"""`autograd.functional` against formulas, and where it supports more than PyTorch."""
 
 import pytest
 
@@ -74,7 +74,7 @@ def test_the_inputs_are_left_alone():
 
 
 def test_empty_inputs_and_outputs():
-    """PyTorch raises: it can not stack nothing."""
+    """PyTorch raises because it cannot stack an empty list."""
     for how in ({}, {"vectorize": True, "strategy": "forward-mode"}):
         assert functional.jacobian(lambda x: x * 2, torch.zeros(0, 3), **how).shape == (0, 3, 0, 3)
     assert functional.hessian(lambda x: x.sum(), torch.zeros(0)).shape == (0, 0)

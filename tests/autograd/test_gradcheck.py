@@ -1,4 +1,4 @@
-"""`gradcheck` and `gradgradcheck`: what they accept, what they find, and what they say."""
+"""`gradcheck` and `gradgradcheck`: what they accept, the errors they find, and their messages."""
 
 import itertools
 import re
@@ -38,7 +38,7 @@ def failure(*args, check=gradcheck, **options):
 
 MISMATCH = "Jacobian mismatch for output 0 with respect to input 0,"
 
-# ------------------------------------------------------------------ what is right
+# ------------------------------------------------------------------ correct functions
 
 
 @pytest.mark.parametrize("fast_mode", [False, True])
@@ -244,7 +244,7 @@ def test_integers_that_jump_are_no_derivative():
 
 
 class _OfSamples(torch.autograd.Function):
-    """Its double, which its own rule for batches makes three times."""
+    """Twice its input, but its batching rule returns three times the input."""
 
     @staticmethod
     def forward(x):

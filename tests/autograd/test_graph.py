@@ -1,4 +1,4 @@
-"""`autograd.graph`: what it promises beyond PyTorch, and that errors leave everything as it was."""
+"""`autograd.graph`: what it promises beyond PyTorch, and that errors leave all state unchanged."""
 
 import pytest
 
@@ -138,7 +138,7 @@ def test_hooks_on_saved_tensors_see_every_kind_of_op():
         del seen[:]
         return n, g.tolist()
 
-    assert count(w.exp) == (1, w.exp().tolist())  # a result
+    assert count(w.exp) == (1, w.exp().tolist())  # saves its result
     assert count(lambda: w * w)[0] == 2
     assert count(lambda: torch.nn.functional.softmax(w, 0))[0] >= 1
     assert count(lambda: torch.maximum(w, w + 1))[0] == 2
@@ -245,7 +245,7 @@ def test_hooks_on_saved_tensors_are_functions():
     line = "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types are ..."
     with fails(TypeError, line), torch.autograd.graph.saved_tensors_hooks(3, 4):
         pass
-    assert leaf(1.0).exp().requires_grad  # and no hook is left
+    assert leaf(1.0).exp().requires_grad  # no hook is left behind
 
 
 def test_what_a_hook_packed_can_be_looked_at():

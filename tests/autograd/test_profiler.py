@@ -1,4 +1,4 @@
-"""The profiler: which events there are, how they nest and link, averages, tables."""
+"""The profiler: which events are recorded, how they nest and link, averages, tables."""
 
 import re
 
@@ -30,7 +30,7 @@ def names(prof):
 
 
 def named(prof, name):
-    """The one event of that name."""
+    """The only event with that name."""
     (found,) = [event for event in prof.function_events if event.name == name]
     return found
 
@@ -41,7 +41,7 @@ def nothing_stays_on():
     assert not events_are_collected(), "the profiler is still on"
 
 
-# ------------------------------------------------------------------ what is seen
+# ------------------------------------------------------------------ recorded events
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name in registry])
@@ -335,7 +335,7 @@ def test_what_makes_tensors_is_noted():
         ("aten::tensor", 8),
         ("aten::zeros_like", 24),
         ("aten::empty", 16),
-        ("aten::eye", 0),  # has no memory of its own
+        ("aten::eye", 0),  # does not allocate
         ("aten::new_ones", 12),
         ("aten::randperm", 24),
     ]

@@ -1,4 +1,4 @@
-"""What is read and written of the profiler: Chrome traces, stacks, nvprof's files, traces by a schedule."""
+"""Files of the profiler: Chrome traces, stacks, nvprof files, and traces written by a schedule."""
 
 import gzip
 import json
@@ -33,21 +33,21 @@ PHASES = {
 
 
 def read_trace(path):
-    """The trace in a file, which has to be JSON to the letter: Python would also read NaN."""
+    """Read a trace file, which must be strict JSON: Python alone would also accept NaN."""
     opened = gzip.open if str(path).endswith("gz") else open
     with opened(path, "rt", encoding="utf-8") as file:
         return json.load(file, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
 
 
 def check_trace(trace):
-    """Is this what the Trace Event Format asks for? The slices, and for each arrow the two that it joins."""
+    """Check the trace against the Trace Event Format; return the slices, and the two slices joined by each arrow."""
     assert set(trace) >= {"traceEvents", "displayTimeUnit"}
     assert trace["displayTimeUnit"] in ("ms", "ns")
     for event in trace["traceEvents"]:
         assert set(event) == PHASES[event["ph"]]
         for key in ("pid", "tid", "id"):
             assert type(event.get(key, 1)) is int
-            assert 0 <= event.get(key, 1) < 2**32  # what viewers have room for
+            assert 0 <= event.get(key, 1) < 2**32  # the range of viewers
         for key in ("ts", "dur"):
             assert type(event.get(key, 1)) in (int, float)
         assert event["ts"] >= 0
@@ -62,7 +62,7 @@ def nanoseconds(microseconds):
 
 
 def arrows_of(events):
-    """Read the events as a viewer does: by time, with a stack of open slices for each thread; arrows hang onto them."""
+    """Process events as a viewer does: by time, with a stack of open slices per thread, to which arrows attach."""
     stacks, tails, arrows = {}, {}, []
     for event in sorted((e for e in events if e["ph"] != "M"), key=lambda e: nanoseconds(e["ts"])):
         stack, start = stacks.setdefault((event["pid"], event["tid"]), []), nanoseconds(event["ts"])
@@ -100,7 +100,7 @@ def test_chrome_trace(tmp_path, name):
 
 
 def test_arrows_of_a_step_join_what_belongs_together(tmp_path):
-    """Also where a pass is repeated, goes through a custom function, and is itself recorded."""
+    """This includes a repeated pass, a custom function, and a pass that is itself recorded."""
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     with profile() as prof:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""What random programs, run by cygrad and by PyTorch, found: one test for each fault that was mended."""
+"""Bugs found by running random programs in cygrad and in PyTorch: one test for each that was fixed."""
 
 import sys
 
@@ -17,7 +17,7 @@ F = torch.nn.functional
 
 @pytest.mark.parametrize("function", [lambda x, w: x.sin() * w, lambda x, w: x.sin() * x, lambda x, w: x.exp() / w])
 def test_gradient_through_a_checkpoint_has_no_history(function):
-    # the saved value that the checkpoint gave back was spent for the gradient, history and all
+    # the saved tensor returned by the checkpoint was reused for the gradient, including its history
     x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
     checkpoint(function, x, w, use_reentrant=False).sum().backward()
     for gradient in (x.grad, w.grad):
@@ -100,7 +100,7 @@ def test_lerp_takes_a_weight_without_dimensions_of_another_type():
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32])
 def test_einsum_adds_up_integers_of_one_operand_in_int64(dtype):
-    """As PyTorch does, which then multiplies elementwise, or refuses a product of matrices of two types."""
+    """As in PyTorch, which then multiplies elementwise, or rejects a matrix product of two dtypes."""
     a, b = torch.full((2, 3), 100, dtype=dtype), torch.ones(3, 4, dtype=dtype)
     assert torch.einsum("ab,bz->az", a[:, :1], b[:1]).dtype is dtype
     result = torch.einsum("ab,bz->zb", a, b)
@@ -133,7 +133,7 @@ def test_batch_norm_wants_both_running_statistics_or_none():
 
 
 def changed(write):
-    """A function that changes a copy of its argument in place."""
+    """A function that modifies a copy of its argument in place."""
 
     def function(x):
         y = x * 1
@@ -155,7 +155,7 @@ def changed(write):
 )
 @pytest.mark.parametrize("transform", ["grad", "jacrev", "jacfwd", "jvp"])
 def test_derivatives_for_each_sample_of_what_is_changed_in_place(write, transform):
-    # the old value, which the gradient needs, was that of the first sample for all
+    # the old value, which the gradient needs, was that of the first sample for all samples
     function, func = changed(write), torch.func
     derivative = {
         "grad": func.grad(lambda x: (function(x) ** 2).sum()),
@@ -193,7 +193,7 @@ def test_tensors_made_like_one_that_has_samples_can_be_changed(made):
 
 @pytest.mark.parametrize("transform", ["jvp", "vmap", "jacfwd", "jacrev"])
 def test_interrupt_at_any_call_leaves_no_level_open(transform):
-    # as Ctrl-C does, which CPython raises where a function written in Python begins
+    # like Ctrl-C, which CPython raises on entry to a function written in Python
     func, x = torch.func, torch.rand(2, 3)
     run = {
         "jvp": lambda: func.jvp(lambda x: x.sin() * x, (x,), (x,)),
@@ -261,7 +261,7 @@ def test_hooks_on_a_single_root_are_called_though_it_leads_to_no_input(of_leaf):
         assert torch.autograd.grad(root, other, torch.full_like(root, 3.0), True, allow_unused=True) == (None,)
         assert seen == [3.0] * (2 * i + 2) and x.grad is None
     torch.autograd.backward([root, x + 1], [None, None] if not of_leaf else None, inputs=[other])
-    assert seen == [3.0] * 4  # of several roots, those that lead to no input are left out
+    assert seen == [3.0] * 4  # roots that lead to no input are left out
     root.register_hook(lambda gradient: "nothing")
     with fails(TypeError, "expected Variable, but hook returned 'str'"):
         root.backward(inputs=[other])
@@ -288,7 +288,7 @@ def test_what_a_hook_after_accumulation_may_not_return():
 
 
 def test_a_tangent_is_recorded_as_the_op_was_that_made_it():
-    # it was computed when the next op came, and recorded or not as things stood then
+    # it was computed when the next op was called, and recorded according to the grad mode at that time
     x, v = leaf(0.5, -1.25, 0.75), torch.ones(3)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x, v)

@@ -1,4 +1,4 @@
-"""Selective checkpoints: what is kept is not computed again, and all gradients are what they are without."""
+"""Selective checkpoints: kept results are not recomputed, and gradients equal those without a checkpoint."""
 
 import functools
 import gc
@@ -53,7 +53,7 @@ PROGRAMS = {
 CHOICES = {
     "all": lambda ctx, op, *args, **kwargs: SAVE,
     "none": lambda ctx, op, *args, **kwargs: CheckpointPolicy.MUST_RECOMPUTE,
-    "every other": None,  # a policy that counts
+    "every other": None,  # stands for a policy that counts
 }
 
 
@@ -88,7 +88,7 @@ def test_gradients_are_the_same(name, choice, early_stop):
     assert gradients(lambda *a: checkpoint(function, *a, early_stop=early_stop, **kept), arguments) == expected
 
 
-# ------------------------------------------------------------------ what is kept, and asked
+# ------------------------------------------------------------------ what is kept, and calls of the policy
 
 
 def net(x, w):
@@ -96,7 +96,7 @@ def net(x, w):
 
 
 def products_in_backward(policy):
-    """How many products the second run computes. (Gradients are products, too, but record nothing.)"""
+    """The number of products computed in the second run. (Gradients are products, too, but are not recorded.)"""
     out = checkpoint(net, values(3, 4), values(4, 4), early_stop=False, **selective(policy)).sum()
     with profile() as prof:
         out.backward()
@@ -158,7 +158,7 @@ def test_names_of_ops():
         _ = ops.aten.mm.no_such
 
 
-# ------------------------------------------------------------------ with everything else
+# ------------------------------------------------------------------ combined with other features
 
 
 def test_random_numbers_go_on_where_they_were():
@@ -198,7 +198,7 @@ def test_hooks_on_saved_tensors_inside():
     expected = gradients(function, (x, w))
     before = len(packed)
     assert gradients(lambda *a: checkpoint(function, *a, **selective([ops.aten.mm.default])), (x, w)) == expected
-    assert len(packed) == 2 * before  # in the first run alone: nothing stands in for what is not forgotten
+    assert len(packed) == 2 * before  # packed only in the first run: kept tensors need no placeholder
 
 
 def test_autocast_inside():

@@ -1,4 +1,4 @@
-"""The situations that every autograd tutorial shows, with what they print."""
+"""Situations from common autograd tutorials, with their output."""
 
 import math
 import textwrap
@@ -13,7 +13,7 @@ import cygrad.nn.functional as F
 
 @pytest.fixture
 def printed(capsys):
-    """Compare all that was printed so far with a text."""
+    """Compare the output so far with a text."""
 
     def compare(text):
         assert capsys.readouterr().out == textwrap.dedent(text).lstrip("\n")

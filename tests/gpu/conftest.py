@@ -1,4 +1,4 @@
-"""Tests of GPU code: on a GPU where there is one, else on the stand-in for CuPy (CONTRIBUTING.md)."""
+"""Fixtures for GPU tests, which run on a GPU if there is one, otherwise on the stand-in for CuPy (CONTRIBUTING.md)."""
 
 import pytest
 

@@ -1,8 +1,8 @@
-"""Reverse mode in its plainest form: what cygrad's engine has to agree with.
+"""A minimal reverse-mode engine, the reference model for cygrad's engine.
 
-Values are NumPy arrays, a view is a NumPy view. All shape ops are one op, `take` (pick elements by
-number), whose transpose is `scatter`. A change in place writes the array, counts a version, and
-gives the tensor - for a view, its base - the history of the op that computed the new values.
+Values are NumPy arrays, and views are NumPy views. All shape ops are one op, `take` (select elements by flat index),
+whose transpose is `scatter`. An in-place change writes to the array, increments the version, and gives the tensor (or,
+for a view, its base) the history of the op that computed the new values.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def no_grad():
 
 
 class Node:
-    """A recorded op: the nodes of its inputs, the rule for their gradients, the values it saved."""
+    """A recorded op: the nodes of its inputs, the rule for their gradients, the saved tensors."""
 
     def __init__(self, inputs=(), rule=None, saved=()):
         self.inputs, self.rule, self.hooks = inputs, rule, []
@@ -45,7 +45,7 @@ class Node:
 
 
 class Tensor:
-    """An array with its history; views share the version counter, and `detach` does too."""
+    """An array with its history; views and `detach` share the version counter."""
 
     def __init__(self, array, node=None, counter=None, base=None, index=None):
         self.array, self.own_node = np.asarray(array), node
@@ -55,7 +55,7 @@ class Tensor:
 
     @property
     def node(self):
-        """The node that made the values; a view's is renewed after its base was changed."""
+        """The node that produced the values; for a view, regenerated after its base has changed."""
         if self.base is not None and self.seen != self.counter[0]:
             self.own_node, self.seen = take_node(self.base, self.index), self.counter[0]
         return self.own_node
@@ -120,7 +120,7 @@ class Tensor:
         exactly = self.shape == other.shape and self.array.ctypes.data == other.array.ctypes.data
         if np.may_share_memory(self.array, other.array) and not exactly:
             raise RuntimeError("refer to a single memory location")
-        history = self.node if base is self else take_node(base, self.index)  # past other views
+        history = self.node if base is self else take_node(base, self.index)  # directly from the base
         result = op(Tensor(self.array.copy(), history), other)
         self.array[...] = result.array
         self.counter[0] += 1
@@ -129,7 +129,7 @@ class Tensor:
 
 
 def record(array, inputs, rule, saved=()):
-    """A new tensor. Gradients larger than their input (only a 0-dim one) are summed."""
+    """Create a tensor. Gradients larger than their input (only a 0-dim one) are summed."""
     if not recording or not any(x.requires_grad for x in inputs):
         return Tensor(array)
     shapes = [x.shape for x in inputs]
@@ -142,12 +142,12 @@ def record(array, inputs, rule, saved=()):
 
 
 def take_node(x, index):
-    """The node of picking the elements `index` (numbers into the flat array) from x."""
+    """The node for selecting the elements `index` (flat indices) of x."""
     return x.node and Node([x.node], lambda g: [scatter(g, index, x.shape)])
 
 
 def put_node(view, node):
-    """The node of a base whose part `view` has got new values from `node`."""
+    """The node of a base after its part `view` has been assigned values from `node`."""
     kept = np.ones(view.base.shape)
     kept.reshape(-1)[view.index] = 0.0
     return Node([view.base.own_node, node], lambda g: [g * Tensor(kept), take(g, view.index)])
@@ -185,12 +185,12 @@ def reachable(node, found):
 
 
 def grad(root, inputs, create_graph=False, retain_graph=False):
-    """The gradient of the 0-dim `root` for each of `inputs`, None where there is no way to it."""
+    """The gradient of the 0-dim `root` for each of `inputs`, or None if there is no path to it."""
     if root.node is None:
         raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
     targets = {x.node for x in inputs}
     graph, needed = reachable(root.node, set()), set(targets)
-    for node in graph:  # what was recorded first comes first
+    for node in graph:  # nodes in the order of recording
         if not needed.isdisjoint(node.inputs):
             needed.add(node)
     grads, found = {root.node: Tensor(np.ones(()))}, {}
@@ -202,7 +202,7 @@ def grad(root, inputs, create_graph=False, retain_graph=False):
             for hook in node.hooks:
                 g = hook(g)
             ends_here = needed.isdisjoint(node.inputs)
-            if node in targets:  # PyTorch looks before the hooks where the node is to run as well
+            if node in targets:  # if the node also has to run, PyTorch captures the gradient before the hooks
                 found[node] = g if ends_here else before_hooks
             if ends_here:
                 continue

@@ -1,4 +1,4 @@
-"""Random programs: cygrad gives the gradients, second gradients and errors of the model."""
+"""Random programs: cygrad's gradients, second gradients and errors match the model's."""
 
 import functools
 
@@ -28,7 +28,7 @@ def statements(ops):
 
 
 class Cygrad:
-    """The ops of the model under the model's names."""
+    """cygrad's ops under the model's names."""
 
     no_grad = staticmethod(cygrad.no_grad)
     cat = staticmethod(cygrad.cat)
@@ -41,7 +41,7 @@ class Cygrad:
 
 
 def part(x, number):
-    """A slice of a vector, the reshape of something else to a vector first."""
+    """A slice of a vector; anything else is first reshaped to a vector."""
     flat = x if len(x.shape) == 1 else x.reshape(-1)
     length = flat.shape[0]
     start = number % length
@@ -49,13 +49,13 @@ def part(x, number):
 
 
 def partner(values, x, number, lib):
-    """Something that can be combined with x: of its shape, or 0-dim, or else a number."""
+    """An operand that can be combined with x: same shape, or 0-dim, or a number."""
     other = values[number % len(values)]
     return other if other.shape in (x.shape, ()) else lib.tensor(0.7)
 
 
 def step(lib, values, op, i, j, k):
-    """Carry out one statement on the list of all tensors made so far."""
+    """Execute one statement on the list of all tensors created so far."""
     x = values[i % len(values)]
     if op.startswith("no_grad "):
         with lib.no_grad():
@@ -82,7 +82,7 @@ def step(lib, values, op, i, j, k):
 
 
 def run(lib, program):
-    """All tensors of a program, its leaves, and a 0-dim result over several of the tensors."""
+    """Return all tensors of a program, its leaves, and a 0-dim result that combines several tensors."""
     leaves = [lib.tensor(values, requires_grad=True) for values in LEAVES]
     values = [x * lib.tensor(1.0) for x in leaves] + [lib.tensor(CONSTANT)]
     for statement in program:
@@ -127,7 +127,7 @@ def gradients_twice(lib, program):
 
 
 def outcome(function, lib, program):
-    """What a function returns, or its error."""
+    """The result of a function, or its error."""
     try:
         return function(lib, program), None
     except RuntimeError as error:

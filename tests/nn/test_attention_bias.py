@@ -1,4 +1,4 @@
-"""Masks of attention between sequences of different lengths, and the choice of backends, which changes nothing."""
+"""Attention masks between sequences of different lengths, and the choice of backends, which has no effect."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sequential, lists and dictionaries of modules and of parameters."""
+"""Sequential, and lists and dictionaries of modules and parameters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An error in a forward pass tells the path of the module it came from, beside its text."""
+"""An error in a forward pass keeps its text and adds the path of the module that raised it."""
 
 import copy
 
@@ -22,7 +22,7 @@ class Net(nn.Module):
 
 
 class Calls(nn.Module):
-    """Calls a module that is no part of it."""
+    """Calls a module that is not a submodule."""
 
     def __init__(self, stranger):
         super().__init__()

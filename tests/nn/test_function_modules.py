@@ -1,4 +1,4 @@
-"""Modules that hold the settings of a function give what the function gives."""
+"""Modules that hold the settings of a function return the function's results."""
 
 import numpy as np
 import pytest

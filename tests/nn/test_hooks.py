@@ -1,4 +1,4 @@
-"""Hooks of modules: before and after forward, and in the backward pass."""
+"""Module hooks: before and after forward, and in the backward pass."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def ones(*shape):
 
 
 class Two(nn.Module):
-    """Three inputs, three outputs, crosswise."""
+    """Three inputs and three outputs, connected crosswise."""
 
     def forward(self, a, b, c):
         return a * 2, b * 3 + a, 5 * c

@@ -1,4 +1,4 @@
-"""Layers whose ops keep tensors beside their inputs run in inference mode, where tensors do not count changes."""
+"""Layers whose ops keep auxiliary tensors work in inference mode, where tensors have no version counter."""
 
 import pytest
 

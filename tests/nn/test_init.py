@@ -1,4 +1,4 @@
-"""nn.init: distributions by their moments and bounds, structures exactly."""
+"""nn.init: distributions by their moments and bounds, structured matrices exactly."""
 
 import math
 
@@ -11,7 +11,7 @@ from helpers import fails
 
 
 def filled(function, *shape, **options):
-    """A parameter that `function` has filled in place, as an array."""
+    """A parameter filled in place by `function`, as an array."""
     tensor = torch.full(shape, math.nan, dtype=torch.float64, requires_grad=True)
     assert function(tensor, **options) is tensor
     assert tensor.is_leaf and tensor.requires_grad, "filling is not recorded"
@@ -31,7 +31,7 @@ def check_normal(values, std, mean=0.0):
     assert abs((np.abs(values - mean) > 2 * std).mean() - 0.0455) < 0.01
 
 
-# ------------------------------------------------------------------ simple fillings
+# ------------------------------------------------------------------ simple initializers
 
 
 def test_constants():

@@ -1,4 +1,4 @@
-"""Modules that take their sizes from their first input, and the adaptive softmax."""
+"""Modules that infer their sizes from the first input, and the adaptive softmax."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Layers and losses against their formulas in NumPy."""
+"""Layers and losses against their NumPy formulas."""
 
 import math
 
@@ -23,7 +23,7 @@ def close(tensor, expected):
     np.testing.assert_allclose(tensor.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
 
 
-# ------------------------------------------------------------------ linear and friends
+# ------------------------------------------------------------------ linear and similar layers
 
 
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4), (0, 4)])

@@ -1,4 +1,4 @@
-"""Module: registration, walking, modes, conversion, repr, copies."""
+"""Module: registration, traversal, modes, conversion, repr, copies."""
 
 import copy
 import pickle
@@ -11,7 +11,7 @@ from helpers import fails, first_line
 
 
 class Scale(nn.Module):
-    """A parameter, a buffer that is saved, one that is not."""
+    """A parameter, a persistent buffer, and a non-persistent buffer."""
 
     def __init__(self):
         super().__init__()
@@ -24,7 +24,7 @@ class Scale(nn.Module):
 
 
 def tied():
-    """A linear layer that stands at "0", at "2" and in a list."""
+    """A linear layer shared as "0", as "2" and in a list."""
     shared = nn.Linear(1, 1)
     return nn.Sequential(shared, nn.ReLU(), shared, nn.ModuleList([shared, nn.Linear(1, 2, bias=False)]))
 
@@ -191,7 +191,7 @@ def test_buffer_registers_itself_and_knows_whether_it_is_saved():
     assert list(module.state_dict()) == ["kept", "dropped"]
 
 
-# ------------------------------------------------------------------ walking
+# ------------------------------------------------------------------ traversal
 
 
 def test_walks_visit_shared_members_once_unless_told_otherwise():

@@ -1,4 +1,4 @@
-"""Names that programs import from deeper places, as they do from PyTorch's."""
+"""Names that programs import from submodules, as in PyTorch."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""Recurrent layers: states, packed sequences, what backward notices, and first parameters."""
+"""Recurrent layers: states, packed sequences, checks in backward, and initial parameters."""
 
 import copy
 import math

@@ -19,7 +19,7 @@ def values(module):
 
 
 class Counter(nn.Module):
-    """Has state that is no tensor."""
+    """A module with state that is not a tensor."""
 
     count = 0
 
@@ -30,7 +30,7 @@ class Counter(nn.Module):
         self.count = state["count"]
 
 
-# ------------------------------------------------------------------ writing
+# ------------------------------------------------------------------ saving
 
 
 def test_contents_share_memory_and_are_detached():
@@ -54,7 +54,7 @@ def test_prefix_destination_and_versions():
         assert "p.0.weight" in module.state_dict({}, "p.")
 
 
-# ------------------------------------------------------------------ reading
+# ------------------------------------------------------------------ loading
 
 
 def test_loading_copies_and_keeps_the_parameters():

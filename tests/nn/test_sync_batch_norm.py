@@ -1,4 +1,4 @@
-"""SyncBatchNorm in one process, and what Module accepts for PyTorch's sake."""
+"""SyncBatchNorm in one process, and what Module accepts for compatibility with PyTorch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each layer over a function computes what the function does with the layer's settings."""
+"""Each layer that wraps a function computes that function with the layer's settings."""
 
 import pytest
 

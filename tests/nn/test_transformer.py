@@ -17,7 +17,7 @@ def softmax(a):
 
 
 def attention_of(layer, query, memory, hidden=None):
-    """(result, weights of each head) of `layer` with a batch (N, L, E)."""
+    """Return (result, weights of each head) of `layer` for a batch (N, L, E)."""
     packed, bias = layer.in_proj_weight.detach().numpy(), layer.in_proj_bias.detach().numpy()
     q, k, v = (x @ w.T + b for x, w, b in zip((query, memory, memory), np.split(packed, 3), np.split(bias, 3)))
     results, weights = [], []
@@ -65,7 +65,7 @@ def test_all_ways_to_mask_agree():
     assert all(torch.allclose(result, results[0]) for result in results)
 
 
-@pytest.mark.parametrize("length", [4, 150])  # by ops, and by blocks
+@pytest.mark.parametrize("length", [4, 150])  # by separate ops, and blocked
 @pytest.mark.parametrize("is_boolean", [False, True])
 def test_a_mask_and_an_order_both_hide(length, is_boolean):
     q = torch.randn(2, length, 6, dtype=torch.float64)

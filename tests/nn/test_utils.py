@@ -1,4 +1,4 @@
-"""nn.utils where cygrad says or does more than PyTorch, and its formulas without PyTorch."""
+"""nn.utils where cygrad's behavior or messages go beyond PyTorch, and its formulas without PyTorch."""
 
 import copy
 

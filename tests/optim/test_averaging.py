@@ -1,4 +1,4 @@
-"""Averages of models and Muon without PyTorch: their formulas."""
+"""Weight averaging and Muon against their formulas, without PyTorch."""
 
 import numpy as np
 import pytest

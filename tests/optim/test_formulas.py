@@ -1,13 +1,13 @@
-"""The first steps of the optimizers, from their formulas."""
+"""The first steps of the optimizers against their formulas."""
 
 import numpy as np
 import pytest
 
 import cygrad as torch
 
-G = np.array([0.5, -2.0, 0.0])  # the gradient of each step
+G = np.array([0.5, -2.0, 0.0])  # the gradient in each step
 MU1, MU2, MU3 = (0.9 * (1 - 0.5 * 0.96 ** (t * 4e-3)) for t in (1, 2, 3))
-# What the first two steps of each take from the parameter, with lr=0.1 and always the same gradient.
+# The decrements of the parameter in the first two steps, with lr=0.1 and a constant gradient.
 STEPS = {
     "RMSprop": [0.1 * G / (np.sqrt(v * G * G) + 1e-8) for v in (0.01, 0.0199)],
     "Adagrad": [0.1 * G / (np.sqrt(n * G * G) + 1e-10) for n in (1, 2)],
@@ -24,7 +24,7 @@ STEPS = {
 def two_steps(name, **options):
     start = np.array([1.0, 2.0, 3.0])
     w = torch.tensor(start, requires_grad=True)
-    if options:  # a recorded step changes no leaf
+    if options:  # a recorded step cannot modify a leaf
         w = w.clone()
     optimizer = getattr(torch.optim, name)([w], lr=0.1, **options)
     places = [start]
@@ -102,11 +102,11 @@ def test_states_with_numbers_for_counters(name):
 @pytest.mark.parametrize("name", [*STEPS, "Adadelta", "ASGD"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64], ids=str)
 def test_shapes_layouts_and_dtypes(name, dtype):
-    """Strided, empty and 0-dim parameters change as dense ones do, in place and in their dtype."""
+    """Strided, empty and 0-dim parameters are updated like dense ones, in place and in their dtype."""
     base = torch.tensor(np.linspace(1, 2, 12).reshape(3, 4)).to(dtype)
     dense = base.t().contiguous().requires_grad_()
     others = [base.t().requires_grad_(), torch.zeros(0, 3, dtype=dtype, requires_grad=True)]
-    others.append(torch.tensor(1.0, dtype=dtype, requires_grad=True))  # as dense[0, 0]
+    others.append(torch.tensor(1.0, dtype=dtype, requires_grad=True))  # equals dense[0, 0]
     optimizer = getattr(torch.optim, name)([dense, *others])
     for _ in range(3):
         for param in optimizer.param_groups[0]["params"]:
@@ -136,7 +136,7 @@ def test_lbfgs_solves_a_quadratic(search):
 
 
 def test_lbfgs_searches_where_the_loss_is_defined():
-    """The first length of each search leads to logarithms of negative numbers: it is too long, and not lower."""
+    """The first trial step of each search reaches logarithms of negative numbers; NaN must count as too long a step."""
     w = torch.tensor([5.0, 8.0], dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([w], lr=20.0, line_search_fn="strong_wolfe")
 

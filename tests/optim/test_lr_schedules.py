@@ -1,4 +1,4 @@
-"""The schedules of learning rates, from their formulas."""
+"""Learning rate schedules against their formulas."""
 
 import copy
 import gc
@@ -16,7 +16,7 @@ from cygrad.optim import lr_scheduler as schedules
 N = np.arange(31)
 UP = np.minimum(N, 10) / 10
 CYCLE = 1 - np.abs(N % 10 - 5) / 5
-# Each schedule from the rate 0.5, and its rates in epochs 0 to 30.
+# Each schedule with initial rate 0.5, and its rates in epochs 0 to 30.
 CASES = [
     (lambda o: schedules.LambdaLR(o, lambda n: 0.9**n), 0.5 * 0.9**N),
     (lambda o: schedules.MultiplicativeLR(o, lambda n: 0.9), 0.5 * 0.9**N),
@@ -68,7 +68,7 @@ def test_plateau():
     for loss in [3, 2, 2, 2, 2, 2, 2, 2, 1, 1]:
         scheduler.step(torch.tensor(float(loss)))
         rates += scheduler.get_last_lr()
-    # two epochs without progress halve the rate, and two that do not count follow
+    # two epochs without progress halve the rate, followed by two epochs of cooldown
     assert rates == [0.5] * 3 + [0.25] * 4 + [0.2] * 3
 
 
@@ -109,7 +109,7 @@ def test_optimizers_with_schedules_are_copied_and_freed():
     gc.disable()
     try:
         del optimizer, scheduler
-        assert weak() is None  # without the cycle collector
+        assert weak() is None  # freed without the cycle collector
     finally:
         gc.enable()
 

@@ -1,4 +1,4 @@
-"""SGD, Adam and AdamW: the formulas, step by step, and what all optimizers do alike."""
+"""SGD, Adam and AdamW: the formulas step by step, and behavior shared by all optimizers."""
 
 import copy
 import pickle
@@ -15,7 +15,7 @@ from helpers import fails, leaf
 
 
 def sgd(p, grads, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, maximize=False):
-    """SGD in NumPy, from its definition."""
+    """SGD in NumPy, by its definition."""
     buffer = None
     for g in grads:
         g = (-g if maximize else g) + weight_decay * p
@@ -30,7 +30,7 @@ def adam(
     p, grads, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, maximize=False,
     decoupled_weight_decay=False,
 ):  # fmt: skip
-    """Adam in NumPy, from its definition."""
+    """Adam in NumPy, by its definition."""
     m = v = largest = np.zeros_like(p)
     for t, g in enumerate(grads, 1):
         g = -g if maximize else g
@@ -73,7 +73,7 @@ def test_twenty_steps_follow_the_formula(optimizer, formula, options, differenti
     starts = [random.standard_normal(shape) for shape in ((3, 4), (5,), ())]
     grads = [[random.standard_normal(p.shape) for p in starts] for _ in range(20)]
     params = [torch.tensor(p, dtype=torch.float64, requires_grad=True) for p in starts]
-    if differentiable:  # the step is recorded, and leaves cannot be changed in recorded ops
+    if differentiable:  # the step is recorded, and recorded ops cannot modify leaves
         params = [p.clone() for p in params]
         for param in params:
             param.retain_grad()

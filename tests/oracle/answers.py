@@ -1,4 +1,4 @@
-"""What an expression gives on a library: a value, an error, warnings, in a form that can be compared."""
+"""Results of an expression in a library (value, error, warnings) in a comparable form."""
 
 import re
 import warnings
@@ -13,14 +13,14 @@ torch = pytest.importorskip("torch")
 
 
 def lines(table):
-    """The expressions of a table, one a line; empty lines and comments are for the reader."""
+    """The expressions of a table, one per line; empty lines and comments are skipped."""
     return [line for line in map(str.strip, table.splitlines()) if line and line[0] != "#"]
 
 
 def described(value, given):
-    """Tensors by what can be seen of them, other things by type and text.
+    """Describe tensors by their visible properties, other objects by type and text.
 
-    With `given`, tensors by name, also what memory they share.
+    With `given` (tensors by name), also describe shared memory.
     """
     if isinstance(value, (cygrad.Tensor, torch.Tensor)):
         return seen(value) if given is None else seen(value) | sharing(value, given)
@@ -32,7 +32,7 @@ def described(value, given):
 
 
 def seen(tensor):
-    """What a tensor tells about itself."""
+    """The visible properties of a tensor."""
     try:
         node = tensor.grad_fn
     except RuntimeError as error:
@@ -52,7 +52,7 @@ def seen(tensor):
 
 
 def sharing(tensor, given):
-    """Which of the given tensors this is, and what memory of which it shows."""
+    """The given tensor that this is or is a view of, with offset and version."""
     return {
         "is": name_of(tensor, given),
         "base": name_of(tensor._base, given),
@@ -62,12 +62,12 @@ def sharing(tensor, given):
 
 
 def name_of(tensor, given):
-    """The name of a tensor; an unnamed one is '?', none is None."""
+    """The name of a tensor: '?' if unnamed, None for None."""
     return next((name for name, other in given.items() if other is tensor), None if tensor is None else "?")
 
 
 def answer(library, expression, names, shared):
-    """(outcome, warnings) of an expression, in which `torch` is the library; what it names afterwards."""
+    """Return (outcome, warnings) of an expression where `torch` is the library, and its named tensors afterwards."""
     given = {"torch": library, "np": np, **names(library)}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -82,9 +82,9 @@ def answer(library, expression, names, shared):
 
 
 def check(expression, names, shared=False):
-    """The expression gives the same on cygrad and on PyTorch; if that is an error, it has changed nothing.
+    """Check that the expression gives the same on cygrad and on PyTorch, and that an error has changed nothing.
 
-    With `shared`, tensors also share the same memory with the same others.
+    With `shared`, tensors must also share the same memory with the same others.
     """
     found, found_warnings, given = answer(cygrad, expression, names, shared)
     expected, expected_warnings, _ = answer(torch, expression, names, shared)
@@ -98,7 +98,7 @@ def check(expression, names, shared=False):
 
 
 def same(a, b):
-    """Equality, of floats up to rounding."""
+    """Whether values are equal, floats up to rounding."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):

@@ -1,11 +1,11 @@
-"""What holds for comparisons with PyTorch."""
+"""Fixtures for comparisons with PyTorch."""
 
 import pytest
 
 
 @pytest.fixture
 def every_warning():
-    """PyTorch gives some of its warnings once in a process; now each time."""
+    """Make PyTorch give every warning each time, including those it gives once per process."""
     torch = pytest.importorskip("torch")
     before = torch.is_warn_always_enabled()
     torch.set_warn_always(True)

@@ -1,4 +1,4 @@
-"""Programs that run in both libraries, and say the same in both."""
+"""Programs that run in both libraries and must report the same values."""
 
 import re
 import types
@@ -15,10 +15,9 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracl
 
 
 def compare(program):
-    """Run `program(library, say)` in both libraries and compare what was said.
+    """Run `program(library, say)` in both libraries and compare the reported values.
 
-    `say(value)` notes a value, `say(function)` what the function gives: its value or its error, and the
-    categories of its warnings.
+    `say(value)` reports a value, `say(function)` the function's result or error, and the categories of its warnings.
     """
     found, expected = [], []
     for library, said in ((cygrad, found), (torch, expected)):
@@ -28,7 +27,8 @@ def compare(program):
 
 
 def fill(module):
-    """Give every parameter and floating-point buffer of a module of either library values that depend on its place."""
+    """Fill every parameter and floating-point buffer of a module of either library with values that depend on position.
+    """
     library = cygrad if isinstance(module, cygrad.nn.Module) else torch
     with library.no_grad():
         for tensor in [*module.parameters(), *module.buffers()]:
@@ -80,4 +80,4 @@ def _numbers(tensor):
 
 def _plain(text):
     text = re.sub(r"0x[0-9a-f]+", "0x", text.replace("cygrad", "torch"))
-    return re.sub(r"torch\.nn\.modules\.\w+\.", "torch.nn.", text)  # layers stand in other files here
+    return re.sub(r"torch\.nn\.modules\.\w+\.", "torch.nn.", text)  # modules are in other files here

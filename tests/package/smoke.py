@@ -1,7 +1,7 @@
-"""A minute's look at an installed cygrad, with nothing but the standard library around it.
+"""A one-minute check of an installed cygrad that needs only the standard library and NumPy.
 
-Not a pytest file: `tox -e wheel` runs it from an empty directory, in an environment that holds
-cygrad and NumPy alone. Each part is small and touches another part of the package.
+This is not a pytest file: `tox -e wheel` runs it from an empty directory, in an environment with only cygrad and NumPy.
+Each small section exercises another part of the package.
 """
 
 import copy

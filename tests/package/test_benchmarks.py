@@ -1,4 +1,4 @@
-"""The benchmarks run, and NumPy by hand computes what cygrad computes. Nothing is timed."""
+"""The benchmarks run, and their NumPy versions compute the same as cygrad. Nothing is timed."""
 
 import importlib
 import importlib.util
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
 @pytest.fixture(scope="module")
 def rows():
-    """`benchmarks.rows`, which is not installed, from its place in the checkout."""
+    """`benchmarks.rows`, imported from the checkout because it is not installed."""
     spec = importlib.util.spec_from_file_location(
         "benchmarks", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
     )
@@ -50,7 +50,7 @@ def test_every_small_call_runs(rows):
     for given in statements:
         statement, names = small.prepared(*given, cygrad)
         exec(statement, names)
-        names.clear()  # CPython 3.13 without the GIL keeps functions that were made by `exec`, and what they can see
+        names.clear()  # free-threaded CPython 3.13 never frees functions made by `exec`, nor what they reference
 
 
 def test_the_chain_by_hand_has_the_same_gradient(rows):
@@ -78,7 +78,7 @@ def test_the_network_by_hand_takes_the_same_step(rows):
 
 
 def test_ops_compute_what_numpy_computes(rows):
-    """Every line runs on both sides, and gives as many elements where the first results can be counted."""
+    """Every line runs on both sides, and the first results have the same number of elements if comparable."""
     ops = importlib.import_module("benchmarks.ops")
     ours, theirs = ops.namespaces()
     pairs = ops.lines()
@@ -93,7 +93,7 @@ def test_ops_compute_what_numpy_computes(rows):
 
 @pytest.mark.oracle
 def test_statements_compared_with_pytorch_mean_the_same(rows):
-    """The statements that the op table lacks run in both libraries, and at another size."""
+    """The statements that are not in the op table run in both libraries, and at another size."""
     torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
     beside, ops = (importlib.import_module(f"benchmarks.{name}") for name in ("beside", "ops"))
     ours, theirs = (beside.operands(library, 25, False) for library in (cygrad, torch))

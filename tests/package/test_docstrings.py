@@ -1,6 +1,6 @@
-"""Every example in a docstring or a page runs and prints what it says.
+"""Every example in a docstring or a page runs and prints the documented output.
 
-pytest's own collector misses compiled functions, so this walks the public names itself.
+pytest's own collector misses compiled functions, so this module walks the public names itself.
 """
 
 import doctest
@@ -25,7 +25,7 @@ FLAGS = doctest.ELLIPSIS
 
 
 def public_modules():
-    """cygrad and every module below it that has no underscore in its name."""
+    """Yield cygrad and every module below it whose name has no underscore."""
     yield cygrad
     for info in pkgutil.walk_packages(cygrad.__path__, "cygrad."):
         if not any(part.startswith("_") for part in info.name.split(".")):
@@ -33,7 +33,7 @@ def public_modules():
 
 
 def public_names(module):
-    """What a module offers: `__all__`, or else all names of ours without an underscore."""
+    """A module's public names: `__all__`, or else all names defined by us without an underscore."""
     names = getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]
     for name in names:
         value = getattr(module, name)
@@ -81,7 +81,7 @@ OBJECTS = dict(documented())
 
 
 def own_doc(value):
-    """A docstring of its own; an instance's class may speak for it, a base class may not."""
+    """The object's own docstring. An instance may inherit its class's docstring, but not that of a base class."""
     if inspect.ismemberdescriptor(value):
         slots = value.__objclass__.__slots__
         doc = slots[value.__name__] if isinstance(slots, dict) else None
@@ -128,7 +128,7 @@ LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
 
 
 def page_examples(page):
-    """All `>>>` blocks of a page as one text: later ones may build on earlier ones."""
+    """All `>>>` blocks of a page as one text, because later ones may depend on earlier ones."""
     blocks = FENCE.findall(page.read_text(encoding="utf-8"))
     return "\n\n".join(block for block in blocks if ">>>" in block)
 

@@ -1,4 +1,4 @@
-"""The examples run as a reader would run them."""
+"""The examples run the way a reader would run them."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import pytest
 import cygrad
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-# The package under test, wherever it is: installed, or built in a checkout.
+# The package under test, installed or built in a checkout.
 PATHS = [str(Path(cygrad.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
 
@@ -68,7 +68,7 @@ def test_digits_ends_cleanly_when_interrupted(tmp_path):
         text=True,
         cwd=tmp_path,
         env=ENVIRONMENT,
-        # What runs in the background of a shell inherits that SIGINT is ignored.
+        # Background processes of a shell inherit an ignored SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         try:
@@ -77,7 +77,7 @@ def test_digits_ends_cleanly_when_interrupted(tmp_path):
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
         finally:
-            process.kill()  # else a failure would wait for it
+            process.kill()  # otherwise a failure would wait for it
     assert process.returncode == 130
     assert err.strip() == "stopped: interrupted from the keyboard" and "Traceback" not in out
 
@@ -126,7 +126,7 @@ def test_resume_refuses_nonsense():
 
 
 def run_example(example, *options, tmp_path, timeout=240):
-    """What an example prints; it has to end well and to write its picture."""
+    """The output of an example, which must succeed and write its picture."""
     done = subprocess.run(
         command(*options, "--out", tmp_path, example=f"{example}.py"),
         capture_output=True,
@@ -163,11 +163,11 @@ def test_oscillator_solves_its_equation(tmp_path):
 @pytest.mark.slow
 def test_characters_reach_a_loss_of_1_75(tmp_path):
     out = run_example("characters", tmp_path=tmp_path, timeout=900)
-    losses = re.search(r"^validation loss (\S+); counting letters (\S+), counting triples (\S+)$", out, re.M)
+    losses = re.search(r"^validation loss (\S+); counting characters (\S+), counting triples (\S+)$", out, re.M)
     loss, letters, triples = map(float, losses.groups())
     assert 3 < letters < 3.5 and 1.9 < triples < 2.4
     assert len(out[out.index("    Return the ") : out.rindex("wrote")]) > 400
-    # The text is that of the interpreter's own library, of which other versions keep other modules for validation.
+    # The text is that of the interpreter's own library, so other versions have other validation modules.
     assert loss < (1.75 if sys.version_info[:2] == (3, 11) else 0.9 * triples)
 
 

@@ -1,4 +1,4 @@
-"""tools/gpu_report.py goes on after crashes and where it ended, and begins with what tells most; with small parts."""
+"""tools/gpu_report.py survives crashes, resumes where it ended, and runs the most informative parts first."""
 
 import importlib.util
 import json
@@ -80,7 +80,7 @@ def test_it_goes_on_where_time_had_ended(tool, known, tmp_path, capsys, monkeypa
     monkeypatch.setattr(tool, "_KEPT", 0)
     tool.run(rows, list(rows), results, 6, 60, 1)
     assert time.monotonic() - begun < 30
-    assert list(results.found) == ["benchmark: one"]  # no verdict on what hung when time ended
+    assert list(results.found) == ["benchmark: one"]  # no verdict on the one that hung when time was up
     assert "call this once more" in capsys.readouterr().out
     again = tool.Results(rows, tmp_path / "state.json", tmp_path / "page.md")
     tool.run(rows, [name for name in rows if name not in again.found], again, 120, 1, 1)

@@ -1,4 +1,4 @@
-"""Imports point down only: the rules of docs/architecture.md, read off the sources.
+"""Imports only point down the layers: checks the rules of docs/architecture.md on the sources.
 
     5  nn  optim  utils  viz  distributions ...     the public names of the layer below
     4  cygrad  cygrad.autograd  cygrad.linalg ...   everything public that is not layer 5
@@ -34,10 +34,10 @@ TOP_LAYER = 5
 TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "viz", "distributions"}
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
-# What layer 5 may reach inside for: compiled steps over arrays, the functions of the op families that are public in
-# nn.functional alone, the repr of a tensor, the devices of DLPack, gamma distributed numbers, the handle that every
-# hook returns, whether a profiler listens, and for checkpoints the backward pass that runs; for them, for pictures
-# and for the warning of a graph that grows the user's lines.
+# The private names that layer 5 may use: compiled optimizer steps, the op functions that are public only in
+# nn.functional, the repr of a tensor, DLPack devices, gamma distributed numbers, hook handles, whether a profiler is
+# active, the running backward pass (for checkpoints), and the user's source lines (for checkpoints, pictures and the
+# graph growth warning).
 INWARD = {
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
@@ -103,7 +103,7 @@ BLOCK = re.compile(r"\s*(?:(?P<types>if TYPE_CHECKING)|(?:async )?def|cpdef|cdef
 
 
 def place(path):
-    """A file's place in the checkout, as the texts below spell it."""
+    """A file's path relative to the checkout, as in the tables below."""
     return path.relative_to(CHECKOUT).as_posix()
 
 
@@ -182,7 +182,7 @@ def _absolute(origin, path):
 
 
 def layer(module):
-    """The layer of a module of ours, `None` for others' modules."""
+    """The layer of one of our modules, `None` for third-party modules."""
     first, _, rest = module.partition(".")
     if first != "cygrad":
         return None
@@ -225,7 +225,7 @@ def test_top_layer_uses_public_names_alone(path):
 
 
 def test_pxd_files_form_no_circle():
-    # Cython compiles a circle of .pxd files only by luck of the order.
+    # Cython compiles circular .pxd imports only if their order happens to work.
     graph = {
         module_name(path): {module for module, is_cimport in imported(path) if is_cimport and layer(module)}
         for path in SOURCES
@@ -361,7 +361,7 @@ def test_long_files(record_property):
 
 
 def test_each_module_is_compiled_once():
-    # One extension per .pyx: no file is pasted into another, no .py stands beside a .pyx.
+    # One extension per .pyx: no `include`, and no .py with the same name.
     for path in SOURCES:
         code = STRINGS.sub('""', path.read_text(encoding="utf-8"))
         assert not re.search(r"^\s*include\s+[\"']", code, re.MULTILINE), place(path)
@@ -371,7 +371,7 @@ def test_each_module_is_compiled_once():
 
 @pytest.mark.parametrize("path", SOURCES, ids=place)
 def test_cython_sees_what_is_cimported(path):
-    """Cython compiles a file again when a `.pxd` it uses changes, but overlooks `from package cimport module`."""
+    """Cython recompiles a file when a `.pxd` it uses changes, but misses `from package cimport module`."""
     for match in IMPORT.finditer(COMMENT.sub("", STRINGS.sub('""', path.read_text(encoding="utf-8")))):
         if match["origin"] and match["how"] == "cimport":
             names = _names(match["list"] or match["names"])

@@ -1,4 +1,4 @@
-"""docs/nn.md is what tools/make_nn_page.py writes, of PyTorch's names as they are."""
+"""docs/nn.md is up to date with tools/make_nn_page.py and PyTorch's names."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What scripts ask and set of GPUs and compilers runs here, where there are none."""
+"""Queries and settings of GPUs and compilers in scripts work here, where there are none."""
 
 import warnings
 
@@ -9,7 +9,7 @@ import cygrad as torch
 
 def test_the_first_lines_of_a_script(monkeypatch):
     for settings, name in (("cudnn", "benchmark"), ("cudnn", "deterministic"), ("cuda.matmul", "allow_tf32")):
-        monkeypatch.setattr(f"cygrad.backends.{settings}.{name}", False)  # and back at the end
+        monkeypatch.setattr(f"cygrad.backends.{settings}.{name}", False)  # restored at the end
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.manual_seed(0)
     torch.cuda.manual_seed(0)

@@ -1,4 +1,4 @@
-"""docs/ops.md is what tools/make_ops_page.py writes."""
+"""docs/ops.md is up to date with tools/make_ops_page.py."""
 
 import importlib.util
 
@@ -9,7 +9,7 @@ from conftest import CHECKOUT
 @pytest.fixture(scope="module")
 def tool():
     """tools/make_ops_page.py as a module."""
-    pytest.importorskip("scipy")  # whose functions are among the ops
+    pytest.importorskip("scipy")  # needed by some ops
     spec = importlib.util.spec_from_file_location("make_ops_page", CHECKOUT / "tools" / "make_ops_page.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

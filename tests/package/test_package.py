@@ -1,4 +1,4 @@
-"""What installing and importing cygrad costs, and what the package is made of."""
+"""Installation and import costs of cygrad, and the contents of the package."""
 
 import importlib
 import importlib.metadata
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.interpreter
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(cygrad.__file__).resolve().parent
 
-# Of what `import numpy` takes in the same process, since one machine differs from itself by a factor of two within
-# minutes: 20 ms where NumPy takes 60 ms.
+# Relative to `import numpy` in the same process, since the speed of a machine varies by a factor of two within minutes:
+# 20 ms where NumPy takes 60 ms.
 IMPORT_BUDGET = 1 / 3
 
 # Each of these costs more than all of cygrad, or is optional.
@@ -34,13 +34,13 @@ NEVER_IMPORTED = {
 
 
 def run(code, **environment):
-    """What `code` prints in a fresh interpreter, away from the checkout's sources."""
+    """The output of `code` in a fresh interpreter, outside the checkout."""
     command = [sys.executable, "-c", code]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment).stdout
 
 
 def test_import_takes_little_time(tmp_path):
-    # What this thread computes, not what it waits for: other programs would be measured otherwise.
+    # Measure thread time, not wall time, to exclude other programs.
     code = """if True:
         import time
         start = time.thread_time()
@@ -49,7 +49,7 @@ def test_import_takes_little_time(tmp_path):
         import cygrad
         print((time.thread_time() - between) / (between - start))
         """
-    # The first run leaves the compiled files to the others, wherever cygrad is installed.
+    # The first run compiles the bytecode for the others, wherever cygrad is installed.
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
     run(code, **compiled)
     shares = [float(run(code, **compiled)) for _ in range(5)]
@@ -134,8 +134,8 @@ def test_every_listed_name_is_there():
 
 def test_unknown_name():
     with pytest.raises(AttributeError, match="^module 'cygrad' has no attribute 'rand_lik'$") as info:
-        cygrad.rand_lik  # noqa: B018  is to fail
-    assert (info.value.name, info.value.obj) == ("rand_lik", cygrad)  # what Python makes its suggestion from
+        cygrad.rand_lik  # noqa: B018  raises AttributeError
+    assert (info.value.name, info.value.obj) == ("rand_lik", cygrad)  # Python bases its suggestion on these
     with pytest.raises(ImportError, match="cannot import name 'rand_lik' from 'cygrad'"):
         from cygrad import rand_lik  # noqa: F401
 
@@ -184,7 +184,7 @@ def test_sources_that_are_not_compiled_say_so(tmp_path):
     (tmp_path / "cygrad").mkdir()
     for name in ("__init__.py", "_library.py"):
         (tmp_path / "cygrad" / name).write_bytes((PACKAGE / name).read_bytes())
-    command = [sys.executable, "-S", "-c", "import cygrad"]  # -S: without what is installed
+    command = [sys.executable, "-S", "-c", "import cygrad"]  # -S: without site-packages
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "ModuleNotFoundError: No module named 'cygrad._compiled'\n  the cygrad in " in run.stderr
     assert run.stderr.endswith("or else compile this one: python setup.py build_ext --inplace\n")

@@ -1,4 +1,4 @@
-"""What scripts import, ask and mark although cygrad has no use for it: each name does what it says, or says why not."""
+"""Names that scripts import, query or set although cygrad has no use for them: each works or explains why it cannot."""
 
 import hashlib
 import os
@@ -121,7 +121,7 @@ FORKS = pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 
 
 @FORKS
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking a process that has threads
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking a process with threads
 def test_spawn(tmp_path):
     from cygrad import multiprocessing as mp
 

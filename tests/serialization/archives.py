@@ -1,4 +1,4 @@
-"""Zip files as `torch.save` writes them, made by hand, so that they can be wrong in any way."""
+"""Zip files in the format of `torch.save`, built by hand so that they can be corrupted in any way."""
 
 import io
 import pickle
@@ -42,25 +42,25 @@ class _Pickler(pickle._Pickler):
 
 
 def pickled(value):
-    """The pickle of a value, of protocol 2, as PyTorch uses it."""
+    """Pickle a value with protocol 2, as PyTorch does."""
     stream = io.BytesIO()
     _Pickler(stream, 2).dump(value)
     return stream.getvalue()
 
 
 def storage(kind, key, length, location="cpu"):
-    """What a pickle says of a storage."""
+    """The pickled form of a storage."""
     return FromOutside(("storage", Name("torch", kind), key, location, length))
 
 
 def tensor(memory, size, stride, offset=0, requires_grad=False):
-    """What a pickle says of a tensor."""
+    """The pickled form of a tensor."""
     arguments = (memory, offset, size, stride, requires_grad, Call(Name("collections", "OrderedDict"), ()))
     return Call(Name("torch._utils", "_rebuild_tensor_v2"), arguments)
 
 
 def archive(program, records=(), compression=zipfile.ZIP_STORED, root="archive", byteorder=b"little"):
-    """The bytes of a file; `records` are the memories of its storages by key."""
+    """The bytes of a file; `records` maps keys to the contents of storages."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as file:
         file.writestr(f"{root}/data.pkl", program if isinstance(program, bytes) else pickled(program))

@@ -1,4 +1,4 @@
-"""Reading the zip files of PyTorch: what is loaded, and that nothing else ever is."""
+"""Reading PyTorch's zip files: what is loaded, and that nothing else can be."""
 
 import io
 import os
@@ -25,7 +25,7 @@ def load(content, **options):
 
 
 def refuses(exception, pattern):
-    """The block fails with `exception`, whose text has `pattern`, and lets go of its tensors."""
+    """Check that the block fails with `exception` and a message that matches `pattern`; release its tensors."""
     return pytest.raises(exception, match=pattern)
 
 
@@ -109,7 +109,7 @@ def test_mapped_files(tmp_path):
         load(path.read_bytes(), mmap=True)
 
 
-# --- Where it goes ---------------------------------------------------------------------------------------
+# --- map_location ----------------------------------------------------------------------------------------
 
 
 def on_gpu():
@@ -138,11 +138,11 @@ def test_unknown_locations():
         load(on_gpu(), map_location=3)
 
 
-# --- What is refused -------------------------------------------------------------------------------------
+# --- What is rejected ------------------------------------------------------------------------------------
 
 
 class Attack:
-    """What a pickle could do to a reader that trusts it."""
+    """An object whose pickle makes a trusting reader call a function."""
 
     def __init__(self, function, *arguments):
         self.call = function, arguments
@@ -192,7 +192,7 @@ def test_unknown_names(name):
         load(archive(b"\x80\4\x8c%c%b\x8c%c%b\x93." % (len(module), module, len(last), last)))
 
 
-# A list of lists of lists, 2**200 in all, and a tuple so deep that hashing it would overflow the stack.
+# A list of lists of lists, 2**200 in all, and a tuple nested so deeply that hashing it would overflow the stack.
 MANY = b"]q\x000" + b"](h\x00h\x00eq\x000" * 200 + b"h\x00"
 DEEP = b")" + b"\x85" * 200_000
 
@@ -284,7 +284,7 @@ def test_deep_values_are_harmless():
     assert len(loaded) == 1
 
 
-# --- Files that are wrong --------------------------------------------------------------------------------
+# --- Invalid files ---------------------------------------------------------------------------------------
 
 
 def good():

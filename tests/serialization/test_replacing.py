@@ -1,4 +1,4 @@
-"""A file that is saved again is at any moment the old one or the new one."""
+"""When a file is saved again, it is always either the old version or the new one."""
 
 import errno
 import os
@@ -76,7 +76,7 @@ def test_killed_at_any_step(step, tmp_path):
     if unnamed is not None:
         os.close(unnamed)
     if unnamed is not None and step != "replace":
-        assert os.listdir(tmp_path) == ["model"]  # nothing is left over
+        assert os.listdir(tmp_path) == ["model"]  # no temporary file is left
     torch.save(torch.ones(3000), path)
     assert torch.load(path).tolist() == NEW
 
@@ -93,7 +93,7 @@ def on_another_file_system(monkeypatch):
     def refuse(*arguments):
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
-    monkeypatch.setattr(_files, "_bring_to_disk", lambda directory: None)  # which opens it
+    monkeypatch.setattr(_files, "_bring_to_disk", lambda directory: None)  # which opens the directory
     monkeypatch.setattr(os, "open", refuse)
 
 

@@ -1,4 +1,4 @@
-"""The files that `save` writes: what comes back, what other readers see, and files that are wrong."""
+"""Files written by `save`: round trips, what other readers see, and invalid files."""
 
 import errno
 import io
@@ -21,14 +21,14 @@ DTYPES = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat1
 
 
 def saved(value):
-    """The bytes of a file."""
+    """The bytes of a saved file."""
     stream = io.BytesIO()
     torch.save(value, stream)
     return stream.getvalue()
 
 
 def again(value, **options):
-    """What comes back."""
+    """Save and load an object."""
     return torch.load(io.BytesIO(saved(value)), **options)
 
 
@@ -37,7 +37,7 @@ def header(content):
 
 
 def file_of(text, data=b""):
-    """A file with that header, which is an object or already a text."""
+    """A file with that header, given as an object or as text."""
     text = text if isinstance(text, bytes) else json.dumps(text).encode()
     return len(text).to_bytes(8, "little") + text + data
 
@@ -61,7 +61,7 @@ def test_every_type_comes_back(dtype, shape, tmp_path):
 
 
 def test_a_file_that_can_not_be_copied_is_read_only(tmp_path, monkeypatch):
-    """The system promises no memory for copies of a file that is larger than all there is."""
+    """If a file is larger than the memory, the system refuses a copy-on-write mapping."""
 
     class Mapped(maps.mmap):
         def __new__(cls, *args, access):
@@ -272,7 +272,7 @@ def test_several_objects_in_a_file():
         torch.load(stream)
 
 
-# --- Files that are wrong --------------------------------------------------------------------------------
+# --- Invalid files ---------------------------------------------------------------------------------------
 
 WRONG = {
     "a header longer than the file": (10**6).to_bytes(8, "little") + b"{}",

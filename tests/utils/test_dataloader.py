@@ -1,4 +1,4 @@
-"""Loading batches by threads and processes: order, seeds, errors, and that nothing is left running."""
+"""Loading batches with threads and processes: order, seeds, errors, and cleanup."""
 
 import copy
 import gc
@@ -29,7 +29,7 @@ from cygrad.utils.data import (
 )
 from helpers import fails
 
-# Other packages add methods of their own.
+# Other packages register start methods of their own.
 START_METHODS = [name for name in multiprocessing.get_all_start_methods() if name in ("fork", "forkserver", "spawn")]
 CAN_FORK = "fork" in START_METHODS
 needs_fork = pytest.mark.skipif(not CAN_FORK, reason="needs fork")
@@ -43,7 +43,7 @@ WORKERS = [
 ]
 CREWS = [{}, pytest.param({"multiprocessing_context": "fork"}, marks=needs_fork)]
 
-# Threads of the BLAS library, which do not mind.
+# The threads are those of the BLAS library, which survives a fork.
 pytestmark = [
     pytest.mark.interpreter,
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
@@ -52,7 +52,7 @@ pytestmark = [
 
 @pytest.fixture
 def sigint():
-    """Ctrl-C raises KeyboardInterrupt, also where who started the tests has it ignored."""
+    """Make Ctrl-C raise KeyboardInterrupt, even if the parent process ignores it."""
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, former)
@@ -60,7 +60,7 @@ def sigint():
 
 @pytest.fixture(autouse=True)
 def nothing_is_left():
-    """After each test there are no threads and processes that were not there before."""
+    """Check that no new threads or processes are left after each test."""
     before = threading.active_count()
     yield
     gc.collect()
@@ -71,7 +71,7 @@ def nothing_is_left():
 
 
 class Noisy(Dataset):
-    """Samples with noise, some of which take longer to read."""
+    """Samples with noise, some of which are slow to read."""
 
     def __len__(self):
         return 20
@@ -83,7 +83,7 @@ class Noisy(Dataset):
 
 
 class Parts(IterableDataset):
-    """Each worker gives its part of the numbers."""
+    """An iterable dataset in which each worker yields its share of the numbers."""
 
     def __init__(self, length=10):
         self.length = length
@@ -228,7 +228,7 @@ def test_workers_know_who_they_are(crew):
 
         def __getitem__(self, index):
             info = get_worker_info()
-            assert info.dataset.mark == info.id  # what `worker_init_fn` set
+            assert info.dataset.mark == info.id  # set by `worker_init_fn`
             assert torch.get_num_threads() == (1 if crew else threads_here)
             return info.id, info.num_workers, info.seed - info.id, os.getpid(), threading.get_ident()
 
@@ -258,7 +258,7 @@ def test_workers_persist(crew):
     persistent = DataLoader(Where(), None, num_workers=2, persistent_workers=True, **crew)
     first = list(persistent)
     iterator = iter(persistent)
-    assert next(iterator) == first[0]  # an iteration that is given up
+    assert next(iterator) == first[0]  # an abandoned iteration
     assert list(persistent) == first
     with fails(RuntimeError, "another iteration with the persistent workers of this DataLoader has begun"):
         next(iterator)
@@ -373,7 +373,7 @@ def test_long_lists_of_indices():
     assert [len(batch) for batch in loader] == [100_000] * 6
 
 
-# --- Nothing is left -------------------------------------------------------------------------------------
+# --- Cleanup ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("crew", CREWS)
@@ -529,16 +529,17 @@ def _ends(pid):
             return True
         stat = Path(f"/proc/{pid}/stat")
         if stat.exists() and stat.read_text().split(")")[1].split()[0] == "Z":
-            return True  # it ended, and nobody has asked yet how
+            return True  # a zombie: it has ended but has not been waited for
         time.sleep(0.01)
     return False
 
 
-# --- Speed and quiet -----------------------------------------------------------------------------------------------
+# --- Speed and absence of warnings ---------------------------------------------------------------------------------
 
 
 def test_small_samples_are_read_fast():
-    """A hundredth of what is measured (a million samples a second), so that a busy machine does not fail."""
+    """The threshold is a hundredth of the measured rate (a million samples per second), so that a busy machine passes.
+    """
     data = TensorDataset(torch.rand(20_000, 4), torch.arange(20_000))
     start = time.perf_counter()
     count = sum(len(x) for x, _ in DataLoader(data, 64, shuffle=True))

@@ -47,7 +47,7 @@ def test_other_methods(method):
 
 @pytest.mark.parametrize("method", CURVATURE)
 def test_the_curvature_is_exact(method):
-    """As many steps as with the derivatives written by hand."""
+    """As many iterations as with hand-written derivatives."""
     start = np.array([-1.2, 1.0, 0.5])
     by_hand = {"hess": optimize.rosen_hess} if method == "trust-exact" else {"hessp": optimize.rosen_hess_prod}
     expected = optimize.minimize(optimize.rosen, start, method=method, jac=optimize.rosen_der, **by_hand)

@@ -1,4 +1,4 @@
-"""Samplers, splits, and how samples become a batch."""
+"""Samplers, splits, and collation of samples into batches."""
 
 import pytest
 

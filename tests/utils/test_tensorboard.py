@@ -1,4 +1,4 @@
-"""What `SummaryWriter` writes is read back from its files."""
+"""Event files written by `SummaryWriter` can be read back."""
 
 import struct
 import subprocess
@@ -16,7 +16,7 @@ pytest.importorskip("tensorboardX")
 
 
 def summaries(directory):
-    """{tag: value} of all event files in a directory and below."""
+    """Return {tag: value} from all event files in a directory tree."""
     from tensorboardX.proto.event_pb2 import Event
 
     found = {}

@@ -1,4 +1,4 @@
-"""Autocast on GPUs: the types that PyTorch's lists give, on a GPU or the stand-in."""
+"""Autocast on GPUs: the dtypes prescribed by PyTorch's lists, on a GPU or the stand-in."""
 
 import pytest
 from ops.calls import SAMPLES, Call, Cygrad
@@ -16,11 +16,11 @@ def gpu(cupy):
 
 
 LISTED = {name for policy in ("lower", "float32", "widest") for name in op_lists("cuda")[policy]}
-INTERNAL = {"rnn_relu", "rnn_tanh", "gru", "lstm"}  # give lists of tensors: below
+INTERNAL = {"rnn_relu", "rnn_tanh", "gru", "lstm"}  # return lists of tensors; tested below
 
 
 def in_type(cupy, dtype):
-    """How samples are run: on the GPU, floats in one type."""
+    """How samples are run: on the GPU, with all floats in one dtype."""
 
     class In(Cygrad):
         @staticmethod
@@ -73,14 +73,14 @@ def test_what_is_not_listed_takes_what_it_gets():
     with torch.autocast("cuda"):
         for call in (torch.relu, torch.sqrt, torch.sigmoid, torch.tanh, torch.mean, torch.neg, F.gelu):
             assert call(x).dtype == torch.float16
-        assert x.sum(dtype=torch.float16).dtype == torch.float16  # the user's type
+        assert x.sum(dtype=torch.float16).dtype == torch.float16  # the user's dtype wins
         assert F.softmax(x, -1, dtype=torch.float16).dtype == torch.float16
         assert (x**2).dtype == torch.float32
         assert (2**x).dtype == torch.float32
-        assert (2 / x).dtype == torch.float32  # a reciprocal
-        assert x.clone().exp_().dtype == torch.float16  # in place nothing changes
+        assert (2 / x).dtype == torch.float32  # computed as a reciprocal
+        assert x.clone().exp_().dtype == torch.float16  # in-place ops keep the dtype
         assert x.double().exp().dtype == torch.float64
-        assert torch.exp(x.cpu()).dtype == torch.float16  # the CPU's lists are others
+        assert torch.exp(x.cpu()).dtype == torch.float16  # the CPU's lists differ
         assert F.interpolate(x[None], scale_factor=2.0, mode="area").dtype == torch.float16
         with torch.autocast("cuda", enabled=False):
             assert torch.exp(x).dtype == torch.float16

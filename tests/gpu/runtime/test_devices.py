@@ -47,7 +47,7 @@ def test_gradients_share_no_memory():
     x, z = (torch.ones(4, device="cuda", requires_grad=True) for _ in range(2))
     g = torch.ones(2, 2, device="cuda")
     (x.view(2, 2) + z.view(2, 2)).backward(g)
-    (x * 2).sum().backward()  # is added in place
+    (x * 2).sum().backward()  # accumulated in place
     assert x.grad.tolist() == [3, 3, 3, 3] and z.grad.tolist() == [1, 1, 1, 1] and g.tolist() == [[1, 1], [1, 1]]
 
 
@@ -74,7 +74,7 @@ def test_operands_on_two_devices_are_refused():
             RuntimeError, match="^Expected all tensors to be on the same device, but found at least two"
         ):
             call()
-    assert (x + torch.tensor(2.0)).tolist() == [3, 3, 3]  # one number may be on the CPU
+    assert (x + torch.tensor(2.0)).tolist() == [3, 3, 3]  # a 0-dim tensor may be on the CPU
 
 
 def test_two_gpus(second):
@@ -154,7 +154,7 @@ def test_mixed_precision():
     with torch.autocast("cuda"):
         y = model(x)
         assert y.dtype == torch.float16
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32  # the CPU's is another switch
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32  # not affected: the CPU has its own switch
     assert (y.float().cpu() - on_cpu).abs().max() < 5e-3
     scaler = torch.amp.GradScaler("cuda", init_scale=128.0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -255,7 +255,7 @@ def test_checkpoints_draw_the_same_numbers_again_and_cast_as_before(reentrant):
         y = checkpoint(function, x, use_reentrant=reentrant)
     before = torch.cuda.get_rng_state()
     y.sum().backward()
-    assert torch.allclose(x.grad * x, y)  # the same elements were dropped, and the factors are the same
+    assert torch.allclose(x.grad * x, y)  # the same elements were dropped, with the same factors
     assert types == [torch.float16] * 2 and not torch.is_autocast_enabled("cuda")
     assert torch.cuda.get_rng_state().equal(before)
     devices, (state,) = get_device_states(x, [torch.ones(2), "text"])

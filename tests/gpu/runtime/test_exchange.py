@@ -1,4 +1,4 @@
-"""Arrays of other libraries on a GPU and ours, on one memory; also before cygrad has loaded CuPy."""
+"""Exchange of GPU arrays with other libraries on shared memory, also before cygrad has loaded CuPy."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from cygrad._kernels.device import cupy_library
 
 
 class Foreign:
-    """What has nothing but the protocol."""
+    """An object that supports only the protocol."""
 
     def __init__(self, array):
         self.__cuda_array_interface__ = array.__cuda_array_interface__

@@ -17,7 +17,7 @@ def gpu(cupy):
 
 
 def from_pytorch(location="cuda:0"):
-    """A file of two views of one storage, of the whole and of every second element."""
+    """A file of two views of one storage: all of it, and every second element."""
     memory = storage("FloatStorage", "0", 6, location)
     return io.BytesIO(archive((tensor(memory, (2, 3), (3, 1)), tensor(memory, (3,), (2,))), {"0": FLOATS}))
 
@@ -48,7 +48,7 @@ def test_map_location(place, expected):
     whole, part = torch.load(from_pytorch(), map_location=place)
     assert str(whole.device) == str(part.device) == expected
     whole[0, 2] = 50
-    assert part.tolist() == [0, 50, 4]  # they share memory there too
+    assert part.tolist() == [0, 50, 4]  # they share memory after loading as well
     loaded = again({"a": torch.arange(3.0, device="cuda"), "b": torch.ones(2)}, map_location=place)
     assert str(loaded["a"].device) == expected
     assert loaded["a"].tolist() == [0, 1, 2]
@@ -95,7 +95,7 @@ def test_mapped_files_go_to_a_gpu(tmp_path):
     torch.save(torch.nn.Linear(3, 2).state_dict(), tmp_path / "model.safetensors")
     loaded = torch.load(tmp_path / "model.safetensors", map_location="cuda")
     assert all(value.is_cuda for value in loaded.values())
-    loaded["weight"].add_(1)  # is no memory of the file
+    loaded["weight"].add_(1)  # does not alias the file
 
 
 def trained(place, optimizer, steps=2):

@@ -1,4 +1,4 @@
-"""Captured graphs: what they compute at each replay, what they refuse, and which memory is theirs."""
+"""Captured graphs: the results of each replay, what cannot be captured, and memory ownership."""
 
 import gc
 import weakref
@@ -166,7 +166,7 @@ def test_dropout_in_a_graph_drops_others_each_time():
     assert len(seen) == 3 and all(set(s) == {0.0, 2.0} for s in seen)
 
 
-# --- What is refused ---------------------------------------------------------------------------
+# --- Invalid captures --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_what_waits_is_refused_by_its_line(wait, name):
     assert f"`{name}` has to wait" in second and "test_graphs.py" in second
     assert caught.value.sites["called"].line == wait.__code__.co_firstlineno
     assert not torch.cuda.is_current_stream_capturing() and x.sum().item() == 3
-    with torch.cuda.graph(torch.cuda.CUDAGraph()) as _:  # the next one is not disturbed
+    with torch.cuda.graph(torch.cuda.CUDAGraph()) as _:  # the next capture is unaffected
         x * 2
 
 
@@ -233,7 +233,7 @@ OPTIMIZERS = {
 def make(name):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.LayerNorm(16), nn.Linear(16, 5)).cuda()
-    columns = torch.randn(4, 3).t().cuda().requires_grad_()  # whose elements are in another order
+    columns = torch.randn(4, 3).t().cuda().requires_grad_()  # column-major
     return model, columns, getattr(optim, name)([*model.parameters(), columns], lr=0.01, **OPTIMIZERS[name])
 
 
@@ -339,7 +339,7 @@ def test_graphed_callables_train_as_the_plain_ones():
             losses.append(loss.item())
         results.append(losses)
         second.eval()
-        second(torch.randn(3, 8, device="cuda"))  # of another size: no replay
+        second(torch.randn(3, 8, device="cuda"))  # another size: no replay
     assert results[1] == pytest.approx(results[0], rel=1e-5)
 
 
@@ -359,7 +359,7 @@ def test_a_graphed_function():
         torch.cuda.make_graphed_callables(hooked, (w,))
 
 
-# --- What a graph tells ------------------------------------------------------------------------
+# --- Inspection of a graph ---------------------------------------------------------------------
 
 
 def test_a_graph_is_dumped_and_its_handle_given(tmp_path):

@@ -1,4 +1,4 @@
-"""The memory of a GPU: figures, limits, and what is said when it is full; on a GPU or the stand-in."""
+"""GPU memory: statistics, limits, and out-of-memory errors; on a GPU or the stand-in."""
 
 import gc
 
@@ -89,7 +89,7 @@ def test_a_full_gpu_names_the_lines_that_hold_the_most():
     assert after["num_alloc_retries"] == before["num_alloc_retries"] + 1
     assert "# the most`" in torch.cuda.memory_summary()
     assert "# the most`" not in torch.cuda.memory_summary(abbreviated=True)
-    # All is as it was, and goes on.
+    # All state is unchanged, and work continues.
     assert weights.sum() == 0
     assert weights._version == 0
     torch.cuda.set_memory_limit(None)

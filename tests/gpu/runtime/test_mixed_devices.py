@@ -1,4 +1,4 @@
-"""Operands on two devices: PyTorch's error from every op, and what PyTorch allows, on a GPU or the stand-in."""
+"""Operands on two devices: PyTorch's error from every op, and the cases PyTorch allows, on a GPU or the stand-in."""
 
 import re
 
@@ -15,7 +15,7 @@ REFUSED = (
     "^Expected all tensors to be on the same device, but found at least two devices, "
     "|^Input and (hidden|parameter) tensors are not at the same device, found input tensor at "
 )
-# No user calls them; whoever does has looked where the operands are.
+# Internal ops, whose callers have checked the devices of the operands.
 OF_RULES = {
     "masked_scatter_backward",
     "put_back",
@@ -25,7 +25,7 @@ OF_RULES = {
     "strided_scatter",
 }
 
-# Ops that take operands from two devices, as PyTorch's do, or are none of the user's.
+# Ops that accept operands on two devices, as in PyTorch, or that are internal.
 ALLOWED = {
     "atleast_3d": "views of each operand",
     "broadcast_tensors": "views of each operand",
@@ -51,7 +51,7 @@ def gpu(cupy):
 
 
 def mixed(name, sample, cupy, chosen, rest_on_gpu):
-    """A call in which one tensor is elsewhere than the others, and the dimensions of all."""
+    """A call in which one tensor is on another device than the rest, and the dims of all tensors."""
     dims = []
 
     class Mixed(Cygrad):
@@ -76,9 +76,9 @@ def test_an_operand_on_another_device(name, rest_on_gpu, cupy):
                 call.run()
             except RuntimeError as error:
                 assert re.match(REFUSED, str(error)), f"operand {chosen}"
-            except (TypeError, ValueError, DeprecationWarning):  # NumPy 2.0 warns of CuPy's `__array__` first
+            except (TypeError, ValueError, DeprecationWarning):  # NumPy 2.0 first warns about CuPy's `__array__`
                 assert name in OF_RULES, f"operand {chosen}"
-            else:  # CuPy takes an index in the CPU's memory
+            else:  # CuPy accepts an index in CPU memory
                 assert not any(on_cpu) or name in OF_RULES, f"operand {chosen} of {dims} was taken"
 
 
@@ -201,7 +201,7 @@ def test_gradients_are_where_their_tensors_are():
         x.grad = torch.ones(3)
     with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cuda:0 but got cpu"):
         (x * 2).backward(torch.ones(3))
-    x.sum().backward(torch.tensor(2.0))  # a number may come from the CPU
+    x.sum().backward(torch.tensor(2.0))  # a 0-dim gradient may come from the CPU
     assert x.grad.is_cuda
     assert x.grad.tolist() == [2, 2, 2]
 

@@ -1,4 +1,4 @@
-"""Tensors made on GPUs: where they are, random numbers, what other libraries and files see of them."""
+"""Tensors created on GPUs: their device, random numbers, and their view from other libraries and files."""
 
 import copy
 import pickle

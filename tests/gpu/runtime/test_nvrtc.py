@@ -1,7 +1,7 @@
-"""NVIDIA's compiler takes the texts of all kernels: needs CuPy and NVRTC (`pip install 'cupy-cuda12x[ctk]'`), no GPU.
+"""NVIDIA's compiler accepts all kernel sources. Needs CuPy and NVRTC (`pip install 'cupy-cuda12x[ctk]'`), no GPU.
 
-With `CYGRAD_NVRTC=all` each text of each type and length is compiled for three kinds of GPUs, which takes many minutes;
-else one of each kernel, for one kind.
+With `CYGRAD_NVRTC=all`, every source for every dtype and length is compiled for three GPU architectures, which takes
+many minutes; otherwise only one source per kernel, for one architecture.
 """
 
 import importlib
@@ -27,7 +27,7 @@ from cygrad._kernels.gpu.launch.program import Program
 ALL = os.environ.get("CYGRAD_NVRTC") == "all"
 KINDS = (70, 80, 90) if ALL else (80,)
 TYPES = ("float16", "bfloat16", "float32", "float64") if ALL else ("bfloat16", "float64")
-MOST_SHARED, MOST_SPILLED = 48 << 10, 96  # bytes of a block, and of a thread
+MOST_SHARED, MOST_SPILLED = 48 << 10, 96  # bytes per block, and per thread
 OPTIMIZERS = "SGD Adam Adadelta Adagrad Adamax ASGD NAdam RAdam RMSprop Rprop".split()
 
 pytestmark = [pytest.mark.slow, pytest.mark.leaks_ok("launches that do not run leave errors with frames")]
@@ -42,7 +42,7 @@ def compiler():
 
 
 def steps(x):
-    """Of optimizers, and of a GradScaler."""
+    """Run the steps of all optimizers and of a GradScaler."""
     weight = x.detach().requires_grad_()
     weight.grad = torch.ones_like(weight)
     for name in OPTIMIZERS:
@@ -55,7 +55,7 @@ def steps(x):
 
 
 def of_shapes(x):
-    """What has kernels of its own for shapes that no sample has."""
+    """Run functions with special kernels for shapes that no sample has."""
     images = x.view(2, 3, -1)
     F.batch_norm(images, None, None, training=True).sum().backward()
     x.flatten().topk(3)
@@ -73,7 +73,7 @@ def run(name, sample, change, on):
 
 @pytest.fixture(scope="module")
 def texts(compiler):
-    """{text: name} of kernels, as ops launch them on the stand-in; none runs, so that results are no numbers."""
+    """{source: name} of the kernels that ops launch on the stand-in. None is run, so results are meaningless."""
     with cupy_standin.installed() as cupy, pytest.MonkeyPatch.context() as patch:
         patch.setattr(cupy_library, "_found", None)
         cupy_library.cupy()
@@ -94,12 +94,12 @@ def texts(compiler):
                     try:
                         run(name, sample, change, on)
                     except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, ArithmeticError):
-                        pass  # a type that the op refuses, or a result that is looked at
+                        pass  # the op does not support the dtype, or inspects a result
         yield found
 
 
 def held(value):
-    """Names of the kernels in a module's value."""
+    """The names of the kernels in a module attribute."""
     if isinstance(value, Program):
         return {value.name}
     if isinstance(value, Elementwise):
@@ -111,7 +111,7 @@ def held(value):
 
 
 def test_all_kernels_are_there(texts):
-    """Each that a module holds has been launched, so that the other tests leave none out."""
+    """Every kernel of every module has been launched, so that the other tests omit none."""
     modules = [importlib.import_module(info.name) for info in pkgutil.walk_packages(gpu.__path__, f"{gpu.__name__}.")]
     names = set().union(*(held(value) for module in modules for value in vars(module).values()))
     assert len(names) > 80
@@ -119,7 +119,7 @@ def test_all_kernels_are_there(texts):
 
 
 def test_the_compiler_takes_them(texts, compiler):
-    """Without errors or warnings, with no more memory than a block has, and hardly any outside of registers."""
+    """No errors or warnings, no more shared memory than a block has, and hardly any register spills."""
     chosen = texts.items() if ALL else {name: text for text, name in texts.items()}.items()
     given = [(*(item if ALL else reversed(item)), kind) for item in chosen for kind in KINDS]
     given = [one for one in given if one[2] >= 80 or "#define TENSOR 1" not in one[0]]
@@ -127,7 +127,7 @@ def test_the_compiler_takes_them(texts, compiler):
         reports = list(threads.map(lambda one: compiler.compiled(*one), given))
     for (text, name, kind), (is_compiled, log) in zip(given, reports):
         assert is_compiled, f"{name} for {kind}:\n{log}\n{text}"
-        warnings = re.findall(r"warning #(?!177-D).*", log)  # that a variable is not used
+        warnings = re.findall(r"warning #(?!177-D).*", log)  # except for unused variables
         assert not warnings, f"{name} for {kind}:\n{log}"
         assert nvrtc.number(r"(\d+) bytes smem", log) <= MOST_SHARED, name
         assert nvrtc.number(r"(\d+) bytes spill stores", log) <= MOST_SPILLED, f"{name} for {kind}:\n{log}"

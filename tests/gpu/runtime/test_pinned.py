@@ -1,4 +1,4 @@
-"""Pinned memory and copies for which the CPU does not wait, on a GPU or the stand-in."""
+"""Pinned memory and asynchronous copies, on a GPU or the stand-in."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ def test_tensors_are_pinned():
     y = x.pin_memory()
     assert y.is_pinned()
     assert y.pin_memory() is y
-    assert y[1:].is_pinned()  # a view of it too
+    assert y[1:].is_pinned()  # and so is a view of it
     assert not x.is_pinned()
     assert not x.cuda().is_pinned()
     assert y.stride() == x.stride()
@@ -84,7 +84,7 @@ def test_copies_do_not_wait():
     assert found[2].is_pinned()
     assert p.to("cuda", torch.float64, non_blocking=True).dtype == torch.float64
     half = torch.ones(4, dtype=torch.float16).pin_memory()
-    assert g.copy_(half, non_blocking=True).tolist() == [1, 1, 1, 1]  # is converted
+    assert g.copy_(half, non_blocking=True).tolist() == [1, 1, 1, 1]  # converted
 
 
 def test_memory_is_kept_until_it_is_copied(monkeypatch):
@@ -95,7 +95,7 @@ def test_memory_is_kept_until_it_is_copied(monkeypatch):
     assert any(held.ctypes.data == address for _, held in pinned_memory._in_flight)
     torch.cuda.synchronize()
     torch.ones(4).pin_memory().to("cuda", non_blocking=True)
-    assert all(held.ctypes.data != address for _, held in pinned_memory._in_flight)  # the first has ended
+    assert all(held.ctypes.data != address for _, held in pinned_memory._in_flight)  # the first copy has completed
 
 
 class Pair(NamedTuple):

@@ -80,7 +80,7 @@ def test_a_capture_is_not_measured():
 
 
 def noted(monkeypatch, gpu):
-    """The texts of ranges, each with the number of those around it."""
+    """The texts of ranges, each with its nesting depth."""
     texts, depth = [], [0]
 
     def push(message, id_color=-1):
@@ -114,7 +114,7 @@ def test_ranges_of_nvtx(monkeypatch, gpu):
     assert outer[-4:-1] == [f"SumBackward0, seq = {number + 2}", f"ExpBackward0, seq = {number + 1}",
                             f"MulBackward0, seq = {number}"]  # fmt: skip
     inner = [text for at, text in texts if at == 1]
-    assert "aten::mul" in inner  # in a rule, where nothing is recorded
+    assert "aten::mul" in inner  # inside a rule, where nothing is recorded
     before = len(texts)
     x * 2
     assert len(texts) == before

@@ -1,7 +1,7 @@
-"""Work in several streams: backward runs where forward did, and what one stream makes another waits for.
+"""Work in several streams: backward runs in the streams of forward, and streams wait for each other's results.
 
-The stand-in fails where a stream uses what another makes without an event between them, and where memory goes to new
-arrays while another stream may still read it.
+The stand-in fails if a stream uses another stream's results without an event in between, or if memory is reused while
+another stream may still read it.
 """
 
 import cupy_standin
@@ -26,7 +26,7 @@ def gpu(cupy):
 
 
 class Noted(torch.autograd.Function):
-    """x, with the streams of forward and backward."""
+    """Identity that records the streams of forward and backward."""
 
     streams: list = []
 
@@ -41,7 +41,7 @@ class Noted(torch.autograd.Function):
 
 
 def waiting(first, second):
-    """Streams that wait for the current one."""
+    """Make these streams wait for the current one."""
     for stream in (first, second):
         stream.wait_stream(torch.cuda.current_stream())
 
@@ -200,9 +200,9 @@ def test_memory_that_another_stream_reads_is_handed_on_after_that():
     torch.ones(3, device="cuda")
     assert len(allocator._lent) == 1, "a view holds the memory"
     with torch.cuda.stream(stream):
-        z = view * 3  # later work counts, too
+        z = view * 3  # later uses count, too
     del view
-    torch.zeros(7, device="cuda")  # the stand-in fails if this is the memory, with nobody having waited
+    torch.zeros(7, device="cuda")  # the stand-in fails if this reuses the memory without a wait
     stream.synchronize()
     torch.zeros(7, device="cuda")
     assert not allocator._lent
@@ -249,7 +249,8 @@ def test_events_belong_to_the_device_of_their_stream(second):
 
 
 def test_what_kernels_keep_is_made_in_each_stream():
-    """On the stand-in it is an error to use what another stream makes, without waiting for it."""
+    """Cached buffers must not be shared: on the stand-in, using another stream's results without waiting is an error.
+    """
     x = torch.randn(2, 3, 8, 8, device="cuda")
     scores = torch.randn(5, 2, 4, device="cuda").log_softmax(-1)
     target = torch.ones(2, 3, dtype=torch.int64, device="cuda")

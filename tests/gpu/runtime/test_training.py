@@ -1,4 +1,4 @@
-"""Training steps on a GPU, which the stand-in for CuPy is here, against the same on the CPU."""
+"""Training steps on a GPU, here the stand-in for CuPy, against the CPU."""
 
 import cupy_standin
 import numpy as np
@@ -67,7 +67,7 @@ def transformer():
 
 
 def losses(make, device, optimizer):
-    """Those of three steps, and what waited for the GPU in them."""
+    """Return the losses of several steps and the synchronizations in them."""
     cygrad.manual_seed(0)
     model, x = make()
     model, x, y = model.to(device), x.to(device), cygrad.arange(4, device=device)
@@ -160,7 +160,7 @@ def test_an_optimizer_changes_all_tensors_by_one_launch(name, cupy):
     params = [p.detach().requires_grad_() for p in params]
     assert [p.is_contiguous() for p in params] == [True, False, False, False]
     stepper = getattr(optim, name)(params, lr=0.1, **OPTIMIZERS[name])
-    for _ in range(2):  # the first makes the state
+    for _ in range(2):  # the first step creates the state
         for p in params:
             p.grad = p.detach() * 0.5
         before = params[0]._version
@@ -209,7 +209,7 @@ def test_a_formula_of_somebody_else_is_used():
     assert p.tolist() == [0.5] * 3
 
 
-# --- Rows of all lengths, in all types -----------------------------------------------------------
+# --- Rows of all lengths and dtypes --------------------------------------------------------------
 
 ROWS = {
     "softmax": lambda x: F.softmax(x, -1),

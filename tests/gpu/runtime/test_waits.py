@@ -1,4 +1,4 @@
-"""Which ops wait for the GPU, and how the program is told where it does; on a GPU or the stand-in."""
+"""Which ops synchronize with the GPU, and how programs are told where; on a GPU or the stand-in."""
 
 import warnings
 
@@ -9,7 +9,7 @@ from ops.calls import SAMPLES, Call, Cygrad
 import cygrad as torch
 from cygrad._core.graph.internals import tensor_of
 
-# Ops that have to know a value of a tensor, or how many there are, or to look for a failure of theirs.
+# Ops that must know the values or the number of elements, or that must check for failure.
 WAITING = set(
     """
     allclose argwhere bincount cholesky cholesky_inverse cpu equal gaussian_nll_loss histc histogram histogramdd
@@ -39,13 +39,13 @@ def calls_of(name, cupy):
 
 
 def waits_by_itself(call):
-    """Does the call wait, as CuPy and our own debug mode tell?"""
+    """Whether the call synchronizes according to CuPy and our own debug mode."""
     import cupyx
 
     call.run()  # compiles kernels and fills caches
     torch.cuda.set_sync_debug_mode("error")
     try:
-        with warnings.catch_warnings(action="ignore"), cupyx.allow_synchronize(False):  # which is going to leave CuPy
+        with warnings.catch_warnings(action="ignore"), cupyx.allow_synchronize(False):  # deprecated in CuPy
             call.run()
     except RuntimeError as error:
         assert "synchroniz" in str(error)
@@ -59,7 +59,7 @@ def waits_by_itself(call):
 def test_which_ops_wait(name, cupy):
     calls, waits = calls_of(name, cupy), []
     if not cupy_standin.is_installed():
-        # What CuPy tells: not of all waits within its linear algebra
+        # CuPy does not report every synchronization in its linear algebra
         assert name in WAITING or not any(waits_by_itself(call) for call in calls)
         return
     with cupy_standin.watch() as seen:
@@ -107,7 +107,7 @@ def test_a_wait_names_its_line(name):
 def test_modes():
     torch.cuda.set_sync_debug_mode("error")
     assert torch.cuda.get_sync_debug_mode() == 2
-    torch.cuda.synchronize()  # is asked for
+    torch.cuda.synchronize()  # explicit synchronization is fine
     (torch.ones(3, device="cuda") * 2).sum()
     torch.cuda.set_sync_debug_mode(1)
     assert torch.cuda.get_sync_debug_mode() == 1
@@ -120,7 +120,7 @@ def test_modes():
 
 def test_all_is_put_back(cupy):
     torch.cuda.set_sync_debug_mode(1)
-    torch.cuda.set_sync_debug_mode(0)  # the function that reads by an index stays, and asks for the mode
+    torch.cuda.set_sync_debug_mode(0)  # the indexing wrapper stays installed and checks the mode
     before = dict(vars(cupy.ndarray)), cupy.nonzero, cupy.linalg.eig if hasattr(cupy.linalg, "eig") else None
     torch.cuda.set_sync_debug_mode(1)
     assert cupy.nonzero is not before[1]

@@ -1,4 +1,4 @@
-"""Kernels are compiled before they are needed, on a GPU or the stand-in."""
+"""Kernels are compiled ahead of time, on a GPU or the stand-in."""
 
 import cupy_standin
 import pytest
@@ -39,7 +39,7 @@ def test_what_is_run_later_is_compiled():
 
 def test_rows_of_any_length_are_compiled(gpu, monkeypatch):
     torch.cuda.warmup(["softmax"])
-    monkeypatch.setattr(gpu, "RawKernel", None)  # nothing is made a second time
+    monkeypatch.setattr(gpu, "RawKernel", None)  # nothing is compiled again
     for length in (8, 5_000, 17_000, 66_000):
         x = torch.zeros(1, length, device="cuda", requires_grad=True)
         torch.softmax(x, -1).backward(torch.ones(1, length, device="cuda"))

@@ -1,4 +1,4 @@
-"""The stand-in for CuPy: as strict as CuPy, with its names, and with kernels that run."""
+"""The stand-in for CuPy: as strict as CuPy, with the same names, and with running kernels."""
 
 import importlib.util
 import json
@@ -32,7 +32,7 @@ def same(array, expected, **tolerance):
     assert array.dtype == np.asarray(expected).dtype
 
 
-# --- What it refuses ---------------------------------------------------------------------------
+# --- Errors ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_bfloat16(cupy):
     assert (x + cupy.ones(3, "f")).dtype == "f"
 
 
-# --- What it notes -----------------------------------------------------------------------------
+# --- Records -----------------------------------------------------------------------------------
 
 
 def test_synchronizations_and_transfers_are_noted(cupy):
@@ -178,7 +178,7 @@ def test_memory_is_accounted_for(cupy):
         pool.set_limit(size=1 << 20)
         with pytest.raises(cupy.cuda.memory.OutOfMemoryError, match="limit set to: 1,048,576 bytes"):
             cupy.zeros(1 << 20)
-    assert np.isnan(cupy.empty(3).get()).all()  # not zeros, as they may be there
+    assert np.isnan(cupy.empty(3).get()).all()  # unlike zeros, which real memory may contain by chance
 
 
 def test_devices(cupy):
@@ -284,7 +284,7 @@ def test_kernels_know_all_types(cupy, dtype):
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     dtype = np.dtype(dtype)
-    # One kernel for all types; halves are computed as floats, as CuPy's classes do.
+    # One kernel for all dtypes; halves are computed as floats, as in CuPy's classes.
     kernel = cupy.ElementwiseKernel(
         "T x, raw T w", "T y, S z", "y = x * x + w[0] + T(1); z = T(sizeof(T)) != x", "types"
     )
@@ -414,7 +414,7 @@ def test_blas_by_addresses(cupy):
 
     a, b, out = cupy.random.rand(2, 3, 4), cupy.random.rand(2, 4, 5), cupy.empty((2, 3, 5))
     one, zero = np.ones(1), np.zeros(1)
-    # The transposed product in columns is the product in rows.
+    # The transposed product in column-major order is the product in row-major order.
     cublas.dgemmStridedBatched(1, 0, 0, 5, 3, 4, one.ctypes.data, b.data.ptr, 5, 20, a.data.ptr, 4, 12,
                                zero.ctypes.data, out.data.ptr, 5, 15, 2)  # fmt: skip
     same(out, a.get() @ b.get())
@@ -490,13 +490,13 @@ def test_it_has_no_names_that_cupy_lacks(cupy):
     for name, recorded in names.MODULES.items():
         module = sys.modules.get(name)
         own = {key for key, value in vars(module or object).items() if not isinstance(value, types.ModuleType)}
-        assert {key for key in own if not key.startswith("_")} <= set(recorded) | {"Generator"}, name  # found on demand
+        assert {key for key in own if not key.startswith("_")} <= set(recorded) | {"Generator"}, name  # made on demand
     members = {key for key in dir(cupy.ndarray) if not key.startswith("_")}
     assert members <= set(names.CLASSES["cupy.ndarray"])
     assert set(names.CLASSES["cupy.ndarray"]) - members - set(dir(cupy.ndarray)) <= NOT_DONE
 
 
-# Of CuPy's array: what Python 2 has, and what makes C structures.
+# Attributes of CuPy's array for Python 2, and those that return C structures.
 NOT_DONE = {
     "__delitem__",
     "__div__",
@@ -521,10 +521,10 @@ def test_it_undoes_itself():
 
 
 def test_names_match():
-    """Where the real CuPy is, the recorded names are still right."""
+    """If the real CuPy is installed, check that the recorded names are up to date."""
     if cupy_library.is_available():
         pytest.skip("with CUDA's libraries more modules of CuPy can be imported than where the names are recorded")
-    python = os.environ.get("CUPY_PYTHON", sys.executable)  # of an environment with CuPy
+    python = os.environ.get("CUPY_PYTHON", sys.executable)  # in an environment with CuPy
     if python == sys.executable and importlib.util.find_spec("cupy") is None:
         pytest.skip("CuPy is not installed, and CUPY_PYTHON names no Python that has it")
     path = Path(cupy_standin.__file__).with_name("record_names.py")
@@ -538,7 +538,7 @@ def test_names_match():
 
 
 def differing(found, recorded, path=""):
-    """Where two of these tables are not the same: (place, what is found, what is recorded)."""
+    """Differences between two tables: (path, value found, value recorded)."""
     if not (isinstance(found, dict) and isinstance(recorded, dict)):
         return [] if found == recorded else [(path, found, recorded)]
     names = sorted(found.keys() | recorded.keys())
@@ -546,5 +546,5 @@ def differing(found, recorded, path=""):
 
 
 def without_bfloat16(found):
-    """CuPy has these loops where it finds ml_dtypes."""
+    """Remove the loops that CuPy has only if ml_dtypes is installed."""
     return json.loads(re.sub(r" \w*E\w*->[\w?]+| \w+->\w*E\w*", "", json.dumps(found)))

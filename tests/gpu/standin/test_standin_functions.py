@@ -1,6 +1,6 @@
-"""The functions of the stand-in for CuPy give what NumPy's give, as device arrays.
+"""Functions of the stand-in for CuPy return NumPy's results as device arrays.
 
-One `|` stands between two calls, one line is one test.
+Each line is a test; `|` separates two calls in it.
 """
 
 import cupy_standin

@@ -17,7 +17,7 @@ def test_flags(name):
         x = torch.ones(2, requires_grad=True)
         for flag in FLAGS:
             say(lambda flag=flag: torch.autograd.grad((x * x).sum(), x, **{name: flag})[0].tolist())
-            if name == "retain_graph" or (name == "create_graph" and flag not in (True, 1)):  # else PyTorch warns
+            if name == "retain_graph" or (name == "create_graph" and flag not in (True, 1)):  # otherwise PyTorch warns
                 say(lambda flag=flag: (x * x).sum().backward(**{name: flag}))
                 say(lambda flag=flag: torch.autograd.backward((x * x).sum(), **{name: flag}))
         say(None if x.grad is None else x.grad.tolist())
@@ -50,7 +50,7 @@ def test_superfluous():
 
 
 def test_of_a_wrong_kind():
-    """What is no tensor, no flag, and a nan where a number is compared with 0."""
+    """Non-tensors, non-flags, and NaN where a number is compared with 0."""
 
     def program(torch, say):
         x, w = torch.ones(1, 1, 4), torch.ones(1, 1, 3)
@@ -92,7 +92,7 @@ def test_format():
 
 
 def test_none_is_no_dimension():
-    """Where PyTorch takes None for all dimensions, and where it takes it for none; a flag is True or False."""
+    """None is accepted where it means all dimensions and rejected as a dimension; flags must be True or False."""
 
     def program(torch, say):
         x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -128,7 +128,7 @@ def test_none_is_no_dimension():
 
 
 def test_in_place():
-    """In-place forms have their own name and do not count the tensor."""
+    """In-place forms have their own names, and argument positions do not count the tensor."""
 
     def program(torch, say):
         for name in "add_ mul_ sub_ div_ atan2_ eq_ copysign_ pow_".split():
@@ -169,7 +169,7 @@ def test_classes_are_named():
 
 
 def test_mixed_types():
-    """What promotes its operands, what refuses them, and what does not fit a type."""
+    """Operands that are promoted, that must match, and values that do not fit a dtype."""
 
     def program(torch, say):
         single = torch.ones(2)
@@ -256,7 +256,7 @@ def test_numbers_that_python_lacks():
 
 
 def test_words_of_other_names():
-    """`multiply` and its like have several signatures; what a namespace has goes by its name there."""
+    """Aliases such as `multiply` have several signatures; functions of a namespace are named as in that namespace."""
 
     def program(torch, say):
         x = torch.ones(2)
@@ -288,7 +288,7 @@ def test_factors_of_rsub_and_addmm():
             lambda: torch.addmm(2, eye, mat1=ones, mat2=ones, alpha=3),
             lambda: eye.addmm(2, mat1=ones, mat2=ones, alpha=3),
         ):
-            with warnings.catch_warnings(action="ignore"):  # of which PyTorch has one for each function
+            with warnings.catch_warnings(action="ignore"):  # PyTorch issues one for each function
                 say(call())
         say(lambda: torch.addmm(2, eye, mat1=ones, mat2=ones, beta=3))
         say(lambda: torch.addmm(2, eye, ones, mat2=ones, alpha=3))
@@ -301,7 +301,7 @@ def test_devices():
         x = torch.ones(2)
         for word in ("cpu:", "cpu:01", "cpu1", " cpu", "CPU", "xx:1", "xx1", "cpu:-1", "cpu:1:2", True, 1.5, 0, -1):
             say(lambda word=word: repr(torch.device(word)))
-            if word is not True:  # which `to` takes for a dtype in PyTorch
+            if word is not True:  # PyTorch's `to` treats it as a dtype
                 say(lambda word=word: x.to(word) if word != 1.5 else None)
             say(lambda word=word: torch.ones(2, device=word) if word not in (0, True, 1.5) else None)
         for call in (

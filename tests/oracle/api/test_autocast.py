@@ -1,4 +1,4 @@
-"""Autocast beside PyTorch's: which ops cast their operands, and how it is switched."""
+"""Autocast against PyTorch's: which ops cast their operands, and how it is switched."""
 
 import pytest
 from ops.calls import SAMPLES, Call, Cygrad
@@ -13,10 +13,10 @@ pytest.importorskip("ml_dtypes")
 
 pytestmark = [
     pytest.mark.oracle,
-    pytest.mark.filterwarnings("ignore"),  # which say the same with and without autocast
+    pytest.mark.filterwarnings("ignore"),  # these are the same with and without autocast
 ]
 
-# Why the types differ from PyTorch's: {name: why}.
+# Reasons for dtypes that differ from PyTorch's: {name: reason}.
 OTHER_TYPES = {
     **dict.fromkeys(
         ("bilinear", "inner", "tensordot", "linalg_lu_solve", "linalg_pinv", "affine_grid_generator", "lobpcg"),
@@ -26,13 +26,13 @@ OTHER_TYPES = {
     "multi_head_attention_forward": "the weights of attention stay in float32",
     "msort": "NumPy sorts what it is given",
 }
-# Ops whose types are compared: those that autocast knows, and some that it leaves alone.
+# Ops whose dtypes are compared: those in autocast's lists, and some others.
 OTHERS = "mv dot add mul exp softmax log_softmax layer_norm batch_norm sum mean norm cumsum einsum chain_matmul".split()
 NAMES = [name for name in SHARED if name.partition(".")[0] in {*POLICY_OF, *OTHERS} - {*OTHER_TYPES}]
 
 
 class In:
-    """How a sample is run, with floats in one type and under autocast."""
+    """Runs samples with floats in one dtype, under autocast."""
 
     def __init__(self, on, dtype):
         self.on, self.library, self.dtype = on, on.library, dtype
@@ -43,7 +43,7 @@ class In:
         return tensor.to(getattr(self.library, self.dtype)) if tensor.is_floating_point() else tensor
 
     def types(self, name, sample):
-        """The types of the floating-point results, or "error"."""
+        """The dtypes of the floating-point results, or "error"."""
         try:
             self.library.manual_seed(0)
             call = Call(name, sample, requires_grad=False, on=self)
@@ -67,7 +67,7 @@ def test_types_of_results(name):
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
 def test_padding(mode):
-    """Which is another op for each mode and number of dimensions."""
+    """Padding is a different op for each mode and number of dimensions."""
 
     def program(lib, say):
         for dims in (1, 2, 3):
@@ -287,7 +287,7 @@ def test_two_optimizers_and_half_precision():
     ],
 )
 def test_layers_take_what_a_product_gives(name, args, shape):
-    """Their parameters are float32, the input is what a layer before them made in bfloat16."""
+    """The parameters are float32, while the input comes from a previous layer in bfloat16."""
 
     def program(lib, say):
         layer = getattr(lib.nn, name)(*args)

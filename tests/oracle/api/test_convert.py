@@ -1,4 +1,4 @@
-"""Conversions of tensors, and questions about them, have PyTorch's answers."""
+"""Conversions of tensors and predicates give PyTorch's results."""
 
 import copy
 import pickle
@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 
 def names(library):
-    """A leaf, a number, the result of an op."""
+    """A leaf, a number, and the result of an op."""
     x = library.ones(2, 3, requires_grad=True)
     return {"copy": copy, "pickle": pickle, "x": x, "s": library.tensor(2.5), "y": x * 2}
 

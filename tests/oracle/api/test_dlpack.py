@@ -1,4 +1,4 @@
-"""Memory shared with PyTorch by DLPack, both ways."""
+"""Memory sharing with PyTorch through DLPack, in both directions."""
 
 import pytest
 

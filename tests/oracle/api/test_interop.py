@@ -1,4 +1,4 @@
-"""A network's weights go from PyTorch to cygrad and back by files; both give the same outputs with them."""
+"""A network's weights move between PyTorch and cygrad in files, and both compute the same outputs with them."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def lstm(library):
 
 
 def gpt2(library):
-    """Blocks as in GPT-2, and an output that shares the weights of the embedding."""
+    """GPT-2 blocks with an output layer that shares the embedding weights."""
     nn = library.nn
 
     class Block(nn.Module):
@@ -106,14 +106,14 @@ NETWORKS = {mlp: numbers(6, 10), resnet18: numbers(2, 3, 64, 64), lstm: tokens(3
 
 
 def outputs(library, model, data):
-    """In evaluation mode."""
+    """Outputs in evaluation mode."""
     model.eval()
     with library.no_grad():
         return model(library.from_numpy(data)).numpy()
 
 
 def one_step(library, model, data):
-    """Change the weights and the running statistics."""
+    """Change the weights and the running statistics by one step."""
     model.train()
     optimizer = library.optim.SGD(model.parameters(), 0.01)
     model(library.from_numpy(data)).square().mean().backward()

@@ -1,4 +1,4 @@
-"""How many of PyTorch's names cygrad lacks: printed, so that a run of these tests tells."""
+"""Prints how many of PyTorch's names cygrad lacks."""
 
 import importlib.util
 

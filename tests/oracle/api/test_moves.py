@@ -1,7 +1,7 @@
-"""Views, joining, copies, reading and writing by index: each expression gives what PyTorch's gives.
+"""Views, joining, copies, indexed reads and writes: each expression gives PyTorch's result.
 
-The expressions stand in `tables/`, one a line. Compared are all that can be seen of a tensor (also
-strides, offset, base and version), the errors, and the warnings.
+The expressions are in `tables/`, one per line. All visible properties of tensors (including strides, offset, base and
+version), the errors, and the warnings are compared.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ TABLES = {path.stem: lines(path.read_text()) for path in sorted(Path(__file__).p
 
 
 def names(library):
-    """What the expressions may use."""
+    """The names available to the expressions."""
     x = library.arange(6.0).reshape(2, 3).clone()
     v = library.arange(3.0)
     c = library.arange(24.0).reshape(2, 3, 4).clone()

@@ -1,8 +1,8 @@
-"""Whole training scripts, as people write them for PyTorch, print the same after `import cygrad as torch`.
+"""Complete training scripts in PyTorch style print the same after `import cygrad as torch`.
 
-Those in `scripts/` are run as they are, and with the names in their import lines changed. What they print is compared
-word for word, numbers as numbers: training adds up differences of rounding. What several scripts import of their own
-is in `scripts/imported/`.
+Scripts in `scripts/` are run unchanged on PyTorch, and on cygrad with modified import lines. Their output is compared
+word for word, but numbers as numbers, because training accumulates rounding differences. Modules shared by several
+scripts are in `scripts/imported/`.
 """
 
 import os
@@ -22,14 +22,14 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 
 
 def for_cygrad(text):
-    """A script with its import lines changed."""
+    """A script with its import lines changed to cygrad."""
     text = re.sub(r"^(\s*)import torch$", r"\1import cygrad as torch", text, flags=re.M)
     text = re.sub(r"^(\s*)import torch\.([\w.]+) as (\w+)$", r"\1import cygrad.\2 as \3", text, flags=re.M)
     return re.sub(r"^(\s*)from torch\b", r"\1from cygrad", text, flags=re.M)
 
 
 def printed(path, directory, translated=str):
-    """What a script prints when it is run in a directory of its own, as it is or translated."""
+    """The output of a script, original or translated, run in its own directory."""
     directory.mkdir()
     shared = path.parent / "imported" / "shared.py"
     for source, name in ((path, "script.py"), (shared, shared.name)):

@@ -1,4 +1,4 @@
-"""`cygrad.testing` says of two values what PyTorch says, word for word."""
+"""`cygrad.testing` reports on two values exactly as PyTorch does, word for word."""
 
 import collections
 
@@ -135,6 +135,6 @@ def test_tensors_to_test_with(options):
         found.append((str(x.dtype), tuple(x.shape), x.stride(), requires_grad, *map(round, limits)))
     ours, theirs = found
     if isinstance(theirs, tuple):
-        assert all(abs(a - b) <= 1 for a, b in zip(ours[4:], theirs[4:], strict=True))  # drawn, and rounded
+        assert all(abs(a - b) <= 1 for a, b in zip(ours[4:], theirs[4:], strict=True))  # random, and rounded
         ours, theirs = ours[:4], theirs[:4]
     assert ours == theirs

@@ -1,4 +1,4 @@
-"""A subclass with `__torch_function__` is asked for the same functions as in PyTorch, and results are of its class."""
+"""A subclass's `__torch_function__` receives the same functions as in PyTorch, and results have its class."""
 
 import pytest
 from oracle.answers import lines
@@ -55,13 +55,13 @@ torch.nn.Linear(2, 2)(x)
 
 
 def answer(library, call):
-    """The classes of the results of a call, and what the class was asked for."""
+    """The classes of a call's results, and the functions received by the class."""
     notes = []
 
     class Noted(library.Tensor):
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
-            # PyTorch's functions that are written in Python count Tensor itself, too
+            # PyTorch's functions written in Python also pass Tensor itself
             notes.append((func.__name__, [kind.__name__ for kind in types if kind is not library.Tensor]))
             return super().__torch_function__(func, types, args, kwargs or {})
 

@@ -10,18 +10,18 @@ import cygrad
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 pytest.importorskip("torch.utils.checkpoint")
 
-# Where PyTorch takes the argument for granted, and an operation inside of it fails; here a check may come before.
+# Messages of operations that fail inside PyTorch because it does not validate the argument; cygrad may check it first.
 STUMBLES = re.compile(
     r"has no attribute '(numel|new_empty)'|unsupported operand type|can't multiply sequence|new_zeros\(\) takes|"
     r"tensor_split\(\) received|cannot convert dictionary|support the context manager|tensors must have at least one|"
     r"can be converted to an index|with device cpu|range of \[-1, 0\], but got 1"
 )
-BOOLEANS = ("yes", "no", "flag")  # of which PyTorch reads -1 as an unsigned byte, and refuses it
+BOOLEANS = ("yes", "no", "flag")  # PyTorch reads -1 as an unsigned byte and rejects it
 RESULTS = {
     ("func.linearize(f, x)[1](v)", "f", "gives None"): "PyTorch linearizes a function without results",
     ("func.jacfwd(f, argnums)(x)", "argnums", "None"): "PyTorch takes None for a tree of places",
 }
-GRADCHECK = "autograd.gradcheck(f, double, raise_exception=yes)"  # which asks `raise_exception` only if it has failed
+GRADCHECK = "autograd.gradcheck(f, double, raise_exception=yes)"  # `raise_exception` is only read after a failure
 
 
 def is_same(call, name, what):
@@ -38,7 +38,7 @@ def is_same(call, name, what):
 
 
 def without_trees(answer):
-    """How the structure of a tree is printed differs."""
+    """Remove printed tree structures, whose format differs."""
     if not isinstance(answer, tuple):
         return answer
     return answer[0], re.split(

@@ -1,6 +1,6 @@
-"""Wrong, missing and superfluous arguments of every op: refused where PyTorch refuses, by the same type of exception.
+"""Wrong, missing and extra arguments of every op raise the same type of exception as in PyTorch.
 
-How many have the same first line is counted, and may not get less.
+The number of matching first lines is counted and must not decrease.
 """
 
 import re
@@ -17,15 +17,16 @@ from helpers import class_of, first_line
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
-# Where PyTorch takes an argument for granted, and an operation of Python fails inside of it; here a check comes before
+# Messages of Python operations that fail inside PyTorch because it does not validate the argument; cygrad checks it
+# first
 STUMBLES = re.compile(
     r"unsupported operand|not callable|has no len|subscriptable|not iterable|not supported between|to unpack|"
     r"indices must be|Boolean value of Tensor|value cannot be converted|truth value of an array|internal error|"
     r"only one element tensors|incompatible function arguments"
 )
-# Of several things that are wrong another one is found first, or an op of which it is made has its own words
+# Of several errors another one is found first, or the message comes from an op that the function is composed of
 OTHERS_FIRST = {"fold", "gaussian_nll_loss", "index_put", "lobpcg", "triplet_margin_with_distance_loss"}
-# Of about 40 changes of an op's first sample
+# Maximum differences among about 40 changes of an op's first sample
 MOST = {True: 5, False: 2}
 SAME_LINES = 0.8
 
@@ -56,7 +57,7 @@ def wrong_values(library):
 
 
 def changes(sample):
-    """(kind, place, value) of each change."""
+    """Yield (kind, place, value) of each change."""
     yield from (("missing", None, None), ("superfluous", None, None), ("unexpected", None, None))
     yield from (("position", i, what) for i in range(len(sample.args)) for what in wrong_values(torch))
     yield from (("keyword", key, what) for key in sample.kwargs for what in wrong_values(torch))
@@ -65,7 +66,7 @@ def changes(sample):
 
 
 def outcome(on, name, sample, change):
-    """(class, first line) of the error, or None."""
+    """Return (class, first line) of the error, or None."""
     call = Call(name, sample, requires_grad=False, on=on)
     args, kwargs = list(call.args), dict(call.kwargs)
     kind, place, what = change
@@ -85,7 +86,7 @@ def outcome(on, name, sample, change):
 
 
 def differs(name, sample, change):
-    """What is not as in PyTorch: the type of the error, or whether there is one."""
+    """The difference from PyTorch: the type of the error, or whether there is one."""
     expected, found = outcome(Torch, name, sample, change), outcome(Cygrad, name, sample, change)
     counts["all"] += 1
     counts["same line"] += expected == found

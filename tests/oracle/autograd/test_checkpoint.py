@@ -1,4 +1,4 @@
-"""Programs with checkpoints, run by cygrad and by PyTorch: the same log of what ran, and the same gradients."""
+"""Programs with checkpoints, run by cygrad and by PyTorch, have the same log of calls and the same gradients."""
 
 import functools
 import itertools
@@ -18,7 +18,7 @@ MODES = list(itertools.product([True, False], [True, False]))  # reentrant, earl
 
 
 def run(library, seed, reentrant, early_stop):
-    """A random program of nested checkpoints: the log of the calls of its functions, and all gradients."""
+    """Run a random program of nested checkpoints; return the log of its function calls, and all gradients."""
     rng = np.random.default_rng(seed)
     log = []
     names = itertools.count()
@@ -97,7 +97,8 @@ HEAVY = [f"aten.{name}.default" for name in ("addmm", "bmm", "convolution", "mm"
 
 
 def selective(library, choice):
-    """A program with heavy ops of each kind: which ops the policy was asked about, result, gradients, and the error."""
+    """A program with expensive ops of each kind: the ops the policy was called for, result, gradients, and the error.
+    """
     F, rng, log = library.nn.functional, np.random.default_rng(0), []
 
     def values(*shape):
@@ -167,11 +168,11 @@ def test_names_and_policies():
     assert {p.name: p.value for p in ours} == {p.name: p.value for p in theirs}
 
 
-# -- what is said of functions that change -----------------------------------------------------------------
+# -- messages about functions that change ------------------------------------------------------------------
 
 
 def changing(library, name):
-    """Two runs of a function that differ."""
+    """Run a function whose two runs differ."""
     first, second = {
         "fewer": (lambda x: x.sin().exp().tanh(), lambda x: x.sin()),
         "more": (lambda x: x.sin(), lambda x: x.sin().exp().tanh()),
@@ -183,7 +184,9 @@ def changing(library, name):
 
 
 def is_compared(name, check):
-    """Without a check PyTorch goes on with what is of another shape; here kernels trust what was saved."""
+    """Without a check, PyTorch continues with another shape; here this is an error, because kernels rely on saved
+    shapes.
+    """
     return check == "default" or "shape" not in name
 
 
@@ -204,7 +207,7 @@ def test_functions_that_change(name, early_stop, check):
         return "no error"
 
     ours, theirs = answer(cygrad), answer(torch)
-    if is_compared(name, check):  # up to where each goes on in its own words
+    if is_compared(name, check):  # up to the point where the messages differ
         ours = ours.split("\n  the first difference", 1)[0].rstrip()
         assert ours == theirs.split("\nTip: ", 1)[0].rstrip().removesuffix("\n.")
     else:

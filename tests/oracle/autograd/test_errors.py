@@ -1,4 +1,4 @@
-"""The first line and the kind of each error of `errors/situations` are PyTorch's."""
+"""The first line and the type of each error in `errors/situations` match PyTorch's."""
 
 import functools
 import re
@@ -31,7 +31,7 @@ BEYOND = {
 
 @functools.cache
 def theirs():
-    """The same situations, of PyTorch: the text of all files, one after the other."""
+    """The same situations for PyTorch: the source of all files, concatenated."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in ours.FILES)
     source = re.sub(r"^from errors\..*", "", source, flags=re.MULTILINE)
     source = source.replace("import cygrad as torch", "import torch").replace("nan_check, ", "")
@@ -42,7 +42,7 @@ def theirs():
 
 
 def outcome(situation):
-    """(the builtin kind of what is raised or warned, the first line)."""
+    """Return (builtin type of the error or warning, first line)."""
     graph_errors._warned.clear()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

@@ -1,4 +1,4 @@
-"""`autograd.forward_ad` against PyTorch's: what tensors show, and errors."""
+"""`autograd.forward_ad` against PyTorch's: visible properties of tensors, and errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`cygrad.func` and `vmap` against PyTorch's: results, structures, whether they have a history, and errors."""
+"""`cygrad.func` and `vmap` against PyTorch's: results, structures, recorded history, and errors."""
 
 import re
 
@@ -228,7 +228,7 @@ def outcome(lib, expression):
     try:
         return repr(eval(expression, names))
     except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as error:
-        # structures are printed as Python prints them
+        # structures are printed by Python
         return class_of(error), re.split("(with )?structure (TreeSpec|[(])", first_line(error))[0]
 
 
@@ -238,7 +238,7 @@ def test_same_as_pytorch(expression):
 
 
 def test_batch_norms_without_statistics():
-    """Their results for each sample of a batch, and gradients, where those with statistics cannot be mapped."""
+    """Per-sample results and gradients; batch norms with statistics cannot be mapped."""
     x = np.random.default_rng(0).standard_normal((4, 5, 2))
     results = []
     for library in (cygrad, torch):

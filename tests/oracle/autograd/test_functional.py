@@ -1,4 +1,4 @@
-"""`autograd.functional` against PyTorch's: values, whether they can be differentiated on, structure, and errors."""
+"""`autograd.functional` against PyTorch's: values, differentiability of results, structure, and errors."""
 
 import itertools
 
@@ -56,7 +56,7 @@ def tensors(lib, arrays):
 
 
 def plain(value):
-    """Nested tuples of (values, type, requires grad)."""
+    """Convert to nested tuples of (values, dtype, requires grad)."""
     if isinstance(value, (tuple, list)):
         return tuple(map(plain, value))
     return value.detach().numpy(), str(value.dtype), value.requires_grad
@@ -67,7 +67,7 @@ def outcome(call):
         return plain(call())
     except (TypeError, ValueError, RuntimeError, NotImplementedError, AssertionError, AttributeError) as error:
         line = first_line(error).replace("outputs of the user-provided function", "outputs")
-        return class_of(error), line.replace("given to None", "given to jacobian")  # a slip of PyTorch's
+        return class_of(error), line.replace("given to None", "given to jacobian")  # a bug in PyTorch's message
 
 
 def assert_same(found, expected, what):
@@ -130,7 +130,7 @@ def test_ways_to_the_jacobian(function, how):
 def test_ways_to_the_hessian(function, how):
     how = {{"strategy": "outer_jacobian_strategy"}.get(key, key): value for key, value in how.items()}
     if how == {"outer_jacobian_strategy": "forward-mode", "vectorize": True}:
-        how["create_graph"] = False  # PyTorch's result keeps a graph here all the same; see test_functional.py
+        how["create_graph"] = False  # PyTorch's result nevertheless keeps a graph here; see test_functional.py
         return
     compare("hessian", function, (X, Y), **how)
 

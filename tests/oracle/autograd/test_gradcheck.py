@@ -1,4 +1,4 @@
-"""`gradcheck` against PyTorch: what passes, and the type and first line of what does not."""
+"""`gradcheck` against PyTorch's: which functions pass, and the type and first line of the errors."""
 
 import sys
 
@@ -28,7 +28,7 @@ def custom(torch, forward, backward):
 
 
 def pushed(torch, factor):
-    """Twice its input, whose forward mode multiplies by `factor`."""
+    """Twice its input, with a forward-mode derivative scaled by `factor`."""
 
     class Given(torch.autograd.Function):
         @staticmethod
@@ -47,7 +47,7 @@ def pushed(torch, factor):
 
 
 def cases(torch):
-    """(check, arguments, options) by name."""
+    """Return (check, arguments, options) by name."""
     module = sys.modules[f"{torch.autograd.__name__}.gradcheck"]
     check, second = module.gradcheck, module.gradgradcheck
     kinds = {"dtype": torch.double, "requires_grad": True}

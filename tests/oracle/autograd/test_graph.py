@@ -1,4 +1,4 @@
-"""`autograd.graph` against PyTorch: the same small programs, run by both."""
+"""`autograd.graph` against PyTorch's: the same small programs run in both libraries."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def program(function):
 
 
 def outcome(action):
-    """What an action gives, or what it raises: the type's name up to the class of ours, and the first line."""
+    """The result of an action or the error: type name (down to our base class) and first line."""
     try:
         return plain(action())
     except Exception as error:
@@ -25,7 +25,7 @@ def outcome(action):
 
 
 def plain(value):
-    """Tensors as lists, nodes by name, so that both libraries' can be compared."""
+    """Tensors as lists and nodes by name, so that both libraries can be compared."""
     if hasattr(value, "detach"):
         array = value.detach().numpy()
         return np.round(array, 4).tolist() if array.dtype.kind == "f" else array.tolist()
@@ -104,7 +104,7 @@ def bad_hooks(torch):
         outcome(lambda: record(change, lambda t: t)),
         outcome(lambda: record(fail, lambda t: t)),
         outcome(lambda: record(lambda t: t, fail).sum().backward()),
-        outcome(lambda: x.sin().sum().backward()),  # all is as before
+        outcome(lambda: x.sin().sum().backward()),  # no state is left behind
     ]
     return results, x.grad
 
@@ -161,7 +161,7 @@ def raw_saved(torch):
     z = x * 1
     w = z.sin()
     w.grad_fn._raw_saved_self.register_hooks(same, same)
-    z.add_(1)  # hooks take the check away
+    z.add_(1)  # hooks disable the version check
     log.append(outcome(lambda: w.sum().backward()))
     return log, x.grad
 

@@ -1,4 +1,4 @@
-"""Random graphs with hooks of all kinds: they are called in PyTorch's order, with PyTorch's gradients."""
+"""Random graphs with all kinds of hooks: hooks run in PyTorch's order with PyTorch's gradients."""
 
 import random
 
@@ -18,7 +18,7 @@ KINDS = ("tensor", "tensor", "several", "retain", "accumulated", "before", "afte
 
 
 class Program:
-    """A graph grown from a seed, and the calls of its hooks as they come."""
+    """A graph grown from a seed, and the recorded calls of its hooks."""
 
     def __init__(self, library, seed):
         self.library, self.random, self.calls, self.hooks = library, random.Random(seed), [], 0
@@ -29,7 +29,7 @@ class Program:
                 self.hook(self.random.choice(self.tensors))
 
     def grown(self):
-        """A tensor computed from those there are."""
+        """A tensor computed from existing ones."""
         chance = self.random
         kind, a = chance.choice(("unary", "binary", "split", "in place")), chance.choice(self.tensors)
         if kind == "unary":
@@ -43,7 +43,7 @@ class Program:
         return getattr(a, chance.choice(("add", "mul", "sub")))(b)
 
     def hook(self, t):
-        """Register a hook of a random kind on a tensor, on its node, or on several tensors."""
+        """Register a random kind of hook on a tensor, on its node, or on several tensors."""
         self.hooks += 1
         number, kind = self.hooks, self.random.choice(KINDS)
         factor = self.random.choice((None, None, 2.0, 0.5))
@@ -81,7 +81,7 @@ class Program:
         self.calls.append((kind, number, [None if g is None else g.detach().numpy().copy() for g in gradients]))
 
     def run(self):
-        """What was called, with which gradients; at last those that there are in the end, or an error."""
+        """Run backward; return the hook calls with their gradients, followed by the final gradients or an error."""
         total = sum(t.sum() for t in self.tensors[3:])
         how = self.random.choice(("backward", "backward", "inputs", "grad", "twice"))
         inputs, found = self.random.sample(self.tensors, 2), []
@@ -94,7 +94,7 @@ class Program:
                 total.backward(retain_graph=how == "twice")
             if how == "twice":
                 total.backward()
-        except RuntimeError as error:  # a hook on several gradients, some of them leaves, inside of grad()
+        except RuntimeError as error:  # PyTorch raises in grad() for a hook on several gradients that include leaves
             self.note("error", first_line(error))
         self.note("results", how, *found, *[t.grad for t in self.tensors if t.is_leaf or t.retains_grad])
         return self.calls
@@ -105,7 +105,7 @@ class Program:
 def test_hooks_come_in_the_same_order(seed):
     found, expected = (Program(library, seed).run() for library in (cygrad, torch))
     errors = [number for kind, number, _ in expected if kind == "error"]
-    if errors:  # `grad` in a graph with a hook on several tensors, some of them leaves; here it gives the gradients
+    if errors:  # PyTorch's `grad` fails for hooks on several tensors that include leaves; cygrad returns gradients
         assert errors == [UNSUPPORTED] and "error" not in [call[0] for call in found]
         return
     assert [call[:2] for call in found] == [call[:2] for call in expected]

@@ -1,4 +1,4 @@
-"""The profiler against PyTorch's: schedules, and which functions and nodes a training step shows, in which order."""
+"""The profiler against PyTorch's: schedules, and the functions and nodes of a training step, in order."""
 
 import random
 import warnings
@@ -20,7 +20,7 @@ def test_schedules(seed):
     options = {name: numbers.randrange(4) for name in names}
     options["active"] += 1
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of schedules without warmup
+        warnings.simplefilter("ignore")  # about schedules without warmup
         ours = cygrad.profiler.schedule(**options)
         theirs = torch.profiler.schedule(**options)
     assert [ours(i).name for i in range(40)] == [theirs(i).name for i in range(40)]

@@ -1,4 +1,4 @@
-"""What nodes tell of their arguments and shapes beside what they saved, against PyTorch's."""
+"""Node attributes for arguments and shapes, in addition to saved tensors, against PyTorch's."""
 
 import pytest
 
@@ -33,7 +33,7 @@ MAKERS = {
 
 
 def told(lib, make):
-    """{name: value} of what the node of this result tells, with shapes for tensors."""
+    """Return {name: value} of the attributes of this result's node, with shapes in place of tensors."""
     node = make(lib, lib.arange(1.0, 25.0).reshape(2, 3, 4).requires_grad_()).grad_fn
     names = [name for name in dir(node) if name.startswith("_saved_")]
     return {name: plain(getattr(node, name)) for name in names}

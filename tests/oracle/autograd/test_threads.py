@@ -1,4 +1,4 @@
-"""Other libraries with threads of their own beside cygrad's, imported in every order."""
+"""Other libraries with their own threads alongside cygrad, imported in every order."""
 
 import itertools
 import os

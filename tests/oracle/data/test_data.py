@@ -1,4 +1,4 @@
-"""Datasets, samplers, collation and loaders give what PyTorch's give, and refuse what they refuse."""
+"""Datasets, samplers, collation and loaders return PyTorch's results and raise its errors."""
 
 import collections
 import re
@@ -162,7 +162,7 @@ EXPRESSIONS = """
 
 
 def classes(library):
-    """Datasets of that library."""
+    """Define datasets based on that library."""
     data = library.utils.data
 
     class Numbers(data.Dataset):
@@ -198,7 +198,7 @@ def classes(library):
 
 
 def outcome(library, expression):
-    """What an expression gives, as text, or the error's type and first line."""
+    """The result of an expression as text, or the error's type and first line."""
     names = {"D": library.utils.data, "L": library.utils.data.DataLoader, "torch": library, "t": library.arange(6.0)}
     names |= {"np": np, "collections": collections, "Point": Point} | classes(library)
     try:
@@ -242,7 +242,7 @@ def test_more_samples_than_said():
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_shares_are_drawn_alike(seed):
-    """Not the same numbers, but equally often."""
+    """The random numbers differ, but the distribution is the same."""
     counts = {}
     for library in (cygrad, torch):
         generator = library.Generator().manual_seed(seed)

@@ -1,4 +1,4 @@
-"""`cygrad.distributions` against PyTorch: densities, moments, divergences, and what is said of bad values."""
+"""`cygrad.distributions` against PyTorch's: densities, moments, divergences, and errors about invalid values."""
 
 import re
 
@@ -95,10 +95,10 @@ def mode_of(p):
     try:
         return p.mode
     except NotImplementedError as error:
-        return str(error).split("'")[-1]  # without the name of the library
+        return str(error).split("'")[-1]  # without the library's name
 
 
-@pytest.mark.filterwarnings("ignore:Singular sample detected")  # PyTorch's Wishart warns of samples that are not
+@pytest.mark.filterwarnings("ignore:Singular sample detected")  # PyTorch's Wishart warns about invalid samples
 @pytest.mark.parametrize("text", DISTRIBUTIONS)
 def test_what_a_distribution_tells(text):
     def program(lib, say):
@@ -142,7 +142,7 @@ CONTINUOUS = [
     ),
 ]
 WISHART = "d.Wishart(t(%s), t([[%s, 0.5], [0.5, 1.0]]))"
-INFINITE = ("Nor", "Lap", "Gum")  # classes with all numbers for values
+INFINITE = ("Nor", "Lap", "Gum")  # classes whose support is all real numbers
 DIVERGENCES = [
     ("d.Normal(0.0, 1.0)", "d.Normal(1.0, 2.0)"),
     ("d.LogNormal(0.0, 1.0)", "d.LogNormal(1.0, 2.0)"),
@@ -221,7 +221,7 @@ ON_A_LINE = (
 def test_divergences_on_a_line(q):
     def program(lib, say):
         for p in re.findall(r"\w+\(.*?\)", ON_A_LINE):
-            if p[:6] + q[:6] == "ParetoGumbel":  # for which PyTorch has a function that raises without a text
+            if p[:6] + q[:6] == "ParetoGumbel":  # PyTorch's function for this raises without a message
                 continue
             say(lambda: lib.distributions.kl_divergence(eval(f"d.{p}", named(lib)), eval(f"d.{q}", named(lib))))
 
@@ -323,7 +323,7 @@ def test_bad_parameters_and_values(text):
     compare(program)
 
 
-# PyTorch's Wishart gives elements above the diagonal of `scale_tril`, which are none of it, gradients
+# PyTorch's Wishart gives gradients to the elements above the diagonal of `scale_tril`, which are unused
 HAVE_GRADIENTS = [text for text in DISTRIBUTIONS if "Poisson" not in text and "scale_tril=t([[[" not in text]
 
 
@@ -368,7 +368,7 @@ FAMILIES = {
 
 @pytest.mark.parametrize("text", FAMILIES)
 def test_exponential_families(text):
-    """What follows from the normaliser."""
+    """Results derived from the log normalizer."""
 
     def program(lib, say):
         p, q = (eval(each, named(lib)) for each in (text, FAMILIES[text]))
@@ -379,7 +379,7 @@ def test_exponential_families(text):
     compare(program)
 
 
-MOVED = {  # with the gradients that PyTorch finds for one sample
+MOVED = {  # with PyTorch's per-sample gradients
     "gamma": lambda a, x: torch._standard_gamma_grad(a, x),
     "dirichlet": lambda a, x: torch._dirichlet_grad(x, a, a.sum(-1, keepdim=True).expand_as(a)) * (1 - x),
 }
@@ -394,7 +394,7 @@ def test_samples_move_with_the_concentration_as_in_pytorch(name, concentration):
     x[:, 0].sum().backward()
     expected = MOVED[name](*[torch.from_numpy(t.detach().numpy().copy()) for t in (a, x)]).numpy()[:, 0]
     found = a.grad.numpy()[:, 0]
-    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-12)  # PyTorch's are polynomials
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-12)  # PyTorch uses polynomial approximations
 
 
 def test_shares_keep_their_proportions_when_one_moves_as_in_pytorch():

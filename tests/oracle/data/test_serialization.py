@@ -1,4 +1,4 @@
-"""Files go both ways between PyTorch, the package safetensors, and cygrad."""
+"""Files are exchanged between PyTorch, the safetensors package, and cygrad, in both directions."""
 
 import io
 from collections import Counter, OrderedDict, deque
@@ -21,7 +21,7 @@ DTYPES = (
 
 
 def same(ours, theirs):
-    """Whether two objects are the same, tensors of the two libraries included."""
+    """Whether two objects are the same, including tensors of the two libraries."""
     if isinstance(theirs, torch.Tensor):
         assert str(ours.dtype) == str(theirs.dtype) and ours.shape == tuple(theirs.shape)
         assert ours.requires_grad == theirs.requires_grad
@@ -108,7 +108,7 @@ def checkpoint(model, optimizer):
 
 @pytest.mark.parametrize("first", ["torch", "cygrad"])
 def test_a_run_goes_on_in_the_other_library(first, tmp_path):
-    """What PyTorch trained cygrad trains on, and the other way round through safetensors."""
+    """cygrad continues PyTorch's training, and vice versa through safetensors."""
     theirs = make(torch)
     train(torch, *theirs, 3)
     torch.save(checkpoint(*theirs), tmp_path / "x.pt")

@@ -1,4 +1,4 @@
-"""Modules that hold the settings of a function, beside PyTorch's: values, gradients, looks, state, signatures."""
+"""Modules that hold the settings of a function against PyTorch's: values, gradients, repr, state, signatures."""
 
 import inspect
 
@@ -20,7 +20,7 @@ NAMES = sorted({made.partition("(")[0] for made, _ in ROWS})
 
 
 def results(library, made, call):
-    """What a module gives, its gradients, and what it looks like."""
+    """A module's results, gradients, and repr."""
     names = tensors(library)
     module = eval(f"nn.{made}", {"nn": library.nn}, names).double()
     output = module(*(names[name] for name in arguments(call)))
@@ -42,7 +42,7 @@ def test_module(made, call):
         assert (a is None) == (b is None)
         if a is not None:
             assert a.dtype == b.dtype
-            # PyTorch keeps the slope 1/6 of hardsigmoid in float32.
+            # PyTorch stores the slope 1/6 of hardsigmoid in float32.
             np.testing.assert_allclose(a, b, 1e-7, 1e-12)
 
 
@@ -58,7 +58,7 @@ def test_signatures(name):
     for method in ("__init__", "forward"):
         found, expected = (inspect.signature(getattr(c, method)) for c in (ours, theirs))
         if method == "__init__" and "args" in expected.parameters:
-            continue  # Module's own, which takes nothing
+            continue  # Module's own, without arguments
         assert [(p.name, p.kind, p.default) for p in found.parameters.values()] == [
             (p.name, p.kind, p.default) for p in expected.parameters.values()
         ]

@@ -1,4 +1,4 @@
-"""Convolutional and pooling layers with PyTorch's weights give what PyTorch's give, and look like them."""
+"""Convolutional and pooling layers with PyTorch's weights give PyTorch's results and have the same repr."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""nn and optim beside PyTorch's: outputs, gradients, state dicts both ways, twenty steps."""
+"""nn and optim against PyTorch: outputs, gradients, state dicts in both directions, twenty steps."""
 
 import inspect
 
@@ -22,7 +22,7 @@ def mlp(library):
 
 
 def same_weights(ours, theirs):
-    """Give our module the weights of theirs."""
+    """Copy the weights of PyTorch's module to ours."""
     ours.load_state_dict(theirs.state_dict())
     return ours
 
@@ -227,7 +227,7 @@ def test_complex_parameters(name, options):
 
 
 def to_torch(value):
-    """The same nested value with tensors of PyTorch, which share no memory with ours."""
+    """The same nested value with PyTorch tensors, which do not share memory with ours."""
     if isinstance(value, dict):
         return {key: to_torch(item) for key, item in value.items()}
     if isinstance(value, cygrad.Tensor):
@@ -239,7 +239,7 @@ def to_torch(value):
 
 
 def inspectable(name):
-    """Some of PyTorch's functions are compiled, or take any arguments and pass them on: they hide what they want."""
+    """Whether a signature is informative: some of PyTorch's functions are compiled or pass on arbitrary arguments."""
     function = getattr(torch.nn.functional, name)
     return inspect.isfunction(function) and "args" not in inspect.signature(function).parameters
 
@@ -262,7 +262,7 @@ def parameters_of(library, name):
     value = library
     for part in name.split("."):
         value = getattr(value, part)
-    # PyTorch's Module takes *args to pass them on to other bases; ours take `out` in more places.
+    # PyTorch's Module passes *args on to other base classes; ours accept `out` in more places.
     hidden = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
         (p.name, p.default.__name__ if inspect.isroutine(p.default) else p.default)

@@ -1,4 +1,4 @@
-"""Lazy modules and the adaptive softmax do what PyTorch's do: reprs, states, errors, numbers."""
+"""Lazy modules and the adaptive softmax match PyTorch's: reprs, states, errors, numbers."""
 
 import inspect
 
@@ -123,7 +123,7 @@ def test_adaptive_softmax(target):
         (loss + output.sum()).backward()
         batch = x if x.ndim == 2 else x[None]
         results = [output, loss, layer.log_prob(batch), layer.predict(batch), x.grad]
-        # a cluster without targets gets no gradient here, zeros or none there
+        # a cluster without targets has no gradient here, zeros or none in PyTorch
         gradients = [p.grad if p.grad is not None else library.zeros_like(p) for p in layer.parameters()]
         found.append([t.detach().numpy() for t in (*results, *gradients)])
     for a, b in zip(*found, strict=True):

@@ -1,4 +1,4 @@
-"""Module and its containers beside PyTorch's: members, modes, conversion, state, hooks."""
+"""Module and its containers against PyTorch's: members, modes, conversion, state, hooks."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""`nn.grad` gives the gradients of convolutions that PyTorch's gives; `resize` is PyTorch's."""
+"""`nn.grad` gives PyTorch's gradients of convolutions; `resize` matches PyTorch's."""
 
 import numpy as np
 import pytest

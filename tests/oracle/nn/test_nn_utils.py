@@ -1,4 +1,4 @@
-"""nn.utils beside PyTorch's."""
+"""nn.utils against PyTorch's."""
 
 import copy
 import importlib
@@ -140,7 +140,7 @@ def test_fusion(bias, affine):
     compare(program)
 
 
-# ------------------------------------------------------------------ other parameters for one call
+# ------------------------------------------------------------------ functional calls with other parameters
 
 
 def functional_call(lib, *args, **kwargs):
@@ -199,7 +199,7 @@ def test_functional_call():
 
 
 def parametrizations_of(lib):
-    """Some parametrizations, with and without an inverse, and some that are wrong."""
+    """Some parametrizations with and without an inverse, and some invalid ones."""
     nn = lib.nn
 
     def module(forward, right_inverse=None):
@@ -231,7 +231,8 @@ NAMES = list(parametrizations_of(cygrad))
 @pytest.mark.parametrize("unsafe", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_register_parametrization(name, unsafe):
-    # What is no tensor of the same type cannot be left in place; PyTorch's words for that speak of its internals.
+    # A value that is not a tensor of the same dtype cannot replace the original in place; PyTorch's message is about
+    # internals.
     leaves = [False] if name in ("dtype", "no tensor") else [False, True]
 
     def program(lib, say):

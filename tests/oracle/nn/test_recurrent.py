@@ -1,4 +1,4 @@
-"""Recurrent layers, cells and packed sequences give what PyTorch's give."""
+"""Recurrent layers, cells and packed sequences give PyTorch's results."""
 
 import copy
 import inspect
@@ -44,7 +44,7 @@ def made(library, text):
 
 
 def pair(text):
-    """The layer of both libraries, with the same weights."""
+    """The layer in both libraries, with the same weights."""
     ours, theirs = made(cygrad, text).double(), made(torch, text).double()
     ours.load_state_dict({k: cygrad.from_numpy(v.numpy().copy()) for k, v in theirs.state_dict().items()})
     return ours, theirs
@@ -55,7 +55,7 @@ def flat(value):
 
 
 def run(library, layer, x, states):
-    """Results, gradients, and gradients of these."""
+    """Return results, gradients, and second-order gradients."""
     tensors = [library.from_numpy(a.copy()).requires_grad_() for a in (x, *states)]
     x, *states = tensors
     hx = None if not states else tuple(states) if len(states) == 2 else states[0]
@@ -77,7 +77,7 @@ def close(found, expected):
 
 
 def state_shapes(layer, batch):
-    """The shapes of the states, of an LSTM two."""
+    """The shapes of the states, two for an LSTM."""
     directions = layer.num_layers * (2 if layer.bidirectional else 1)
     shapes = [(directions, *batch, layer.proj_size or layer.hidden_size)]
     return shapes + [(directions, *batch, layer.hidden_size)] * (layer.mode == "LSTM")

@@ -1,4 +1,4 @@
-"""Layers over functions give what PyTorch's give: results, gradients, repr and state, in training and in evaluation."""
+"""Layers that wrap functions match PyTorch's: results, gradients, repr and state, in training and evaluation mode."""
 
 import inspect
 import warnings
@@ -24,7 +24,7 @@ def places(*shape, below):
 SEQUENCES, IMAGES, VOLUMES = numbers(2, 4, 6), numbers(2, 4, 6, 5), numbers(2, 4, 6, 4, 5)
 SIZES = {"1": SEQUENCES, "2": IMAGES, "3": VOLUMES}
 
-# (how the layer is made, its inputs); a layer whose name ends in 1d, 2d, 3d is tried on SIZES where none are given.
+# (constructor, inputs); a layer whose name ends in 1d, 2d, 3d is run on SIZES if no inputs are given.
 LAYERS = [
     ("BatchNorm1d(4)", numbers(5, 4)),
     ("BatchNorm1d(4, momentum=None)",),
@@ -118,11 +118,11 @@ def default_input(text):
 
 
 def run(library, layer, arrays, of_inputs=True):
-    """The results of one call, then the gradients of all that has one."""
+    """Return the results of one call, then all gradients."""
     given = [None if a is None else library.from_numpy(a.copy()) for a in arrays]
     leaves = [x.requires_grad_(of_inputs) for x in given if x is not None and x.is_floating_point()]
     layer.zero_grad()
-    # In-place layers must not meet leaves.
+    # In-place layers cannot modify leaves.
     results = layer(*(x * 1 if x is not None and x.is_floating_point() else x for x in given))
     results = results if isinstance(results, tuple) else (results,)
     if results[0].requires_grad:
@@ -253,7 +253,7 @@ def test_warning_about_channels():
 
 @pytest.mark.parametrize("text", ["1", "2, 0.5, 0.6, 1.3", "3, alpha=0.7", "4, 0.3, k=2.0", "5, 1.0, 0.5", "9, 0.2"])
 def test_cross_map_lrn(text):
-    """PyTorch's gradient is not that of its formula, so that only results are compared."""
+    """PyTorch's gradient does not match its formula, so only results are compared."""
     ours, theirs = (eval(f"nn.CrossMapLRN2d({text})", {"nn": library.nn}) for library in (cygrad, torch))
     assert repr(ours) == repr(theirs)
     for channels in (1, 2, 6):

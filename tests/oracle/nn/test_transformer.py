@@ -1,4 +1,4 @@
-"""Attention and transformers give what PyTorch's give: results, gradients, states, reprs, errors."""
+"""Attention and transformers match PyTorch's: results, gradients, states, reprs, errors."""
 
 import importlib
 import inspect
@@ -30,7 +30,7 @@ MASK = np.zeros((4, 5), bool)
 MASK[0, 1:] = MASK[2, 0] = True
 HEADS = numbers(4, 4, 5)
 
-# (how the layer is made, its inputs, its other arguments)
+# (constructor, inputs, other arguments)
 CALLS = [
     ("MultiheadAttention(6, 2)", (X, MEMORY, MEMORY), {}),
     ("MultiheadAttention(6, 2)", (X, X, X), {"need_weights": False}),
@@ -81,7 +81,7 @@ def made(library, text):
 
 
 def run(library, layer, arrays, named):
-    """Results, gradients, and gradients of these."""
+    """Return results, gradients, and second-order gradients."""
     known, inputs = {}, []
     for array in arrays:
         if id(array) not in known:
@@ -111,7 +111,7 @@ def test_layer(text, arrays, named):
     assert public[0] == public[1]
 
 
-ENCODERS = [  # (the layer's other arguments, the encoder's, the padding, the mask, whether it is evaluated)
+ENCODERS = [  # (layer arguments, encoder arguments, padding, mask, whether in evaluation mode)
     ("", "", "end", False, True),
     ("activation='gelu'", "norm=nn.LayerNorm(6)", "float", False, True),
     ("norm_first=True", "", "end", False, True),

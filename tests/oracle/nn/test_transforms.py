@@ -1,4 +1,4 @@
-"""Transformed distributions beside PyTorch's."""
+"""Transformed distributions against PyTorch's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""optim.swa_utils and optim.Muon beside PyTorch's."""
+"""optim.swa_utils and optim.Muon against PyTorch's."""
 
 import importlib
 import inspect
@@ -19,7 +19,7 @@ def swa(lib):
 
 
 def changed(model, scale):
-    """Give the parameters of a model other values."""
+    """Change the parameters of a model."""
     for p in fill(model).parameters():
         p.data = p.data * scale
     return model
@@ -44,7 +44,7 @@ def test_averaged_models(name, use_buffers):
         nn = lib.nn
         model = fill(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, track_running_stats=not use_buffers)))
         model[0].register_buffer("scale", lib.ones(2))
-        if (name, use_buffers) != ("multi swa", True):  # an error, after which either type may have been averaged
+        if (name, use_buffers) != ("multi swa", True):  # an error, after which either dtype may have been averaged
             model[0].register_buffer("counts", lib.tensor([1, 100, -100]))
         average = swa(lib).AveragedModel(model, use_buffers=use_buffers, **averages(lib)[name])
         say(average)
@@ -166,7 +166,7 @@ def muon(lib, shape, steps, options, state=None):
     ids=str,
 )
 def test_muon(shape, options):
-    """PyTorch iterates in bfloat16, whose errors few iterations keep small."""
+    """PyTorch iterates in bfloat16, so few iterations are used to keep errors small."""
     options = {"lr": 0.01, "ns_steps": 2, **options}
     (ours, a), (theirs, b) = (muon(lib, shape, 5, options) for lib in (cygrad, torch))
     start, _ = muon(torch, shape, 0, options)

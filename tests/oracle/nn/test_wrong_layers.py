@@ -1,4 +1,4 @@
-"""Layers and losses called wrongly raise PyTorch's exceptions with PyTorch's first lines."""
+"""Invalid calls of layers and losses raise PyTorch's exceptions with PyTorch's first lines."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Calls that few programs make, and operands at the edge of what an op takes."""
+"""Rare calls, and operands at the limits of what an op accepts."""
 
 import itertools
 
@@ -24,7 +24,7 @@ def test_absolute_values_into_complex_memory():
 
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_a_tensor_as_dimension(name):
-    """By keyword it is one, by position the other operand, unless there is `keepdim`."""
+    """A tensor passed by keyword is the dimension; by position it is the other operand, unless `keepdim` is given."""
 
     def program(torch, say):
         x, one = torch.tensor([[1.0, 3.0], [2.0, 0.0]]), torch.tensor(1)
@@ -70,7 +70,7 @@ def test_numbers_of_any_size_among_elements():
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_margin_of_nan(reduction):
-    """It counts as no loss."""
+    """A NaN margin counts as no loss."""
 
     def program(torch, say):
         x = torch.tensor([[NAN, 1, 2], [1, NAN, 0.5]], requires_grad=True)
@@ -95,7 +95,7 @@ def test_soft_margin_of_all_types():
 
 
 def test_differences_of_order_zero():
-    """What would be put before or behind is looked at, and left out."""
+    """`prepend` and `append` are validated but otherwise ignored."""
 
     def program(torch, say):
         x = torch.arange(6.0).reshape(2, 3)
@@ -109,7 +109,7 @@ def test_differences_of_order_zero():
 
 @pytest.mark.parametrize("driver", [None, "gels", "gelsd", "gelss"])
 def test_least_squares_of_stacks_that_broadcast(driver):
-    """Ranks and singular values are those of the matrices as they were given."""
+    """Ranks and singular values have the batch shape of the matrices before broadcasting."""
 
     def program(torch, say):
         for stacks in itertools.product(((), (1,), (3,), (3, 1), (1, 3), (2, 3)), repeat=2):
@@ -141,7 +141,7 @@ def test_normalisations_with_statistics(kind):
     compare(program)
 
 
-# Of a number x, and complex numbers z in two dimensions: which of several errors comes first, and what it names
+# For a number x and complex numbers z in two dimensions: which of several errors is raised, and what it names
 REFUSED = [
     *("torch.renorm(x, 1, 1, 0.5)", "torch.renorm(x[None], 1, 1, 0.5)", "torch.renorm(z, 1, 2, 0.5)"),
     *("torch.gradient(x)", "torch.gradient(x, dim=0)", "torch.gradient(x, dim=-1)", "torch.gradient(x, dim=1)"),
@@ -166,7 +166,7 @@ def test_which_error_comes_first(text):
 
 @pytest.mark.parametrize("kind", ["bool", "uint8", "int32", "int64", "float32"])
 def test_einsum_of_integers_that_are_summed_alone(kind):
-    """Their sums are int64, as those of `sum`; products of two operands have their type."""
+    """Sums over a single operand are int64, like those of `sum`; products of two operands keep their dtype."""
 
     def program(torch, say):
         calls = [
@@ -203,7 +203,7 @@ def test_an_empty_index_of_any_shape_writes_nothing():
 
 
 def test_dimensions_that_are_no_integers():
-    """The first decides whether a call fits; others are looked at afterwards."""
+    """The first dimension decides whether a call matches; the others are validated later."""
 
     def program(torch, say):
         x = torch.ones(2, 2)

@@ -1,4 +1,4 @@
-"""Functions that make tensors give what PyTorch's give: values, types, strides, errors, warnings."""
+"""Factory functions match PyTorch's: values, dtypes, strides, errors, warnings."""
 
 import pytest
 from oracle.answers import check, lines
@@ -7,7 +7,7 @@ pytestmark = pytest.mark.oracle
 
 
 def names(library):
-    """What the expressions may use besides the library."""
+    """The names available to the expressions besides the library."""
     return {
         "x": library.ones(2, 3),
         "xi": library.ones(2, 3, dtype=library.int64),
@@ -302,7 +302,7 @@ torch.linspace(0, 1, 3, dtype=torch.bool)
 torch.linspace(0, 1, torch.tensor(3))
 """
 
-# Like another tensor
+# Factory functions named *_like
 LIKE = """
 torch.zeros_like(x)
 torch.zeros_like(xi)
@@ -396,7 +396,7 @@ torch.ones(2).new((3,))
 torch.ones(2).new(3).shape
 """
 
-# A given order in memory, a given memory, and the old form of arange
+# Explicit strides, shared memory, and the old form of arange
 PLACED = """
 torch.empty_strided((2,3),(1,2)).zero_()
 torch.empty_strided((2,3),(1,))

@@ -1,4 +1,4 @@
-"""Types of results and limits against PyTorch: all pairs of types, and all kinds of operands."""
+"""Dtypes of results and numeric limits against PyTorch: all pairs of dtypes, and all kinds of operands."""
 
 import itertools
 import operator
@@ -24,12 +24,12 @@ NUMBERS = [True, 2, 2.5, 1j]
 
 
 def attempt(function, *args):
-    """A result's type as text, or the error."""
+    """A result's dtype as text, or the error."""
     try:
         result = function(*args)
     except Exception as error:
         return class_of(error), first_line(error)
-    # complex numbers of two halves: NumPy has none, and cygrad gives its next ones
+    # half-precision complex: NumPy has none, and cygrad returns its next larger dtype
     return str(getattr(result, "dtype", result)).replace("complex32", "complex64")
 
 
@@ -83,7 +83,7 @@ def test_operators(a, function):
             others = zip(operands(cygrad, b), operands(torch, b))
             for k, (our, their) in enumerate(others):
                 found, expected = attempt(function, ours[i], our), attempt(function, theirs[i], their)
-                # PyTorch has little for complex numbers of two halves
+                # PyTorch supports few ops for half-precision complex
                 assert found == expected or "ComplexHalf" in str(expected), (a, i, b, k)
         for number in NUMBERS:
             for swap in (False, True):

@@ -1,4 +1,4 @@
-"""Other forms of a call than the samples have: names of arguments, kinds of numbers, memory of the operands."""
+"""Other forms of the samples' calls: argument names, kinds of numbers, memory of the operands."""
 
 import inspect
 
@@ -14,7 +14,7 @@ from helpers import class_of
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
-# Of which the result is random, or the same only up to a sign; or where PyTorch's process ends at some of the forms
+# Ops with results that are random or unique up to a sign, or that crash PyTorch's process in some of these forms
 OTHER_RESULTS = {
     name
     for name in SAMPLES
@@ -30,13 +30,13 @@ NUMBERS = {
     "bool": lambda library, value: np.bool_(value),
     "tensor": lambda library, value: library.tensor(value),
 }
-# Lengths may be any numbers there; `x1` may stand before them, and a truth value may be subtracted.
+# Lengths may be any numbers there; `x1` is accepted as another name, and bools can be subtracted.
 OTHER_FORMS = set("bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann".split())
 OTHER_FORMS |= set("kaiser nuttall permute reshape reshape.alias reshape.copy rsub.Scalar searchsorted".split())
 
 
 def numpy_forms(sample, names):
-    """The arguments of a sample with NumPy's names: (positional, by keyword)."""
+    """The arguments of a sample with NumPy's names: (positional, keyword)."""
     for first in range(min(len(sample.args), 3)):
         name = NUMPYS_NAMES.get("input" if first == 0 else names[first]) if first < len(names) else None
         rest = dict(zip(names[first + 1 :], sample.args[first + 1 :]))
@@ -46,7 +46,7 @@ def numpy_forms(sample, names):
 
 
 def number_forms(sample):
-    """Those with another kind of number in the place of one: a function of the library."""
+    """Variants with one number replaced by another kind, given as (constructor that takes the library, value)."""
     for i, value in enumerate(sample.args):
         if isinstance(value, (int, float)):
             for kind, made in NUMBERS.items():
@@ -79,7 +79,7 @@ def is_refused(answer):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OTHER_FORMS])
 def test_names_and_numbers(name):
-    """What PyTorch takes is taken, with the same result."""
+    """Forms accepted by PyTorch are accepted, with the same result."""
     sample = SAMPLES[name][0]
     names = list(inspect.signature(Cygrad.function(name)).parameters)
     for form, args, kwargs in [*numpy_forms(sample, names), *number_forms(sample)]:
@@ -103,11 +103,11 @@ def stepped(array):
 
 
 LAYOUTS = {"contiguous": np.ascontiguousarray, "transposed": transposed, "stepped": stepped}
-LAZY = {"conj", "adjoint"}  # of which PyTorch conjugates nothing before it is read
+LAZY = {"conj", "adjoint"}  # PyTorch conjugates lazily
 
 
 def shared(on, name, sample, layout):
-    """For each result and operand, whether they share memory."""
+    """Whether each result shares memory with each operand."""
     operands = []
 
     def tensor(array):
@@ -131,19 +131,19 @@ def test_shared_memory(name, layout):
         try:
             expected = shared(InMemory, name, sample, layout)
         except RuntimeError:
-            continue  # where it wants another layout
+            continue  # PyTorch needs another layout
         assert shared(Cygrad, name, sample, layout) == expected, sample
 
 
 class InMemory(Torch):
-    """As `Torch`, with arrays that are the memory of the tensors."""
+    """Like `Torch`, but arrays share memory with the tensors."""
 
     @staticmethod
     def array(tensor):
         return tensor.detach().resolve_conj().numpy()
 
 
-# -- calls that users make ------------------------------------------------------------------------------------
+# -- typical user calls ---------------------------------------------------------------------------------------
 
 CALLS = """
 torch.heaviside(torch.tensor([float("nan"), 0.0, -1.0, 2.0]), torch.tensor(0.5))
@@ -237,7 +237,7 @@ torch.ones(2).cumprod_(0, dtype=torch.float32)
 
 
 def without_memory(outcome):
-    """What is in a tensor, or in several."""
+    """The contents of one or several tensors."""
     if isinstance(outcome, list):
         return [without_memory(item) for item in outcome]
     return {key: outcome[key] for key in ("dtype", "shape", "values")}
@@ -252,7 +252,7 @@ def test_calls(expression):
         assert same(*map(without_memory, (found, expected))), f"{found}, PyTorch gives {expected}"
 
 
-# Results that `view` takes in PyTorch, of transposed operands
+# Functions whose results `view` accepts in PyTorch, for transposed operands
 CONTIGUOUS = """
 torch.nn.functional.group_norm(torch.rand(2, 4, 3).transpose(1, 2), 3)
 torch.nn.functional.group_norm(torch.rand(4, 3, 4, 2).permute(3, 0, 2, 1), 2)

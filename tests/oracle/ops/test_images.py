@@ -1,5 +1,6 @@
-"""What the samples of convolutions, poolings and interpolations cannot say, against PyTorch: errors of functions
-whose name is another method's, warnings, results that come in pairs, types of elements."""
+"""Convolution, pooling and interpolation against PyTorch beyond the samples: errors of functions named like methods,
+warnings, results in pairs, dtypes.
+"""
 
 import math
 
@@ -87,7 +88,7 @@ def test_same_as_pytorch(expression):
 
 
 def test_weight_of_another_type_than_half():
-    """PyTorch has other words where the processor has convolutions of half precision."""
+    """PyTorch's message differs on processors with half-precision convolutions."""
     expression = "F.conv2d(x.half(), x, r[0, 0, :1].half())"
     found, expected = (answer(library, expression, names, False)[0] for library in (cygrad, torch))
     assert found == ("RuntimeError", "expected scalar type Half but found Float")
@@ -100,7 +101,7 @@ def test_weight_of_another_type_than_half():
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
 @pytest.mark.parametrize("nan", [math.nan, math.inf, -math.inf])
 def test_volumes_at_nan(mode, padding, align_corners, nan):
-    """Of images PyTorch reads memory there that is not the image's."""
+    """For images, PyTorch reads out of bounds here."""
     found: list = []
     places = [[nan, 0.3, 0.2], [0.3, nan, 0.1], [0.3, 0.2, nan], [0.1, 0.2, 0.3], [nan, nan, nan]]
     for library in (cygrad, torch):
@@ -117,7 +118,7 @@ def test_volumes_at_nan(mode, padding, align_corners, nan):
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 def test_gradients_of_grid_sample(mode, padding, align_corners):
-    """Those of the second order PyTorch does not have, so that the samples cannot compare any."""
+    """PyTorch has no second-order gradients, so the samples cannot compare them."""
     found = []
     for library in (cygrad, torch):
         x = library.linspace(-4, 4, 48).reshape(1, 3, 4, 4).sin().requires_grad_()
@@ -133,7 +134,7 @@ def test_gradients_of_grid_sample(mode, padding, align_corners):
 @pytest.mark.parametrize("align_corners", [True, False])
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 def test_images_of_bytes(mode, align_corners, antialias):
-    """Bit for bit: weights of 16 bits, rounded after each dimension, halves up."""
+    """Equal bit for bit: 16-bit weights, rounding half up after each dimension."""
     rng = np.random.default_rng(0)
     for shape, size in (((4, 4), (5, 5)), ((7, 3), (4, 9)), ((11, 10), (5, 3)), ((2, 5), (13, 4))):
         image = rng.integers(0, 256, (2, 3, *shape), np.uint8)

@@ -1,4 +1,4 @@
-"""Gradients at points without a derivative are PyTorch's."""
+"""Gradients at non-differentiable points match PyTorch's."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Methods that change tensors by Python functions, sizes, switches and constants: as PyTorch's."""
+"""Methods that modify tensors by Python functions, sizes, switches and constants match PyTorch's."""
 
 import pytest
 from oracle.answers import check, lines
@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 
 def names(library):
-    """What the expressions may use besides the library."""
+    """The names available to the expressions besides the library."""
     return {
         "x": library.arange(6.0),
         "m": library.arange(6.0).reshape(2, 3),

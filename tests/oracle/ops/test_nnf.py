@@ -1,4 +1,4 @@
-"""Calls of nn.functional that samples do not make: reductions by name, old arguments, warnings, gradients, errors."""
+"""Calls of nn.functional beyond the samples: reductions by name, legacy arguments, warnings, gradients, errors."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.usefixtures("every_warning")]
 
 
 def names(library):
-    """What the expressions are made of; `g(result, *inputs)` gives gradients of the squares' sum."""
+    """The names in the expressions; `g(result, *inputs)` returns gradients of the sum of squares."""
     random = np.random.default_rng(3)
 
     def made(*shape, low=-2.0, high=2.0, grad=True, dtype="float64"):
@@ -301,7 +301,7 @@ m(a, a[0], a)
 
 
 def names_of_heads(library):
-    """Those, and `m`: attention of two heads of width 3, with its gradients."""
+    """The same, and `m`: attention with two heads of width 3, with its gradients."""
     given = names(library)
     F = library.nn.functional
     weight = library.linspace(-1, 1, 18 * 6, dtype=library.float64).reshape(18, 6).sin().requires_grad_()
@@ -341,7 +341,7 @@ torch.ctc_loss(lp, c, (5, 4), (2, 1), 0, 2, True)
 
 
 def names_of_sequences(library):
-    """`x` and its log-softmax `lp`, of five steps of two samples; their targets `c`; and `g`."""
+    """`x` and its log-softmax `lp`, for two samples of five steps; their targets `c`; and `g`."""
     x = library.linspace(-2, 3, 30, dtype=library.float64).reshape(5, 2, 3).sin().detach().requires_grad_()
     given = {"x": x, "lp": x.log_softmax(2), "c": library.tensor([[1, 2], [2, 2]])}
     return {**names(library), **given}

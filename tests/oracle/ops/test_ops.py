@@ -1,5 +1,5 @@
-"""Every sample of every op against PyTorch: values, gradients, second gradients, types, shapes,
-names of nodes; and every sample of bad input: type and first line of the error.
+"""Every sample of every op against PyTorch: values, gradients, second gradients, dtypes, shapes, node names; and every
+sample of invalid input: type and first line of the error.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from helpers import first_line
 
 pytestmark = [
     pytest.mark.oracle,
-    pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel"),  # we make no copy
+    pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel"),  # cygrad makes no copy
     pytest.mark.filterwarnings("ignore:index_reduce\\(\\) is in beta"),
     pytest.mark.filterwarnings(r"ignore:(torch|at)\W+\w+ is deprecated"),
 ]
@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch")
 
 
 class Torch:
-    """How a sample is run on PyTorch."""
+    """Runs samples on PyTorch."""
 
     library = torch
     tensor = staticmethod(torch.from_numpy)
@@ -29,7 +29,7 @@ class Torch:
     @staticmethod
     def array(tensor):
         if tensor.is_floating_point():
-            tensor = tensor + 0  # PyTorch's lazy zeros have no memory to look at
+            tensor = tensor + 0  # PyTorch's lazy zeros have no memory
         return tensor.detach().resolve_conj().numpy()
 
     @staticmethod
@@ -37,12 +37,12 @@ class Torch:
         return None if is_internal(name) else public_function(torch, name)
 
 
-# PyTorch's own exception types, and ours
+# PyTorch's own exception types and ours
 OWN_ERRORS = {torch.linalg.LinAlgError: cygrad.linalg.LinAlgError}
 
 SHARED = [name for name in SAMPLES if Torch.function(name)]
 
-# Where PyTorch makes one op of two: {name: why}.
+# Single ops in PyTorch that cygrad composes of two, or vice versa: {name: reason}.
 OTHER_NODES = {
     **dict.fromkeys(
         ("linalg_tensorinv", "linalg_lu_solve", "lu_solve", "ormqr", "linalg_cond"),
@@ -108,10 +108,10 @@ OTHER_NODES = {
     "sum_to_size": "PyTorch sums with keepdim and takes a view of the result",
 }
 
-# Of which only the first result is defined: the others are what PyTorch's own gradient needs.
+# Only the first result is defined; the others are auxiliary values for PyTorch's gradient.
 ONE_RESULT = {"embedding_bag"}
 
-# What PyTorch can differentiate only once.
+# Ops that PyTorch can differentiate only once.
 ONCE = {
     "cdist",
     "ctc_loss",
@@ -124,7 +124,7 @@ ONCE = {
 }
 
 
-# Where results lie in memory in another order than PyTorch's: {family or name: why}.
+# Ops whose results have other strides than PyTorch's: {family or name: reason}.
 OTHER_STRIDES = {
     **dict.fromkeys(
         (
@@ -153,14 +153,14 @@ def has_other_strides(name):
 
 
 def pairs(name, **limits):
-    """Each sample with these attributes, as a call on cygrad and one on PyTorch."""
+    """For each sample with these attributes, yield a call on cygrad and one on PyTorch."""
     for sample in SAMPLES[name]:
         if all(getattr(sample, key) == value for key, value in limits.items()):
             yield sample, Call(name, sample), Call(name, sample, on=Torch)
 
 
 def assert_same(ours, theirs, found, expected, what, tolerance=1e-6):
-    """Equal shapes, types and values."""
+    """Check equality of shapes, dtypes and values."""
     for i, (a, b) in enumerate(zip(found, expected, strict=True)):
         if not isinstance(b, torch.Tensor):
             assert type(a) is type(b) and a == b, f"{what} {i}: {a} instead of {b}"
@@ -180,7 +180,7 @@ def test_values(name):
 
 @pytest.mark.parametrize("name", [name for name in SHARED if not has_other_strides(name)])
 def test_strides(name):
-    """Results lie in memory as PyTorch's do, if the operands lie in row-major order."""
+    """For row-major operands, results have PyTorch's strides."""
     for sample, ours, theirs in pairs(name):
         if all(value.flags.c_contiguous for value in sample.args if isinstance(value, np.ndarray)):
             for i, (a, b) in enumerate(zip(ours.run(), theirs.run(), strict=True)):
@@ -189,7 +189,7 @@ def test_strides(name):
 
 
 def seen_strides(tensor):
-    """Strides along which there is a step: those of dimensions of one element mean nothing."""
+    """The strides of all dimensions with more than one element; the others are meaningless."""
     return [step for step, length in zip(tensor.stride(), tensor.shape) if length > 1] if tensor.numel() else None
 
 
@@ -208,7 +208,7 @@ def test_gradients(name):
 def test_second_gradients(name):
     for sample, ours, theirs in pairs(name, oracle_grad=True, unique=True):
         found, expected = second_gradients(ours), second_gradients(theirs)
-        # PyTorch's are nan at some points where the limit is known: a norm of 0, a power of 0
+        # PyTorch's are NaN at some points with a known limit: a norm of 0, a power of 0
         known = [torch.isfinite(grad) for grad in expected]
         expected = [torch.where(mask, grad, 0) for mask, grad in zip(known, expected)]
         masks = [mask.numpy() for mask in known]
@@ -229,12 +229,12 @@ def test_nodes(name):
 
 
 def node(tensor):
-    """Name, and how many inputs it has."""
+    """The name and the number of inputs of a node."""
     node = tensor.grad_fn
     return node if node is None else (node.name(), len(node.next_functions))
 
 
-# Attributes of nodes that hold something else here, though under PyTorch's name: {node or attribute: why}.
+# Node attributes with PyTorch's name but a different value: {node or attribute: reason}.
 OTHER_SAVED = {
     **dict.fromkeys(
         ("LinalgSvdBackward0", "LinalgEigBackward0", "LinalgEighBackward0"), "which singular vectors is not determined"
@@ -261,7 +261,7 @@ OTHER_SAVED = {
 
 @pytest.mark.parametrize("name", [name for name in SHARED if name in DIFFERENTIABLE and name not in OTHER_NODES])
 def test_saved_attributes(name):
-    """What nodes show of what they saved, as far as PyTorch's have an attribute of the name."""
+    """Saved values of nodes, for the attributes that PyTorch's nodes also have."""
     for sample, ours, theirs in pairs(name, oracle_grad=True):
         for a, b in zip(ours.outputs(), theirs.outputs()):
             found, expected = saved_by(a.grad_fn), saved_by(b.grad_fn)
@@ -272,7 +272,7 @@ def test_saved_attributes(name):
 
 
 def saved_by(node):
-    """The `_saved_...` attributes of a node by name, in a form that can be compared."""
+    """The `_saved_...` attributes of a node by name, in a comparable form."""
     saved = {}
     for key in dir(node):
         if key.startswith("_saved_") and not {node.name(), key, f"{node.name()}.{key}"} & OTHER_SAVED.keys():
@@ -282,7 +282,7 @@ def saved_by(node):
 
 
 def counts_from_the_end(value):
-    """PyTorch keeps dimensions as they were given, and shows negative ones as huge numbers; here they are wrapped."""
+    """PyTorch keeps dimensions as given and shows negative ones as huge numbers; cygrad normalizes them."""
     return any(type(item) is int and not 0 <= item < 2**60 for item in (value if type(value) is list else [value]))
 
 
@@ -297,7 +297,7 @@ def comparable(value):
 
 
 class TorchMethod(Torch):
-    """How a sample is run on PyTorch as a method, if there is one of the name."""
+    """Runs samples on PyTorch as methods, if one with the name exists."""
 
     @staticmethod
     def function(name):
@@ -306,7 +306,7 @@ class TorchMethod(Torch):
 
 
 def error_of(name, sample, on):
-    """What a sample raises there, or None."""
+    """The error raised by a sample there, or None."""
     try:
         Call(name, sample, requires_grad=False, on=on).run()
     except Exception as error:
@@ -316,7 +316,7 @@ def error_of(name, sample, on):
 
 @pytest.mark.parametrize("name", [name for name in ERRORS if Torch.function(name)])
 def test_errors(name):
-    """A function and its method are one here; PyTorch counts arguments from another one in each."""
+    """Here a function equals its method; PyTorch numbers arguments differently, so either message is accepted."""
     for sample in ERRORS[name]:
         expected = error_of(name, sample, Torch)
         assert expected is not None, sample

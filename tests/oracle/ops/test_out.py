@@ -1,4 +1,4 @@
-"""`out=` of another shape than the result's: resized as PyTorch resizes it, with its warning."""
+"""`out=` with another shape than the result is resized as in PyTorch, with its warning."""
 
 import itertools
 import warnings
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.oracle
 
 # -- every op ------------------------------------------------------------------------------------------------
 
-# Where PyTorch says nothing when it resizes.
+# Ops that PyTorch resizes without a warning.
 SILENT = {"addbmm", "bernoulli", "lu", "multinomial", "narrow_copy"}
-# Of no sample of which PyTorch takes an `out`, although others are documented.
+# Ops for which PyTorch accepts `out` in no sample, although some are documented to.
 WITHOUT_OUT = {
     *("index_put", "masked_fill", "masked_fill.Tensor", "det", "median", "nanmedian", "relu", "where.indices"),
     *("argsort", "sum", "prod", "split_copy", "index_fill", "index_fill.Tensor", "put", "masked_scatter"),
@@ -28,7 +28,7 @@ WITHOUT_OUT = {
 
 
 def written(name, sample, on, results):
-    """Results and whether there was a warning, where each `out` has two elements more than the result has."""
+    """The results with each `out` two elements too long, and whether there was a warning."""
     call = Call(name, sample, requires_grad=False, on=on)
     outs = [on.library.zeros(out.numel() + 2, dtype=out.dtype) for out in results]
     with warnings.catch_warnings(record=True) as caught:
@@ -38,9 +38,9 @@ def written(name, sample, on, results):
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if takes_out(name) and Torch.function(name)])
-@pytest.mark.filterwarnings("ignore")  # of deprecated functions
+@pytest.mark.filterwarnings("ignore")  # about deprecated functions
 def test_every_op_resizes(name):
-    """A few samples of each op: same shapes and values, and a warning where PyTorch has one."""
+    """For a few samples of each op, shapes and values match, with a warning if PyTorch gives one."""
     tried = 0
     for sample in SAMPLES[name][:3]:
         results = Call(name, sample, requires_grad=False, on=Torch).run()
@@ -59,7 +59,7 @@ def test_every_op_resizes(name):
     assert bool(tried) == (name not in WITHOUT_OUT)
 
 
-# Where PyTorch computes in the type of `out`, or fails inside of one of its steps; where it names several checks.
+# Ops that PyTorch computes in the dtype of `out`, that fail inside one of its steps, or whose message differs.
 OTHER_TYPES = {
     *("abs", "bernoulli", "diff", "heaviside", "ldexp", "lerp", "linalg_matrix_norm", "lu", "matrix_power", "mvlgamma"),
     *("chain_matmul", "mean.dim", "nanmean", "nansum", "narrow_copy", "split_copy", "std", "svd", "var"),
@@ -67,7 +67,7 @@ OTHER_TYPES = {
 
 
 def refused(name, sample, on, kinds, place, kind):
-    """The error of a call whose `out` number `place` has elements of another type, or None."""
+    """The error of a call whose `out` number `place` has another dtype, or None."""
     outs = [on.library.zeros(shape, dtype=getattr(on.library, one)) for shape, one in kinds]
     outs[place] = on.library.zeros(kinds[place][0], dtype=getattr(on.library, kind))
     call = Call(name, sample, requires_grad=False, on=on)
@@ -79,9 +79,9 @@ def refused(name, sample, on, kinds, place, kind):
 
 
 @pytest.mark.parametrize("name", sorted({n for n in SAMPLES if takes_out(n) and Torch.function(n)} - OTHER_TYPES))
-@pytest.mark.filterwarnings("ignore")  # of deprecated functions, and of imaginary parts that are lost
+@pytest.mark.filterwarnings("ignore")  # about deprecated functions, and discarded imaginary parts
 def test_every_op_takes_the_same_types(name):
-    """What is not written into an `out` of another type than the result, and why, is the same as in PyTorch."""
+    """An `out` with another dtype than the result is rejected as in PyTorch, with the same error."""
     for sample in SAMPLES[name][:2]:
         results = Call(name, sample, requires_grad=False, on=Torch).run()
         kinds = [(tuple(out.shape), str(out.dtype).partition(".")[2]) for out in results]
@@ -96,7 +96,7 @@ def test_every_op_takes_the_same_types(name):
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "nansum", "nanmean"])
 @pytest.mark.filterwarnings("ignore")
 def test_a_dtype_given_with_out_is_its_own(name):
-    """Without one, sums and products are computed in the type of `out`."""
+    """Without an explicit dtype, sums and products are computed in the dtype of `out`."""
     kinds = ("float32", "float64", "complex64", "int64") if name != "mean" else ("float32", "float64", "complex64")
     for asked, kind in itertools.product(kinds, ("float32", "float64", "complex64", "int64")):
         expected, found = (
@@ -134,7 +134,7 @@ def test_lerp_by_a_tensor_wants_the_type_of_its_operands(kind):
 
 
 def outcome(call, library):
-    """The values and the type of what a call gives, or its error."""
+    """The values and the dtype of a call's result, or its error."""
     try:
         result = call(library)
     except (RuntimeError, TypeError, NotImplementedError) as error:
@@ -142,7 +142,7 @@ def outcome(call, library):
     return f"{result.dtype} {result.tolist()}"
 
 
-# -- what becomes of the memory, and what is refused ---------------------------------------------------------
+# -- resizing, and invalid outs ------------------------------------------------------------------------------
 
 CALLS = """
 torch.sin(s, out=t) # shorter
@@ -223,7 +223,7 @@ def test_resized(call):
 
 
 def test_text_of_the_warning():
-    """PyTorch's first line, at the line of the caller; as an error, it comes before anything is changed."""
+    """PyTorch's first line, reported at the caller's line; as an error, it is raised before any change."""
     texts = []
     for library in (torch, cygrad):
         out = library.ones(3)
@@ -238,7 +238,7 @@ def test_text_of_the_warning():
     assert out.shape == (2, 2) and out._version == 1
 
 
-# -- what is no tensor ---------------------------------------------------------------------------------------
+# -- non-tensors ---------------------------------------------------------------------------------------------
 
 NO_TENSORS = """
 torch.exp(x, out=(t,))
@@ -268,7 +268,7 @@ def test_no_tensor(call):
 
 
 def test_indices_alone():
-    """PyTorch takes it beside `stable`."""
+    """PyTorch accepts it together with `stable`."""
 
     def program(torch, say):
         x, whole = torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]]), torch.int64
@@ -301,7 +301,7 @@ def test_values_and_indices_go_into_their_own_types_alone(name, kinds):
             torch.zeros(each.shape, dtype=getattr(torch, kind))
             for each, kind in zip(function(x, *CHOOSING[name]), kinds, strict=True)
         ]
-        if "median" in name and kinds != ("float32", "int64"):  # PyTorch names classes that are not there
+        if "median" in name and kinds != ("float32", "int64"):  # PyTorch names classes that do not exist
             with pytest.raises(RuntimeError):
                 function(x, *CHOOSING[name], out=outs)
         else:

@@ -1,5 +1,5 @@
-"""Products and the functions of nn.functional give what PyTorch's give, in the calls that the samples do not make:
-old arguments, weights, `inplace`, `out`, saved values, wrong types.
+"""Products and nn.functional match PyTorch's in calls beyond the samples: legacy arguments, weights, `inplace`, `out`,
+saved tensors, wrong dtypes.
 """
 
 import pytest
@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 
 def factors(library):
-    """Matrices, vectors, stacks of matrices."""
+    """Matrices, vectors, and stacks of matrices."""
 
     def ones(*size):
         return library.ones(*size, requires_grad=True)
@@ -166,7 +166,7 @@ def test_products(expression):
 
 
 def layer(library):
-    """An input `m` and a stack of them, a weight, a bias."""
+    """An input `m` and a stack of inputs, a weight, a bias."""
 
     def ones(*size):
         return library.ones(*size, requires_grad=True)

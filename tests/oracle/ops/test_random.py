@@ -1,4 +1,4 @@
-"""What can be said of random numbers without knowing them is as in PyTorch: types, shapes, errors, warnings."""
+"""Properties of random tensors that do not depend on the numbers match PyTorch: dtypes, shapes, errors, warnings."""
 
 import pytest
 from oracle.answers import check, lines

@@ -1,4 +1,4 @@
-"""Random tensors have the text that PyTorch gives them, character by character."""
+"""Random tensors have PyTorch's text, character by character."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ TELLING = [0, 1, 1e-4, 0.99e-4, 1e3, 1001, 1e8, 1e8 + 1, 99999.5, -0.99995, 1e-1
 
 @pytest.fixture(autouse=True)
 def sealed():
-    """Print options and default dtype of both are put back after each test."""
+    """Restore print options and default dtype of both libraries after each test."""
     yield
     set_options({"profile": "default"})
     torch.set_default_dtype(torch.float32)
@@ -117,7 +117,7 @@ def assert_same_text(array, given, expected):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_text(seed):
-    """The function alone, with all that may follow the elements."""
+    """The formatting function by itself, with every possible suffix."""
     rng = np.random.default_rng(seed)
     dtypes = [*FLOATS, *FLOATS, *COMPLEX, *INTEGERS, *MORE_INTEGERS, "bool"]
     for _ in range(250):
@@ -155,7 +155,7 @@ def test_text_of_bfloat16(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_repr(seed):
-    """Tensors of both, through the public names."""
+    """Tensors of both libraries, through the public API."""
     rng = np.random.default_rng(seed)
     for _ in range(200):
         set_options(some_options(rng))
@@ -164,12 +164,12 @@ def test_repr(seed):
         if array.dtype.kind in "fc" and rng.random() < 0.5:
             ours, theirs = ours.requires_grad_(), theirs.requires_grad_()
             if rng.random() < 0.5:
-                ours, theirs = ours.clone(), theirs.clone()  # an op that leaves the sign of zeros alone
+                ours, theirs = ours.clone(), theirs.clone()  # these ops preserve the sign of zeros
         assert_same_text(array, repr(ours), repr(theirs))
 
 
 def test_every_linewidth():
-    """Lines are broken, and suffixes put on lines of their own, at the same column."""
+    """Lines are wrapped, and suffixes moved to lines of their own, at the same column."""
     shapes = [(), (1,), (4,), (12,), (2, 3), (2, 2, 2), (0,), (0, 3)]
     for linewidth, shape in itertools.product(range(120), shapes):
         set_options({"linewidth": linewidth})
@@ -187,7 +187,7 @@ def test_every_linewidth():
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # PyTorch's own
 def test_tangents():
-    """The text of dual tensors, their tangents of one line or of several."""
+    """The text of dual tensors with tangents of one or several lines."""
     from torch.autograd import forward_ad
 
     names = {"dtype_name": "torch.float32", "default_dtype_name": "torch.float32"}

@@ -1,4 +1,4 @@
-"""How results lie in memory where operands do not lie in the order of their indices."""
+"""Strides of results if operands are not row-major."""
 
 import itertools
 import operator
@@ -53,7 +53,7 @@ class FromNumpy(Cygrad):
 
 
 def strides(call):
-    """Of each result, but for dimensions of length 1."""
+    """The strides of each result, except for dimensions of length 1."""
     return [
         [step for step, n in zip(result.stride(), result.shape) if n != 1] if result.numel() else None
         for result in call.run()
@@ -63,7 +63,7 @@ def strides(call):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_of_all_operands(name, layout):
-    """On PyTorch and here the same."""
+    """All operands have the same layout."""
     for sample in SAMPLES[name]:
         if sample.any_layout:
             calls = [Call(name, sample, LAYOUTS[layout], requires_grad=False, on=on) for on in (FromNumpy, Torch)]
@@ -92,7 +92,7 @@ THREE = "addcdiv addcmul lerp where masked_fill".split()
 
 @pytest.mark.parametrize("name", TWO + THREE)
 def test_of_operands_that_lie_differently(name):
-    """The first that has an order decides."""
+    """The first operand with a memory order decides."""
 
     def program(library):
         for x, y in itertools.product(mixed(library), repeat=2):
@@ -120,7 +120,7 @@ def test_of_permutation_matrices(shape):
     assert list(program(cygrad)) == list(program(torch))
 
 
-# Factors and solutions as LAPACK lays them, of stacks of matrices; `s` is positive definite
+# Factors and solutions in LAPACK's layout, for stacks of matrices; `s` is positive definite
 FACTORS = {
     **{f"linalg.{name}": (lambda torch, a, s, name=name: getattr(torch.linalg, name)(s)) for name in (
         "inv inv_ex eig eigh cholesky cholesky_ex lu lu_factor lu_factor_ex det slogdet pinv matrix_exp"

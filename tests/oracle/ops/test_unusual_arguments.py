@@ -1,4 +1,4 @@
-"""Arguments that are rare, but right or wrong in PyTorch: the same results, types of results, and errors."""
+"""Rare arguments, valid or invalid in PyTorch: the same results, dtypes, and errors."""
 
 import pytest
 from oracle.programs import compare
@@ -12,7 +12,7 @@ def described(tensor):
 
 
 def check(*expressions):
-    """Each expression, of `torch` and of `x` and `y`, gives the same on both."""
+    """Check that each expression of `torch`, `x` and `y` gives the same in both libraries."""
 
     def program(torch, say):
         for text in expressions:
@@ -136,7 +136,7 @@ def test_nothing_is_written_before_all_arguments_are_known():
     check("x.fill_diagonal_(7, torch.ones(2))", "x.fill_diagonal_(7, wrap='a')", "x.fill_diagonal_(7, wrap=True)")
 
 
-# -- the words of errors --
+# -- error messages -------
 
 
 def test_words_of_arguments_by_keyword():

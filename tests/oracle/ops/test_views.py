@@ -1,8 +1,8 @@
 """Random programs of views and in-place changes, run by cygrad and by PyTorch, agree in everything.
 
-A program is a list of steps on a growing list of tensors: take a view, write into a tensor, cut, switch
-grad mode. Each step is chosen by looking at PyTorch's tensors and is then run by both. Compared are, after
-each step, the error or none; at the end values, strides, versions, bases, nodes, and the gradients.
+A program is a list of steps on a growing list of tensors: take a view, write into a tensor, detach, switch grad mode.
+Each step is chosen based on PyTorch's tensors and then run in both libraries. Errors are compared after each step; at
+the end, values, strides, versions, bases, nodes, and gradients.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def some_dim(rng, t):
 
 
 def some_shape(rng, numel):
-    """A shape of that many elements, sometimes with a -1."""
+    """A shape with that many elements, sometimes with a -1."""
     shape = []
     while numel > 1 and rng.random() < 0.7:
         divisor = int(rng.choice([d for d in range(1, numel + 1) if numel % d == 0]))
@@ -40,7 +40,7 @@ def some_shape(rng, numel):
 
 
 def some_index(rng, t, advanced=True):
-    """An index, mostly right, of ints, slices, None, Ellipsis, and lists if `advanced`."""
+    """A usually valid index of ints, slices, None, Ellipsis, and lists if `advanced`."""
     parts = []
     for length in t.shape[: rng.integers(0, t.ndim + 1)]:
         kind = rng.random()
@@ -59,7 +59,7 @@ def some_index(rng, t, advanced=True):
 
 
 def view_steps(rng, t):
-    """Calls that give views: (method, arguments)."""
+    """Calls that return views: (method, arguments)."""
     d, e = some_dim(rng, t), some_dim(rng, t)
     length = t.shape[d] if t.ndim else 1
     start = int(rng.integers(0, length + 1))
@@ -85,7 +85,7 @@ def view_steps(rng, t):
     yield "tensor_split", (int(rng.integers(1, 4)), d)
     if length:
         size = int(rng.integers(1, length + 1))
-        yield "unfold", (d, size, size)  # windows apart from each other, which may be written to
+        yield "unfold", (d, size, size)  # disjoint windows, which can be written to
     yield "swapaxes", (d, e)
     yield "unflatten", (d, (1, length))
     yield "narrow_copy", (d, start, 0)
@@ -101,7 +101,7 @@ def view_steps(rng, t):
 
 
 def write_steps(rng, t):
-    """Calls that change a tensor: (method, arguments). `Operand` stands for a tensor to be made."""
+    """Calls that modify a tensor: (method, arguments). `Operand` is a placeholder for a new tensor."""
     yield "mul_", (Operand(rng, t),)
     yield "add_", (Operand(rng, t),)
     yield "copy_", (Operand(rng, t),)
@@ -150,7 +150,7 @@ class Mask:
 
 
 class Machine:
-    """One library's run of a program."""
+    """A program's state in one library."""
 
     def __init__(self, library, shape):
         self.library = library
@@ -160,21 +160,21 @@ class Machine:
         self.tensors = [leaf, leaf * 2, library.tensor(np.ones(shape)).double()]
 
     def run(self, i, method, args, mode):
-        """Run a step; gives the error as text, or None."""
+        """Run a step; return the error as text, or None."""
         args = [arg.made_by(self.library, self) if isinstance(arg, (Operand, Mask)) else arg for arg in args]
         try:
             with getattr(self.library, mode)():
                 result = getattr(self.tensors[i], method)(*args)
         except Exception as error:
             return f"{class_of(error)}: {str(error).splitlines()[0]}"
-        for t in self.tensors:  # PyTorch takes a view for a leaf until somebody asks for its node
+        for t in self.tensors:  # PyTorch treats a view as a leaf until its node is accessed
             self.state(t)
         results = result if isinstance(result, (tuple, list)) else [result]
         self.tensors += [t for t in results if t is not None and not method.endswith("_")]
         return None
 
     def state(self, t):
-        """All that is to agree about a tensor."""
+        """All properties of a tensor that must agree."""
         try:
             node = t.grad_fn
         except RuntimeError as error:
@@ -192,7 +192,7 @@ class Machine:
         }
 
     def gradients(self):
-        """Gradients of a weighted sum of all tensors, and gradients of those, or the error."""
+        """Gradients of a weighted sum of all tensors, and second-order gradients, or the error."""
         usable = [t.requires_grad and "error" not in self.state(t) for t in self.tensors]
         total = sum((t * t * (k + 1)).sum() for k, t in enumerate(self.tensors) if usable[k])
         try:
@@ -207,7 +207,7 @@ class Machine:
 
 
 def history(node, depth=6):
-    """The names of a node and what it points to, a few levels down."""
+    """The names of a node and its predecessors, a few levels deep."""
     if node is None or depth == 0:
         return None
     name = node.name().rpartition("::")[2]
@@ -230,13 +230,13 @@ def random_program(seed):
         if len(theirs.tensors) > 12 and steps is view_steps:
             continue
         if 0 in theirs.tensors[i].stride() and method in ("masked_fill_", "__setitem__"):
-            continue  # a write to expanded memory: PyTorch refuses it in backward, cygrad at once
+            continue  # a write to expanded memory: PyTorch raises in backward, cygrad immediately
         if mode == "no_grad" and method in ("t_", "squeeze_", "unsqueeze_"):
-            continue  # would change the shape of a tensor under a graph that knows it with another
+            continue  # would change the shape of a tensor whose shape the graph has recorded
         written.append(f"tensors[{i}].{method}{args} in {mode}")
         expected, found = theirs.run(i, method, args, mode), ours.run(i, method, args, mode)
         if found and expected and ("modified inplace" in expected or method == "as_strided"):
-            continue  # of two errors, each library may find another one first
+            continue  # of two errors, the libraries may find different ones first
         assert found == expected, "\n".join(
             [f"seed {seed}, shape {shape}", *written, f"found {found}", f"expected {expected}"]
         )
@@ -254,7 +254,7 @@ def test_random_programs(block):
                 assert found.get(key) == value, f"{program}\ntensors[{i}]: {key}"
         found, expected = ours.gradients(), theirs.gradients()
         if isinstance(expected, str) and expected.startswith(OVERLAP):
-            continue  # fill_() of expanded memory: PyTorch can not differentiate it
+            continue  # fill_() of expanded memory is not differentiable in PyTorch
         if isinstance(expected, str) or isinstance(found, str):
             assert found == expected, program
             continue

@@ -1,4 +1,4 @@
-"""LBFGS beside PyTorch's."""
+"""LBFGS against PyTorch's."""
 
 import inspect
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:Converting 
 
 
 def minimised(library, start, steps=3, **options):
-    """Rosenbrock's function (of absolute values, for complex numbers) after some steps."""
+    """Minimize Rosenbrock's function (of absolute values, for complex numbers) for some steps."""
     w = library.tensor(np.array(start), requires_grad=True)
     optimizer = library.optim.LBFGS([w], **options)
 
@@ -47,7 +47,7 @@ def test_steps(start, options):
 @pytest.mark.parametrize("start", [[-1.2, 1.0], [3.0, -4.0], [0.0, 0.0], [0.5, 2.0]], ids=str)
 @pytest.mark.parametrize("options", [*OPTIONS, {"max_eval": 1}, {"lr": 20.0}, {"lr": 1e-3}], ids=str)
 def test_line_search(start, options):
-    """The same trials, one after the other, though not after the losses differ by rounding alone."""
+    """The same sequence of trials, up to the point where losses differ by rounding only."""
     options = {"max_iter": 6, "line_search_fn": "strong_wolfe", **options}
     ours, theirs = (minimised(library, start, **options) for library in (cygrad, torch))
     np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-5, atol=1e-9)

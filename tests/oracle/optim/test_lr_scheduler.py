@@ -1,4 +1,4 @@
-"""The schedules of learning rates beside PyTorch's: fifty steps, state dicts, warnings, options and checks."""
+"""Learning rate schedules against PyTorch's: fifty steps, state dicts, warnings, options and checks."""
 
 import inspect
 import warnings
@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracl
 
 pytestmark = pytest.mark.oracle
 
-# Each schedule, as a function of the library's module and of an optimizer.
+# Each schedule as a function of the library's module and an optimizer.
 SCHEDULES = {
     "LambdaLR": lambda m, o: m.LambdaLR(o, [lambda n: 0.95**n, lambda n: 1 / (n + 1)]),
     "MultiplicativeLR": lambda m, o: m.MultiplicativeLR(o, lambda n: 1 - 1 / (n + 2)),
@@ -60,7 +60,7 @@ def optimizer_of(library, kind="SGD", lr=0.1):
 
 
 def advance(optimizer, scheduler, steps, first=0):
-    """The rates and momentums of so many steps."""
+    """Return the rates and momentums of that many steps."""
     rows = []
     for i in range(first, first + steps):
         optimizer.step()
@@ -74,7 +74,7 @@ def advance(optimizer, scheduler, steps, first=0):
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
 @pytest.mark.parametrize("name", SCHEDULES)
-@pytest.mark.filterwarnings("ignore:Detected call")  # chained ones in a sequence, in PyTorch too
+@pytest.mark.filterwarnings("ignore:Detected call")  # chained schedulers in a sequence, in PyTorch too
 def test_fifty_steps(name, kind):
     results = []
     for library in LIBRARIES:
@@ -87,9 +87,9 @@ def test_fifty_steps(name, kind):
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-@pytest.mark.filterwarnings("ignore:Detected call")  # chained ones in a sequence, in PyTorch too
+@pytest.mark.filterwarnings("ignore:Detected call")  # chained schedulers in a sequence, in PyTorch too
 def test_state_dicts_are_exchanged(name):
-    """What PyTorch's schedule saves after 13 steps continues here, and the other way round."""
+    """A state saved by PyTorch's schedule after 13 steps continues here, and vice versa."""
     for source, target in (LIBRARIES, LIBRARIES[::-1]):
         rows = []
         saved = optimizer_of(source)

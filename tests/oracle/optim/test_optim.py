@@ -1,4 +1,4 @@
-"""The optimizers beside PyTorch's: twenty steps, state dicts both ways, options and their checks."""
+"""Optimizers against PyTorch's: twenty steps, state dicts in both directions, options and their validation."""
 
 import inspect
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.oracle
 
 DECAY, MAX = {"weight_decay": 0.1}, {"maximize": True}
 DECOUPLED = {"weight_decay": 0.1, "decoupled_weight_decay": True}
-# What each optimizer is tried with, besides the defaults.
+# The options tested for each optimizer, besides the defaults.
 OPTIONS = {
     "RMSprop": [DECAY, MAX, {"momentum": 0.9}, {"centered": True, "alpha": 0.8}, {"centered": True, "momentum": 0.5}],
     "Adagrad": [DECAY, MAX, {"lr_decay": 0.1}, {"initial_accumulator_value": 0.3}, {"fused": True, "eps": 1e-3}],
@@ -72,7 +72,7 @@ def test_twenty_steps(name, options):
     a = train(cygrad, getattr(cygrad.optim, name)(ours, **options), ours)
     b = train(torch, getattr(torch.optim, name)(theirs, **options), theirs)
     same(ours, theirs)
-    if name not in ("SGD", "AdamW"):  # whose state is compared elsewhere
+    if name not in ("SGD", "AdamW"):  # their states are compared elsewhere
         same_state(a.state_dict(), b.state_dict())
 
 
@@ -86,7 +86,7 @@ def test_complex_parameters(name):
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 def test_state_dicts_are_exchanged(name, options):
-    """Five steps there, five here, five there: as fifteen in one place."""
+    """Five steps there, five here, five there equal fifteen in one library."""
     ours, theirs, reference = weights(cygrad), weights(torch), weights(torch)
     b = train(torch, getattr(torch.optim, name)(theirs, **options), theirs, 5)
     a = getattr(cygrad.optim, name)(ours)
@@ -107,8 +107,8 @@ def test_state_dicts_are_exchanged(name, options):
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if name not in ("SGD", "AdamW", "Rprop", "Adafactor")])
 def test_differentiable(name):
-    """The recorded step computes the same, and gradients flow through two steps to the first gradient."""
-    steps = 1 if name == "Adamax" else 2  # where PyTorch cannot differentiate two
+    """The recorded step gives the same values, and gradients flow through two steps to the first gradient."""
+    steps = 1 if name == "Adamax" else 2  # PyTorch cannot differentiate two
     results = []
     for library in (cygrad, torch):
         start = library.tensor([0.5, -1.5, 2.0], dtype=library.float64, requires_grad=True)
@@ -119,7 +119,7 @@ def test_differentiable(name):
             optimizer.step()
         param.sum().backward()
         results.append((param, start.grad))
-    same(results[0], results[1], 1e-7 if name == "NAdam" else 1e-10)  # it computes with a float32 scalar
+    same(results[0], results[1], 1e-7 if name == "NAdam" else 1e-10)  # PyTorch uses a float32 scalar
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -160,7 +160,7 @@ def test_adafactor_takes_no_complex_parameters():
 
 
 def test_adafactor_of_convolutions_and_half_precision():
-    """Factors are along the last two of four dimensions; the precision is that of each parameter."""
+    """Factors span the last two of four dimensions; the precision follows each parameter."""
     results = []
     for library in (cygrad, torch):
         rng = np.random.default_rng(0)

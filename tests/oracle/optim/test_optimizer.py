@@ -1,4 +1,4 @@
-"""What all optimizers share, beside PyTorch's: groups, hooks, state dicts, choices of implementation."""
+"""Features shared by all optimizers against PyTorch's: groups, hooks, state dicts, choices of implementation."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""Short launches of elementwise functions: what they compute, and what goes to CuPy's own functions instead."""
+"""Direct launches of elementwise functions: their results, and which calls are left to CuPy's own functions."""
 
 import cupy_standin
 import numpy as np
@@ -50,7 +50,7 @@ def operands(dtype, device, how):
         return x.t(), y.t()
     if how == "strided":
         return x[:, ::2], y[:, ::2]
-    if how == "sliced":  # which begin at no multiple of 16 bytes
+    if how == "sliced":  # misaligned with respect to 16 bytes
         return x.flatten()[1:], y.flatten()[1:]
     if how == "broadcast":
         return x, y[:1]
@@ -84,7 +84,7 @@ def test_one_launch_for_dense_arrays_of_one_type():
     if not cupy_standin.is_installed():
         pytest.skip("only the stand-in tells of launches")
     own = [name for name in seen.launches if name.startswith("cygrad_")]
-    assert own == ["cygrad_multiply"] * 4 + ["cygrad_multiply_number"] * 2  # the second after a cast
+    assert own == ["cygrad_multiply"] * 4 + ["cygrad_multiply_number"] * 2  # the second of these after a cast
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -111,7 +111,7 @@ def test_operands_in_different_orders_or_with_gaps():
         np.testing.assert_array_equal((c * d).cpu(), a * b)
 
 
-LAYOUTS = {  # of an operand beside a dense one of the shape of y
+LAYOUTS = {  # of an operand next to a dense one with the shape of y
     "a number": lambda y: y[0, 0, 0],
     "a number, expanded": lambda y: y[1, 0, 3].expand(y.shape),
     "a number of three dimensions": lambda y: y[:1, :1, 1:2],
@@ -128,7 +128,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("shape", [(9, 5, 64), (9, 77, 7)], ids=str)  # some more than a block takes
+@pytest.mark.parametrize("shape", [(9, 5, 64), (9, 77, 7)], ids=str)  # some exceed a block
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=["single", "double", "half"])
 @pytest.mark.parametrize("name", [*LAYOUTS, *OTHERS])
 def test_one_launch_for_numbers_and_rows_beside_dense_arrays(name, dtype, shape):
@@ -183,7 +183,7 @@ def test_programs_by_functions_of_cupys_in_c(gpu, monkeypatch):
 def test_kernels_are_kept_by_type_and_not_made_anew(gpu, monkeypatch):
     x = torch.ones(5, device="cuda", requires_grad=True)
     ((x * x + 1).exp() / 3).sum().backward()
-    monkeypatch.setattr(gpu, "RawKernel", None)  # nothing is made a second time
+    monkeypatch.setattr(gpu, "RawKernel", None)  # nothing is compiled again
     monkeypatch.setattr(gpu, "ElementwiseKernel", None)
     x.grad = None
     ((x * x + 1).exp() / 3).sum().backward()
@@ -221,4 +221,4 @@ def test_the_first_gradient_of_a_leaf_is_taken_over_unless_others_hold_it():
     z = torch.ones(3, 4, device="cuda", requires_grad=True)
     z.view(12).backward(g.view(12))
     z.grad.zero_()
-    assert g.sum().item() == 12  # what the caller gave is not the gradient itself
+    assert g.sum().item() == 12  # the caller's gradient must not become `.grad` itself

@@ -1,4 +1,4 @@
-"""Every op on the samples of the generic tests, on a GPU or the stand-in: what the CPU gives, and its gradients."""
+"""Every op on the samples of the generic tests, on a GPU or the stand-in: results and gradients equal the CPU's."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def compare(name, sample, on_gpu, what):
     if not sample.unique:
         return
     for i, (a, b) in enumerate(zip(found, expected, strict=True)):
-        # what makes tensors makes them on the CPU if nothing is said
+        # without a device argument, factory functions create tensors on the CPU
         assert_same(on_gpu, a, b, f"{what} result {i}", is_moved=name == "cpu" or not found_of.takes_tensors)
     expected, found = ([out for out in outs if getattr(out, "requires_grad", False)] for outs in (expected, found))
     assert len(found) == len(expected), f"{what}: other results have gradients"

@@ -1,4 +1,4 @@
-"""Convolutions without cuDNN: a product for each image or for several, parts of them at a time, by TF32 if allowed."""
+"""Convolutions without cuDNN: one product per image or per several, in chunks, with TF32 if allowed."""
 
 import pytest
 from cupy_standin import compiler

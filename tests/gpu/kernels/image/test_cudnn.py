@@ -1,6 +1,6 @@
-"""Convolutions through cuDNN's Python package: here a stand-in for it, which has its names and computes on the CPU.
+"""Convolutions through cuDNN's Python package, replaced by a stand-in with its names that computes on the CPU.
 
-It takes no strides but dense ones, refuses what it is told to, and counts the plans that are built.
+It accepts dense strides only, raises on request, and counts the plans that are built.
 """
 
 import ctypes
@@ -47,7 +47,7 @@ class Graph:
     """`cudnn.pygraph`."""
 
     built = 0
-    done: set = set()  # the kinds that were computed
+    done: set = set()  # kinds of convolution computed so far
     refuses: tuple = ()
     notes: tuple = ()
 
@@ -116,7 +116,7 @@ class Graph:
             "conv_wgrad": (first, torch.zeros(*out.shape, dtype=torch.float64).requires_grad_()),
         }[kind]
         groups = image.shape[1] // weight.shape[1]
-        with torch.enable_grad():  # also in a backward pass
+        with torch.enable_grad():  # also inside a backward pass
             found = (F.conv2d if out.ndim == 4 else F.conv3d)(image, weight, groups=groups, **how)
         if kind != "conv_fprop":
             (found,) = torch.autograd.grad(found, image if kind == "conv_dgrad" else weight,
@@ -151,7 +151,7 @@ def package(cupy, monkeypatch):
 
 
 def run(device, shapes, options, transposed=False):
-    """(result, gradients of images, filters and bias), on the CPU."""
+    """Return (result, gradients of images, filters and bias), on the CPU."""
     torch.manual_seed(0)
     images, filters = shapes
     x, w = torch.randn(*images), torch.randn(*filters)
@@ -172,7 +172,7 @@ def test_results_are_those_of_the_cpu(sizes, transposed, refuses):
     *shapes, options = sizes
     Graph.refuses = refuses
     expected = run("cpu", shapes, options, transposed)
-    for _ in range(2):  # the second time with the plans of the first
+    for _ in range(2):  # the second time with the cached plans
         for a, b in zip(run("cuda", shapes, options, transposed), expected, strict=True):
             assert torch.allclose(a, b, rtol=1e-4, atol=1e-4)
     assert Graph.done == {"conv_fprop", "conv_dgrad", "conv_wgrad"} - set(refuses)
@@ -181,18 +181,18 @@ def test_results_are_those_of_the_cpu(sizes, transposed, refuses):
 
 def test_what_is_not_for_it_goes_the_other_way():
     x, w = torch.randn(1, 4, 6, 6).cuda(), torch.randn(4, 1, 3, 3).cuda()
-    F.conv2d(x, w, groups=4)  # own kernels
+    F.conv2d(x, w, groups=4)  # uses our own kernels
     with torch.backends.cudnn.flags(enabled=False):
         F.conv2d(x, torch.randn(2, 4, 2, 2).cuda())
     assert Graph.built == 0
     a, b = torch.randn(1, 4, 6, 6, dtype=torch.complex64), torch.randn(2, 4, 2, 2, dtype=torch.complex64)
     assert torch.allclose(F.conv2d(a.cuda(), b.cuda()).cpu(), F.conv2d(a, b), atol=1e-5)
-    assert Graph.built == 1  # for real and imaginary parts
+    assert Graph.built == 1  # one plan for real and imaginary parts
 
 
 def test_kernels_of_two_sizes_that_give_the_same_shapes():
     for _ in range(2):
-        for size in (3, 4):  # with steps of 2 both give 4 from 8
+        for size in (3, 4):  # with a stride of 2, both reduce 8 to 4
             shapes, options = ((1, 2, 8, 8), (3, 2, size, size)), {"padding": 1, "stride": 2}
             for a, b in zip(run("cuda", shapes, options), run("cpu", shapes, options), strict=True):
                 assert torch.allclose(a, b, rtol=1e-4, atol=1e-4)
@@ -226,11 +226,11 @@ def test_a_failing_plan_is_not_tried_again(monkeypatch):
     assert cupy_library.is_available()
 
 
-# -- the compiled object behind newer packages, which runs a plan without their checks in Python --
+# -- the compiled object in newer packages, which runs a plan without their checks in Python ------
 
 
 class NewGraph(Graph):
-    """`cudnn.pygraph` of newer packages: tensors have numbers, and what is compiled takes addresses by these."""
+    """`cudnn.pygraph` of newer packages: tensors have uids, and compiled plans take addresses keyed by uid."""
 
     calls: list = []
     index = 3

@@ -1,4 +1,4 @@
-"""Indices on GPUs, by the stand-in: where they may lie, what is not there, what waits for the GPU."""
+"""Indexing on GPUs with the stand-in: device of the indices, out-of-range indices, synchronization."""
 
 import cupy_standin
 import numpy as np

@@ -1,4 +1,4 @@
-"""Functions of rows of every length: kept in registers or not, moved 16 bytes at once or by elements."""
+"""Row-wise functions for rows of every length: held in registers or not, loaded in 16 bytes or by element."""
 
 import pytest
 from cupy_standin import compiler
@@ -95,7 +95,7 @@ OF_LONG_ROWS = {
 @pytest.mark.parametrize("name", OF_LONG_ROWS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 def test_few_long_rows_are_shared_by_blocks(name, dtype, monkeypatch):
-    """Forward and backward, none by a program that has one block for each row."""
+    """Neither forward nor backward uses a program with a single block per row."""
     monkeypatch.setattr(RowProgram, "launch", lambda self, *args, **macros: pytest.fail(f"one block: {self.name}"))
     given = (torch.randn(3, LONG) * 2).to(dtype)
     weights, found = torch.linspace(-1, 1, LONG), []

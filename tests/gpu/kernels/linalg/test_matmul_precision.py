@@ -1,4 +1,4 @@
-"""The precision of products that is asked for is what cuBLAS is told, on a GPU or the stand-in."""
+"""The requested precision of matrix products is passed on to cuBLAS, on a GPU or the stand-in."""
 
 import importlib.util
 from importlib import import_module

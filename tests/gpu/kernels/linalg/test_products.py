@@ -1,4 +1,4 @@
-"""Products of stacks of matrices, given to cuBLAS as they lie in memory, and choices between arrays of bfloat16."""
+"""Batched matrix products passed to cuBLAS without copies, and selection between bfloat16 arrays."""
 
 from importlib import import_module
 
@@ -16,7 +16,7 @@ def gpu(cupy):
 
 KINDS = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "float64": 1e-12}
 STACK = np.random.default_rng(0).standard_normal((3, 4, 6, 6))
-# (first, second) of dense stacks a and b
+# (first, second) from dense stacks a and b
 PAIRS = {
     "dense": lambda a, b: (a, b),
     "transposed": lambda a, b: (a.mT, b),
@@ -58,7 +58,7 @@ def test_stacks_however_they_lie(name, kind):
 
 def test_long_sums_of_half_precision_are_added_up_in_single():
     ones = torch.full((70_000,), 1.0, dtype=torch.float16, device="cuda")
-    assert (ones @ (ones * 0.5)).item() == 35_008  # the sums of float16 alone end at 2048
+    assert (ones @ (ones * 0.5)).item() == 35_008  # accumulated in float16, the sum would stop at 2048
     assert torch.matmul(ones[None], (ones * 0.5)[:, None]).item() == 35_008
 
 

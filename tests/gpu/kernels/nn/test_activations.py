@@ -1,4 +1,4 @@
-"""Activation functions whose formulas on GPUs are others than on the CPU."""
+"""Activation functions whose formulas on GPUs differ from those on the CPU."""
 
 import math
 
@@ -23,7 +23,7 @@ def gpu(cupy):
 
 
 def exact_gelu(x):
-    """gelu and its derivative, in double precision."""
+    """gelu and its derivative in double precision."""
     x = x.detach().cpu().numpy().astype(float)
     normal = np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in x])
     return x * normal, normal + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
@@ -35,7 +35,7 @@ def test_gelu_of_floats_has_six_digits_wherever_it_is_a_normal_number():
     y.sum().backward()
     expected, slope = exact_gelu(x)
     np.testing.assert_allclose(y.detach().cpu(), expected, 1.5e-6, 0)
-    np.testing.assert_allclose(x.grad.cpu(), slope, 2e-6, 2e-7)  # it crosses 0
+    np.testing.assert_allclose(x.grad.cpu(), slope, 2e-6, 2e-7)  # the slope crosses 0
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 15.0, 1e20, -1e20, float("inf"), float("-inf"), float("nan"), 1e-30])
@@ -45,7 +45,7 @@ def test_gelu_and_sigmoid_at_the_ends(value):
         (found,), (expected,) = (function(t).tolist() for t in (x.detach(), x.detach().cpu()))
         np.testing.assert_allclose(found, expected, 1e-6)
     if math.isinf(value):
-        return  # a product of infinity and 0, as in PyTorch
+        return  # the gradient is infinity times 0, as in PyTorch
     (F.gelu(x) + torch.sigmoid(x)).backward(torch.ones(1, device="cuda"))
     other = x.detach().cpu().requires_grad_()
     (F.gelu(other) + torch.sigmoid(other)).backward(torch.ones(1))

@@ -1,4 +1,4 @@
-"""Attention by tiles: every shape of a tile against the formula, in each type."""
+"""Tiled attention: every tile shape against the formula, in each dtype."""
 
 import cupy_standin
 import numpy as np
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
     reason="kernels run by a C++ compiler: there is none",
 )
 TOLERANCES = {"float64": 1e-12, "float32": 5e-5, "float16": 2e-2, "bfloat16": 1.5e-1}
-# type, queries, keys, width of keys, width of values: parts of a tile, several tiles, and each width of tiles
+# dtype, queries, keys, key width, value width: partial tiles, several tiles, and each tile width
 CASES = [
     ("float64", 7, 5, 3, 2),
     ("float64", 65, 70, 20, 24),
@@ -28,7 +28,7 @@ CASES = [
 
 
 def formula(query, key, value, mask, scale, is_causal, grad):
-    """(result, gradients of query, key and value) in double precision; rows of which all is hidden are 0."""
+    """Return (result, gradients of query, key and value) in double precision; fully masked rows are 0."""
     scores = query @ key.swapaxes(-1, -2) * scale
     if mask is not None:
         scores = scores + mask
@@ -44,12 +44,12 @@ def formula(query, key, value, mask, scale, is_causal, grad):
 
 
 def drawn(dtype, *shape):
-    """Numbers of a type, in double precision."""
+    """Random values rounded to a dtype, in double precision."""
     return cygrad.randn(*shape).to(dtype).double().numpy()
 
 
 def attended(arrays, mask, grad, dtype, **how):
-    """What the op gives on the GPU, likewise; heads lie behind positions in memory, as layers have them."""
+    """The same from the op on the GPU; in memory, heads come after positions, as in layers."""
     on_gpu = {"dtype": dtype, "device": "cuda"}
     query, key, value = (cygrad.tensor(a.swapaxes(1, 2), **on_gpu).transpose(1, 2).requires_grad_() for a in arrays)
     out = F.scaled_dot_product_attention(
@@ -87,7 +87,7 @@ def test_tiles_fit_into_shared_memory(cupy, monkeypatch):
         assert attention._tiles(np.dtype(name), most)[0]["D"] == most
     assert attention._tiles(np.dtype("float32"), 257) is None
     assert attention._tiles(np.dtype("int32"), 8) is None
-    monkeypatch.setattr(runtime, "deviceGetAttribute", lambda attribute, device: 64 << 10)  # as of older devices
+    monkeypatch.setattr(runtime, "deviceGetAttribute", lambda attribute, device: 64 << 10)  # as on older devices
     assert attention._tiles(np.dtype("float32"), 128) is None
     assert attention._tiles(np.dtype("float16"), 128)[0]["TENSOR"]
 

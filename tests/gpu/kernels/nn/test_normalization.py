@@ -1,4 +1,4 @@
-"""Batch, instance and group norm of runs of every length: what the CPU gives, in few launches."""
+"""Batch, instance and group norm over contiguous runs of every length: the CPU's results, in few launches."""
 
 import cupy_standin
 import pytest
@@ -82,7 +82,7 @@ FORMS = {
 @pytest.mark.parametrize("where", SHAPES)
 def test_as_on_the_cpu(name, where):
     if name.startswith("groups") and SHAPES[where] == (70, 5):
-        return  # groups of one element
+        return  # groups have one element
     same(FORMS[name], SHAPES[where])
 
 

@@ -1,4 +1,4 @@
-"""Recurrent cells on a GPU: one kernel for the gates, forward and backward."""
+"""Recurrent cells on a GPU: one kernel for the gates in each direction."""
 
 import cupy_standin
 import pytest
@@ -20,7 +20,7 @@ def gpu(cupy):
 
 
 def run(kind, device, bias):
-    """(the new states after three steps, all gradients, the gradient of a gradient) of a cell."""
+    """Return (new states after three steps, all gradients, a second-order gradient) of a cell."""
     torch.manual_seed(0)
     cell = getattr(nn, kind)(3, 5, bias=bias, dtype=torch.float64)
     x = torch.randn(4, 3, dtype=torch.float64)
@@ -48,7 +48,7 @@ def test_cells_are_those_of_the_cpu(kind, bias):
     if torch.cuda.get_device_name().startswith("Stand-in"):
         name = kind.removesuffix("Cell").lower()
         assert seen.launches.count(name) == 3
-        assert seen.launches.count(f"{name}_backward") == 6  # of the second derivative, too
+        assert seen.launches.count(f"{name}_backward") == 6  # includes the second derivative
 
 
 def test_cells_of_one_bias_or_two_types_are_made_of_ops():

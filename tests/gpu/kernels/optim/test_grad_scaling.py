@@ -1,4 +1,4 @@
-"""GradScaler on a GPU: as on the CPU, without waiting, and in a captured graph."""
+"""GradScaler on a GPU: the CPU's results, without synchronization, and in a captured graph."""
 
 import pickle
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
     compiler.compiler() is None and not cupy_library.is_available(),
     reason="kernels run by a C++ compiler: there is none",
 )
-FACTORS = [1.0, 1.0, float("inf"), 1.0, float("nan"), 1.0, 1.0, 1.0]  # of the losses of steps
+FACTORS = [1.0, 1.0, float("inf"), 1.0, float("nan"), 1.0, 1.0, 1.0]  # of the loss in each step
 OPTIMIZERS = {
     "SGD": lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.9),
     "Adam": lambda ps: torch.optim.Adam(ps, lr=0.1, capturable=True),
@@ -31,7 +31,7 @@ def gpu(cupy):
 def parameters(device):
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
-    extra = torch.randn(4, 3).to(torch.float64)  # another type, and no order that all of one launch have
+    extra = torch.randn(4, 3).to(torch.float64)  # another dtype, in an order that prevents a single launch
     strided = nn.Parameter(torch.randn(3, 4).to(device).t())
     return [*model.to(device).parameters(), nn.Parameter(extra.to(device)), strided]
 

@@ -1,4 +1,4 @@
-"""Sums and extrema of many elements, also where few of them are to be had: as on the CPU, in two launches at most."""
+"""Sums and extrema of many elements, including few results: as on the CPU, in two launches at most."""
 
 import cupy_standin
 import numpy as np
@@ -29,7 +29,7 @@ def drawn(shape, dtype=torch.float32, seed=0):
     return torch.from_numpy(values.astype(np.float32)).to(dtype)
 
 
-# Of few and many rows and columns, for each way that a grid is made.
+# Few and many rows and columns, for each way of building a grid.
 SHAPES = {
     "few long rows": ((2, 70_003), (1,)),
     "many short rows": ((300, 7), (1,)),

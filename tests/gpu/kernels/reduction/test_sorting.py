@@ -1,4 +1,4 @@
-"""Sums that have one order whatever the threads do: the stand-in runs blocks and threads in another one each time."""
+"""Sums are deterministic for any thread order: the stand-in changes the order of blocks and threads every time."""
 
 import pytest
 from cupy_standin import compiler
@@ -38,5 +38,5 @@ def attention_gradients():
 def test_gradients_are_the_same_each_time(gradient):
     expected = gradient()
     for _ in range(3):
-        torch.ones(2, device="cuda") + 1  # one launch more: the next ones begin with the last block
+        torch.ones(2, device="cuda") + 1  # an extra launch, so that later ones start with the last block
         assert torch.equal(gradient(), expected)

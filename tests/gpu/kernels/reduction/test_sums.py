@@ -1,4 +1,4 @@
-"""Sums of whole numbers, of arrays in other orders, and of losses: as on the CPU, in launches of our own."""
+"""Sums of integers, of arrays in other memory orders, and of losses: as on the CPU, in our own launches."""
 
 import cupy_standin
 import pytest

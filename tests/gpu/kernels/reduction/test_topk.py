@@ -1,4 +1,4 @@
-"""The first elements of long rows, which are found without sorting all of them."""
+"""The first elements of long rows, found without a full sort."""
 
 import cupy_standin
 import numpy as np
@@ -21,7 +21,7 @@ def gpu(cupy):
 
 
 def drawn(name, *shape):
-    """Many equals, and where the type has them zeros of both signs, infinities and nan."""
+    """Many equal values, plus zeros of both signs, infinities and NaN if the dtype has them."""
     x = torch.randint(0 if name == "uint8" else -60, 60, shape).to(getattr(torch, name))
     if x.is_floating_point():
         special = torch.tensor([float("inf"), -float("inf"), float("nan"), -0.0, 0.0], dtype=x.dtype)
