@@ -232,7 +232,7 @@ def _refusal(error: BaseException, traceback: Any) -> CaptureError:
         "CUDA error: operation not permitted when stream is capturing\n"
         f"  `{name}` has to wait for the GPU or to move data, which a graph can not do{where}\n"
         f"  CuPy says: {error}\n"
-        "  to mend it: leave the value on the GPU, and read it after `replay()`",
+        "  to fix it: leave the value on the GPU, and read it after `replay()`",
         called=place,
     )
 
