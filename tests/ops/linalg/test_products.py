@@ -104,9 +104,9 @@ def test_operator_refuses_other_things(other):
 @pytest.mark.parametrize(
     "call, hints",
     [
-        (lambda a: a @ a, ["(2, 3) and (2, 3)", "the second transposed: a @ b.t()"]),
-        (lambda a: a @ torch.ones(2, 5), ["(2, 3) and (2, 5)", "the first transposed: a.t() @ b"]),
-        (lambda a: a[None] @ a[None], ["the second transposed: a @ b.mT"]),
+        (lambda a: a @ a, ["(2, 3) and (2, 3)", "transposing the second makes them fit: a @ b.t()"]),
+        (lambda a: a @ torch.ones(2, 5), ["(2, 3) and (2, 5)", "transposing the first makes them fit: a.t() @ b"]),
+        (lambda a: a[None] @ a[None], ["transposing the second makes them fit: a @ b.mT"]),
         (lambda a: a @ torch.ones(4), ["(2, 3) and (4,)", "3 and 4, must be equal"]),
         (
             lambda a: F.linear(a, torch.ones(4, 5), torch.ones(4)),

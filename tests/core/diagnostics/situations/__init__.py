@@ -1,7 +1,7 @@
 """Situations that users get into, each a function that ends in an error or a warning; golden.json has the whole texts.
 
-After a change of a text, `PYTHONPATH=tests python -m errors.situations` writes the file anew: read the difference
-before you commit it. Names of files and numbers of lines are taken out, so that these files may be edited.
+After a change of a text, `PYTHONPATH=.:tests python -m core.diagnostics.situations` writes the file anew: read the
+difference before you commit it. Names of files and numbers of lines are taken out, so that these files may be edited.
 """
 
 import re
