@@ -113,7 +113,7 @@ def test_operator_refuses_other_things(other):
             ["input has shape (2, 3)", "must be 5", "(out_features, in_features)"],
         ),
         (lambda a: a @ torch.ones(3, 2).double(), ["torch.float32 and torch.float64", ".float()"]),
-        (lambda a: a @ torch.tensor(2.0), ["multiplies by `*`"]),
+        (lambda a: a @ torch.tensor(2.0), ["use `*` to multiply by a 0-dim tensor"]),
     ],
 )
 def test_errors_say_how_to_mend_it(call, hints):
