@@ -17,7 +17,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"{error}\n  the cygrad in {__file__.rpartition('_library')[0]} is not compiled for this Python; if another is "
-        "installed, start Python in another directory, or else compile this one: python setup.py build_ext --inplace",
+        "installed, start Python in another directory; otherwise compile this one: python setup.py build_ext --inplace",
         name=error.name,
     ) from None
 

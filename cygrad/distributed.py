@@ -39,5 +39,5 @@ def destroy_process_group(group=None):
 def __getattr__(name):
     raise AttributeError(
         f"module 'cygrad.distributed' has no attribute {name!r}"
-        + ("" if name.startswith("__") else "\n  cygrad trains in one process: ask `distributed.is_available()` first")
+        + ("" if name.startswith("__") else "\n  cygrad uses one process: check `distributed.is_available()` first")
     )

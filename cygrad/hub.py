@@ -34,8 +34,8 @@ def set_dir(d):
 def load(repo_or_dir, model, *args, **kwargs):
     """Raises RuntimeError: downloaded code is never run."""
     raise RuntimeError(
-        f"torch.hub.load({str(repo_or_dir)!r}, {model!r}): cygrad runs no code from the net\n"
-        "  make the model in your own code and give it weights: "
+        f"torch.hub.load({str(repo_or_dir)!r}, {model!r}): cygrad runs no code from the internet\n"
+        "  define the model in your own code and load its weights: "
         "model.load_state_dict(torch.hub.load_state_dict_from_url(url))"
     )
 

@@ -38,7 +38,7 @@ script_if_tracing = export = script
 def trace(func, example_inputs=None, *args, **kwargs):
     """Return the function or module unchanged, with a warning: unlike a trace, each call evaluates branches anew."""
     warnings.warn(
-        "cygrad does not trace: torch.jit.trace gives back what it is given, whose `if`s and loops stay what they are",
+        "cygrad does not trace: torch.jit.trace returns its argument unchanged, with its `if`s and loops",
         UserWarning,
         stacklevel=2,
     )
@@ -59,7 +59,7 @@ def save(m, f, _extra_files=None):
     """Raises RuntimeError: there are no compiled programs to save."""
     raise RuntimeError(
         "torch.jit.save: cygrad has no TorchScript\n"
-        "  save the weights, torch.save(model.state_dict(), path), and the Python code that makes the model"
+        "  save the weights, torch.save(model.state_dict(), path), and keep the Python code that makes the model"
     )
 
 
@@ -67,6 +67,6 @@ def load(f, map_location=None, _extra_files=None):
     """Raises RuntimeError: TorchScript programs cannot be run."""
     raise RuntimeError(
         "torch.jit.load: cygrad has no TorchScript\n"
-        "  make the model in Python and load its weights: where PyTorch is, "
+        "  make the model in Python and load its weights: with PyTorch, "
         "torch.save(torch.jit.load(path).state_dict(), new_path); here, model.load_state_dict(torch.load(new_path))"
     )

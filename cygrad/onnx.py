@@ -6,7 +6,7 @@ __all__ = ["export"]
 def export(*args, **kwargs):
     """Raises NotImplementedError."""
     raise NotImplementedError(
-        "cygrad writes no ONNX files\n"
-        "  torch.save(model.state_dict(), path) here, load_state_dict(safetensors.torch.load_file(path)) and "
-        "torch.onnx.export with PyTorch"
+        "cygrad cannot write ONNX files\n"
+        "  call torch.save(model.state_dict(), path) here; with PyTorch, call "
+        "load_state_dict(safetensors.torch.load_file(path)) and torch.onnx.export"
     )

@@ -168,7 +168,7 @@ def test_save_writes_by_ending(tmp_path):
     for ending, start in ((".svg", "<svg"), (".dot", "digraph"), (".txt", "output ()")):
         picture.save(tmp_path / f"graph{ending}")
         assert (tmp_path / f"graph{ending}").read_text(encoding="utf-8").startswith(start)
-    with fails(ValueError, "a graph is saved as .svg, .html, .dot, .txt, not as 'graph.png'"):
+    with fails(ValueError, "a graph can be saved as .svg, .html, .dot, .txt, not as 'graph.png'"):
         picture.save(tmp_path / "graph.png")
 
 

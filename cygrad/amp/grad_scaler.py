@@ -169,8 +169,7 @@ class GradScaler:
             found = [s["nonfinite"] for s in self._per_optimizer.values() if s["nonfinite"] is not None]
             if not found:
                 raise AssertionError(
-                    "No inf checks were recorded prior to update.\n"
-                    "Call scaler.step(optimizer) before, in each iteration."
+                    "No inf checks were recorded prior to update.\nCall scaler.step(optimizer) first in each iteration."
                 )
             self._adapt(scale, found)
         self._per_optimizer.clear()
@@ -191,10 +190,10 @@ class GradScaler:
             self._growth_tracker = 0
             if scale.item() < _HOPELESS <= before:
                 warnings.warn(
-                    f"the scale of GradScaler has fallen to {scale.item():.1e}, for gradients were infinite or NaN "
-                    "again and again, and no step was made.\n"
+                    f"the scale of GradScaler has fallen to {scale.item():.1e}, because gradients were repeatedly "
+                    "infinite or NaN, and no step was made.\n"
                     "No scale helps: the loss itself or the inputs are infinite or NaN. "
-                    "with cygrad.autograd.detect_anomaly(): names the line that made the first NaN in backward.",
+                    "`with cygrad.autograd.detect_anomaly():` names the line that made the first NaN in backward.",
                     stacklevel=3,
                 )
             return

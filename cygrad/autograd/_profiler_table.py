@@ -16,7 +16,7 @@ def time_text(microseconds, unit=None):
     if unit is None:
         unit = next((u for u in ("s", "ms") if microseconds >= _UNITS[u]), "us")
     elif unit not in _UNITS:
-        raise ValueError(f"A time unit was not recognised: {unit!r}; it is one of {list(_UNITS)}")
+        raise ValueError(f"unknown time unit: {unit!r}; choose from: {list(_UNITS)}")
     return f"{microseconds / _UNITS[unit]:.3f}{unit}"
 
 

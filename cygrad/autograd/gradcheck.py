@@ -226,7 +226,7 @@ def _check_no_gradient(case):
         if array_of(out).dtype.kind == "b":
             raise RuntimeError(
                 "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                f"`logical_xor()` operator instead.\n  output {i} is of bools, which have no differences"
+                f"`logical_xor()` operator instead.\n  output {i} is boolean, and booleans have no differences"
             )
     for (_, o), row in zip(case.parts(outputs), case.numeric(outputs), strict=True):
         for jacobian in row:
@@ -289,8 +289,8 @@ def _check_linear(case, outputs):
         if g is not None and np.any(array_of(g) != 0):
             raise GradcheckError(
                 "backward not multiplied by grad_output\n"
-                f"  with incoming gradients of zero the gradient of input {i} is not zero: backward adds something, or "
-                "leaves out the incoming gradient"
+                f"  with incoming gradients of zero, the gradient of input {i} is not zero: backward adds something, "
+                "or ignores the incoming gradient"
             )
 
 

@@ -57,7 +57,7 @@ def not_deterministic(case, first_line, first, second):
     return GradcheckError(
         f"{first_line}\n  entry {tuple(map(int, worst))} was {first[worst]} and then {second[worst]}\n"
         "  verdict: not deterministic; raise nondet_tol above "
-        f"{np.abs(first - second).max():.3g} if that is meant to be",
+        f"{np.abs(first - second).max():.3g} if that is intended",
         "not deterministic",
     )
 
@@ -144,19 +144,22 @@ class _Curve:
             return "wrong formula", "the analytic value is not finite"
         jump = self._jump()
         if jump:
-            return "kink in the function", f"it jumps by {jump:.3g} there; move the input off it"
+            return "kink in the function", f"it jumps by {jump:.3g} there; move the input away from it"
         if self._has_kink(scale):
             return (
                 "kink in the function",
-                "the derivatives to the left and to the right stay apart; move the input off it",
+                "the derivatives from the left and from the right differ; move the input away from it",
             )
         scale = max(abs(self.analytic), abs(self.central[best]))
         loose = max(atol, 10 * rtol * scale) if precision.itemsize < 8 else max(atol, rtol * scale)
         if self.errors[best] <= loose:
             word = "precision too low"
             if precision.itemsize < 8:
-                return word, f"{precision} takes part, and a step of {_STEPS[best]:g} agrees: use double for all inputs"
-            return word, f"a step of {_STEPS[best]:g} agrees: give eps={_STEPS[best]:g}"
+                return (
+                    word,
+                    f"{precision} is in use, and a step of {_STEPS[best]:g} agrees: use double for all inputs",
+                )
+            return word, f"a step of {_STEPS[best]:g} agrees: pass eps={_STEPS[best]:g}"
         plateau = self._plateau()
         reason = f"the steps agree on {_number(plateau)}"
         if self.analytic != 0 and plateau != 0:

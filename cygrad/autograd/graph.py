@@ -348,7 +348,7 @@ def region_activation_memory_budget(budget):
         raise ValueError(f"{name}: must be in [0, 1], got {budget}")
     raise RuntimeError(
         f"{name} can only be used inside a torch.compile region; it has no effect in eager mode.\n"
-        "  here nothing is compiled; cygrad.utils.checkpoint computes parts again in place of keeping what they save"
+        "  cygrad compiles nothing; cygrad.utils.checkpoint recomputes parts instead of keeping their saved tensors"
     )
 
 

@@ -208,7 +208,7 @@ class emit_nvtx:
         if not is_available():
             raise AssertionError(
                 "Torch not compiled with CUDA enabled\n"
-                "  there is no GPU that can be used; profile() and export_chrome_trace() need none"
+                "  no usable GPU was found; profile() and export_chrome_trace() do not need one"
             )
         self.entered = True
         self._events = Events()
@@ -238,7 +238,7 @@ class emit_itt:
         if self.enabled:
             raise RuntimeError(
                 "ITT functions not installed. Are you sure you have a ITT build?\n"
-                "  profile() and export_chrome_trace() need none"
+                "  profile() and export_chrome_trace() do not need them"
             )
 
     def __exit__(self, *exc_info):

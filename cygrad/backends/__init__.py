@@ -44,30 +44,30 @@ def _module(name, doc, **members):
 
 mha = _module(
     "mha",
-    "PyTorch's fast path of attention in evaluation. Here one way serves all: what is set changes nothing.",
+    "PyTorch's fast path for attention in evaluation mode. The setting has no effect here.",
     get_fastpath_enabled=_get_fastpath_enabled,
     set_fastpath_enabled=_set_fastpath_enabled,
 )
 mha._enabled = True
 mkl = _module(
     "mkl",
-    "Intel's library of linear algebra, which is not in use: products are NumPy's BLAS's, or our own.",
+    "Intel's linear algebra library, which is not used: products use NumPy's BLAS or our own kernels.",
     is_available=_no,
     verbose=_block,
 )
 mkldnn = _module(
     "mkldnn",
-    "Intel's library of layers, which is not in use. What is set here is kept, and changes nothing.",
+    "Intel's neural network library, which is not used. Settings are stored but have no effect.",
     deterministic=False,
     enabled=True,
     flags=_block,
     is_available=_no,
     verbose=_block,
 )
-mps = _module("mps", "GPUs of Apple, which are not in use.", is_available=_no, is_built=_no)
-openmp = _module("openmp", "OpenMP, which is not in use: threads are our own (`set_num_threads`).", is_available=_no)
+mps = _module("mps", "Apple GPUs, which are not used.", is_available=_no, is_built=_no)
+openmp = _module("openmp", "OpenMP, which is not used: threads are our own (`set_num_threads`).", is_available=_no)
 opt_einsum = _module(
     "opt_einsum",
-    "The package opt_einsum, which `einsum` asks for the order of three or more operands if it is installed.",
+    "The package opt_einsum, which orders three or more operands of `einsum` if it is installed.",
     is_available=_find_opt_einsum,
 )

@@ -46,8 +46,8 @@ def _switch(way):
 
     for function, name in ((enable, f"enable_{way}_sdp"), (is_enabled, f"{way}_sdp_enabled")):
         function.__name__ = function.__qualname__ = name
-    enable.__doc__ = f"Allow the way of attention that PyTorch calls {way}; here nothing changes."
-    is_enabled.__doc__ = f"What `enable_{way}_sdp` set, at first True."
+    enable.__doc__ = f"Allow the attention backend that PyTorch calls {way}; it has no effect here."
+    is_enabled.__doc__ = f"The value set by `enable_{way}_sdp`, True by default."
     return enable, is_enabled
 
 

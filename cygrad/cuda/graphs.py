@@ -230,9 +230,9 @@ def _refusal(error: BaseException, traceback: Any) -> CaptureError:
     where = "" if place is None else f", at {sites.at(*place)}"
     return CaptureError(
         "CUDA error: operation not permitted when stream is capturing\n"
-        f"  `{name}` has to wait for the GPU or to move data, which a graph can not do{where}\n"
-        f"  CuPy says: {error}\n"
-        "  to mend it: leave the value on the GPU, and read it after `replay()`",
+        f"  `{name}` has to wait for the GPU or to move data, which a graph cannot do{where}\n"
+        f"  CuPy reports: {error}\n"
+        "  to fix it: leave the value on the GPU, and read it after `replay()`",
         called=place,
     )
 

@@ -73,7 +73,7 @@ class Event:
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
-            raise RuntimeError("events can not be shared by processes here")
+            raise RuntimeError("events cannot be shared between processes")
         self._timing, self._blocking = enable_timing, blocking
         self._event: Any = None  # created on the GPU where it is first recorded
 

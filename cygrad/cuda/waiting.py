@@ -73,7 +73,7 @@ def _watch_reads(module: Any) -> None:
     def getitem(self: Any, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)
         if _Mode.current and any(isinstance(part, module.ndarray) and part.dtype == "bool" for part in parts):
-            return _told("reading by a mask", read, self, index)
+            return _told("indexing with a mask", read, self, index)
         return read(self, index)
 
     module.ndarray.__getitem__ = getitem

@@ -104,4 +104,4 @@ def _call_of(name: str) -> Callable[[Any], Any]:
         found: Any = place(name)
         if callable(found):
             return found
-    raise ValueError(f"warmup(): no op is called {name!r}")
+    raise ValueError(f"warmup(): there is no op named {name!r}")

@@ -18,7 +18,7 @@ class _LocationScale(Distribution):
         self.loc, self.scale = broadcast(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    mean = mode = property(lambda self: self.loc, doc="The mean, and the likeliest value.")
+    mean = mode = property(lambda self: self.loc, doc="The mean and the mode.")
 
     def rsample(self, sample_shape=()):
         """Draw samples with gradients: samples of location 0 and scale 1, scaled and shifted."""
@@ -86,7 +86,7 @@ class LogNormal(Distribution):
     loc = property(lambda self: self.base_dist.loc, doc="The mean of the logarithm.")
     scale = property(lambda self: self.base_dist.scale, doc="The standard deviation of the logarithm.")
     mean = property(lambda self: (self.loc + self.scale**2 / 2).exp(), doc="The mean.")
-    mode = property(lambda self: (self.loc - self.scale**2).exp(), doc="The likeliest value.")
+    mode = property(lambda self: (self.loc - self.scale**2).exp(), doc="The mode.")
     variance = property(lambda self: self.mean**2 * (self.scale**2).expm1(), doc="The variance.")
 
     def expand(self, batch_shape, _instance=None):
@@ -159,11 +159,11 @@ class Uniform(Distribution):
             "low": constraints.less_than(_plain(self.high)),
             "high": constraints.greater_than(_plain(self.low)),
         },
-        doc="What the parameters must be.",
+        doc="The constraints on the parameters.",
     )
-    support = property(lambda self: constraints.interval(_plain(self.low), _plain(self.high)), doc="Where values lie.")
+    support = property(lambda self: constraints.interval(_plain(self.low), _plain(self.high)), doc="The support.")
     mean = property(lambda self: (self.low + self.high) / 2, doc="The mean.")
-    mode = property(lambda self: self.low * cygrad.nan, doc="The likeliest value.")
+    mode = property(lambda self: self.low * cygrad.nan, doc="The mode.")
     variance = property(lambda self: (self.high - self.low) ** 2 / 12, doc="The variance.")
     stddev = property(lambda self: (self.high - self.low) / 12**0.5, doc="The standard deviation.")
 
@@ -214,7 +214,7 @@ class Exponential(ExponentialFamily):
         super().__init__(self.rate.shape, validate_args=validate_args)
 
     mean = stddev = property(lambda self: 1 / self.rate, doc="The mean and the standard deviation.")
-    mode = property(lambda self: cygrad.zeros_like(self.rate), doc="The likeliest value.")
+    mode = property(lambda self: cygrad.zeros_like(self.rate), doc="The mode.")
     variance = property(lambda self: self.rate**-2, doc="The variance.")
 
     def rsample(self, sample_shape=()):

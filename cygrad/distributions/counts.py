@@ -55,7 +55,7 @@ class Geometric(_Trials):
             )
 
     mean = property(lambda self: 1.0 / self.probs - 1.0, doc="The mean.")
-    mode = property(lambda self: cygrad.zeros_like(self.probs), doc="The likeliest value.")
+    mode = property(lambda self: cygrad.zeros_like(self.probs), doc="The mode.")
     variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs, doc="The variance.")
 
     def sample(self, sample_shape=()):
@@ -157,9 +157,7 @@ class NegativeBinomial(_Trials):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     mean = property(lambda self: self.total_count * self.logits.exp(), doc="The mean.")
-    mode = property(
-        lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0), doc="The likeliest value."
-    )
+    mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0), doc="The mode.")
     variance = property(lambda self: self.mean / (-self.logits).sigmoid(), doc="The variance.")
 
     def sample(self, sample_shape=()):
@@ -197,7 +195,7 @@ class Multinomial(Distribution):
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    support = property(lambda self: constraints.multinomial(self.total_count), doc="Where values lie.")
+    support = property(lambda self: constraints.multinomial(self.total_count), doc="The support.")
     probs = property(lambda self: self._categorical.probs, doc="The probabilities of the classes.")
     logits = property(lambda self: self._categorical.logits, doc="Their logarithms.")
     param_shape = property(lambda self: self._categorical.param_shape, doc="The shape of the parameters.")

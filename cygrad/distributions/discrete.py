@@ -134,8 +134,8 @@ class Categorical(Distribution):
 
     _num_events = property(lambda self: self._param.shape[-1])
     param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
-    support = property(lambda self: constraints.integer_interval(0, self._num_events - 1), doc="Where values lie.")
-    mode = property(lambda self: self.probs.argmax(-1), doc="The likeliest value.")
+    support = property(lambda self: constraints.integer_interval(0, self._num_events - 1), doc="The support.")
+    mode = property(lambda self: self.probs.argmax(-1), doc="The mode.")
     mean = variance = property(
         lambda self: self.probs.new_full(self._batch_shape, cygrad.nan), doc="The mean and the variance."
     )
@@ -229,7 +229,7 @@ class Poisson(ExponentialFamily):
 
     _natural_params = property(lambda self: (self.rate.log(),))
     mean = variance = property(lambda self: self.rate, doc="The mean and the variance.")
-    mode = property(lambda self: self.rate.floor(), doc="The likeliest value.")
+    mode = property(lambda self: self.rate.floor(), doc="The mode.")
 
     def sample(self, sample_shape=()):
         """Draw samples without gradients."""

@@ -225,14 +225,14 @@ class Independent(Distribution):
     has_rsample = property(lambda self: self.base_dist.has_rsample, doc="Whether samples have gradients.")
     has_enumerate_support = property(
         lambda self: not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support,
-        doc="Whether all values can be listed.",
+        doc="Whether the support can be enumerated.",
     )
     support = property(
         lambda self: constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims),
-        doc="Where values lie.",
+        doc="The support.",
     )
     mean = property(lambda self: self.base_dist.mean, doc="The mean.")
-    mode = property(lambda self: self.base_dist.mode, doc="The likeliest value.")
+    mode = property(lambda self: self.base_dist.mode, doc="The mode.")
     variance = property(lambda self: self.base_dist.variance, doc="The variance.")
 
     def expand(self, batch_shape, _instance=None):

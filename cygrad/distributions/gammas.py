@@ -33,7 +33,7 @@ class Gamma(ExponentialFamily):
     _mean_carrier_measure = 0
     _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
     mean = property(lambda self: self.concentration / self.rate, doc="The mean.")
-    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0), doc="The likeliest value.")
+    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0), doc="The mode.")
     variance = property(lambda self: self.concentration / self.rate**2, doc="The variance.")
 
     def rsample(self, sample_shape=()):
@@ -93,7 +93,7 @@ class InverseGamma(Distribution):
 
     concentration = property(lambda self: self.base_dist.concentration, doc="The concentration.")
     rate = property(lambda self: self.base_dist.rate, doc="The rate.")
-    mode = property(lambda self: self.rate / (self.concentration + 1), doc="The likeliest value.")
+    mode = property(lambda self: self.rate / (self.concentration + 1), doc="The mode.")
 
     @property
     def mean(self):
@@ -201,11 +201,11 @@ class Beta(ExponentialFamily):
         self._dirichlet = Dirichlet(both, validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
-    concentration1 = property(lambda self: self._dirichlet.concentration[..., 0], doc="What draws to 1.")
-    concentration0 = property(lambda self: self._dirichlet.concentration[..., 1], doc="What draws to 0.")
+    concentration1 = property(lambda self: self._dirichlet.concentration[..., 0], doc="The weight toward 1.")
+    concentration0 = property(lambda self: self._dirichlet.concentration[..., 1], doc="The weight toward 0.")
     _natural_params = property(lambda self: (self.concentration1, self.concentration0))
     mean = property(lambda self: self._dirichlet.mean[..., 0], doc="The mean.")
-    mode = property(lambda self: self._dirichlet.mode[..., 0], doc="The likeliest value.")
+    mode = property(lambda self: self._dirichlet.mode[..., 0], doc="The mode.")
     variance = property(lambda self: self._dirichlet.variance[..., 0], doc="The variance.")
 
     def expand(self, batch_shape, _instance=None):
@@ -242,7 +242,7 @@ class StudentT(Distribution):
         self.df, self.loc, self.scale = broadcast(df, loc, scale)
         super().__init__(self.df.shape, validate_args=validate_args)
 
-    mode = property(lambda self: self.loc, doc="The likeliest value.")
+    mode = property(lambda self: self.loc, doc="The mode.")
     mean = property(lambda self: cygrad.where(self.df > 1, self.loc, cygrad.nan), doc="The mean; nan for df <= 1.")
 
     @property

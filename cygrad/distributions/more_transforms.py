@@ -214,7 +214,7 @@ class CumulativeDistributionTransform(Transform):
         super().__init__(cache_size)
         self.distribution = distribution
 
-    domain = property(lambda self: self.distribution.support, doc="Where arguments lie.")
+    domain = property(lambda self: self.distribution.support, doc="The domain of the transform.")
 
     def _call(self, x):
         return self.distribution.cdf(x)

@@ -95,7 +95,7 @@ class MultivariateNormal(_OfCovariances):
         self.loc = loc.expand(*batch, -1)
         super().__init__(batch, self.loc.shape[-1:], name, matrix, validate_args)
 
-    mean = mode = property(lambda self: self.loc, doc="The mean, and the likeliest value.")
+    mean = mode = property(lambda self: self.loc, doc="The mean and the mode.")
 
     @property
     def variance(self):
@@ -153,7 +153,7 @@ class LowRankMultivariateNormal(Distribution):
         self.cov_factor = cov_factor.expand(*batch, -1, -1)
         super().__init__(batch, shape, validate_args=validate_args)
 
-    mean = mode = property(lambda self: self.loc, doc="The mean, and the likeliest value.")
+    mean = mode = property(lambda self: self.loc, doc="The mean and the mode.")
     variance = property(lambda self: (self.cov_factor**2).sum(-1) + self.cov_diag, doc="The variances.")
     covariance_matrix = property(
         lambda self: self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed(), doc="The covariances."

@@ -29,8 +29,8 @@ class Pareto(_Made):
         steps = [ExpTransform(), AffineTransform(0, self.scale)]
         super().__init__(Exponential(self.alpha, validate_args), steps, validate_args)
 
-    support = property(lambda self: constraints.greater_than_eq(self.scale), doc="Where values lie.")
-    mode = property(lambda self: self.scale, doc="The likeliest value.")
+    support = property(lambda self: constraints.greater_than_eq(self.scale), doc="The support.")
+    mode = property(lambda self: self.scale, doc="The mode.")
 
     @property
     def mean(self):
@@ -73,7 +73,7 @@ class GeneralizedPareto(Distribution):
         c = self.concentration
         return constraints.interval(self.loc, cygrad.where(c < 0, self.loc - self.scale / c, cygrad.inf))
 
-    mode = property(lambda self: self.loc, doc="The likeliest value.")
+    mode = property(lambda self: self.loc, doc="The mode.")
 
     @property
     def mean(self):
@@ -211,5 +211,5 @@ class LogisticNormal(TransformedDistribution):
         shape = (*batch_shape, self.loc.shape[-1])
         return type(self)(self.loc.expand(shape), self.scale.expand(shape), self._validate_args)
 
-    loc = property(lambda self: self.base_dist.base_dist.loc, doc="The means of the normal numbers.")
-    scale = property(lambda self: self.base_dist.base_dist.scale, doc="Their standard deviations.")
+    loc = property(lambda self: self.base_dist.base_dist.loc, doc="The mean of the normal distribution.")
+    scale = property(lambda self: self.base_dist.base_dist.scale, doc="Its standard deviation.")

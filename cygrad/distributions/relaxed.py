@@ -74,7 +74,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    temperature = property(lambda self: self.base_dist.temperature, doc="How far samples are from classes.")
+    temperature = property(lambda self: self.base_dist.temperature, doc="How far samples are from one-hot.")
     logits = property(lambda self: self.base_dist.logits, doc="Logarithms of the probabilities.")
     probs = property(lambda self: self.base_dist.probs, doc="The probabilities of the classes.")
 

@@ -16,7 +16,7 @@ _EULER = 0.57721566490153286
 class Cauchy(_LocationScale):
     """The distribution with density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean."""
 
-    mode = property(lambda self: self.loc, doc="The likeliest value.")
+    mode = property(lambda self: self.loc, doc="The mode.")
     mean = property(lambda self: cygrad.full_like(self.loc, cygrad.nan), doc="nan.")
     variance = property(lambda self: cygrad.full_like(self.loc, cygrad.inf), doc="inf.")
 
@@ -43,7 +43,7 @@ class Cauchy(_LocationScale):
 class Gumbel(_LocationScale):
     """The distribution of maxima: P(X <= x) = exp(-exp(-(x - loc) / scale))."""
 
-    mode = property(lambda self: self.loc, doc="The likeliest value.")
+    mode = property(lambda self: self.loc, doc="The mode.")
     mean = property(lambda self: self.loc + self.scale * _EULER, doc="The mean.")
     stddev = property(lambda self: math.pi / math.sqrt(6) * self.scale, doc="The standard deviation.")
     variance = property(lambda self: self.stddev**2, doc="The variance.")
@@ -79,8 +79,8 @@ class _Half(Distribution):
         self.base_dist = self._of(0, scale, validate_args=False)
         super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
 
-    scale = property(lambda self: self.base_dist.scale, doc="The scale of the number with its sign.")
-    mode = property(lambda self: cygrad.zeros_like(self.scale), doc="The likeliest value.")
+    scale = property(lambda self: self.base_dist.scale, doc="The scale of the underlying symmetric distribution.")
+    mode = property(lambda self: cygrad.zeros_like(self.scale), doc="The mode.")
 
     def expand(self, batch_shape, _instance=None):
         """Return the same distribution expanded to a larger `batch_shape`."""
@@ -142,7 +142,7 @@ class VonMises(Distribution):
         self.loc, self.concentration = broadcast(loc, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    mean = mode = property(lambda self: self.loc, doc="The mean angle, and the likeliest one.")
+    mean = mode = property(lambda self: self.loc, doc="The mean and the mode of the angle.")
 
     @property
     def variance(self):
@@ -209,10 +209,10 @@ class MixtureSameFamily(Distribution):
         self._mixture_distribution, self._component_distribution = mixture, parts
         super().__init__(theirs, parts.event_shape, validate_args)
 
-    mixture_distribution = property(lambda self: self._mixture_distribution, doc="Which part a sample is of.")
-    component_distribution = property(lambda self: self._component_distribution, doc="The parts.")
+    mixture_distribution = property(lambda self: self._mixture_distribution, doc="The distribution over components.")
+    component_distribution = property(lambda self: self._component_distribution, doc="The component distributions.")
     support = property(
-        lambda self: constraints.mixture_same_family(self.component_distribution.support), doc="Where values lie."
+        lambda self: constraints.mixture_same_family(self.component_distribution.support), doc="The support."
     )
 
     def expand(self, batch_shape, _instance=None):

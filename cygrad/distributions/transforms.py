@@ -242,7 +242,7 @@ class AffineTransform(Transform):
         self.loc, self.scale, self.event_dim = loc, scale, event_dim
         self.domain = self.codomain = _widened(constraints.real, event_dim)
 
-    sign = property(lambda self: cygrad.as_tensor(self.scale).sign(), doc="1 where it grows, -1 where it falls.")
+    sign = property(lambda self: cygrad.as_tensor(self.scale).sign(), doc="1 if increasing, -1 if decreasing.")
 
     def _call(self, x):
         return self.loc + self.scale * x
@@ -272,7 +272,7 @@ class PowerTransform(Transform):
         super().__init__(cache_size)
         self.exponent = cygrad.as_tensor(exponent)
 
-    sign = property(lambda self: self.exponent.sign(), doc="1 where it grows, -1 where it falls.")
+    sign = property(lambda self: self.exponent.sign(), doc="1 if increasing, -1 if decreasing.")
 
     def _call(self, x):
         return x**self.exponent

@@ -113,8 +113,8 @@ def _at_once(func, args, kwargs, leaves, dims, randomness):
     except NoBatchingRule as error:
         if batch.has_changed_given:
             raise RuntimeError(
-                f"{error}\n  without it the function would be called once for each sample, but it has changed one of "
-                "its arguments in place already"
+                f"{error}\n  without it the function would be called once for each sample, but it has already "
+                "changed one of its arguments in place"
             ) from None
         raise
     finally:

@@ -76,5 +76,5 @@ adamw = _sys.modules[f"{__name__}.adamw"] = adam  # PyTorch has a module for eac
 def __getattr__(name: str) -> None:
     text = f"module 'cygrad.optim' has no attribute {name!r}"
     if name == "SparseAdam":
-        text += "\nsparse gradients are out of scope, those of embeddings are dense; use Adam"
+        text += "\nsparse gradients are not supported, gradients of embeddings are dense; use Adam"
     raise AttributeError(text, name=name)

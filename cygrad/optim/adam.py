@@ -214,7 +214,7 @@ def _step_recorded(param: Tensor, state: dict[str, Tensor], group: dict[str, Any
     largest = state.get("max_exp_avg_sq")
     assert grad is not None
     if param.is_complex():
-        raise RuntimeError("Adam takes complex parameters only where differentiable is False")
+        raise RuntimeError("Adam supports complex parameters only if differentiable is False")
     if group["maximize"]:
         grad = -grad
     if decay and group["decoupled_weight_decay"]:

@@ -98,7 +98,7 @@ class FormulaOptimizer(Optimizer):
 
     def _step_recorded(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         if param.is_complex():
-            raise RuntimeError(f"{type(self).__name__} takes complex parameters only where differentiable is False")
+            raise RuntimeError(f"{type(self).__name__} supports complex parameters only if differentiable is False")
         for name, tensor in state.items():  # the graph keeps the previous step's tensors
             state[name] = tensor.clone()
         self._advance(cygrad, param, param.grad, state, group)

@@ -113,7 +113,7 @@ def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None) -> An
         arrays, metadata = _safetensors.read(file, called, is_mapped, whole=path is not None)
         return _tree.put_together(arrays, metadata, called, map_location)
     raise RuntimeError(
-        f"{called} is neither of safetensors nor a zip file of PyTorch\n"
+        f"{called} is neither a safetensors file nor a zip file of PyTorch\n"
         + (
             "  it is in PyTorch's format before version 1.6: load it with PyTorch, and save it again"
             if head == _LEGACY

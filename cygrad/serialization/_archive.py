@@ -54,7 +54,7 @@ class Storage(Place):
         """Return this storage after checking that it has `length` elements. Raises RuntimeError otherwise."""
         if length * numpy_type(kind).itemsize != len(self.data):
             raise RuntimeError(
-                f"storage {self.key!r} has {len(self.data)} bytes, and is to have {length} elements of type {kind}"
+                f"storage {self.key!r} has {len(self.data)} bytes, but should have {length} elements of type {kind}"
             )
         return self
 
@@ -84,7 +84,7 @@ class _Archive:
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
             raise RuntimeError(
                 "PytorchStreamReader failed reading zip archive: failed finding central directory\n"
-                f"  {called} is damaged, perhaps not written to its end ({error})"
+                f"  {called} is damaged, perhaps incompletely written ({error})"
             ) from None
         roots = [entry.filename.removesuffix("/data.pkl") for entry in entries if entry.filename.endswith("/data.pkl")]
         if len(roots) != 1:
@@ -110,16 +110,16 @@ class _Archive:
         if entry is None:
             raise RuntimeError(f"{self.called} is damaged: it lacks the record {name!r}")
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
-            raise RuntimeError(f"{self.called} is not as torch.save writes: record {name!r} is compressed or encrypted")
+            raise RuntimeError(f"{self.called} is not from torch.save: record {name!r} is compressed or encrypted")
         start = entry.header_offset
         head = self.content[start : start + _HEAD]
         start += _HEAD + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
         end = start + entry.file_size
         if entry.header_offset < 0 or head[:4] != b"PK\3\4" or end > len(self.content) or end < start:
-            raise RuntimeError(f"{self.called} is damaged: record {name!r} is not where it is to be")
+            raise RuntimeError(f"{self.called} is damaged: record {name!r} is not where it should be")
         shared = memoryview(self.content)[start:end]
         if is_shared:
             return shared
         if zlib.crc32(shared) != entry.CRC:
-            raise RuntimeError(f"{self.called} is damaged: record {name!r} does not have its checksum")
+            raise RuntimeError(f"{self.called} is damaged: record {name!r} does not match its checksum")
         return bytearray(shared)

@@ -42,7 +42,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         if isinstance(error, OSError) and error.errno is not None:
-            text = f"{error.strerror}: nothing was saved, and a file that was there before is as it was"
+            text = f"{error.strerror}: nothing was saved, and an existing file is unchanged"
             raise OSError(error.errno, text, path) from error
         raise
     _bring_to_disk(directory)

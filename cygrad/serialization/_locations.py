@@ -45,7 +45,7 @@ def place_wanted(map_location: Any, storage: Place, location: str) -> int | None
         if answer is not None:
             raise RuntimeError(
                 f"a map_location function returned a {type(answer).__name__}\n"
-                "  it is to return storage, storage.cpu(), storage.cuda() or None"
+                "  it must return storage, storage.cpu(), storage.cuda() or None"
             )
     kind = str(wanted).partition(":")[0]
     if kind == "cuda":
@@ -53,7 +53,7 @@ def place_wanted(map_location: Any, storage: Place, location: str) -> int | None
     if kind != "cpu":
         raise RuntimeError(
             f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {wanted})\n"
-            "  cygrad knows 'cpu' and 'cuda': use map_location='cpu'"
+            "  cygrad supports 'cpu' and 'cuda': use map_location='cpu'"
         )
     return None
 

@@ -24,5 +24,5 @@ def elements(data: Any, offset: int, count: int, dtype: np.dtype, what: str, ord
     """Return a vector of `count` elements in a buffer, sharing its memory if alignment and byte order permit."""
     array = np.ndarray(count, dtype.newbyteorder(order), buffer=data, offset=offset)
     if dtype.kind == "b" and (array.view(np.uint8) > 1).any():  # NumPy would count such an element as more than one
-        raise RuntimeError(f"{what} is damaged: it is of type bool, and has elements that are neither 0 nor 1")
+        raise RuntimeError(f"{what} is damaged: it is of type bool, but has elements that are neither 0 nor 1")
     return array.astype(dtype, copy=not array.flags.aligned)

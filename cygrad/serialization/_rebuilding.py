@@ -56,7 +56,7 @@ def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None =
     if not isinstance(typed, TypedStorage) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
         raise ValueError("a tensor is made of no storage, or its shape is not of non-negative integers")
     if len(lengths) != len(steps) or len(lengths) > _MOST_DIMS:
-        raise ValueError(f"a tensor is to have {len(lengths)} lengths and {len(steps)} strides")
+        raise ValueError(f"a tensor has {len(lengths)} sizes and {len(steps)} strides")
     vector = typed.storage.vector(dtype or typed.dtype)
     if math.prod(length or 1 for length in lengths) * vector.itemsize >= 2**63:  # NumPy's limit
         raise ValueError(f"a tensor of shape {list(lengths)} is larger than any memory")
@@ -92,14 +92,14 @@ def _rebuild_tensor_v3(
     storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
 ) -> Tensor:
     if not isinstance(dtype, cygrad.dtype):
-        raise TypeError("a tensor is to have what is no dtype")
+        raise TypeError("the dtype of a tensor is not a dtype")
     name = str(dtype).removeprefix("torch.")
     return _finished(_tensor(storage, offset, size, stride, name), requires_grad, metadata)
 
 
 def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Tensor:
     if not isinstance(data, Tensor):
-        raise TypeError("a parameter is made of what is no tensor")
+        raise TypeError("a parameter is not made from a tensor")
     return cygrad.nn.Parameter(data, requires_grad is True)
 
 

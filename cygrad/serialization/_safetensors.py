@@ -79,12 +79,12 @@ def read(file: Any, called: str, is_mapped: bool, whole: bool) -> tuple[dict[str
     file.seek(start)
     length = int.from_bytes(file.read(8), "little")
     if length > min(size - 8, _LONGEST_HEADER):
-        raise _damaged(called, f"its header is to have {length} bytes, and the file has {size}")
+        raise _damaged(called, f"its header should have {length} bytes, but the file has {size}")
     header, metadata = _parse(file.read(length), called)
     first = 8 + length
     end = first + _check_places(header, called)
     if end > size or (whole and end < size):
-        raise _damaged(called, f"it is to have {end} bytes by its header, and has {size}")
+        raise _damaged(called, f"it should have {end} bytes according to its header, but has {size}")
     memory = map_file(file) if is_mapped else None
     arrays = {}
     for name, (dtype, shape, begin, stop) in sorted(header.items(), key=lambda item: item[1][2:]):
@@ -108,12 +108,12 @@ def _read_part(file: Any, length: int, called: str) -> Any:
         count = len(read)
         part[:count] = np.frombuffer(read, np.uint8)
     if count != length:
-        raise _damaged(called, f"{length} bytes are to follow, and there are {count}")
+        raise _damaged(called, f"{length} bytes should follow, but there are {count}")
     return part.data
 
 
 def _damaged(called: str, why: str) -> RuntimeError:
-    return RuntimeError(f"{called} is damaged, or not of safetensors: {why}")
+    return RuntimeError(f"{called} is damaged, or not a safetensors file: {why}")
 
 
 def _parse(text: bytes, called: str) -> tuple[dict[str, tuple], dict[str, str]]:
@@ -122,7 +122,7 @@ def _parse(text: bytes, called: str) -> tuple[dict[str, tuple], dict[str, str]]:
     def without_repetition(pairs: list) -> dict:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise _damaged(called, "a name stands in its header twice")
+            raise _damaged(called, "a name occurs twice in its header")
         return found
 
     try:
@@ -130,7 +130,7 @@ def _parse(text: bytes, called: str) -> tuple[dict[str, tuple], dict[str, str]]:
     except (ValueError, RecursionError) as error:
         raise _damaged(called, f"its header is not JSON ({error})") from None
     if not isinstance(entries, dict):
-        raise _damaged(called, "its header is no dictionary")
+        raise _damaged(called, "its header is not a dictionary")
     metadata = entries.pop(METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise _damaged(called, "its metadata are not strings by name")

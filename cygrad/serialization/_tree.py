@@ -118,7 +118,7 @@ class _Taker:
 
     def _take_container(self, value: Any, kind: type, place: tuple[str, ...]) -> Any:
         if id(value) in self.open:
-            raise ValueError(f"the object{_at(place)} contains itself, which a file of cygrad cannot")
+            raise ValueError(f"the object{_at(place)} contains itself, which cygrad cannot save")
         if len(place) >= _DEEPEST:
             raise ValueError(f"the object is nested more than {_DEEPEST} levels deep:{_at(place[:9])}...")
         self.open.add(id(value))
@@ -140,11 +140,11 @@ def _at(place: tuple[str, ...]) -> str:
 
 def _not_saved(value: Any, place: tuple[str, ...]) -> TypeError:
     if hasattr(value, "state_dict"):
-        cure = "save its `state_dict()`; to go on later, make the object anew and call its `load_state_dict`"
+        cure = "save its `state_dict()`; to continue later, create the object again and call its `load_state_dict`"
     elif isinstance(value, np.ndarray):
         cure = "save it as a tensor: torch.from_numpy(array)"
     elif hasattr(value, "get_state"):
-        cure = "save its `get_state()`, and hand that to `set_state` later"
+        cure = "save its `get_state()`, and pass it to `set_state` later"
     else:
         cure = "write it as dicts, lists, tuples, numbers, strings and tensors; other objects are for the module pickle"
     kind = type(value)
@@ -201,13 +201,13 @@ def _put(tree: Any, tensors: dict[str, Tensor]) -> Any:
         return tensors[content].requires_grad_(tree.get("requires_grad") is True)
     if kind == "parameter":
         return cygrad.nn.Parameter(tensors[content], tree.get("requires_grad") is True)
-    raise ValueError(f"no type is called {kind!r:.99}")
+    raise ValueError(f"there is no type named {kind!r:.99}")
 
 
 def _dtype(name: str) -> cygrad.dtype:
     found = getattr(cygrad, name)
     if not isinstance(found, cygrad.dtype):
-        raise ValueError(f"{name!r} is no dtype")
+        raise ValueError(f"{name!r} is not a dtype")
     return found
 
 

@@ -130,7 +130,7 @@ class _Machine:
     def do_ADDITEMS(self, _: None) -> None:
         items = self.pop_mark()
         if type(self.stack[-1]) is not set:
-            raise TypeError("elements are added to what is no set")
+            raise TypeError("elements are added to a non-set")
         self.stack[-1].update(map(_checked_key, items))
 
     def do_SETITEM(self, _: None) -> None:
@@ -142,13 +142,13 @@ class _Machine:
 
     def _extend(self, items: list[Any]) -> None:
         if type(self.stack[-1]) is not list:
-            raise TypeError("elements are appended to what is no list")
+            raise TypeError("elements are appended to a non-list")
         self.stack[-1].extend(items)
 
     def _set_items(self, items: list[Any]) -> None:
         target = self.stack[-1]
         if type(target) not in (dict, OrderedDict) or len(items) % 2:
-            raise TypeError("entries are set in what is no dictionary")
+            raise TypeError("entries are set in a non-dictionary")
         for key, value in zip(items[::2], items[1::2]):
             target[_checked_key(key)] = value
 
@@ -160,13 +160,13 @@ class _Machine:
     def do_STACK_GLOBAL(self, _: None) -> None:
         name, module = self.pop(), self.pop()
         if type(name) is not str or type(module) is not str:
-            raise TypeError("what is named has no name")
+            raise TypeError("a global has no name")
         self.stack.append(_named(f"{module}.{name}"))
 
     def do_REDUCE(self, _: None) -> None:
         arguments, function = self.pop(), self.pop()
         if not isinstance(function, _Call) or type(arguments) is not tuple:
-            raise UnpicklingError("Weights only load failed. The pickle calls what is no function")
+            raise UnpicklingError("Weights only load failed. The pickle calls something that is not a function")
         self.stack.append(function.call(*arguments))
 
     def do_NEWOBJ(self, _: None) -> None:
@@ -245,7 +245,7 @@ def _set(items: Any = ()) -> set:
 def _bytes(text: str, encoding: str) -> bytes:
     """`_codecs.encode`, which old pickles use to write bytes."""
     if encoding not in ("latin1", "latin-1"):
-        raise ValueError("bytes are written in another encoding than latin1")
+        raise ValueError("bytes are written in an encoding other than latin1")
     return text.encode("latin-1")
 
 

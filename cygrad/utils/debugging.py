@@ -54,7 +54,7 @@ class debug(Block):
     ...         optimizer.step()
     ...         total += loss
     >>> print(str(seen[0].message).splitlines()[-1].strip())
-    to mend it: a running total needs no history: add `loss.detach()` or `loss.item()` to it
+    to fix it: a running total needs no history: add `loss.detach()` or `loss.item()` to it
     """
 
     def __init__(self, mode: bool = True) -> None:

@@ -174,7 +174,7 @@ class _Objective:
             y = self.fun(*self.arguments)
         if not isinstance(y, Tensor) or y.numel() != 1 or not y.is_floating_point():
             found = f"a tensor of shape {tuple(y.shape)}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
-            raise TypeError(f"fun is to return a real tensor of one element, computed from its arguments, not {found}")
+            raise TypeError(f"fun must return a real tensor of one element, computed from its arguments, not {found}")
         return y
 
     def value(self, x: np.ndarray) -> float:

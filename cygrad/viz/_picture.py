@@ -166,7 +166,7 @@ class Graph:
         path = Path(path)
         writers = {".svg": self.svg, ".html": self.html, ".dot": self.dot, ".txt": self.text}
         if path.suffix not in writers:
-            raise ValueError(f"a graph is saved as {', '.join(writers)}, not as {path.name!r}")
+            raise ValueError(f"a graph can be saved as {', '.join(writers)}, not as {path.name!r}")
         path.write_text(writers[path.suffix]() + "\n", encoding="utf-8")
 
     def draw(self, axes: Any) -> None:

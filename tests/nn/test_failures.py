@@ -94,7 +94,7 @@ def test_signals_and_endless_recursion_are_left_alone():
 
 def test_embedding_tells_which_row_is_missing():
     error = failure(nn.Sequential(nn.Embedding(3, 2)), torch.tensor([[0, 2], [5, -1]]), kind=IndexError)
-    assert str(error) == "index out of range in self\n  embedding: there is no row 5 of 3"
+    assert str(error) == "index out of range in self\n  embedding: there is no row 5 in a table of 3"
     assert error.__notes__ == ["  in module '0' of Sequential, Embedding(3, 2)"]
 
 
@@ -103,17 +103,17 @@ def test_sparse_gradients_are_refused_before_anything_is_changed():
     for layer, name in zip(layers, ("embedding", "embedding_bag")):
         before = layer.weight.detach().clone()
         error = failure(layer, torch.tensor([[0, 1]]), kind=RuntimeError)
-        assert str(error).startswith(f"{name}: sparse gradients are out of scope\n  leave sparse=False")
+        assert str(error).startswith(f"{name}: sparse gradients are not supported\n  leave sparse=False")
         assert layer.weight.equal(before)
-    with pytest.raises(RuntimeError, match="^embedding: sparse gradients are out of scope"):
+    with pytest.raises(RuntimeError, match="^embedding: sparse gradients are not supported"):
         torch.embedding(layers[0].weight, torch.tensor([0]), sparse=True)
-    with pytest.raises(RuntimeError, match="^embedding_bag: sparse gradients are out of scope"):
+    with pytest.raises(RuntimeError, match="^embedding_bag: sparse gradients are not supported"):
         torch.embedding_bag(layers[1].weight, torch.tensor([0]), torch.tensor([0]), sparse=True)
 
 
 def test_sparse_adam_says_what_to_use():
     error = failure(lambda: torch.optim.SparseAdam, kind=AttributeError)
-    assert "sparse gradients are out of scope" in str(error) and str(error).endswith("use Adam")
+    assert "sparse gradients are not supported" in str(error) and str(error).endswith("use Adam")
     with pytest.raises(AttributeError, match="^module 'cygrad.optim' has no attribute 'Nothing'$"):
         torch.optim.Nothing  # noqa: B018
 

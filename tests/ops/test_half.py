@@ -12,7 +12,7 @@ KINDS = ["float16", "bfloat16"]
 # Errors that PyTorch raises, too.
 REFUSED = re.compile(
     "not implemented for|Low precision dtypes not supported|must be either float or double|only supported for half|"
-    "only supports float|there are no complex numbers of two|Unsupported dtype|Expected both inputs to be|"
+    "only supports float|no complex dtype has|Unsupported dtype|Expected both inputs to be|"
     "[Ee]xpected .*float|handle types other than float and double|Unsupported input type"
 )
 # Ops whose results depend on the precision, in PyTorch as well.

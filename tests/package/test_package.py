@@ -187,7 +187,7 @@ def test_sources_that_are_not_compiled_say_so(tmp_path):
     command = [sys.executable, "-S", "-c", "import cygrad"]  # -S: without site-packages
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "ModuleNotFoundError: No module named 'cygrad._compiled'\n  the cygrad in " in run.stderr
-    assert run.stderr.endswith("or else compile this one: python setup.py build_ext --inplace\n")
+    assert run.stderr.endswith("otherwise compile this one: python setup.py build_ext --inplace\n")
 
 
 def test_no_other_module_is_looked_for_in_the_library():

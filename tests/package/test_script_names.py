@@ -27,7 +27,7 @@ def test_one_process():
     from cygrad import distributed as dist
 
     assert not dist.is_available() and not dist.is_initialized()
-    with pytest.raises(AttributeError, match="get_rank.*\n.*ask `distributed.is_available\\(\\)` first"):
+    with pytest.raises(AttributeError, match="get_rank.*\n.*check `distributed.is_available\\(\\)` first"):
         dist.get_rank()
     with pytest.raises(ValueError, match="^Default process group has not been initialized"):
         torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
@@ -106,7 +106,7 @@ def test_weights_from_the_net_are_downloaded_once(tmp_path, monkeypatch, capsys)
     assert os.listdir(tmp_path / "home" / "hub" / "checkpoints") == [named.name]
     torch.hub.set_dir(tmp_path / "other")
     assert torch.hub.get_dir() == str(tmp_path / "other")
-    with pytest.raises(RuntimeError, match="cygrad runs no code from the net\n.*load_state_dict_from_url"):
+    with pytest.raises(RuntimeError, match="cygrad runs no code from the internet\n.*load_state_dict_from_url"):
         torch.hub.load("pytorch/vision", "resnet18")
 
 

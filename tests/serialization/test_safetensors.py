@@ -225,7 +225,7 @@ def test_what_the_format_lacks():
         saved({"a": [torch.ones(2, dtype=torch.complex128)]})
     itself = {}
     itself["x"] = [itself]
-    with fails(ValueError, "the object at 'x.0' contains itself, which a file of cygrad cannot"):
+    with fails(ValueError, "the object at 'x.0' contains itself, which cygrad cannot save"):
         saved(itself)
     deep = []
     for _ in range(150):
@@ -255,7 +255,7 @@ def test_files_that_can_only_be_read():
 
     content = saved({"a": torch.arange(3.0)})
     assert torch.load(Plain(content))["a"].add_(1).tolist() == [1, 2, 3]
-    line = "this file is damaged, or not of safetensors: 12 bytes are to follow, and there are 11"
+    line = "this file is damaged, or not a safetensors file: 12 bytes should follow, but there are 11"
     with fails(RuntimeError, line):
         torch.load(Plain(content, 1))
 

@@ -155,7 +155,7 @@ def test_wrong_arguments():
     for wrong in (torch.ones(2, dtype=torch.int64), [], torch.nn.ReLU(), torch.ones(2, dtype=torch.complex64), [3]):
         with fails(TypeError, line):
             minimize(rosenbrock, wrong)
-    line = "fun is to return a real tensor of one element, computed from its arguments, not "
+    line = "fun must return a real tensor of one element, computed from its arguments, not "
     for wrong, found in ((lambda x: 3.0, "a float"), (lambda x: x, "a tensor of shape (3,)")):
         with fails(TypeError, line + found):
             minimize(wrong, torch.ones(3))

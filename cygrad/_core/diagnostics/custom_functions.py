@@ -66,8 +66,8 @@ def no_jvp(node):
     if isinstance(node, PyNode):
         text += (
             f"\n  {type(node)._forward_cls.__name__} was applied at {at(*node._site)}\n"
-            "  to mend it: define `jvp(ctx, *tangents)`, which gives the tangents of the outputs from those of the "
-            "arguments; or differentiate in reverse: `vjp`, `jacrev`, `grad`"
+            "  to fix it: define `jvp(ctx, *tangents)`, which computes the tangents of the outputs from those of the "
+            "arguments; or use reverse mode: `vjp`, `jacrev`, `grad`"
         )
     return NotImplementedError(text)
 
@@ -102,7 +102,7 @@ def wrong_number_of_gradients(node, expected, got):
     return _invalid(
         node,
         f"function {node.name()} returned an incorrect number of gradients (expected {expected}, got {got})",
-        f"backward is to return {expected} values: {wanted}, None for what is no tensor",
+        f"backward must return {expected} values: {wanted}, None for non-tensors",
     )
 
 
@@ -111,7 +111,7 @@ def not_a_gradient(node, position, value):
     return _invalid(
         node,
         f"expected Variable or None (got {type_name(value)})",
-        f"that is the gradient of {_argument(node, position)}",
+        f"this is the gradient of {_argument(node, position)}",
     )
 
 
@@ -121,5 +121,5 @@ def gradient_of_no_tensor(node, position):
         node,
         f"function {node.name()} returned a gradient different than None at position {position + 1}, "
         "but the corresponding forward input was not a Variable",
-        f"{_argument(node, position)} was no tensor: return None in its place",
+        f"{_argument(node, position)} was not a tensor: return None for it",
     )

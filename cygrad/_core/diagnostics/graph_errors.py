@@ -49,8 +49,8 @@ _CURES = {
     "copy_": "make a new tensor, `x = y.clone()`, or let the graph save a copy: `x.clone()`",
     "zero_": "make a new tensor, `x = torch.zeros_like(x)`, or let the graph save a copy: `x.clone()`",
     "fill_": "make a new tensor, `x = torch.full_like(x, value)`, or let the graph save a copy: `x.clone()`",
-    "increment_version": "save a copy, `x.clone()`, before the memory is changed behind the back of autograd",
-    "backward": "this is a gradient, to which another backward pass was added: keep a copy, `g = x.grad.clone()`",
+    "increment_version": "save a copy, `x.clone()`, before changing the memory behind autograd's back",
+    "backward": "another backward pass accumulated into this gradient: keep a copy, `g = x.grad.clone()`",
 }
 _ACTIVATIONS = {  # called by modules and functions with `inplace=True`
     "relu_", "relu6_", "elu_", "selu_", "celu_", "leaky_relu_", "rrelu_", "hardtanh_", "threshold_", "silu_", "mish_",
@@ -72,15 +72,13 @@ def _cure_of_change(op_name, place):
         return _CURES[op_name]
     name = name_of_change(op_name, place)
     if name.endswith("(out=)"):
-        return f"give {name.removesuffix('(out=)')} another tensor as `out`, or none"
+        return f"pass a different tensor as `out` to {name.removesuffix('(out=)')}, or none"
     if _is_asked_inplace(op_name, place):
         underscore = f" (or the underscore of `{op_name}`)" if op_name in _ACTIVATIONS else ""
         return f"leave out `inplace=True`{underscore}, or let the graph save a copy: `x.clone()`"
     symbol, plain = _OPERATORS.get(name), name.removesuffix("_")
     instead = f"`x = x {symbol} y` for `x {symbol}= y`" if symbol else f"`x = x.{plain}(...)`"
-    return (
-        f"use the op that makes a new tensor instead of `{name}` ({instead}), or let the graph save a copy: `x.clone()`"
-    )
+    return f"replace `{name}` with the out-of-place op ({instead}), or let the graph save a copy: `x.clone()`"
 
 
 def modified_error(tensor, node, expected, now, is_output):
@@ -98,7 +96,7 @@ def modified_error(tensor, node, expected, now, is_output):
         "torch.autograd.set_detect_anomaly(True, check_nan=False).\n"
         f"  saved by {node.name()} at {at(*node._site)}\n"
         f"  changed by {name_of_change(op_name, (code, offset))} at {at(code, offset)}\n"
-        f"  to mend it: {_cure_of_change(op_name, (code, offset))}",
+        f"  to fix it: {_cure_of_change(op_name, (code, offset))}",
         saved=node._site,
         changed=(code, offset),
     )
@@ -115,7 +113,7 @@ def inference_saved(tensor):
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
         "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
         "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.\n"
-        f"  one of shape {tuple(tensor.shape)}{made} is needed for the gradient of what was computed at {at(*used)}",
+        f"  a tensor of shape {tuple(tensor.shape)}{made} is needed for the gradient of the op called at {at(*used)}",
         called=used,
         made=(code, offset) if kind else None,
     )
@@ -125,8 +123,8 @@ def inference_saved(tensor):
 
 _LEAF = 2**64 - 1  # the sequence number of AccumulateGrad nodes
 _CURE_OF_THREADS = (
-    "let each thread compute a graph of its own, from leaves that they may share, or add the losses up and call "
-    "backward() once, in one thread"
+    "let each thread compute its own graph (threads may share leaves), or sum the losses and call backward() once, in "
+    "one thread"
 )
 
 
@@ -145,13 +143,13 @@ def freed_error(node, freed_by):
         old, output_nr, new = joined
         shape = old._metas[output_nr][0]
         text += (
-            f"  the two passes are joined by the result of {old.name()}, of shape {tuple(shape)}, made before the "
-            f"first at {at(*old._site)}\n"
+            f"  both passes share the result of {old.name()}, of shape {tuple(shape)}, made before the first at "
+            f"{at(*old._site)}\n"
             f"  and used after it by {new.name()} at {at(*new._site)}\n"
         )
         places["joined"] = old._site
-    cure += "; retain_graph=True only if one graph is really to be run twice"
-    return FreedGraphError(f"{text}  to mend it: {cure}", **places)
+    cure += "; pass retain_graph=True only if you really need to run the same graph twice"
+    return FreedGraphError(f"{text}  to fix it: {cure}", **places)
 
 
 def _joint(node, sequence):
@@ -160,15 +158,15 @@ def _joint(node, sequence):
 
     number, nodes = current_run()
     if not number:
-        return None, "read saved tensors before backward() is called"
+        return None, "read saved tensors before calling backward()"
     new = [one for one in nodes if sequence <= one._sequence_nr() < _LEAF]
     for user in new:
         for old, output_nr in user.next_functions:
             if old is not None and old._sequence_nr() < sequence and _leads_to(old, node):
                 return (old, output_nr, user), cure_of_joint(old, user, new)
     return None, (
-        "the whole graph was made before the first pass: add the losses up and call backward() once, "
-        "or compute that part anew for each call"
+        "the whole graph was recorded before the first pass: sum the losses and call backward() once, "
+        "or recompute that part for each call"
     )
 
 
@@ -190,10 +188,10 @@ def cure_of_joint(old, user, new):
     if any(one._site == old._site for one in new):  # the same line has made another node since
         if user.name() == "AddBackward0" and user._site == old._site:
             return "a running total needs no history: add `loss.detach()` or `loss.item()` to it"
-        return "this tensor is carried from one iteration into the next: cut it there with `.detach()`"
+        return "this tensor is carried over from one iteration to the next: cut it off there with `.detach()`"
     return (
-        "make this tensor anew for each pass (move its line into the loop), or let one of the passes use its "
-        "`.detach()` and end there"
+        "recompute this tensor for each pass (move its line into the loop), or use its `.detach()` in one of the "
+        "passes, which then ends there"
     )
 
 
@@ -203,13 +201,13 @@ def cure_of_joint(old, user, new):
 def unused_input(value, index):
     """Return the error for an input of `autograd.grad` that is not part of the graph."""
     node = getattr(value, "grad_fn", None)
-    made = "a leaf" if node is None else f"made by {node.name()} at {at(*node._site)}"
+    made = "it is a leaf" if node is None else f"it was made by {node.name()} at {at(*node._site)}"
     shape = f", of shape {tuple(value.shape)}," if hasattr(value, "shape") else ""
     return UnusedInputError(
         f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
         "Set allow_unused=True if this is the desired behavior.\n"
-        f"  it is {made}{shape} and the outputs were not computed from it; from a copy or a view made before or after, "
-        "perhaps: differentiate with respect to the very tensor that was used",
+        f"  {made}{shape} and the outputs were not computed from it, but perhaps from a copy or a view made before or "
+        "after: differentiate with respect to the tensor that was actually used",
         recorded=None if node is None else node._site,
         called=current_place(),
     )
@@ -221,7 +219,7 @@ def input_without_gradient(value, index):
 
     return UnusedInputError(
         f"One of the differentiated Tensors does not require grad\n  inputs[{index}]: {why_no_grad(value)}\n"
-        "  to mend it: set requires_grad=True on it before computing the outputs",
+        "  to fix it: set requires_grad=True on it before computing the outputs",
         called=current_place(),
     )
 
@@ -247,7 +245,7 @@ def complex_gradient(node, index):
     return InvalidGradientError(
         "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got "
         "false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)\n"
-        f"  the gradient at index {index} of {node.name()} is complex, and the input real: return `grad.real`\n"
+        f"  the gradient at index {index} of {node.name()} is complex, but the input is real: return `grad.real`\n"
         f"  {node.name()} was recorded at {at(*node._site)}",
         recorded=node._site,
     )
@@ -260,7 +258,7 @@ def note_node(error, node):
     from cygrad._core.graph.accumulate_grad import AccumulateGrad  # which imports this module
 
     if isinstance(node, AccumulateGrad):  # a leaf's node has no meaningful line
-        note = f"  while the gradient of a leaf of shape {tuple(node.variable.shape)} was accumulated"
+        note = f"  while accumulating the gradient of a leaf of shape {tuple(node.variable.shape)}"
     else:
         note = f"  in the backward of {node.name()}, recorded at {at(*node._site)}"
     earlier = getattr(error, "__notes__", [])
@@ -272,10 +270,10 @@ def note_node(error, node):
             error.add_note(_CURE_OF_RECURSION)
 
 
-_AGAIN = "  and in the same way in each of the backward passes that were begun inside of one another"
+_AGAIN = "  and likewise in each of the nested backward passes"
 _CURE_OF_RECURSION = (
-    "  a hook that runs backward through its own node, or a backward that applies its own function, never comes to an "
-    "end\n  to mend it: let it differentiate what was computed before that node, by other functions"
+    "  a hook that runs backward through its own node, or a backward that applies its own function, recurses forever\n"
+    "  to fix it: differentiate only values computed before that node, with other functions"
 )
 
 
@@ -288,7 +286,7 @@ def read_of_gradient(tensor):
     return LeavesGraphError(
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.\n"
         f"  called at {at(*place)}\n"
-        "  what NumPy computes is not recorded, so the gradient would be lost without a word",
+        "  NumPy computations are not recorded, so the gradient would be lost silently",
         called=place,
     )
 
@@ -301,7 +299,7 @@ def not_a_leaf_to_copy(tensor):
         "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
         "see https://github.com/pytorch/pytorch/pull/103001\n"
         f"  this one, of shape {tuple(tensor.shape)}, was computed by {node.name()} at {at(*node._site)}\n"
-        "  to mend it: keep t.detach() where a copy is to be made, or compute it anew in the copy",
+        "  to fix it: store t.detach() in the object to copy, or recompute the tensor in the copy",
         recorded=node._site,
         called=current_place(),
     )
@@ -343,19 +341,20 @@ def _cures_of_call(call):
 
     by_data = call.of(through_data)
     if call.is_told:
-        return _three_ways(call.text, by_data, "leave out `inplace=True`, which makes a new tensor and is recorded")
+        instead = "leave out `inplace=True`, so that the op makes a new tensor and is recorded"
+        return _three_ways(call.text, by_data, instead)
     return _three_ways(call.text, by_data, _by_copy(bases[0] if bases else "w"))
 
 
 def _by_copy(base):
     name = base if base.isidentifier() else "w"
-    return f"make a new tensor: {name} = {base}.clone(), and change that, which records the change"
+    return f"make a new tensor, {name} = {base}.clone(), and change that one: its changes are recorded"
 
 
 def _three_ways(own, by_data, instead):
     through = f"    or through the data: {by_data}\n" if by_data else ""
     return (
-        "  to mend it, change the values without recording the change:\n"
+        "  to fix it, change the values without recording the change:\n"
         f"    with torch.no_grad(): {own}\n{through}"
         f"    or {instead}"
     )
@@ -421,7 +420,7 @@ def view_error(node, output_nr, op_name, creation_meta, code, offset):
         text += f"\n  changed by {name_of_change(op_name, place)} at {at(*place)}"
     text += f"\n  the view was made at {at(code, offset)}"
     if creation_meta == 2:
-        text += "\n  to mend it: take the part by indexing, as in `x[0:2]`, or change a `.clone()` of it"
+        text += "\n  to fix it: select the part by indexing, as in `x[0:2]`, or change a `.clone()` of it"
     return ViewChangedError(text, changed=place if op_name else None, made=(code, offset))
 
 
@@ -465,10 +464,10 @@ def read_only_error(tensor):
     """Return the error for writing to read-only memory."""
     place = current_place()
     return ReadOnlyError(
-        "the memory of this tensor is read-only and can not be changed in place\n"
+        "the memory of this tensor is read-only and cannot be changed in place\n"
         f"  changed at {at(*place)}\n"
         "  it comes from a NumPy array whose `flags.writeable` is False (a memory-mapped or broadcast array); "
-        "to mend it: change a copy, `x = x.clone()`",
+        "to fix it: change a copy, `x = x.clone()`",
         changed=place,
     )
 

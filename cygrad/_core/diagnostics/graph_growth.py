@@ -91,20 +91,20 @@ def _text(root, graph, former, count, alike):
     chain = _longest_chain(root, graph)
     joints = [(new, old) for new, old in zip(chain, chain[1:]) if old._sequence_nr() < former <= new._sequence_nr()]
     text = (
-        f"the graph grows: at each of the last {STEPS} steps of the optimizer more was alive of what earlier steps "
-        f"have recorded, now {count} nodes\n"
-        f"  the oldest result that is held was computed by {root.name()} at {at(*root._site)}\n"
+        f"the graph grows: at each of the last {STEPS} optimizer steps, more nodes recorded by earlier steps were "
+        f"still alive, now {count} nodes\n"
+        f"  the oldest result still held was computed by {root.name()} at {at(*root._site)}\n"
         f"  the longest chain of nodes behind it has a length of {len(chain)}\n"
     )
     if not joints:
         kept = f"{alike} results of this line are kept" if alike > 1 else "it is kept"
         return (
-            f"{text}  {kept}, in a list or an attribute, perhaps, with all that they were computed from\n"
-            "  to mend it: keep `x.detach()`, or for a number `x.item()`, in place of `x`"
+            f"{text}  {kept}, perhaps in a list or an attribute, along with the entire history\n"
+            "  to fix it: keep `x.detach()`, or `x.item()` for a number, instead of `x`"
         )
     new, old = joints[0]
     return (
-        f"{text}  it goes on into earlier steps by the result of {old.name()}, made at {at(*old._site)}\n"
+        f"{text}  it continues into earlier steps through the result of {old.name()}, made at {at(*old._site)}\n"
         f"  and used after that step by {new.name()} at {at(*new._site)}\n"
-        f"  to mend it: {cure_of_joint(old, new, [node for node in chain if node._sequence_nr() >= former])}"
+        f"  to fix it: {cure_of_joint(old, new, [node for node in chain if node._sequence_nr() >= former])}"
     )

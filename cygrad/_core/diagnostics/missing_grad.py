@@ -42,7 +42,7 @@ def why_no_grad(tensor):
             return f"it is a leaf: requires_grad was set on it after its history was {_cut(tensor)}"
         if tensor.grad_fn is not None or tensor._base is None:
             return "it requires grad: backward() computes its gradient"
-        return "it is a view of a tensor that requires grad, but was made where nothing is recorded (no_grad)"
+        return "it is a view of a tensor that requires grad, but was made while recording was off (no_grad)"
     return _without_origin(tensor) if kind == CUT_NONE else _cut(tensor)
 
 
@@ -59,13 +59,13 @@ def _cut(tensor):
     word = name if kind == CUT_DETACH else _CUT_WORDS[kind]
     during = f" (op {name})" if kind in (CUT_NO_GRAD, CUT_INFERENCE) else ""
     if _in_custom_forward(kind, code):
-        during += ", in which the forward of a custom Function runs"
+        during += ", in which a custom Function's forward runs"
     return f"cut by {word} at {at(code, offset)}{during}"
 
 
 def _without_origin(tensor):
     """Explain a tensor none of whose inputs required grad, possibly because of a detour through Python numbers."""
-    text = "every input has requires_grad=False: nothing it was computed from asks for a gradient"
+    text = "every input has requires_grad=False: nothing it was computed from requires grad"
     read = last_item()
     if read is not None:
         value, code, offset = read
@@ -73,9 +73,7 @@ def _without_origin(tensor):
         with np.errstate(all="ignore"):
             same = array.size == 1 and array.dtype.kind in "fc" and array.item() == array.dtype.type(value)
         if same:
-            text += (
-                f"; .item() or float() has read this value at {at(code, offset)}, and Python numbers have no gradient"
-            )
+            text += f"; .item() or float() read this value at {at(code, offset)}, and Python numbers have no gradient"
     if get_modes() & NO_GRAD:
         text += "; grad mode is off now"
     return text
@@ -87,26 +85,26 @@ def _in_custom_forward(kind, code):
 
 
 _CURES = {
-    0: "set requires_grad=True on what it starts from before computing it; if a parameter does require grad, a step "
-    "between went through numbers or arrays (`.item()`, `.tolist()`, `.numpy()`): go on with the tensors themselves",
-    1: "compute this outside of no_grad, or within `with torch.enable_grad():`",
-    2: "leave the detach out on the way from the parameters to this tensor",
-    3: "use the tensor itself in place of its `.data`",
-    4: "compute this outside of inference_mode",
-    5: "what is to get a gradient has to reach the loss through floating-point ops that have one",
-    6: "ask for create_graph=True there: then the gradient is itself recorded and can be differentiated",
+    0: "set requires_grad=True on the tensors it starts from before computing it; if a parameter does require grad, an "
+    "intermediate step used numbers or arrays (`.item()`, `.tolist()`, `.numpy()`): use the tensors themselves there",
+    1: "compute this outside no_grad, or inside `with torch.enable_grad():`",
+    2: "remove the detach between the parameters and this tensor",
+    3: "use the tensor itself instead of its `.data`",
+    4: "compute this outside inference_mode",
+    5: "a tensor gets a gradient only if it reaches the loss through differentiable floating-point ops",
+    6: "pass create_graph=True there: the gradient is then itself recorded and can be differentiated",
 }
 _CURES_OF_OPS = {
-    "argmax": "choosing has no gradient: weigh by `torch.softmax(x, dim)`, "
-    "or take the value itself by `x.max(dim).values`",
-    "argmin": "choosing has no gradient: weigh by `torch.softmax(-x, dim)`, "
-    "or take the value itself by `x.min(dim).values`",
-    "to": "convert to floating-point types only; integers are for indices",
+    "argmax": "an index has no gradient: use weights from `torch.softmax(x, dim)`, "
+    "or take the value itself with `x.max(dim).values`",
+    "argmin": "an index has no gradient: use weights from `torch.softmax(-x, dim)`, "
+    "or take the value itself with `x.min(dim).values`",
+    "to": "convert only to floating-point types; integers are for indices",
     "torch.tensor": "torch.tensor copies values without their history: use the tensor itself, "
     "or torch.stack for several",
     **dict.fromkeys(
         ("eq", "ne", "lt", "le", "gt", "ge"),
-        "a comparison has no slope: put something smooth in its place, as `torch.sigmoid(x)` for `x > 0`",
+        "a comparison has no gradient: replace it with a smooth function, such as `torch.sigmoid(x)` for `x > 0`",
     ),
 }
 
@@ -114,8 +112,8 @@ _CURES_OF_OPS = {
 def _cure(kind, name, code):
     if _in_custom_forward(kind, code):
         return (
-            "what forward computes on the way is not recorded: return it as an output, too, and save that one, "
-            "or compute it again in backward"
+            "intermediate values of forward are not recorded: return this one as an additional output and save that "
+            "output, or recompute it in backward"
         )
     by_op = kind in (CUT_DETACH, CUT_NON_DIFFERENTIABLE) and name in _CURES_OF_OPS
     return _CURES_OF_OPS[name] if by_op else _CURES[kind]
@@ -126,7 +124,7 @@ def no_grad_error(tensor, index):
     kind, name, code, offset = origin_of(tensor)
     return NoGradientError(
         f"element {index} of tensors does not require grad and does not have a grad_fn\n"
-        f"  {why_no_grad(tensor)}\n  to mend it: {_cure(kind, name, code)}",
+        f"  {why_no_grad(tensor)}\n  to fix it: {_cure(kind, name, code)}",
         cut=None if kind == CUT_NONE else (code, offset),
     )
 
@@ -138,5 +136,5 @@ def warn_late_leaf(tensor):
         kind, name, cut_code, _ = origin_of(tensor)
         warn(
             "backward() has nothing to do: requires_grad was set on this tensor after its history was "
-            f"{_cut(tensor)}; only its own .grad is filled\n  to mend it: {_cure(kind, name, cut_code)}"
+            f"{_cut(tensor)}; only its own .grad is filled\n  to fix it: {_cure(kind, name, cut_code)}"
         )

@@ -38,7 +38,7 @@ def bad_gradient(node, index, grad, incoming, nodes, inf):
     if isinstance(given, Tensor) and array_of(given).shape == array.shape:
         value = array_of(given)[first]
         saved = _saved_there(node, array.shape, first)
-        text += f"\n  made of an incoming gradient of {value} there"
+        text += f"\n  computed from an incoming gradient of {value} there"
         if saved:
             text += "; the op saved " + ", ".join(f"{name} = {was}" for name, was in saved.items()) + " there"
         if value == 0:
@@ -51,7 +51,7 @@ def bad_given(index, array, inf):
     bad, place = _bad_places(array, inf), current_place()
     word, first = _word(array, bad[0]), tuple(bad[0].tolist())
     text = (
-        f"nan_check: the gradient that was given for output {index} has {word} values\n"
+        f"nan_check: the gradient passed for output {index} has {word} values\n"
         f"  at {at(*place)}\n"
         f"  it has {_shape_and_type(array)}; the first {word} is at {first}, one of {len(bad)}"
     )
@@ -83,9 +83,9 @@ def _masked(node, nodes):
         user = waiting.pop()
         if user.name().partition("Backward")[0] in _CHOOSING:
             return (
-                f"\n  that element was left out by {user.name()} recorded at {at(*user._site)}: 0 times an infinite "
-                "derivative is nan\n"
-                "  to mend it: give the op a harmless operand there, `x = torch.where(mask, x, 1)`, before it is called"
+                f"\n  that element was not selected by {user.name()} recorded at {at(*user._site)}: 0 times an "
+                "infinite derivative is nan\n"
+                "  to fix it: replace the operand there before calling the op, as in `x = torch.where(mask, x, 1)`"
             )
         above = [one for one in users.get(user, ()) if one not in seen]
         seen.update(above)
@@ -99,7 +99,7 @@ def _singular(saved):
         return ""
     return (
         "\n  0 times an infinite derivative is nan\n"
-        "  to mend it: keep what the op is given off this point, as in `x.clamp(min=1e-12)`, before it is called"
+        "  to fix it: keep the operand away from this point, as in `x.clamp(min=1e-12)`, before calling the op"
     )
 
 

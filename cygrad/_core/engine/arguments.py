@@ -63,12 +63,12 @@ def is_edge(value):
     if not isinstance(value, GradientEdge):
         return False
     if not isinstance(value.node, Node):
-        raise TypeError(f"the node of a GradientEdge is a Node, not {messages.type_name(value.node)}")
+        raise TypeError(f"the node of a GradientEdge must be a Node, not {messages.type_name(value.node)}")
     if not isinstance(value.output_nr, int):
         raise TypeError(f"tuple indices must be integers or slices, not {messages.type_name(value.output_nr)}")
     if not 0 <= value.output_nr < len(value.node._metas):
         raise IndexError(
-            f"tuple index out of range\n  {value.node.name()} has {len(value.node._metas)} outputs, and no "
+            f"tuple index out of range\n  {value.node.name()} has {len(value.node._metas)} outputs, but no "
             f"output {value.output_nr}"
         )
     return True
@@ -98,7 +98,7 @@ def _meta_of_edge(edge):
     """Return (shape, dtype) of the output that an edge refers to."""
     meta = edge.node._metas[edge.output_nr]
     if meta is None:
-        raise RuntimeError(f"output {edge.output_nr} of {edge.node.name()} is no tensor")
+        raise RuntimeError(f"output {edge.output_nr} of {edge.node.name()} is not a tensor")
     return Size(meta[0]), dtype_by_num(meta[1])
 
 
@@ -229,7 +229,7 @@ def batched(grad, outputs, inputs, gradients, keep_last, create_graph, allow_unu
         pairs = zip(found, samples, strict=True)
         results = tuple(t.expand(batch.size, *t.shape) if t is not None and s is None else s for t, s in pairs)
     except vmap_levels.NoBatchingRule as error:
-        warnings.warn(f"{error}\n  each gradient goes through the graph alone instead", UserWarning, stacklevel=2)
+        warnings.warn(f"{error}\n  each gradient goes through the graph separately instead", UserWarning, stacklevel=2)
         rows = zip(*gradients, strict=True)
         found = [grad(outputs, row, inputs, True, create_graph, allow_unused) for row in rows]
         columns = zip(*found, strict=True)

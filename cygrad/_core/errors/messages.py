@@ -41,7 +41,7 @@ BACKWARD_TWICE = (
 VOLATILE_REQUIRES_GRAD = "Variable can't be volatile and require_grad at the same time!"
 VOLATILE_BACKWARD = (
     "element 0 of tensors does not require grad and does not have a grad_fn\n"
-    "  it was computed from a Variable(..., volatile=True): such a computation is not recorded and can not be "
+    "  it was computed from a Variable(..., volatile=True): such a computation is not recorded and cannot be "
     "differentiated\n"
     "  to differentiate it, make the Variable without volatile; to leave other code unrecorded, use no_grad()"
 )
@@ -92,7 +92,7 @@ def non_scalar_hint(shape):
     """Suggest a replacement for `y.backward()` on a tensor with several elements."""
     return (
         f"\n  this tensor has shape {tuple(shape)}: reduce it first, as in `y.sum().backward()`, "
-        "or give the gradient of the final result: `y.backward(v)` with v of the same shape"
+        "or pass the gradient of the final result: `y.backward(v)` with v of the same shape"
     )
 
 
@@ -299,7 +299,7 @@ def warn_volatile():
     """Warn that a tensor is made volatile."""
     from cygrad._core.errors.sites import warn  # needed only for the warning
 
-    warn("volatile=True is deprecated: put the computation into `with no_grad():`", DeprecationWarning)
+    warn("volatile=True is deprecated: run the computation inside `with no_grad():`", DeprecationWarning)
 
 
 def deprecated(old, new):

@@ -65,7 +65,7 @@ def _strides_of(i):
     def found(node):
         value = _saved(node, i)
         if not value.numel():
-            raise AttributeError(f"'{node.name()}' object has kept no elements of its input {i}")
+            raise AttributeError(f"'{node.name()}' object saved no elements of its input {i}")
         return value.stride()
 
     return found
@@ -74,7 +74,7 @@ def _strides_of(i):
 def _saved(node, i):
     value = node.saved(i)
     if not isinstance(value, Tensor):
-        raise AttributeError(f"'{node.name()}' object has kept nothing of its input {i}")
+        raise AttributeError(f"'{node.name()}' object saved nothing of its input {i}")
     return value
 
 

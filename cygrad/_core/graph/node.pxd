@@ -7,10 +7,10 @@ from cygrad._core.runtime.thread_state cimport ThreadState
 
 cdef extern from *:
     """
-    /* CPython's trashcan frees a chain of objects without recursion: where few C calls are left, it puts objects off. 3.13
-     * reckons with 10,000 calls, more than the stack of a small thread holds; so each of ours counts as 64. We put off only
-     * where CPython does not fetch what was put off, or what a tuple fetches would be put off again for ever. From 3.14 on
-     * CPython looks at the stack itself. */
+    /* CPython's trashcan frees a chain of objects without recursion: if few C calls are left, it defers deallocation. 3.13
+     * assumes 10,000 calls, more than the stack of a small thread holds, so each of ours counts as 64. We defer only
+     * where CPython does not process deferred objects; otherwise those processed by a tuple would be deferred again for
+     * ever. From 3.14 on CPython checks the stack itself. */
     #if PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
     #undef Py_TRASHCAN_BEGIN
     #define Py_TRASHCAN_BEGIN(op, dealloc) \\

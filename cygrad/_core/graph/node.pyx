@@ -51,7 +51,7 @@ cdef class Node:
         raise TypeError(f"cannot pickle '{self.name().rpartition('::')[2]}' object")
 
     cdef object call(self, object grad):
-        raise RuntimeError(f"{self.name()} can not be run")
+        raise RuntimeError(f"{self.name()} cannot be run")
 
     cdef int release_variables(self, object freed_by) except -1:
         return 0

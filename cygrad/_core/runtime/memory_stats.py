@@ -121,7 +121,7 @@ def set_memory_limit(limit):
 def explained(text):
     """Return the text of a MemoryError, with the memory in use and the lines that hold it."""
     used = memory_pool.counters()[0]["allocated_bytes"][0]
-    head = f"{text}\nLarge arrays have {_size(used)}; the limit is {_limit_text()} (cygrad.set_memory_limit)."
+    head = f"{text}\nLarge arrays take up {_size(used)}; the limit is {_limit_text()} (cygrad.set_memory_limit)."
     return "\n".join([head, *_largest_holders()])
 
 
@@ -135,7 +135,7 @@ def gpu_is_full(size, device, text):
         f"CUDA out of memory. Tried to allocate {_binary(size)}. GPU {device} has a total capacity of {_binary(total)} "
         f"of which {_binary(free)} is free. Of the allocated memory {_binary(used)} is in use by tensors, and "
         f"{_binary(reserved - used)} is reserved but unallocated.",
-        "  what could be given back was, and it was tried again"
+        "  all memory that could be released was, and the allocation was retried"
         + (f"; the limit is {_binary(limit)} (torch.cuda.set_memory_limit)" if limit else ""),
         *(f"  {line}" for line in holders_on_gpu(device)),
     ]
@@ -177,7 +177,7 @@ def _largest_holders(held=None):
         f"  {_size(total)} in {count} array{'s' if count > 1 else ''} made at {line}"
         for line, (count, total) in largest
     ]
-    return ["The most is held by", *lines] if lines else []
+    return ["The largest holders are", *lines] if lines else []
 
 
 def _totals(items):

@@ -32,8 +32,8 @@ cdef extern from *:
     #define CYGRAD_THREAD_LOCAL __thread
     #endif
 
-    /* The few bytes of state fit into the room that glibc keeps for libraries loaded late, which makes reaching
-     * them one instruction instead of a call. */
+    /* The few bytes of state fit into the space that glibc reserves for libraries loaded late, so accessing them
+     * takes one instruction instead of a call. */
     #if defined(__GLIBC__) && defined(__GNUC__)
     #define CYGRAD_NEAR __attribute__((tls_model("initial-exec")))
     #else
@@ -46,8 +46,8 @@ cdef extern from *:
     } cygrad_thread_state;
     static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state;
 
-    /* An entry is a code object's address, whose lowest bit says whether it is ours: one word, which threads without
-     * the GIL may read and write at once. */
+    /* An entry is a code object's address, whose lowest bit tells whether it is ours: one word, which threads can
+     * read and write concurrently without the GIL. */
     #define CYGRAD_CODES 256
     static size_t cygrad_codes[CYGRAD_CODES];
 

@@ -34,7 +34,7 @@ def _check_memory(t):
         if has_samples(t):
             raise RuntimeError(
                 "Cannot access data pointer of Tensor that doesn't have storage\n"
-                "  inside of vmap it has other values for each sample: keep it a tensor"
+                "  inside vmap it has different values for each sample: keep it a tensor"
             )
 
 
@@ -111,9 +111,9 @@ def __init_subclass__(cls, **kwargs):
         begin_overriding(cls)
     if vars(cls).get("__torch_dispatch__") is not None:
         warnings.warn(
-            f"{cls.__name__}.__torch_dispatch__ will not be called: ops ask no class what to do. "
+            f"{cls.__name__}.__torch_dispatch__ will not be called: ops are not dispatched to classes. "
             "`__torch_function__` and methods and operators that the class defines itself are called, and results are "
-            "of it; see docs/architecture.md, Subclasses",
+            "instances of it; see docs/architecture.md, Subclasses",
             stacklevel=2,
         )
 
@@ -257,7 +257,7 @@ bind(
         "__deepcopy__": __deepcopy__,
         "__repr__": __repr__,  # the type's slot is quicker, but takes no arguments
         "__format__": __format__,
-        "__dict__": property(dictionary_of, doc="What the user hung onto this tensor, by name."),
+        "__dict__": property(dictionary_of, doc="Attributes set by the user on this tensor, by name."),
         "__dir__": __dir__,
     }
 )

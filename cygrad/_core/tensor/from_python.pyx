@@ -300,7 +300,7 @@ def legacy_array(tuple args, dict named, dtype wanted):
     if isinstance(data, bool) or not hasattr(data, "__index__"):
         if len(args) > 1:
             raise TypeError("new() received an invalid combination of arguments\n"
-                            "  expected lengths, as in Tensor(2, 3), or one sequence, as in Tensor([2, 3])")
+                            "  expected sizes, as in Tensor(2, 3), or one sequence, as in Tensor([2, 3])")
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
     return sized(tuple([length(value, i) for i, value in enumerate(args)]), wanted)
 

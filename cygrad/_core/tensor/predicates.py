@@ -274,10 +274,10 @@ bind(
         "is_cuda": property(_is_cuda),
         "is_cpu": property(_is_cpu),
         "layout": property(_layout),
-        "is_sparse": _never("Whether only some elements are stored: no tensor here is sparse."),
-        "is_quantized": _never("Whether elements are stored as small integers with a scale: none here are."),
-        "is_meta": _never("Whether there is a shape, but no memory: all tensors here have memory."),
-        "is_mps": _never("Whether the tensor is on an Apple GPU: none here is."),
-        "is_mkldnn": _never("Whether the elements lie as MKL-DNN wants them: none here do."),
+        "is_sparse": _never("Whether the tensor is sparse: always False."),
+        "is_quantized": _never("Whether the elements are stored as small integers with a scale: always False."),
+        "is_meta": _never("Whether the tensor has a shape but no memory: always False."),
+        "is_mps": _never("Whether the tensor is on an Apple GPU: always False."),
+        "is_mkldnn": _never("Whether the elements are in the layout of MKL-DNN: always False."),
     }
 )

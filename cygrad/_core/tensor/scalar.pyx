@@ -19,7 +19,7 @@ cdef inline Py_ssize_t size_of(Tensor t, bint in_condition=False) except -1:
 
 cdef str shape_hint(Tensor t):
     return (f"\n  this one has shape {tuple(t.array.shape)}: reduce it first, as in t.sum() or t.mean(), pick an "
-            "element, as in t[0], or take them all by t.tolist()")
+            "element, as in t[0], or get them all with t.tolist()")
 
 
 _last_item = [None]         # (value, code, offset); a list, since replacing its item is atomic

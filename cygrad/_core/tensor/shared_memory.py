@@ -80,8 +80,8 @@ def to_send(array):
     files = getattr(starting, "_fds", None)
     if owner.file is None or files is None or starting.method != "spawn":
         warnings.warn(
-            "a tensor in shared memory is copied for a new process, which then changes its copy: use the start method "
-            "'fork', or 'spawn' on Linux with enough files (`ulimit -n`)",
+            "a tensor in shared memory is copied for a new process, which then changes only its copy: use the start "
+            "method 'fork', or 'spawn' on Linux with enough file descriptors (`ulimit -n`)",
             stacklevel=2,
         )
         return array
@@ -121,7 +121,7 @@ def share_memory_(self):
     shared = np.ndarray(former.shape, former.dtype, memory, strides=np.empty_like(former).strides)
     place = array.ctypes.data - former.ctypes.data
     if base is not self and (shared.strides != former.strides or not 0 <= place <= former.nbytes):
-        raise RuntimeError("share_memory_() of a view: share the memory of the tensor it was taken from, then take it")
+        raise RuntimeError("share_memory_() of a view: share the memory of its base first, then make the view")
     own = np.ndarray(array.shape, array.dtype, memory, place, array.strides)
     shared[...] = former
     base.data = tensor_of(shared)
@@ -146,7 +146,7 @@ def pin_memory(self, device=None):
     if not cupy_library.is_available():
         raise RuntimeError(
             "Cannot access accelerator device when none is available.\n"
-            "  leave `pin_memory` out, or ask `torch.cuda.is_available()` first"
+            "  leave out `pin_memory`, or check `torch.cuda.is_available()` first"
         )
     if not self.is_cpu:
         raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
@@ -163,8 +163,7 @@ def record_stream(self, s):
     """
     if self.is_cpu:
         raise NotImplementedError(
-            "Could not run 'aten::record_stream' with arguments from the 'CPU' backend.\n"
-            "  memory of the CPU has no streams"
+            "Could not run 'aten::record_stream' with arguments from the 'CPU' backend.\n  CPU memory has no streams"
         )
     allocator.lend(array_of(self), s.device_index, s._stream)
 

@@ -270,7 +270,7 @@ def join_tangents(t, found):
     for level, tangent in found.items():
         if isinstance(level, Batch):
             if level in _thread.levels and not level.has(t):
-                raise NoBatchingRule("? (what a hook made of a saved tensor)")
+                raise NoBatchingRule("? (a hook replaced a saved tensor)")
         elif level in _thread.levels:
             set_tangent(t, level, tangent)
 
@@ -522,7 +522,7 @@ def close_batch(batch, results):
     known = {internals.identity_of(t) for t in results if isinstance(t, Tensor)}
     for number, (t, name) in _thread.reads.items():
         if number not in known and batch.has(t):
-            raise NoBatchingRule(f"{name}\n  it read a tensor of shape {tuple(t.shape)}, and is not recorded")
+            raise NoBatchingRule(f"{name}\n  it read a tensor of shape {tuple(t.shape)} and is not recorded")
     return found
 
 

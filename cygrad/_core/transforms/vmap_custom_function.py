@@ -79,7 +79,7 @@ def _of_samples(cls, batch, args):
             "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
             f"out_dims={dims} to be compatible with the structure of `output`.\n"
             f"  {cls.__name__}.vmap returned {len(outputs)} outputs and {len(dims)} out_dims\n"
-            "  return for each output the dimension along which its samples lie, None for one that has none"
+            "  for each output, return the dimension of its samples, or None if it has none"
         )
     return single, tuple([_first(batch, *pair) for pair in zip(outputs, dims, strict=True)])
 

@@ -179,7 +179,7 @@ class Batch:
                 "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "
                 f"`self` not being vmapped over {where}. Please try to use out-of-place operators instead of {name}. "
                 "If said operator is being called inside the PyTorch framework, please file a bug report "
-                f"instead.\n  here {step.op.name}_ would write another value into the tensor of shape "
+                f"instead.\n  here {step.op.name}_ would write a different value into the tensor of shape "
                 f"{tuple(out.shape)} for each of the {self.size} samples"
             )
 
@@ -189,12 +189,12 @@ class Batch:
             return RuntimeError(
                 "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
                 "support that yet, please file an issue at https://github.com/pytorch/pytorch/issues .\n"
-                "  the condition may hold for one sample and not for another: compute both branches and choose by "
+                "  the condition may hold for one sample and not for another: compute both branches and select with "
                 "torch.where"
             )
         return RuntimeError(
             "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a "
             "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere "
             "inside PyTorch internals, please file a bug report.\n"
-            "  the tensor has another value for each sample: keep it a tensor"
+            "  the tensor has a different value for each sample: keep it a tensor"
         )

@@ -32,7 +32,7 @@ class device:
 
     __slots__ = {
         "type": "The kind of device: 'cpu' or 'cuda'.",
-        "index": "The number of the device among those of its kind, or None.",
+        "index": "The index of the device among those of its kind, or None.",
     }
     __module__ = "cygrad"
     type: str

@@ -11,8 +11,8 @@ class memory_format:
 
     __module__ = "cygrad"
     __slots__ = {
-        "name": "The name of the order, as in the package.",
-        "ndim": "The one number of dimensions it is made for, or None.",
+        "name": "The name of the memory format, as in the package.",
+        "ndim": "The number of dimensions it requires, or None.",
         "order": "The dimensions from the largest steps in memory to the smallest, or None.",
     }
 

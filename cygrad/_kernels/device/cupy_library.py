@@ -53,23 +53,22 @@ def _load():
     except ImportError as error:
         raise CannotUse(
             "No CUDA GPUs are available\n"
-            f"  cygrad computes on GPUs by CuPy, which can not be imported ({error}): pip install 'cygrad[cuda12]' or "
-            "'cygrad[cuda13]', after the version of CUDA that nvidia-smi shows, or use device='cpu'"
+            f"  cygrad computes on GPUs with CuPy, which cannot be imported ({error}): pip install 'cygrad[cuda12]' or "
+            "'cygrad[cuda13]', matching the CUDA version that nvidia-smi shows, or use device='cpu'"
         ) from None
     if int(module.__version__.partition(".")[0]) < 14:
-        raise CannotUse(f"No CUDA GPUs are available\n  CuPy {module.__version__} is too old: 14 or newer is needed")
+        raise CannotUse(f"No CUDA GPUs are available\n  CuPy {module.__version__} is too old: 14 or newer is required")
     try:
         count = module.cuda.runtime.getDeviceCount()
     except Exception as error:  # its classes exist only in CuPy
         raise CannotUse(
             "No CUDA GPUs are available\n"
-            f"  CuPy {module.__version__} is installed, but the driver says: {error}; where versions of CUDA do not go "
-            "together, install cygrad[cuda12] or [cuda13] after what nvidia-smi shows; or use device='cpu'"
+            f"  CuPy {module.__version__} is installed, but the driver reports: {error}; if CUDA versions do not "
+            "match, install cygrad[cuda12] or [cuda13] to match what nvidia-smi shows; or use device='cpu'"
         ) from None
     if not count:
         raise CannotUse(
-            "No CUDA GPUs are available\n  the driver knows of none (CUDA_VISIBLE_DEVICES may hide them); use "
-            "device='cpu'"
+            "No CUDA GPUs are available\n  the driver finds none (CUDA_VISIBLE_DEVICES may hide them); use device='cpu'"
         )
     return module
 
@@ -92,14 +91,14 @@ def explained(error):
     name = str(error).partition(":")[0].lower()
     if re.search(_UNFIT, name):
         return RuntimeError(
-            f"CUDA error: {error}\n  versions of CUDA do not go together, or a part of it is missing: install "
-            "cygrad[cuda12] or [cuda13] after what nvidia-smi shows, and update the driver if that is older"
+            f"CUDA error: {error}\n  CUDA versions do not match, or a part of CUDA is missing: install "
+            "cygrad[cuda12] or [cuda13] to match what nvidia-smi shows, and update the driver if it is older"
         )
     if not name.startswith("cuda") or not re.search(_LOST, name):
         return error
     return RuntimeError(
-        f"CUDA error: {error}\n  the GPU is lost to this process, with all that was on it: start anew; an earlier "
-        "kernel may be to blame (CUDA_LAUNCH_BLOCKING=1 tells which)"
+        f"CUDA error: {error}\n  this process has lost the GPU and everything on it: restart the process; an "
+        "earlier kernel may be to blame (CUDA_LAUNCH_BLOCKING=1 shows which)"
     )
 
 

@@ -13,7 +13,7 @@ def broadcast_failure(*shapes):
                 return (
                     f"The size of tensor a ({left[dim]}) must match the size of tensor b ({right[dim]}) "
                     f"at non-singleton dimension {dim}\n  the operands have shapes {' and '.join(map(str, shapes))}: "
-                    "from the last dimension on, lengths must be equal, or one of them 1"
+                    "counted from the last dimension, sizes must be equal, or one of them 1"
                 )
         joined = tuple(n if m == 1 else m for m, n in zip(left, right))
     return f"The shapes {', '.join(str(list(shape)) for shape in shapes)} do not broadcast"

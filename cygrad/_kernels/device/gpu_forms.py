@@ -199,7 +199,7 @@ def _find(kernel):
         return loops.form(kernel, partial(_in_float32, kernel))
     around = getattr(kernel, "__wrapped__", None) or getattr(kernel, "func", None)
     if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
-        raise RuntimeError(f"{name} can not be computed on a GPU\n  move the tensors first, as in x.cpu()")
+        raise RuntimeError(f"{name} cannot be computed on a GPU\n  move the tensors first, as in x.cpu()")
     return kernel
 
 

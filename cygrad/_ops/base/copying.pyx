@@ -178,7 +178,7 @@ def conversion(str name, dtype wanted):
     def method(self, memory_format=None):
         return converted_or_copied(require(self, name), wanted, False, memory_format)
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"This tensor as {wanted!r}, itself if it is that already; see `to`."
+    method.__doc__ = f"This tensor converted to {wanted!r}, or itself if it has that dtype; see `to`."
     return method
 
 

@@ -185,7 +185,7 @@ cpdef Tensor mm(object input, object mat2, Tensor out=None):
     a, b = tensor_argument(MM, input, "input", 1), tensor_argument(MM, mat2, "mat2", 2)
     if a.array.ndim != 2 or b.array.ndim != 2:
         raise RuntimeError(f"{'self' if a.array.ndim != 2 else 'mat2'} must be a matrix\n  the shapes are "
-                           f"{a.array.shape} and {b.array.shape}; a @ b takes vectors and stacks of matrices as well")
+                           f"{a.array.shape} and {b.array.shape}; a @ b also takes vectors and batches of matrices")
     return multiplied(MM, a, b, out)
 
 
@@ -302,7 +302,7 @@ cpdef Tensor matmul(object input, object other, Tensor out=None):
         return multiplied(DOT, a, b, out)
     if m == 0 or n == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D\n"
-                           "  a tensor without dimensions multiplies by `*`")
+                           "  use `*` to multiply by a 0-dim tensor")
     return multiplied(VECTOR_MATRIX if m == 1 and n == 2 else MATMUL, a, b, out)
 
 

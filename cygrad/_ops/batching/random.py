@@ -15,7 +15,7 @@ def _parameters(call, params):
     if call.batch.randomness == "same" and any(call.has(p) for p in params):
         raise RuntimeError(
             "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
-            "functorch\n  the numbers of each sample are drawn with other parameters: use randomness='different'"
+            "functorch\n  each sample draws its numbers with different parameters: use randomness='different'"
         )
     call.batch.draws_for_one -= 1
     return operands(call, params)

@@ -462,7 +462,7 @@ def _of_unknown_shape(call):
     raise RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
         f"aten::{call.op.name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
-        "feature.\n  the result may have another shape for each sample: use torch.where, or a mask"
+        "feature.\n  the result may have a different shape for each sample: use torch.where, or a mask"
     )
 
 

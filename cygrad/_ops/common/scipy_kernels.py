@@ -43,7 +43,7 @@ def scipy_for(function):
     try:
         from scipy import special  # optional
     except ImportError:
-        text = f"cygrad.{function} takes its values from SciPy, which is not installed\n  pip install scipy"
+        text = f"cygrad.{function} needs SciPy, which is not installed\n  pip install scipy"
         raise ImportError(text) from None
     return special
 

@@ -178,7 +178,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         if kind not in _ON_CPU:
             raise BufferError(
                 f"the memory is on the device ({int(kind)}, {number}), not on the CPU\n"
-                "  copy it to the CPU over there, as in x.cpu()"
+                "  copy it to the CPU in the other library, as in x.cpu()"
             )
         capsule = _capsule_of(ext_tensor)
     name = repr(capsule)

@@ -67,7 +67,7 @@ def from_numpy(ndarray):
         prefix = "" if kind.__module__ == "builtins" else kind.__module__ + "."
         raise TypeError(
             f"expected np.ndarray (got {prefix}{kind.__name__})\n"
-            "  torch.tensor(data) copies numbers and sequences, torch.as_tensor(data) shares where it can"
+            "  torch.tensor(data) copies numbers and sequences, torch.as_tensor(data) shares memory where possible"
         )
     if not ndarray.dtype.isnative:
         raise ValueError(

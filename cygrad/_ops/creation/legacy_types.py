@@ -46,7 +46,7 @@ def _options(kind):
 def _type_of(kind):
     """Return the legacy type of a dtype."""
     name = f"{kind.type_name}Tensor"
-    doc = f"Makes tensors of {kind!r}: `{name}(2, 3)` uninitialised, `{name}([1, 2])` from data. Prefer `tensor`."
+    doc = f"Makes tensors of {kind!r}: `{name}(2, 3)` uninitialized, `{name}([1, 2])` from data. Prefer `tensor`."
     return tensortype(
         name, (), {"__module__": "cygrad", "dtype": kind, "is_cuda": False, "is_sparse": False, "__doc__": doc}
     )

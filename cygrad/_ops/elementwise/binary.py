@@ -134,7 +134,7 @@ def heaviside_array(x, values):
 
 def heaviside_rule(n, g):
     raise RuntimeError(
-        "derivative for aten::heaviside is not implemented\n  it is a step function: cut it with `.detach()`"
+        "derivative for aten::heaviside is not implemented\n  it is a step function: detach it with `.detach()`"
     )
 
 

@@ -326,7 +326,7 @@ def require_parts(a, b, out):
         )
     wanted = a.dtype.to_complex()
     if wanted.to_real() is not a.dtype:
-        raise RuntimeError(f"there are no complex numbers of two {a.dtype.type_name}s here: use .float() first")
+        raise RuntimeError(f"no complex dtype has {a.dtype.type_name} components: use .float() first")
     if isinstance(out, Tensor) and out.dtype is not wanted:
         raise RuntimeError(
             f"Expected object of scalar type {wanted.type_name} but got scalar type {out.dtype.type_name} for argument "

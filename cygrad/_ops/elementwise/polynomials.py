@@ -17,9 +17,9 @@ from cygrad._ops.base.arithmetic import mul
 from cygrad._ops.base.checks.common import require_broadcast, require_operands, require_real
 from cygrad._ops.elementwise.binary import as_tensors
 
-DOC = """{what} of degree `n`, at `x`; 0 for negative degrees, which are rounded towards 0.
+DOC = """{what} of degree `n` at `x`; 0 for negative degrees. Degrees are rounded toward 0.
 
-    Either may be a number. Saves both. Gradient for `x`: g times the derivative; there is none for `n`.
+    Either may be a number. Saves both. The gradient of `x` is g times the derivative; `n` has none.
 
     >>> import cygrad
     >>> cygrad.special.{name}(cygrad.tensor([0.5, 2.0]), 2)

@@ -205,7 +205,7 @@ def quotient_rule(mode):
 def floor_divide_rule(n, g):
     raise RuntimeError(
         "derivative for aten::floor_divide is not implemented\n"
-        "  the quotient is a step function: cut it with `.detach()`, or use div(), whose derivative is not 0"
+        "  the quotient is a step function: detach it with `.detach()`, or use div(), whose derivative is not 0"
     )
 
 

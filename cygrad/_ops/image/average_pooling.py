@@ -54,7 +54,7 @@ def _refuse_image(shape):
         wrap_dim(-3, len(shape))  # raises with PyTorch's message
     raise RuntimeError(
         "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
-        f"got:{list(shape)}\n  the last two dimensions are the image: flatten those before them into one"
+        f"got:{list(shape)}\n  the last two dimensions are the image: flatten the leading dimensions into one"
     )
 
 

@@ -164,7 +164,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     if size not in (1, m):
         raise RuntimeError(
             f"size mismatch, got input ({size}), mat ({m}x{k}), vec ({len(b)})\n  the result has {m} elements, to "
-            f"which an input of {size} can not be added"
+            f"which an input of size {size} cannot be added"
         )
     if not input.dtype is mat.dtype is vec.dtype:
         raise RuntimeError(

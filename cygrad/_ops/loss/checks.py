@@ -53,8 +53,8 @@ def check_target(input, target):
         if batch != shape[0]:
             raise ValueError(
                 f"Expected input batch_size ({shape[0]}) to match target batch_size ({batch}).\n"
-                f"  the input has the shape {list(shape)}, the target {list(found)}: it takes one class index for each "
-                "row of the input; scores and classes of sequences fit as input.flatten(0, 1) and target.flatten()"
+                f"  the input has shape {list(shape)}, the target {list(found)}: it must have one class index per row "
+                "of the input; for sequences, use input.flatten(0, 1) and target.flatten()"
             )
         if found != shape[:1] + shape[2:]:
             raise _target_size_error(shape, found)

@@ -39,7 +39,7 @@ def ctc_backward_rule(n, g):
     if n.needs(1):
         raise NotImplementedError(
             "the derivative for '_ctc_loss_backward' is not implemented.\n  as in PyTorch, ctc_loss can be "
-            "differentiated once"
+            "differentiated only once"
         )
     slopes = tensor_of(kernels.backward(np.ones_like(n.args[4]), array_of(n.saved(1)), *n.args))
     return total(g * slopes, (0, 2)), None

@@ -174,7 +174,7 @@ def binary_cross_entropy_with_logits(
     if require(target, "binary_cross_entropy_with_logits", "target", 2).shape != input.shape:
         raise ValueError(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})\n"
-            "  each element of the input is the score of one label; labels of single scores fit as target.unsqueeze(1)"
+            "  each element of the input is the score of one label; for one score per row, use target.unsqueeze(1)"
         )
     return _with_logits(input, target, weight, pos_weight, how)
 

@@ -33,7 +33,7 @@ def reduction_of(reduction, size_average, reduce):
         reduction = meant_by(size_average, reduce)
         warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
     if not isinstance(reduction, str) or reduction not in CODES:
-        raise ValueError(f'{reduction} is not a valid value for reduction\n  it is "mean", "sum" or "none"')
+        raise ValueError(f'{reduction} is not a valid value for reduction\n  choose "mean", "sum" or "none"')
     return CODES[reduction]
 
 

@@ -82,8 +82,8 @@ def _added_by_ops(rows, taken, padding_idx, by_frequency, shape):
 def _refuse_sparse(name, sparse):
     if sparse:
         raise RuntimeError(
-            f"{name}: sparse gradients are out of scope\n"
-            "  leave sparse=False: the gradient is then dense, with the same values, and every optimizer takes it"
+            f"{name}: sparse gradients are not supported\n"
+            "  leave sparse=False: the gradient is then dense, has the same values, and works with every optimizer"
         )
 
 
@@ -132,7 +132,7 @@ def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=Fal
     table, places = array_of(w), array_of(i)
     if _out_of_range(places, len(table)):
         wrong = places[(places < 0) | (places >= len(table))].flat[0]
-        raise IndexError(f"index out of range in self\n  embedding: there is no row {wrong} of {len(table)}")
+        raise IndexError(f"index out of range in self\n  embedding: there is no row {wrong} in a table of {len(table)}")
     result = record_n(
         EMBEDDING, table.take(places, 0), (w,), (padding_idx, bool(scale_grad_by_freq), sparse, table.shape)
     )

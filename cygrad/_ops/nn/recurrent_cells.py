@@ -20,7 +20,7 @@ def _cell(kind, input, states, w_ih, w_hh, b_ih, b_hh):
     for tensor in (input, *states):
         if tensor.ndim < 2:
             raise IndexError(
-                f"Dimension out of range (expected to be in range of [-1, 0], but got 1)\n  {name} takes a batch"
+                f"Dimension out of range (expected to be in range of [-1, 0], but got 1)\n  {name} expects a batch"
             )
     if w_ih.ndim > 1 and input.shape[1] != w_ih.shape[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}")

@@ -255,7 +255,7 @@ def pad(array, pad_width, mode="constant", **options):
         return public("nn.functional.pad")(t, flat, value=fill)
     if mode not in ("edge", "wrap", "reflect", "symmetric") or options.get("reflect_type", "even") != "even":
         if t.requires_grad:
-            raise TypeError(f"pad() of a tensor that requires grad does not know the mode {mode!r} with {options}")
+            raise TypeError(f"pad() of a tensor that requires grad does not support mode {mode!r} with {options}")
         return wrapped(np.pad(convert(t), pad_width, mode, **options))
     places = [np.pad(np.arange(n), pair, mode, **options) for n, pair in zip(t.shape, widths)]
     for dim, place in enumerate(places):

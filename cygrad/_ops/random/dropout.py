@@ -33,7 +33,7 @@ def _checked(input, p, train, function):
     if require(input, function).dtype.name == "bool" or not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {input.dtype.type_name}\n"
-            "  dropout scales what it keeps: convert integers with .float() first"
+            "  dropout scales the elements it keeps: convert integers with .float() first"
         )
     return probability
 
@@ -200,6 +200,8 @@ def _of_package(name, what, **how):
 functions = {
     **_of_package("dropout", "If `train`, sets elements to zero with probability p and divides the others by 1 - p."),
     **_of_package("feature_dropout", "`dropout` of whole channels.", by_channel=True),
-    **_of_package("alpha_dropout", "Dropout to what selu gives of minus infinity.", to_floor=True),
+    **_of_package(
+        "alpha_dropout", "Dropout that sets elements to selu(-inf), the lower saturation value of selu.", to_floor=True
+    ),
     **_of_package("feature_alpha_dropout", "`alpha_dropout` of whole channels.", by_channel=True, to_floor=True),
 }

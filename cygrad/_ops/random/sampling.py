@@ -232,7 +232,7 @@ def coins(p, shape, generator, place):
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If "
             "so, please report an enhancement request to PyTorch.)\n"
-            "  probabilities must lie between 0 and 1; a sigmoid or softmax makes them of logits"
+            "  probabilities must be between 0 and 1; sigmoid or softmax computes them from logits"
         )
     if array.shape != shape:
         array = array_of(p.expand(shape))

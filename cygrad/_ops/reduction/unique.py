@@ -15,7 +15,7 @@ _NAMES = {"Unique2Backward0": "_unique2", "UniqueDimBackward0": "unique_dim"}
 def _no_derivative(n, g):
     raise NotImplementedError(
         f"the derivative for '{_NAMES.get(n.name(), 'unique_consecutive')}' is not implemented.\n"
-        "  cut the values with `.detach()`, or pick elements of the tensor, as in x[index], which has one"
+        "  detach the values with `.detach()`, or select elements, as in x[index], which has a derivative"
     )
 
 

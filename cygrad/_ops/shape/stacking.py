@@ -157,7 +157,7 @@ def _choices(length, count, with_replacement):
         return np.empty((count, 0), np.int64)
     log = math.lgamma(most + count + 1) - math.lgamma(count + 1) - math.lgamma(most + 1)
     if log > math.log(2**59 / count):
-        raise MemoryError(f"Unable to allocate the places of e^{log:.0f} choices of {count} elements")
+        raise MemoryError(f"Unable to allocate the indices of e^{log:.0f} combinations of {count} elements")
     places = new_array((count, math.comb(most + count, count)), np.dtype(np.int64).num)
     # number of ways to choose k further elements, by the distance of the current one from `most`
     endings = [np.ones(most + 1, np.int64)]

@@ -31,8 +31,8 @@ class _Storage:
     def __init__(self, tensor):
         self._flat = _whole(tensor)
 
-    device = property(lambda self: self._flat.device, doc="Where the memory is.")
-    is_cuda = property(lambda self: self._flat.is_cuda, doc="Whether it is on a GPU.")
+    device = property(lambda self: self._flat.device, doc="The device of the memory.")
+    is_cuda = property(lambda self: self._flat.is_cuda, doc="Whether the memory is on a GPU.")
 
     def data_ptr(self):
         """Return the address of the memory, which is the same for all tensors that share it with one base."""
@@ -80,8 +80,8 @@ class _Storage:
         """Raise RuntimeError unless `size` is the current size."""
         if size != self.size():
             raise RuntimeError(
-                "Trying to resize storage that is not resizable\n  tensors have memory of their own size here: "
-                "`x.resize_(...)` gives a tensor another size, `del x` its memory back"
+                "Trying to resize storage that is not resizable\n  a tensor always has memory of its own size here: "
+                "`x.resize_(...)` changes the size of a tensor, `del x` frees its memory"
             )
         return self
 
@@ -117,7 +117,7 @@ class UntypedStorage(_Storage):
 class TypedStorage(_Storage):
     """The memory of a tensor as elements of its dtype."""
 
-    dtype = property(lambda self: self._flat.dtype, doc="The type of the elements.")
+    dtype = property(lambda self: self._flat.dtype, doc="The dtype of the elements.")
 
     def untyped(self):
         """Return the same memory as bytes."""
@@ -162,11 +162,11 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """
     t = require(self, "set_")
     if t._base is not None:
-        raise RuntimeError("set_() of a view: set the tensor it was taken from, or take `x.detach().set_(...)`")
+        raise RuntimeError("set_() of a view: call it on the base of the view, or use `x.detach().set_(...)`")
     if t.requires_grad and not get_modes() & NO_GRAD:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation.\n"
-            "  set its memory where nothing is recorded: `with torch.no_grad(): x.set_(...)`"
+            "  set its memory while recording is off: `with torch.no_grad(): x.set_(...)`"
         )
     if any(isinstance(x, Tensor) and all_of(x) for x in (t, source)):
         raise NotImplementedError(

@@ -146,8 +146,8 @@ def _copy_form(name, view):
 
     form.__name__ = form.__qualname__ = name
     form.__doc__ = (
-        f"As `{name.removesuffix('_copy')}`, but into memory of its own, contiguous; a change of one is none of the "
-        "other.\n\n    Same arguments, errors and gradient; with `out` (a list for several results) written there."
+        f"Like `{name.removesuffix('_copy')}`, but copies into new contiguous memory; changing one tensor does not "
+        "change the other.\n\n    Same arguments, errors and gradient; writes to `out` (a list for several results)."
     )
     return form
 

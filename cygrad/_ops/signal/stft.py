@@ -380,7 +380,9 @@ def divided(call, y, envelope, start, end):
         )
     envelope = narrow(envelope, 0, start, end - start)
     if abs(array_of(envelope)).min() < LEAST_ENVELOPE:
-        raise RuntimeError(f"{call()} window overlap add min: 1\n  the windows leave a gap, where nothing is known")
+        raise RuntimeError(
+            f"{call()} window overlap add min: 1\n  the windows leave a gap in which the signal is unknown"
+        )
     return div(narrow(y, -1, start, end - start), envelope)
 
 

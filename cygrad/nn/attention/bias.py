@@ -46,7 +46,7 @@ class CausalBias(Tensor):
         if seq_len_q > seq_len_kv and variant == CausalVariant.LOWER_RIGHT:
             warnings.warn(
                 "Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!\n"
-                "(In cygrad, zeros for the queries that may attend to nothing.)",
+                "(In cygrad, queries that may attend to nothing get zeros.)",
                 stacklevel=2,
             )
 

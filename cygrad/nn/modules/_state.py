@@ -379,11 +379,11 @@ def _advice(state: Mapping[str, Any], keys: IncompatibleKeys) -> str:
     missing, unexpected = keys
     if not missing or len(missing) != len(unexpected):
         return ""
-    for longer, shorter, mend in (
+    for longer, shorter, fixed in (
         (unexpected, missing, "{{k.removeprefix({!r}): v for k, v in state_dict.items()}}"),
         (missing, unexpected, "{{{!r} + k: v for k, v in state_dict.items()}}"),
     ):
         prefix = longer[0].removesuffix(shorter[0])
         if prefix and [prefix + name for name in shorter] == longer:
-            return "\nThe names differ by a prefix only. Load this: " + mend.format(prefix)
+            return "\nThe names differ only by a prefix. Load this: " + fixed.format(prefix)
     return ""

@@ -48,7 +48,7 @@ def _first_nonfinite(tensors: list[Tensor]) -> str:
         count = tensor.numel() - int(tensor.isfinite().sum().item())
         if count:
             return f"\nGradient {i}, of shape {tuple(tensor.shape)}, is the first with such elements: {count} of them."
-    return "\nEach element is finite: their powers overflow."
+    return "\nEach element is finite, but their powers overflow."
 
 
 def clip_grads_with_norm_(

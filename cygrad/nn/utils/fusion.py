@@ -86,7 +86,7 @@ def fuse_linear_bn_weights(
 def _checked_copy(layer: Any, bn: Any) -> Any:
     if layer.training or bn.training:
         raise AssertionError(
-            "Fusion only for eval!\nCall eval() of both: in training the batch norm changes with each batch."
+            "Fusion only for eval!\nCall eval() on both: in training, the batch norm changes with each batch."
         )
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")

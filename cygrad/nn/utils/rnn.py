@@ -142,7 +142,7 @@ def pad_sequence(
             if part.shape[dim] not in (1, first.shape[dim]):
                 raise RuntimeError(
                     f"The size of tensor a ({first.shape[dim]}) must match the size of tensor b ({part.shape[dim]}) at "
-                    f"non-singleton dimension {dim}\n  sequences may differ in length alone, their first dimension"
+                    f"non-singleton dimension {dim}\n  sequences may differ only in length, their first dimension"
                 )
         part = part.to(first.dtype).expand(len(part), *first.shape[1:])
         if len(part) < longest:

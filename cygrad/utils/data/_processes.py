@@ -78,7 +78,7 @@ class Processes(Crew):
                     codes = [worker.exitcode for worker in self.workers if not worker.is_alive()]
                     raise RuntimeError(
                         f"DataLoader worker (pid(s) {', '.join(dead)}) exited unexpectedly\n"
-                        f"  exit codes {codes}; a negative one is a signal, -9 often a lack of memory"
+                        f"  exit codes {codes}; a negative one is a signal, and -9 often means out of memory"
                     ) from None
                 if end is not None and time.monotonic() >= end:
                     raise

@@ -259,7 +259,7 @@ class _Batches(Iterator[Any]):
                 f"Length of IterableDataset {loader.dataset} was reported to be {loader._said}(when accessing "
                 f"len(dataloader)), but {self.given} samples have been fetched. "
                 + (
-                    "Each worker gives all samples unless the dataset asks get_worker_info()."
+                    "Each worker gives all samples unless the dataset uses get_worker_info()."
                     * (loader.num_workers > 0)
                 ),
                 stacklevel=3,

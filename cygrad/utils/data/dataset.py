@@ -265,7 +265,7 @@ def read_items(dataset: Any, indices: list) -> list:
     if len(items) != len(indices):
         raise ValueError(
             f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}\n"
-            f"  {type(dataset).__qualname__}.__getitems__ is to return one sample for each index"
+            f"  {type(dataset).__qualname__}.__getitems__ must return one sample for each index"
         )
     return items
 

@@ -35,7 +35,7 @@ class DistributedSampler(Sampler[int]):
         if num_replicas is None or rank is None:
             raise ValueError(
                 "Default process group has not been initialized, please make sure to call init_process_group.\n"
-                "  cygrad has no process groups: give num_replicas and rank"
+                "  cygrad has no process groups: pass num_replicas and rank"
             )
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")

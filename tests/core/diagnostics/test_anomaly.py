@@ -173,7 +173,7 @@ def test_a_gradient_that_is_given_is_looked_at():
     for y in (x + 1, x.relu(), x.view(2, 1).expand(2, 1)):
         with nan_check():
             error = caught(lambda y=y: y.backward(torch.full(y.shape, float("nan"))))
-        assert first_line(error) == "nan_check: the gradient that was given for output 0 has nan values"
+        assert first_line(error) == "nan_check: the gradient passed for output 0 has nan values"
         assert "it has shape (2" in str(error) and "is at (0" in str(error)
         assert x.grad is None
     with nan_check():

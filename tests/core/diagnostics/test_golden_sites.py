@@ -81,7 +81,7 @@ def test_module_that_works_in_place(kind):
     with pytest.raises(RuntimeError) as caught:
         run(inplace=True)
     names(caught, MODIFIED, saved_by="MulBackward0", changed_by=".*_")
-    assert "to mend it: leave out `inplace=True`" in str(caught.value)
+    assert "to fix it: leave out `inplace=True`" in str(caught.value)
     run()
 
 

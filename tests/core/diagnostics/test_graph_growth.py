@@ -72,8 +72,8 @@ class Hidden:
 
 def test_state_that_is_carried_on():
     (text,) = warnings_of(Hidden(detach=False).loss, retain_graph=True)
-    assert "it goes on into earlier steps by the result of TanhBackward0, made at " in text
-    assert text.endswith("carried from one iteration into the next: cut it there with `.detach()`")
+    assert "it continues into earlier steps through the result of TanhBackward0, made at " in text
+    assert text.endswith("carried over from one iteration to the next: cut it off there with `.detach()`")
 
 
 @pytest.mark.parametrize("lengths", [(3,), tuple(range(1, 13))])

@@ -41,7 +41,7 @@ def test_weights_that_are_tied_are_found():
 def test_storages_keep_their_size():
     memory = torch.zeros(3).untyped_storage()
     assert memory.resize_(12) is memory
-    with pytest.raises(RuntimeError, match="not resizable\n  .*gives a tensor another size"):
+    with pytest.raises(RuntimeError, match="not resizable\n  .*changes the size of a tensor"):
         memory.resize_(0)
 
 

@@ -162,7 +162,7 @@ def _mean_of_rows(table):
 
 
 def test_what_was_changed_can_not_be_started_again():
-    with pytest.raises(RuntimeError, match="has changed one of its arguments in place"):
+    with pytest.raises(RuntimeError, match="has already changed one of its arguments in place"):
         torch.vmap(lambda x: _mean_of_rows(x.add_(1)))(torch.rand(3, 4, 2))
 
 

@@ -80,7 +80,7 @@ def test_a_full_gpu_names_the_lines_that_hold_the_most():
     first, second, *lines = text.splitlines()
     assert first.startswith("CUDA out of memory. Tried to allocate 18.00 MiB. GPU 0 has a total capacity of ")
     assert "the limit is " in second
-    assert lines[0] == "  The most is held by"
+    assert lines[0] == "  The largest holders are"
     assert lines[1].strip().startswith("8 MB in 2 arrays made at ")
     assert lines[1].endswith("# the most`")
     assert "6 MB in 1 array made at " in lines[2]

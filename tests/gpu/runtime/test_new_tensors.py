@@ -144,5 +144,5 @@ def test_factors_multiply_to_the_matrix(n):
 
 def test_a_kernel_that_has_no_form_for_gpus_says_so():
     compiled = Kernel(len, "length", "cygrad._kernels.cpu.base.matmul")
-    with pytest.raises(RuntimeError, match="length can not be computed on a GPU"):
+    with pytest.raises(RuntimeError, match="length cannot be computed on a GPU"):
         compiled(array_of(cygrad.eye(2, device="cuda")))

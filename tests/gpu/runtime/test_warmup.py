@@ -56,7 +56,7 @@ def test_random_numbers_are_those_without():
 def test_names():
     with torch.no_grad():
         torch.cuda.warmup(["square", "Adam"], [torch.float64], "cuda:0")
-    with pytest.raises(ValueError, match=r"^warmup\(\): no op is called 'sotfmax'"):
+    with pytest.raises(ValueError, match=r"^warmup\(\): there is no op named 'sotfmax'"):
         torch.cuda.warmup(["sotfmax"])
     for name in _ACTIVATIONS:
         assert hasattr(torch.nn.functional, name) or hasattr(torch, name)

@@ -306,7 +306,7 @@ def test_inplace_forms_are_functions():
 def test_without_scipy(call, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     function = operator.attrgetter(call)(torch)
-    with pytest.raises(ImportError, match=f"^cygrad.{call} takes its values from SciPy, which is not installed"):
+    with pytest.raises(ImportError, match=f"^cygrad.{call} needs SciPy, which is not installed"):
         function(torch.ones(2))
     ends = torch.tensor([0.0, -0.0, np.inf, -np.inf, np.nan])
     np.testing.assert_array_equal(torch.special.spherical_bessel_j0(ends).numpy(), [1, 1, 0, 0, np.nan])

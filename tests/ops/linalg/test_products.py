@@ -104,16 +104,16 @@ def test_operator_refuses_other_things(other):
 @pytest.mark.parametrize(
     "call, hints",
     [
-        (lambda a: a @ a, ["(2, 3) and (2, 3)", "the second transposed: a @ b.t()"]),
-        (lambda a: a @ torch.ones(2, 5), ["(2, 3) and (2, 5)", "the first transposed: a.t() @ b"]),
-        (lambda a: a[None] @ a[None], ["the second transposed: a @ b.mT"]),
+        (lambda a: a @ a, ["(2, 3) and (2, 3)", "transposing the second makes them fit: a @ b.t()"]),
+        (lambda a: a @ torch.ones(2, 5), ["(2, 3) and (2, 5)", "transposing the first makes them fit: a.t() @ b"]),
+        (lambda a: a[None] @ a[None], ["transposing the second makes them fit: a @ b.mT"]),
         (lambda a: a @ torch.ones(4), ["(2, 3) and (4,)", "3 and 4, must be equal"]),
         (
             lambda a: F.linear(a, torch.ones(4, 5), torch.ones(4)),
             ["input has shape (2, 3)", "must be 5", "(out_features, in_features)"],
         ),
         (lambda a: a @ torch.ones(3, 2).double(), ["torch.float32 and torch.float64", ".float()"]),
-        (lambda a: a @ torch.tensor(2.0), ["multiplies by `*`"]),
+        (lambda a: a @ torch.tensor(2.0), ["use `*` to multiply by a 0-dim tensor"]),
     ],
 )
 def test_errors_say_how_to_mend_it(call, hints):

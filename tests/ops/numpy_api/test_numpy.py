@@ -575,5 +575,5 @@ def test_padding_that_only_numpy_knows():
     for options in ({"constant_values": (1, 2)}, {"mode": "mean"}, {"mode": "reflect", "reflect_type": "odd"}):
         found = np.pad(x, 2, **options)
         assert isinstance(found, torch.Tensor) and (found.numpy() == np.pad(x.numpy(), 2, **options)).all()
-        with pytest.raises(TypeError, match="of a tensor that requires grad does not know the mode"):
+        with pytest.raises(TypeError, match="of a tensor that requires grad does not support mode"):
             np.pad(x.clone().requires_grad_(), 2, **options)

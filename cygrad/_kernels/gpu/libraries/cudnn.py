@@ -148,7 +148,7 @@ def _compiled(graph, tensors):
     Raises if the package does not have it.
     """
     if graph.selected_engine is not None:
-        raise NotImplementedError("this plan is one of Python")
+        raise NotImplementedError("this plan is implemented in Python")
     lowered, index, uids = graph._lowered_graph, graph._plans[graph._plan_index].cpp_index, [t.uid for t in tensors]
     execute, at = (lowered._execute, ()) if index is None else (lowered._execute_plan_at_index, (index,))
 

@@ -95,7 +95,7 @@ def special_function(name, function, arrays, which=None):
     found = getattr(special, name, None)
     if found is None:
         raise RuntimeError(
-            f"cygrad.{function} can not be computed on a GPU: CuPy has no {name}\n"
+            f"cygrad.{function} cannot be computed on a GPU: CuPy has no {name}\n"
             "  move the tensors first, as in x.cpu()"
         )
     wide = np.dtype(np.float32) if dtype == np.float16 else dtype

@@ -30,7 +30,7 @@ class Stream:
         if self._is_used and current() is not None:
             raise RuntimeError(
                 "Cannot call CUDAGeneratorImpl::set_current_seed during CUDA graph capture.\n"
-                "  a replay goes on where the generator is then: seed it before"
+                "  a replay starts from the generator's state at that time: seed it before"
             )
         with self._lock:
             self.seed, self.offset, self._is_used = seed, offset % 2**64, True

@@ -155,5 +155,5 @@ def check_constant(weight, function, name):
     if weight.requires_grad:
         raise RuntimeError(
             f"The function '{function}' is not differentiable with respect to argument '{name}'. This input cannot "
-            "have requires_grad True.\n  to use its values alone, detach it"
+            "have requires_grad True.\n  to use only its values, detach it"
         )

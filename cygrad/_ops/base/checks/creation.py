@@ -152,7 +152,7 @@ def cannot_require_grad(requires_grad, tensor, function):
         )
     return RuntimeError(
         "Only Tensors of floating point and complex dtype can require gradients\n"
-        f"  this one would be {tensor.dtype}: give floating-point data, as in [1.0, 2.0], or dtype=torch.float32"
+        f"  this one would be {tensor.dtype}: pass floating-point data, as in [1.0, 2.0], or dtype=torch.float32"
     )
 
 
@@ -174,7 +174,7 @@ def pinned_place(index, can_pin):
     if index is not None:
         raise RuntimeError("Only dense CPU tensors can be pinned")
     if not can_pin:
-        raise RuntimeError("pin_memory=True is not there for this function: call .pin_memory() on what it gives")
+        raise RuntimeError("pin_memory=True is not available for this function: call .pin_memory() on its result")
     return cupy_library.PINNED
 
 

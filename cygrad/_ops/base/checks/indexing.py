@@ -16,7 +16,7 @@ from cygrad._ops.base.creation import from_values
 
 BOOLEAN_MASK = (
     "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with "
-    "a boolean mask.\n  each sample may have another number of elements there: use torch.where, or multiply by the mask"
+    "a boolean mask.\n  each sample may select a different number of elements: use torch.where, or multiply by the mask"
 )
 
 TYPES = ("int64", "int32", "bool", "uint8")
@@ -118,7 +118,7 @@ def out_of_bounds(i, position, length):
 def backwards():
     """Return the error for a slice with a negative step."""
     return ValueError(
-        "step must be greater than zero\n  tensors have no slices backwards: use `x.flip(dim)`, which copies"
+        "step must be greater than zero\n  tensors cannot be sliced backwards: use `x.flip(dim)`, which copies"
     )
 
 

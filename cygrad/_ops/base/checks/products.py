@@ -44,15 +44,15 @@ def misfit(a, b):
     left, right = tuple(a.shape), tuple(b.shape)
     k = left[-1]
     if len(right) == 1:
-        return f"\n  factors of shapes {left} and {right}: the last lengths, {k} and {right[0]}, must be equal"
+        return f"\n  factors of shapes {left} and {right}: the last sizes, {k} and {right[0]}, must be equal"
     text = (
-        f"\n  factors of shapes {left} and {right}: the last length of the first, {k}, must equal the second to last "
+        f"\n  factors of shapes {left} and {right}: the last size of the first, {k}, must equal the second to last "
         f"of the second, {right[-2]}"
     )
     if k == right[-1]:
-        text += f"; they fit with the second transposed: a @ b.{'t()' if len(right) == 2 else 'mT'}"
+        text += f"; transposing the second makes them fit: a @ b.{'t()' if len(right) == 2 else 'mT'}"
     elif len(left) > 1 and left[-2] == right[-2]:
-        text += f"; they fit with the first transposed: a.{'t()' if len(left) == 2 else 'mT'} @ b"
+        text += f"; transposing the first makes them fit: a.{'t()' if len(left) == 2 else 'mT'} @ b"
     return text
 
 
@@ -127,7 +127,7 @@ def stacked_shape(left, right):
             raise RuntimeError(
                 f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
                 f"{max(len(left), len(right)) - i}\n"
-                f"  stacks of matrices of shapes {left} and {right} do not broadcast"
+                f"  batches of matrices of shapes {left} and {right} do not broadcast"
             )
     return np.broadcast_shapes(left, right)
 
@@ -138,7 +138,7 @@ def stacked_shape(left, right):
 def type_hint(a, b):
     text = f"\n  the dtypes are {a.dtype} and {b.dtype}: convert one, as in b.to(a.dtype)"
     if "float64" in (a.dtype.name, b.dtype.name):
-        text += "; NumPy's arrays are float64 unless made otherwise: torch.from_numpy(array).float()"
+        text += "; NumPy arrays are float64 by default: torch.from_numpy(array).float()"
     return text
 
 
@@ -198,7 +198,7 @@ def check_linear(a, w, b):
     if k != n:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and {n}x{m})\n"
-            f"  linear: input has shape {tuple(a.shape)}, whose last length {k} must be {n}, for weight has shape "
+            f"  linear: input has shape {tuple(a.shape)}, whose last size, {k}, must be {n}, because weight has shape "
             f"{(m, n)}, that is (out_features, in_features)"
         )
     check_sum(b, (rows, m), a, w)
