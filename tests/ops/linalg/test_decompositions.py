@@ -92,7 +92,7 @@ def test_losses_that_depend_on_phases_are_refused(function, text):
         function(x).imag.sum().backward()
 
 
-# --- Functions of both triangles, of which one is read -----------------------------------------
+# --- Gradients that cover both triangles, though only one is read ------------------------------
 
 
 @pytest.mark.parametrize("kind", ["real", "complex"])

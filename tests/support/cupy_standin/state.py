@@ -95,7 +95,7 @@ def set_device(index):
 
 # --- Stream order ------------------------------------------------------------------------------
 #
-# Each stream counts what it gets. `known[stream]` tells up to which count of each other one it has waited for.
+# Each stream counts its work items. `known[stream]` is the count of every other stream that it has waited for.
 
 counts: dict = {}
 known: dict = {}

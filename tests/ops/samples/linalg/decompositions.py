@@ -58,7 +58,7 @@ def packed_factors(a):
 
 
 def eigen():
-    # the function of both triangles, of which one is read
+    # smooth=False: gradients cover both triangles, but only one is read
     symmetric = [a + np.swapaxes(a, -1, -2) for a in (A, STACK)]
     hermitian = Z + Z.conj().T
     eigh = [

@@ -123,7 +123,7 @@ def cholesky():
         return np.linalg.cholesky(a)
 
     def both(*more):
-        """Return the function of both triangles, of which the factorization reads one."""
+        """Samples with smooth=False: gradients cover both triangles, but the factorization reads one."""
         return [Sample((a,), numpy=lower, smooth=False) for a in positive] + [
             Sample((a,), {"upper": True}, smooth=False) for a in (*positive, *more)
         ]
