@@ -13,7 +13,7 @@ from types import FunctionType
 from cygrad._core.graph import record
 from cygrad._core.graph.opdef import ask_first, standing_before
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.registry.device_checks import TOGETHER, WITH_NUMBERS, check
+from cygrad._core.registry.device_checks import DEVICES, check
 from cygrad._core.runtime.interrupt_safe import Block, putting
 from cygrad._core.types import dtypes
 from cygrad._core.types.device import device
@@ -204,7 +204,7 @@ def guard(module, others):
         for key, entry in list(space.items()):
             name = getattr(entry, "__name__", None)
             is_own = getattr(entry, "__module__", None) == module["__name__"]
-            if is_own and name in _GUARDED and not hasattr(entry, "asks"):
+            if is_own and _is_guarded(name) and not hasattr(entry, "asks"):
                 asking = guarded(entry)
                 if isinstance(entry, FunctionType):  # checked only if necessary, see `checked_call.h`
                     asking = functools.update_wrapper(standing_before((entry, asking)), asking)
@@ -213,10 +213,16 @@ def guard(module, others):
                 space[key] = asking
 
 
+def _is_guarded(name):
+    if name in ASK_THEMSELVES or name in PREPARED:
+        return False
+    return name in POLICY_OF or name in GPU_POLICY_OF or name in DEVICES
+
+
 def guarded(entry):
     """Wrap an entry point with the autocast check and, once arrays may be on a GPU, the check for a common device."""
     name = entry.__name__
-    is_cast, is_placed = name in POLICY_OF or name in GPU_POLICY_OF, name in TOGETHER or name in WITH_NUMBERS
+    is_cast, is_placed = name in POLICY_OF or name in GPU_POLICY_OF, name in DEVICES
 
     @functools.wraps(entry)
     def call(*args, **kwargs):
@@ -260,7 +266,6 @@ def instead(entry, out, /, *args, **kwargs):
         state.is_casting = False
 
 
-_GUARDED = (POLICY_OF.keys() | GPU_POLICY_OF.keys() | TOGETHER | WITH_NUMBERS.keys()) - ASK_THEMSELVES - PREPARED
 _TYPED = frozenset(
     "cumprod cumsum linalg_matrix_norm linalg_norm linalg_vector_norm log_softmax norm prod softmax".split()
 )

@@ -143,6 +143,7 @@ CLAMP = declare(
     inputs="self",
     attributes="min max",
     aliases="clip",
+    devices=(1, 2, "min", "max"),
 )
 
 
@@ -247,7 +248,13 @@ def clamp_min_rule(n, g):
 
 
 CLAMP_MIN = declare(
-    "clamp_min", clamp_min_rule, saves=IN0, flags=ELEMENTWISE | INPLACE, inputs="self", attributes="min"
+    "clamp_min",
+    clamp_min_rule,
+    saves=IN0,
+    flags=ELEMENTWISE | INPLACE,
+    inputs="self",
+    attributes="min",
+    devices=(1, "min"),
 )
 
 
@@ -288,7 +295,13 @@ def clamp_max_rule(n, g):
 
 
 CLAMP_MAX = declare(
-    "clamp_max", clamp_max_rule, saves=IN0, flags=ELEMENTWISE | INPLACE, inputs="self", attributes="max"
+    "clamp_max",
+    clamp_max_rule,
+    saves=IN0,
+    flags=ELEMENTWISE | INPLACE,
+    inputs="self",
+    attributes="max",
+    devices=(1, "max"),
 )
 
 

@@ -130,6 +130,7 @@ INDEX_SELECT = declare(
     kernel=indexing.index_select,
     inputs="self _ index",
     attributes="dim self_sym_sizes",
+    devices="together",
 )
 
 
@@ -179,6 +180,7 @@ INDEX_ADD = declare(
     kernel=kernels.index_add,
     inputs="self source index",
     attributes="dim alpha",
+    devices="together",
 )
 
 
@@ -251,6 +253,7 @@ GATHER = declare(
     kernel=indexing.gather,
     inputs="self _ index",
     attributes="dim self_sym_sizes",
+    devices="together",
 )
 
 
@@ -345,6 +348,7 @@ SCATTER_ADD = declare(
     kernel=kernels.scatter_add,
     inputs="self src index",
     attributes="dim",
+    devices="together",
 )
 
 
@@ -427,6 +431,7 @@ MASKED_FILL = declare(
     kernel=indexing.masked_fill,
     inputs="self _ mask",
     attributes="value",
+    devices=(2, "value"),
 )
 
 

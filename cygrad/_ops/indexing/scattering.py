@@ -58,6 +58,7 @@ SCATTER = declare(
     kernel=kernels.scatter,
     inputs="self src index",
     attributes="dim",
+    devices="together",
 )
 
 
@@ -210,6 +211,7 @@ SCATTER_REDUCE = declare(
     kernel=kernels.scatter_reduce,
     inputs="self src index",
     attributes="dim reduce include_self",
+    devices="together",
 )
 # the gradients of sums and means only need the index
 SCATTER_SUM = declare(
@@ -271,6 +273,7 @@ INDEX_REDUCE = declare(
     flags=INPLACE,
     inputs="self source index",
     attributes="dim reduce include_self",
+    devices="together",
 )
 
 
@@ -318,6 +321,7 @@ INDEX_COPY = declare(
     kernel=kernels.index_copy,
     inputs="self source index",
     attributes="dim",
+    devices="together",
 )
 
 
@@ -385,6 +389,7 @@ INDEX_FILL = declare(
     kernel=kernels.index_copy,
     inputs="self _ index",
     attributes="dim",
+    devices=(3, "value"),
 )
 
 

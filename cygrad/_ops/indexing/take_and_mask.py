@@ -7,7 +7,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_forward, values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
@@ -32,7 +32,15 @@ def take_rule(n, g):
     return put(zeros_at(n.args[0], g), n.saved(2), g, True)
 
 
-TAKE = declare("take", take_rule, flags=LINEAR, kernel=kernels.take, inputs="self _ index", attributes="self_sym_sizes")
+TAKE = declare(
+    "take",
+    take_rule,
+    flags=LINEAR,
+    kernel=kernels.take,
+    inputs="self _ index",
+    attributes="self_sym_sizes",
+    devices="together",
+)
 
 
 def take(input, index, *, out=None):
@@ -88,6 +96,7 @@ PUT = declare(
     kernel=kernels.put,
     inputs="self source index",
     attributes="accumulate",
+    devices="together",
 )
 
 
@@ -122,6 +131,7 @@ def put(input, index, source, accumulate=False, *, out=None):
     return finished(PUT, array, t, given, where_to, (bool(accumulate), array_of(given).shape), out)
 
 
+@facts(devices="together")
 def take_along_dim(input, indices, dim=None, *, out=None):
     """Like `gather`, but `input` and `indices` broadcast except in `dim`, and indices wrap around its length.
 
@@ -172,7 +182,12 @@ def masked_select_rule(n, g):
 
 
 MASKED_SELECT = declare(
-    "masked_select", masked_select_rule, flags=LINEAR, kernel=kernels.masked_select, inputs="self _ mask"
+    "masked_select",
+    masked_select_rule,
+    flags=LINEAR,
+    kernel=kernels.masked_select,
+    inputs="self _ mask",
+    devices="together",
 )
 
 
@@ -211,6 +226,7 @@ MASKED_SCATTER = declare(
     kernel=kernels.masked_scatter,
     inputs="self source mask",
     attributes="source_sym_sizes",
+    devices="together",
 )
 
 

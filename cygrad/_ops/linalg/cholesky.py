@@ -149,7 +149,9 @@ def solve_rule(n, g):
     return of_b, factor_gradient(factor, twice, upper)
 
 
-SOLVE = declare("cholesky_solve", solve_rule, saves=(IN1, IN1 | OUT0), inputs="self input2", attributes="upper")
+SOLVE = declare(
+    "cholesky_solve", solve_rule, saves=(IN1, IN1 | OUT0), inputs="self input2", attributes="upper", devices="together"
+)
 
 
 def cholesky_solve(input, input2, upper=False, *, out=None):

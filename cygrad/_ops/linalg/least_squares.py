@@ -58,6 +58,7 @@ LSTSQ = declare(
     flags=LINALG,
     inputs="self b",
     attributes="is_vector rcond driver",
+    devices="together",
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, facts, publish
 from cygrad._core.graph.record import record_n, record_outputs, write_into
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import lu as kernels
@@ -214,7 +214,9 @@ def unpack_rule(n, grads):
     return total if of_upper is None else plus(total, lengthened(triu(of_upper), shape[-2], -2))
 
 
-UNPACK = declare("lu_unpack", unpack_rule, flags=FUNCTION_ONLY, inputs="LU_data", attributes="shape _")
+UNPACK = declare(
+    "lu_unpack", unpack_rule, flags=FUNCTION_ONLY, inputs="LU_data", attributes="shape _", devices="together"
+)
 
 
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
@@ -312,6 +314,7 @@ SOLVE = declare(
     flags=LINALG,
     inputs="LU pivots B",
     attributes="left adjoint",
+    devices="together",
 )
 
 
@@ -341,6 +344,7 @@ def check_lu_system(t, pivots, b, left):
         )
 
 
+@facts(devices="together")
 def lu_solve(input, LU_data, LU_pivots, *, out=None):
     """Solve A X = `input` given the compact LU factors of A; see `linalg.lu_solve`.
 

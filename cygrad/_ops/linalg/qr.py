@@ -14,7 +14,7 @@ from cygrad._core.engine.blocked_gradients import in_parts, reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import IN0, IN1, OUT0, OUT1, declare, publish
+from cygrad._core.graph.opdef import IN0, IN1, OUT0, OUT1, declare, facts, publish
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base import chunks
@@ -264,7 +264,9 @@ def rows_of_product_gradient(v, g, of_v, of_g, of_first, start):
     return tril(found, start - 1)
 
 
-PRODUCT = declare("linalg_householder_product", product_rule, saves=IN0 | IN1, flags=LINALG, inputs="input tau")
+PRODUCT = declare(
+    "linalg_householder_product", product_rule, saves=IN0 | IN1, flags=LINALG, inputs="input tau", devices="together"
+)
 
 
 def linalg_householder_product(input, tau, *, out=None):
@@ -312,6 +314,7 @@ def check_factors(a, tau, shown):
         )
 
 
+@facts(devices="together")
 def orgqr(input, input2, *, out=None):
     """Compute the columns of Q from the result of `geqrf`; see `linalg.householder_product`.
 

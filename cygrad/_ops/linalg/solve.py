@@ -11,7 +11,7 @@ import numpy as np
 
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
+from cygrad._core.graph.opdef import IN0, OUT0, declare, facts, publish
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
@@ -220,6 +220,7 @@ SOLVE = declare(
     flags=LINALG,
     inputs="A B",
     attributes="left is_vector",
+    devices="together",
 )
 
 
@@ -252,6 +253,7 @@ def check_solvable(info, shown):
         raise LinAlgError(f"{shown}: {batch}The solver failed because the input matrix is singular.")
 
 
+@facts(devices="together")
 def linalg_solve(A, B, *, left=True, out=None):
     """Solve A X = B, or X A = B if not `left`. A is (..., n, n); B is (..., n, k), or vectors of shape (..., n).
 
@@ -285,6 +287,7 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False, out=None):
     return several(SOLVE, return_types.linalg_solve_ex, (x, info), inputs, args, out, 1)
 
 
+@facts(devices="together")
 def linalg_tensorsolve(input, other, dims=None, *, out=None):
     """Solve `tensordot(input, X, X.ndim) == other` for X; `dims` of the input are first moved to its end.
 

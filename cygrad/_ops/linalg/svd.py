@@ -12,7 +12,7 @@ from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded, values_of
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
+from cygrad._core.graph.opdef import IN0, OUT0, OUT1, OUT2, declare, facts, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types import return_types
@@ -241,6 +241,7 @@ PINV = declare(
     kernel=kernels.pinv,
     inputs="self",
     attributes="atol rtol hermitian",
+    devices=(1, "rcond", "atol", "rtol"),
 )
 
 
@@ -296,6 +297,7 @@ def pinverse(input, rcond=1e-15):
     return linalg_pinv(require(input, "pinverse"), rcond)
 
 
+@facts(devices=(1, "tol", "atol", "rtol"))
 def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Compute the rank of matrices, int64 of shape (...): the number of singular values above a tolerance.
 

@@ -60,6 +60,7 @@ SOLVE = declare(
     kernel=solve_array,
     inputs="self B",
     attributes="upper left unitriangular",
+    devices="together",
 )
 
 
@@ -127,6 +128,7 @@ TRIANGULAR_SOLVE = declare(
     inputs="self A",
     outputs="solution",
     attributes="upper transpose unitriangular",
+    devices="together",
 )
 
 

@@ -32,6 +32,7 @@ CTC = declare(
     flags=ELSEWHERE,
     inputs="log_probs",
     attributes="_ _ _ blank _ _ zero_infinity",
+    devices="together",
 )
 
 

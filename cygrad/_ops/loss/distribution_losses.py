@@ -72,6 +72,7 @@ BCE = declare(
     kernel=kernels.binary_cross_entropy,
     inputs="self target weight",
     attributes="reduction",
+    devices="together",
 )
 
 
@@ -150,6 +151,7 @@ BCE_WITH_LOGITS = declare(
     kernel=kernels.binary_cross_entropy_with_logits,
     inputs="self target weight",
     attributes="reduction _ pos_weight",
+    devices="together",
 )
 
 
@@ -310,6 +312,7 @@ POISSON = declare(
     kernel=kernels.poisson,
     inputs="self target",
     attributes="reduction _ log_input full eps",
+    devices="together",
 )
 POISSON_BY_REDUCTION = by_reduction(POISSON, "SubBackward0"), by_reduction(POISSON, "AddBackward0")  # if full
 
@@ -367,6 +370,7 @@ GAUSSIAN = declare(
     kernel=kernels.gaussian,
     inputs="self target var",
     attributes="reduction _ constant",
+    devices="together",
 )
 GAUSSIAN_BY_REDUCTION = by_reduction(GAUSSIAN, "MulBackward0"), by_reduction(GAUSSIAN, "AddBackward0")  # if full
 

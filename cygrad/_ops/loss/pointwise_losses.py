@@ -36,6 +36,7 @@ MSE = declare(
     kernel=kernels.squared_error,
     inputs="self target",
     attributes="reduction",
+    devices="together",
 )
 
 
@@ -79,6 +80,7 @@ L1 = declare(
     kernel=kernels.absolute_error,
     inputs="self target",
     attributes="reduction",
+    devices="together",
 )
 L1_BY_REDUCTION = by_reduction(L1, "AbsBackward0")
 
@@ -139,6 +141,7 @@ SMOOTH_L1 = declare(
     node="SmoothL1LossBackward0",
     inputs="self target",
     attributes="reduction _ beta",
+    devices="together",
 )
 
 
@@ -193,6 +196,7 @@ HUBER = declare(
     kernel=kernels.huber,
     inputs="self target",
     attributes="reduction _ delta",
+    devices="together",
 )
 
 

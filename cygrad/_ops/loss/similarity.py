@@ -7,7 +7,7 @@ from functools import partial
 
 from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, named, publish
+from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, facts, named, publish
 from cygrad._core.graph.record import result_type
 from cygrad._ops.base.arguments import broadcast_shape, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, sub
@@ -71,6 +71,7 @@ def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):
 # -- losses --
 
 
+@facts(devices="together")
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """`1 - cos` of pairs whose target is 1, `max(0, cos - margin)` if it is -1; mean, sum, or each pair's loss.
 

@@ -191,6 +191,7 @@ PRELU = declare(
     kernel=prelu_array,
     node="PreluKernelBackward0",
     inputs="self weight",
+    devices="together",
 )
 
 

@@ -328,7 +328,7 @@ def no_derivative_rule(n, g):
     raise RuntimeError("derivative for aten::binomial is not implemented")
 
 
-BINOMIAL = declare("binomial", no_derivative_rule, inputs="count prob", node="NotImplemented")
+BINOMIAL = declare("binomial", no_derivative_rule, inputs="count prob", node="NotImplemented", devices="together")
 
 
 def binomial(count, prob, generator=None):

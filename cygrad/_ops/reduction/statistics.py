@@ -6,7 +6,7 @@ from cygrad._core.engine.blocked_gradients import is_own, reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply_n, record_n, record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types import return_types
@@ -266,6 +266,7 @@ LEAST_ROW = 64  # elements; shorter rows are sorted
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
+@facts(devices="together")
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Compute the `q`-th quantiles along `dim`, or over all elements; NaN if any element is NaN.
 
@@ -280,6 +281,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
     return quantiles("quantile", input, q, dim, keepdim, interpolation, False, out)
 
 
+@facts(devices="together")
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Compute the `q`-th quantiles of the elements that are not NaN. See `quantile`.
 

@@ -216,7 +216,12 @@ def block_diag_rule(n, g):
 
 
 BLOCK_DIAG = declare(
-    "block_diag", block_diag_rule, flags=LINEAR | FUNCTION_ONLY, kernel=kernels.block_diag, inputs="tensors"
+    "block_diag",
+    block_diag_rule,
+    flags=LINEAR | FUNCTION_ONLY,
+    kernel=kernels.block_diag,
+    inputs="tensors",
+    devices="together",
 )
 
 
