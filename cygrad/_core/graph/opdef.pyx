@@ -37,6 +37,15 @@ same op, for other arguments and with another node, is named like 'max.dim' and 
     aliases     other public names of the op
     devices     how device_checks.py treats operands: "together" requires one device for all of them; a tuple of positions
                 and names lists arguments that may also be 0-dim tensors on the CPU, which count as numbers
+    autocast, autocast_gpu
+                the policy of automatic mixed precision for operands on the CPU and on GPUs (autocast.py): "lower",
+                "float32", "widest", "state" or "refused"
+    casts_itself
+                whether the entry point runs the check of autocast itself, so that `publish` need not wrap it
+    out_dtype, out_castable
+                the error text if `out` has another dtype than the result, and the one if the result cannot be converted
+                to it, or a tuple with a text for each result; see out_dtypes.py
+    takes_dtype whether autocast on GPUs leaves calls alone in which a dtype is passed
 A function without a row of its own states these last facts in the decorator `facts`.
 
 *entry point*: a cpdef function with the row's name and the public docstring. `publish` puts it into the package and
@@ -104,7 +113,8 @@ entries_by_ufunc = {}   # entry points of the imported families, keyed by the Nu
 unpublished = {}        # rows whose entry point has not been bound yet
 ufuncs_by_name = {}     # names of NumPy ufuncs, keyed by row name
 # The facts on ops that are looked up by name: {fact: {name of a row or function: value}}; see the module docstring.
-facts_of = {"devices": {}}
+facts_of = {fact: {} for fact in (
+    "devices", "autocast", "autocast_gpu", "casts_itself", "takes_dtype", "out_dtype", "out_castable")}
 
 
 @cython.final

@@ -225,7 +225,7 @@ def bitwise_xor(input, other, *, out=None):
     return bitwise(BITWISE_XOR, input, other, out)
 
 
-BITWISE_NOT = declare("bitwise_not", flags=TRUTH, ufunc="invert")
+BITWISE_NOT = declare("bitwise_not", flags=TRUTH, ufunc="invert", out_dtype="found")
 
 
 def bitwise_not(input, *, out=None):

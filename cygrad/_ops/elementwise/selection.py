@@ -144,6 +144,7 @@ CLAMP = declare(
     attributes="min max",
     aliases="clip",
     devices=(1, 2, "min", "max"),
+    out_dtype="found",
 )
 
 
@@ -255,6 +256,7 @@ CLAMP_MIN = declare(
     inputs="self",
     attributes="min",
     devices=(1, "min"),
+    out_dtype="found",
 )
 
 
@@ -302,6 +304,7 @@ CLAMP_MAX = declare(
     inputs="self",
     attributes="max",
     devices=(1, "max"),
+    out_dtype="found",
 )
 
 

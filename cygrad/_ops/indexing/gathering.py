@@ -181,6 +181,7 @@ INDEX_ADD = declare(
     inputs="self source index",
     attributes="dim alpha",
     devices="together",
+    out_dtype="same",
 )
 
 
@@ -254,6 +255,7 @@ GATHER = declare(
     inputs="self _ index",
     attributes="dim self_sym_sizes",
     devices="together",
+    out_dtype="same",
 )
 
 
@@ -349,6 +351,8 @@ SCATTER_ADD = declare(
     inputs="self src index",
     attributes="dim",
     devices="together",
+    autocast_gpu="widest",
+    out_dtype="same",
 )
 
 

@@ -59,6 +59,7 @@ SCATTER = declare(
     inputs="self src index",
     attributes="dim",
     devices="together",
+    out_dtype="same",
 )
 
 
@@ -74,6 +75,7 @@ SCATTER_VALUE = declare(
     node="ScatterBackward1",
     inputs="self _ index",
     attributes="dim",
+    out_dtype="same",
 )
 
 _SCATTER_SIGNATURES = tuple(
@@ -212,6 +214,7 @@ SCATTER_REDUCE = declare(
     inputs="self src index",
     attributes="dim reduce include_self",
     devices="together",
+    out_dtype="same",
 )
 # the gradients of sums and means only need the index
 SCATTER_SUM = declare(
@@ -222,6 +225,7 @@ SCATTER_SUM = declare(
     node="ScatterReduceBackward0",
     inputs="self src index",
     attributes="dim reduce include_self",
+    out_dtype="same",
 )
 
 _NOT_OF_COMPLEX = ("amax", "amin")
@@ -274,6 +278,7 @@ INDEX_REDUCE = declare(
     inputs="self source index",
     attributes="dim reduce include_self",
     devices="together",
+    out_dtype="same",
 )
 
 
@@ -321,7 +326,9 @@ INDEX_COPY = declare(
     kernel=kernels.index_copy,
     inputs="self source index",
     attributes="dim",
+    out_dtype="same",
     devices="together",
+    autocast="widest",
 )
 
 

@@ -131,7 +131,7 @@ def put(input, index, source, accumulate=False, *, out=None):
     return finished(PUT, array, t, given, where_to, (bool(accumulate), array_of(given).shape), out)
 
 
-@facts(devices="together")
+@facts(devices="together", out_dtype="same")
 def take_along_dim(input, indices, dim=None, *, out=None):
     """Like `gather`, but `input` and `indices` broadcast except in `dim`, and indices wrap around its length.
 
@@ -304,6 +304,7 @@ def argwhere(input):
     return nonzero(t)
 
 
+@facts(out_dtype="positions")
 def nonzero_static(input, *, size, fill_value=-1, out=None):
     """Return the first `size` rows of `nonzero(input)`, padded with rows of `fill_value`.
 

@@ -123,7 +123,7 @@ def row(name, rule, inputs, kernel=add_product_array):
 ADDMM = row("addmm", add_product_rule, "self mat1 mat2")
 
 
-@facts(devices="together")
+@facts(devices="together", autocast="lower", autocast_gpu="lower", out_dtype="same")
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (mat1 @ mat2)` for matrices (n, k) and (k, m); `input` broadcasts to (n, m).
 
@@ -146,7 +146,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 ADDMV = row("addmv", addmv_rule, "self mat vec")
 
 
-@facts(devices="together")
+@facts(devices="together", autocast_gpu="lower", out_dtype="same")
 def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (mat @ vec)` for a matrix (n, m) and a vector (m); `input` broadcasts to (n).
 
@@ -180,7 +180,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
 BADDBMM = row("baddbmm", add_product_rule, "self batch1 batch2")
 
 
-@facts(devices="together")
+@facts(devices="together", autocast="lower", autocast_gpu="lower", out_dtype="same")
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (batch1 @ batch2)` for stacks (b, n, k) and (b, k, m); `input` broadcasts to (b, n, m).
 
@@ -218,7 +218,12 @@ def add_stack_array(base, a, b, beta, alpha):
 ADDBMM = row("addbmm", add_product_rule, "self batch1 batch2", add_stack_array)
 
 
-@facts(devices="together")
+@facts(
+    devices="together",
+    autocast="lower",
+    autocast_gpu="lower",
+    out_dtype="self and mat2 must have the same dtype, but got {out} and {result}",
+)
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (batch1 @ batch2).sum(0)` for stacks (b, n, k) and (b, k, m).
 
@@ -264,7 +269,7 @@ def addr_rule(n, g):
 ADDR = row("addr", addr_rule, "self vec1 vec2", addr_array)
 
 
-@facts(devices="together")
+@facts(devices="together", autocast_gpu="lower")
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * outer(vec1, vec2)` for vectors (n) and (m); `input` broadcasts to (n, m).
 

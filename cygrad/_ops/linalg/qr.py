@@ -112,7 +112,17 @@ def rows_of_gradient(q, r, of_q, both):
     return solve(adjoint(r), moved if of_q is None else add(moved, of_q, out=reused(moved)), False, False)
 
 
-QR = declare("linalg_qr", qr_rule, saves=OUT0 | OUT1, flags=LINALG, inputs="A", outputs="Q R", attributes="mode")
+QR = declare(
+    "linalg_qr",
+    qr_rule,
+    saves=OUT0 | OUT1,
+    flags=LINALG,
+    inputs="A",
+    outputs="Q R",
+    attributes="mode",
+    autocast="float32",
+    out_dtype="same",
+)
 
 
 def linalg_qr(A, mode="reduced", *, out=None):
@@ -144,6 +154,7 @@ def qr_factors(A, mode, kind, out):
     return several(QR, kind, qr_arrays(array_of(t), mode), (t,), (mode,), out)
 
 
+@facts(autocast="float32")
 def qr(input, some=True, *, out=None):
     """Compute the QR factors, complete ones if not `some`; an older form of `linalg.qr`.
 
@@ -163,7 +174,9 @@ def geqrf_rule(n, grads):
     raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
 
 
-GEQRF = declare("geqrf", geqrf_rule, inputs="self")
+GEQRF = declare(
+    "geqrf", geqrf_rule, inputs="self", autocast="float32", out_castable=("torch.geqrf a", "torch.geqrf tau")
+)
 
 
 def geqrf(input, *, out=None):
@@ -265,7 +278,14 @@ def rows_of_product_gradient(v, g, of_v, of_g, of_first, start):
 
 
 PRODUCT = declare(
-    "linalg_householder_product", product_rule, saves=IN0 | IN1, flags=LINALG, inputs="input tau", devices="together"
+    "linalg_householder_product",
+    product_rule,
+    saves=IN0 | IN1,
+    flags=LINALG,
+    inputs="input tau",
+    devices="together",
+    autocast="float32",
+    out_castable="torch.linalg.householder_product result",
 )
 
 
@@ -314,7 +334,7 @@ def check_factors(a, tau, shown):
         )
 
 
-@facts(devices="together")
+@facts(devices="together", autocast="float32", out_castable="torch.linalg.householder_product result")
 def orgqr(input, input2, *, out=None):
     """Compute the columns of Q from the result of `geqrf`; see `linalg.householder_product`.
 
@@ -326,6 +346,11 @@ def orgqr(input, input2, *, out=None):
     return linalg_householder_product(require(input, "orgqr"), require(input2, "orgqr", "input2", 2), out=out)
 
 
+@facts(
+    autocast="float32",
+    out_dtype="torch.ormqr: Expected input and result to have the same dtype, but input has dtype{result} and "
+    "result has dtype {out}",
+)
 def ormqr(input, input2, input3, left=True, transpose=False, *, out=None):
     """Compute Q C, or C Q if not `left`, for C = `input3` and the square Q given by `geqrf` as `input`, tau = `input2`.
 

@@ -61,6 +61,7 @@ SOLVE = declare(
     inputs="self B",
     attributes="upper left unitriangular",
     devices="together",
+    out_dtype="expected scalar type {result} but found {out}",
 )
 
 
@@ -129,6 +130,8 @@ TRIANGULAR_SOLVE = declare(
     outputs="solution",
     attributes="upper transpose unitriangular",
     devices="together",
+    autocast="float32",
+    out_dtype="same",
 )
 
 

@@ -125,6 +125,8 @@ NLL = declare(
     inputs="self target weight",
     attributes="ignore_index reduction total_weight",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 NLL_2D = variant(NLL, "NllLoss2DBackward0")
 
@@ -259,7 +261,7 @@ def _check_target(values, classes, input, target):
 # -- cross_entropy --
 
 
-@facts(devices="together")
+@facts(devices="together", autocast="float32", autocast_gpu="float32")
 def cross_entropy(
     input,
     target,
@@ -312,7 +314,7 @@ def cross_entropy(
     return by_class
 
 
-@facts(devices="together")
+@facts(devices="together", autocast="float32", autocast_gpu="float32")
 def linear_cross_entropy(
     input,
     linear_weight,

@@ -33,6 +33,7 @@ CTC = declare(
     inputs="log_probs",
     attributes="_ _ _ blank _ _ zero_infinity",
     devices="together",
+    autocast="float32",
 )
 
 

@@ -56,6 +56,8 @@ HINGE = declare(
     inputs="self target",
     attributes="reduction _ margin",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 HINGE_BY_REDUCTION = by_reduction(HINGE, "AddBackward0")
 
@@ -110,6 +112,8 @@ MARGIN_RANKING = declare(
     inputs="input1 input2 target",
     attributes="reduction _ margin",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 MARGIN_RANKING_BY_REDUCTION = by_reduction(MARGIN_RANKING, "ClampMinBackward0")
 
@@ -177,6 +181,8 @@ SOFT_MARGIN = declare(
     inputs="self target",
     attributes="reduction",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -256,6 +262,8 @@ MULTI_MARGIN = declare(
     inputs="self target weight",
     attributes="reduction _ p margin",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -308,6 +316,8 @@ MULTILABEL_MARGIN = declare(
     inputs="self target",
     attributes="reduction _ slopes is_target",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 

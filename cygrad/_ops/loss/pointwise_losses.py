@@ -37,6 +37,8 @@ MSE = declare(
     inputs="self target",
     attributes="reduction",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -81,6 +83,8 @@ L1 = declare(
     inputs="self target",
     attributes="reduction",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 L1_BY_REDUCTION = by_reduction(L1, "AbsBackward0")
 
@@ -142,6 +146,8 @@ SMOOTH_L1 = declare(
     inputs="self target",
     attributes="reduction _ beta",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -197,6 +203,8 @@ HUBER = declare(
     inputs="self target",
     attributes="reduction _ delta",
     devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 

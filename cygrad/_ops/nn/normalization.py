@@ -359,7 +359,7 @@ def _frame_of_last(shape, wanted, centered, eps):
     return Frame(shape, dims[first:], (1,) * first + wanted, dims[:first], centered, False, eps)
 
 
-@facts(devices="together")
+@facts(devices="together", autocast_gpu="float32")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over the last dimensions.
 
@@ -384,7 +384,7 @@ def layer_norm_of_package(input, normalized_shape, weight=None, bias=None, eps=1
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-@facts(devices="together")
+@facts(devices="together", autocast_gpu="float32")
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Compute `input / sqrt(mean(input^2) + eps) * weight`, with the mean over the last dimensions.
 
@@ -420,7 +420,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 GROUP_NORM = _row("group_norm", "NativeGroupNormBackward0", "group eps")
 
 
-@facts(devices="together")
+@facts(devices="together", autocast_gpu="float32")
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over groups of channels.
 

@@ -239,7 +239,9 @@ def coins(p, shape, generator, place):
     return keep_mask(shape, array, generator, place)
 
 
-MULTINOMIAL = declare("multinomial", flags=NONDIFF, inputs="self")
+MULTINOMIAL = declare(
+    "multinomial", flags=NONDIFF, inputs="self", out_dtype="multinomial expects Long tensor out, got: {out}"
+)
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):

@@ -139,7 +139,9 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 
 # -- isin --
 
-ISIN = declare("isin", flags=QUIET, kernel=kernels.isin, inputs="elements test_elements", devices="together")
+ISIN = declare(
+    "isin", flags=QUIET, kernel=kernels.isin, inputs="elements test_elements", devices="together", out_dtype="same"
+)
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):

@@ -101,6 +101,7 @@ SLICE_SCATTER = declare(
     inputs="self src",
     attributes="dim start end step",
     devices="together",
+    out_dtype="same",
 )
 
 
