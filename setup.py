@@ -64,6 +64,8 @@ MACROS = [
     ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),  # uses of deprecated API are compile-time errors
     ("CYTHON_COMPRESS_STRINGS", "0"),  # modules would decompress their strings during import
 ]
+if WIDEST != "512":
+    MACROS += [("CYGRAD_WIDEST", WIDEST)]
 if LINETRACE:
     MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
 

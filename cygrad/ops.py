@@ -31,7 +31,12 @@ _SAME |= dict.fromkeys(
     ],
     "scaled_dot_product_attention",
 )
-_KNOWN = {"convolution"} | _SAME.keys() | POLICY_OF.keys()
+_KNOWN = {"convolution"} | _SAME.keys()
+
+
+def _has_policy(name):
+    registry.import_families()
+    return name in POLICY_OF
 
 
 class OpOverload:
@@ -91,7 +96,8 @@ class _Aten(ModuleType):
     """The ops, by name."""
 
     def __getattr__(self, name):
-        if name.startswith("__") or name not in _KNOWN and name not in registry and not hasattr(cygrad, name):
+        is_special = name.startswith("__")
+        if is_special or not (name in _KNOWN or name in registry or hasattr(cygrad, name) or _has_policy(name)):
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
         setattr(self, name, packet := OpOverloadPacket(name))
         return packet

@@ -4,6 +4,7 @@
 """
 
 from importlib import import_module
+from pkgutil import walk_packages
 from sys import modules
 
 from cygrad._core.graph.internals import bind
@@ -44,6 +45,7 @@ def families():
 
     registry.finder = import_row
     registry.batching_rules = batching_rules
+    registry.import_families = import_families
     return functions
 
 
@@ -53,6 +55,12 @@ def batching_rules():
         for subject in ("indexing", "layers", "losses", "linalg", "products", "random", "sorting"):
             import_module(f"cygrad._ops.batching.{subject}")
     return modules["cygrad._ops.batching.rules"].results
+
+
+def import_families():
+    """Import every family, including those whose functions are only in a submodule such as `nn.functional`."""
+    for module in walk_packages(import_module("cygrad._ops").__path__, "cygrad._ops."):
+        import_module(module.name)
 
 
 def import_all():

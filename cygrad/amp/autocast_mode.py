@@ -118,8 +118,7 @@ def op_lists(device_type: str = "cpu") -> dict[str, list[str]]:
     >>> cygrad.amp.op_lists()["widest"]
     ['cat', 'index_copy', 'stack']
     """
-    lists = core.GPU_POLICIES if core.known_device(device_type) == "cuda" else core.POLICIES
-    return {policy: sorted(names.split()) for policy, names in lists.items()}
+    return core.policies(device_type)
 
 
 def is_autocast_available(device_type: str) -> bool:

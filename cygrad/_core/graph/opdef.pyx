@@ -35,6 +35,18 @@ same op, for other arguments and with another node, is named like 'max.dim' and 
     outputs     names of the results, likewise
     attributes  names of `args`, for `_saved_dim` and the like
     aliases     other public names of the op
+    devices     how device_checks.py treats operands: "together" requires one device for all of them; a tuple of positions
+                and names lists arguments that may also be 0-dim tensors on the CPU, which count as numbers
+    autocast, autocast_gpu
+                the policy of automatic mixed precision for operands on the CPU and on GPUs (autocast.py): "lower",
+                "float32", "widest", "state" or "refused"
+    casts_itself
+                whether the entry point runs the check of autocast itself, so that `publish` need not wrap it
+    out_dtype, out_castable
+                the error text if `out` has another dtype than the result, and the one if the result cannot be converted
+                to it, or a tuple with a text for each result; see out_dtypes.py
+    takes_dtype whether autocast on GPUs leaves calls alone in which a dtype is passed
+A function without a row of its own states these last facts in the decorator `facts`.
 
 *entry point*: a cpdef function with the row's name and the public docstring. `publish` puts it into the package and
 into Tensor as a method. With INPLACE it also creates `sin_`, as a method and a function, which calls the entry point
@@ -100,6 +112,9 @@ registry = Registry()
 entries_by_ufunc = {}   # entry points of the imported families, keyed by the NumPy ufuncs that map to them
 unpublished = {}        # rows whose entry point has not been bound yet
 ufuncs_by_name = {}     # names of NumPy ufuncs, keyed by row name
+# The facts on ops that are looked up by name: {fact: {name of a row or function: value}}; see the module docstring.
+facts_of = {fact: {} for fact in (
+    "devices", "autocast", "autocast_gpu", "casts_itself", "takes_dtype", "out_dtype", "out_castable")}
 
 
 @cython.final
@@ -107,7 +122,7 @@ cdef class OpDef:
     """The row of an op; see the module docstring."""
 
     def row(self, *, saves=0, unsigned int flags=0, kernel=None, ufunc=None, node=None, inputs="self other",
-            outputs="result", attributes="", aliases="", str numpy=""):
+            outputs="result", attributes="", aliases="", str numpy="", **facts):
         """Fill in the row and register it; see the module docstring."""
         cdef int i
         self.flags = flags
@@ -124,6 +139,7 @@ cdef class OpDef:
             raise ValueError(f"op {self.name!r} is declared twice")
         registry[self.name] = unpublished[self.name] = self
         ufuncs_by_name[self.name] = [*([ufunc] if ufunc else []), *numpy.split()]
+        note_facts(self.name, facts)
         self.name = self.name.partition(".")[0]
         return self
 
@@ -139,6 +155,22 @@ cdef class OpDef:
     def saved_masks(self):
         """The masks of what is saved for the gradients of inputs 0, 1, 2."""
         return self.saves[0], self.saves[1], self.saves[2]
+
+
+def note_facts(str name, dict given):
+    """Note facts on the op with this name: {fact: value}."""
+    for fact, value in given.items():
+        if fact not in facts_of:
+            raise TypeError(f"op {name!r} has the unknown field {fact!r}")
+        facts_of[fact][name] = value
+
+
+def facts(**given):
+    """Decorator that notes facts on a function without a row of its own; see the module docstring."""
+    def note(function):
+        note_facts(function.__name__, given)
+        return function
+    return note
 
 
 cdef OpDef op(str name, rule_t rule=NULL):

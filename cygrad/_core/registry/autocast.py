@@ -1,9 +1,10 @@
 """Automatic mixed precision: decides which ops have their operands cast, and to which dtype.
 
-`publish` wraps the entry points of ops named in the policies with `guarded`. Entry points that are called more often
-run the check themselves: matrix products (`products.pyx`), and ops that are only in the GPU lists, at the point where
-they test for GPU operands anyway (`prepared` in `record.pyx`). The check is skipped while no thread has autocast
-enabled or runs a selective checkpoint, which intercepts the ops of the CPU lists (`keeping`).
+`publish` wraps the entry points of ops that have a policy with `guarded`. Entry points that are called more often run
+the check themselves (`casts_itself=` in their rows): matrix products (`products.pyx`), and ops that only have a policy
+for GPUs, at the point where they test for GPU operands anyway (`prepared` in `record.pyx`). The check is skipped while
+no thread has autocast enabled or runs a selective checkpoint, which intercepts the ops that have a policy on the CPU
+(`keeping`).
 """
 
 import functools
@@ -11,71 +12,31 @@ from _thread import _local, allocate_lock, get_ident  # `threading` takes as lon
 from types import FunctionType
 
 from cygrad._core.graph import record
-from cygrad._core.graph.opdef import ask_first, standing_before
+from cygrad._core.graph.opdef import ask_first, facts_of, registry, standing_before
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.registry.device_checks import TOGETHER, WITH_NUMBERS, check
+from cygrad._core.registry.device_checks import DEVICES, check
 from cygrad._core.runtime.interrupt_safe import Block, putting
 from cygrad._core.types import dtypes
 from cygrad._core.types.device import device
 from cygrad._kernels.device import cupy_library
 
-# The policy for operands that are floating-point but not float64. The names are those of cygrad's ops; the policies
-# match PyTorch's CPU autocast.
-POLICIES = {
-    "lower": """
-        addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linalg_vecdot
-        linear lstm matmul mm prelu rnn_relu rnn_tanh scaled_dot_product_attention
-    """,
-    "float32": """
-        adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices avg_pool3d bilinear
-        binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve
-        cosine_embedding_loss cross_entropy ctc_loss fft fft2 fftn fractional_max_pool2d
-        fractional_max_pool2d_with_indices fractional_max_pool3d fractional_max_pool3d_with_indices geqrf grid_sample
-        grid_sampler grid_sampler_2d grid_sampler_3d hfft hinge_embedding_loss huber_loss ifft ifft2 ifftn ihfft
-        inverse irfft irfft2 irfftn kl_div l1_loss linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig
-        linalg_eigh linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq
-        linalg_matrix_rank linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
-        linear_cross_entropy lp_pool3d lu lu_solve margin_ranking_loss max_pool3d max_unpool1d max_unpool2d
-        max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinverse
-        poisson_nll_loss polar prod qr quantile reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
-        replication_pad3d rfft rfft2 rfftn smooth_l1_loss soft_margin_loss stft svd trace triangular_solve
-        triplet_margin_loss view_as_complex
-    """,
-    "widest": "cat stack index_copy",
-    "state": "gru",  # accumulates into its state: uses the widest dtype of the state and the input
-}
-
-# The same for tensors on GPUs, matching PyTorch's CUDA autocast.
-GPU_POLICIES = {
-    "lower": """
-        addbmm addmm addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d conv_transpose1d conv_transpose2d
-        conv_transpose3d einsum gru gru_cell linalg_multi_dot linalg_vecdot linear lstm lstm_cell matmul mm mv prelu
-        rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell scaled_dot_product_attention
-    """,
-    "float32": """
-        acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cross_entropy
-        cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss huber_loss interpolate kl_div l1_loss
-        layer_norm linalg_matrix_norm linalg_norm linalg_vector_norm linear_cross_entropy log log10 log1p log2
-        log_softmax logsumexp margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss norm
-        normalize nuclear_norm pdist poisson_nll_loss pow prod reciprocal renorm rms_norm rsqrt sinh smooth_l1_loss
-        soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss upsample
-    """,
-    "widest": """
-        addcdiv addcmul atan2 bilinear cross dot grid_sample grid_sampler grid_sampler_2d grid_sampler_3d index_put
-        scatter_add tensordot vdot
-    """,
-    "refused": "binary_cross_entropy",
-}
+# The policies for operands that are floating-point but not float64, as the rows state them in `autocast=` and
+# `autocast_gpu=`: {name of an op: policy}. "lower" is the lower precision of the device type, "widest" the widest dtype
+# of the operands, "state" that of the state and the input (`gru` accumulates into its state). They match PyTorch's CPU
+# and CUDA autocast. Ops of families that are not imported yet are missing.
+POLICY_OF, GPU_POLICY_OF = facts_of["autocast"], facts_of["autocast_gpu"]
+_CASTS_ITSELF, _TAKES_DTYPE = facts_of["casts_itself"], facts_of["takes_dtype"]
 
 
-def _by_name(policies):
-    return {name: policy for policy, names in policies.items() for name in names.split()}
-
-
-POLICY_OF, GPU_POLICY_OF = _by_name(POLICIES), _by_name(GPU_POLICIES)
-# products.pyx, comparisons.pyx; record.pyx, arithmetic.pyx, reductions.pyx
-ASK_THEMSELVES = frozenset("bmm dot linear matmul mm mv where".split())
-PREPARED = frozenset("acos asin cosh erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh sum tan".split())
+def policies(device_type):
+    """Return {policy: names of ops} for a device type, of all families; imports them."""
+    registry.import_families()
+    found: dict[str, list[str]] = {}
+    kinds = ("lower", "float32", "widest", "refused" if known_device(device_type) == "cuda" else "state")
+    named = GPU_POLICY_OF if known_device(device_type) == "cuda" else POLICY_OF
+    for kind in kinds:
+        found[kind] = sorted(name for name, policy in named.items() if policy == kind)
+    return found
 
 
 class State(_local):
@@ -204,7 +165,7 @@ def guard(module, others):
         for key, entry in list(space.items()):
             name = getattr(entry, "__name__", None)
             is_own = getattr(entry, "__module__", None) == module["__name__"]
-            if is_own and name in _GUARDED and not hasattr(entry, "asks"):
+            if is_own and _is_guarded(name) and not hasattr(entry, "asks"):
                 asking = guarded(entry)
                 if isinstance(entry, FunctionType):  # checked only if necessary, see `checked_call.h`
                     asking = functools.update_wrapper(standing_before((entry, asking)), asking)
@@ -213,10 +174,14 @@ def guard(module, others):
                 space[key] = asking
 
 
+def _is_guarded(name):
+    return name not in _CASTS_ITSELF and (name in POLICY_OF or name in GPU_POLICY_OF or name in DEVICES)
+
+
 def guarded(entry):
     """Wrap an entry point with the autocast check and, once arrays may be on a GPU, the check for a common device."""
     name = entry.__name__
-    is_cast, is_placed = name in POLICY_OF or name in GPU_POLICY_OF, name in TOGETHER or name in WITH_NUMBERS
+    is_cast, is_placed = name in POLICY_OF or name in GPU_POLICY_OF, name in DEVICES
 
     @functools.wraps(entry)
     def call(*args, **kwargs):
@@ -260,10 +225,6 @@ def instead(entry, out, /, *args, **kwargs):
         state.is_casting = False
 
 
-_GUARDED = (POLICY_OF.keys() | GPU_POLICY_OF.keys() | TOGETHER | WITH_NUMBERS.keys()) - ASK_THEMSELVES - PREPARED
-_TYPED = frozenset(
-    "cumprod cumsum linalg_matrix_norm linalg_norm linalg_vector_norm log_softmax norm prod softmax".split()
-)
 _REFUSED = """torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.
 Many models use a sigmoid layer right before the binary cross entropy layer.
 In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits
@@ -273,7 +234,7 @@ safe to autocast."""
 
 def _is_left(name, values):
     """Whether to leave an op alone because the user chose the dtype of its result, or this variant has no policy."""
-    if name in _TYPED:
+    if name in _TAKES_DTYPE:
         return any(isinstance(value, dtypes.dtype) for value in values)
     return name in ("interpolate", "upsample") and "area" in [value for value in values if isinstance(value, str)]
 

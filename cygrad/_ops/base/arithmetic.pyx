@@ -277,7 +277,8 @@ cdef object pow_rule(OpNode n, object g):
     return spend(MUL, g, conj(mul(lowered, exponent)))
 
 cdef OpDef POW = op("pow", pow_rule).row(
-    saves=IN0, flags=ELEMENTWISE | INPLACE | ONE_PASS, ufunc="power", inputs="self", attributes="exponent")
+    saves=IN0, flags=ELEMENTWISE | INPLACE | ONE_PASS, ufunc="power", inputs="self", attributes="exponent",
+    autocast_gpu="float32", casts_itself=True)
 
 cdef object pow_tensors_rule(OpNode n, object g):
     base, exponent = n.saved(0), n.saved(1)
@@ -390,7 +391,7 @@ cdef object neg_rule(OpNode n, object g):
     return spend(MUL, <Tensor>g, -1) if thread_state().spare == <void*>g else neg(g)
 
 cdef OpDef NEG = op("neg", neg_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, ufunc="negative", inputs="self",
-                    aliases="negative")
+                    aliases="negative", out_dtype="found")
 
 cpdef Tensor neg(object input, Tensor out=None):
     """`-input`, elementwise. Saves nothing. Gradient: -g. Raises RuntimeError for a boolean tensor."""

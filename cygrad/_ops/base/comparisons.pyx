@@ -159,7 +159,8 @@ cdef object where_rule(OpNode n, object g):
             where(condition, 0.0, g) if n.needs(1) else None)
 
 cdef OpDef WHERE = op("where", where_rule).row(
-    saves=(0, 0, IN2), flags=ELEMENTWISE, inputs="self other condition")
+    saves=(0, 0, IN2), flags=ELEMENTWISE, inputs="self other condition", devices=(1, 2, "input", "other"),
+    casts_itself=True)
 
 cpdef object where(object condition, object input=None, object other=None, Tensor out=None):
     """Select elements of `input` where `condition` is True and elements of `other` elsewhere; all three broadcast.

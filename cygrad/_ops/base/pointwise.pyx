@@ -46,7 +46,8 @@ cdef object zero_rule(OpNode n, object g):
 cdef object exp_rule(OpNode n, object g):
     return spend_mul(g, conjugate(n.saved_result()))
 
-cdef OpDef EXP = op("exp", exp_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="exp", inputs="self")
+cdef OpDef EXP = op("exp", exp_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="exp", inputs="self",
+    autocast_gpu="float32", casts_itself=True)
 
 cpdef Tensor exp(object input, Tensor out=None):
     """`e ** input`, elementwise. Saves the result r. Gradient: g * r.
@@ -76,7 +77,8 @@ cpdef Tensor exp2(object input, Tensor out=None):
 cdef object expm1_rule(OpNode n, object g):
     return spend_mul(g, add(conjugate(n.saved_result()), 1))
 
-cdef OpDef EXPM1 = op("expm1", expm1_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="expm1", inputs="self")
+cdef OpDef EXPM1 = op("expm1", expm1_rule).row(saves=OUT0, flags=SMOOTH | ONE_PASS, ufunc="expm1", inputs="self",
+    autocast_gpu="float32", casts_itself=True)
 
 cpdef Tensor expm1(object input, Tensor out=None):
     """`e ** input - 1`, elementwise, accurate near 0. Saves the result r. Gradient: g * (r + 1).
@@ -91,7 +93,8 @@ cpdef Tensor expm1(object input, Tensor out=None):
 cdef object log_rule(OpNode n, object g):
     return spend_div(g, conjugate(n.saved(0)))
 
-cdef OpDef LOG = op("log", log_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log", inputs="self")
+cdef OpDef LOG = op("log", log_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log", inputs="self",
+    autocast_gpu="float32", casts_itself=True)
 
 cpdef Tensor log(object input, Tensor out=None):
     """Natural logarithm, elementwise: -inf at 0, NaN below. Saves `input`. Gradient: g / input.
@@ -106,7 +109,8 @@ cpdef Tensor log(object input, Tensor out=None):
 cdef object log2_rule(OpNode n, object g):
     return spend_div(g, mul(conjugate(n.saved(0)), LN2))
 
-cdef OpDef LOG2 = op("log2", log2_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log2", inputs="self")
+cdef OpDef LOG2 = op("log2", log2_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log2", inputs="self",
+    autocast_gpu="float32", casts_itself=True)
 
 cpdef Tensor log2(object input, Tensor out=None):
     """Logarithm to base 2, elementwise. Saves `input`. Gradient: g / (input * ln 2).
@@ -122,7 +126,8 @@ cdef object log10_rule(OpNode n, object g):
     return spend_div(g, mul(conjugate(n.saved(0)), LN10))
 
 cdef OpDef LOG10 = op("log10", log10_rule).row(
-    saves=IN0, flags=SMOOTH | ONE_PASS, kernel=numpy_pointwise.log10, inputs="self")
+    saves=IN0, flags=SMOOTH | ONE_PASS, kernel=numpy_pointwise.log10, inputs="self",
+    autocast_gpu="float32", casts_itself=True)
 
 cpdef Tensor log10(object input, Tensor out=None):
     """Logarithm to base 10, elementwise. Saves `input`. Gradient: g / (input * ln 10).
@@ -137,7 +142,8 @@ cpdef Tensor log10(object input, Tensor out=None):
 cdef object log1p_rule(OpNode n, object g):
     return spend_div(g, add(conjugate(n.saved(0)), 1))
 
-cdef OpDef LOG1P = op("log1p", log1p_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log1p", inputs="self")
+cdef OpDef LOG1P = op("log1p", log1p_rule).row(saves=IN0, flags=SMOOTH | ONE_PASS, ufunc="log1p", inputs="self",
+    autocast_gpu="float32", casts_itself=True)
 
 cpdef Tensor log1p(object input, Tensor out=None):
     """`log(1 + input)`, elementwise, accurate near 0. Saves `input`. Gradient: g / (input + 1).
@@ -169,7 +175,8 @@ cpdef Tensor sqrt(object input, Tensor out=None):
 cdef object rsqrt_rule(OpNode n, object g):
     return mul(spend_mul(g, pow(conjugate(n.saved_result()), 3)), -0.5)
 
-cdef OpDef RSQRT = op("rsqrt", rsqrt_rule).row(saves=OUT0, flags=SMOOTH, kernel=kernels.rsqrt, inputs="self")
+cdef OpDef RSQRT = op("rsqrt", rsqrt_rule).row(saves=OUT0, flags=SMOOTH, kernel=kernels.rsqrt, inputs="self",
+    autocast_gpu="float32", casts_itself=True)
 
 cpdef Tensor rsqrt(object input, Tensor out=None):
     """`1 / sqrt(input)`, elementwise. Saves the result r. Gradient: -g * r^3 / 2.
@@ -186,7 +193,7 @@ cdef object reciprocal_rule(OpNode n, object g):
     return neg(spend_mul(g, mul(result, result)))
 
 cdef OpDef RECIPROCAL = op("reciprocal", reciprocal_rule).row(
-    saves=OUT0, flags=SMOOTH, ufunc="reciprocal", inputs="self")
+    saves=OUT0, flags=SMOOTH, ufunc="reciprocal", inputs="self", autocast_gpu="float32", casts_itself=True)
 
 cpdef Tensor reciprocal(object input, Tensor out=None):
     """`1 / input`, elementwise. Saves the result r. Gradient: -g * r^2.
@@ -243,7 +250,8 @@ cpdef Tensor cos(object input, Tensor out=None):
 cdef object tan_rule(OpNode n, object g):
     return spend_mul(g, add(pow(conjugate(n.saved_result()), 2), 1))
 
-cdef OpDef TAN = op("tan", tan_rule).row(saves=OUT0, flags=SMOOTH, ufunc="tan", inputs="self")
+cdef OpDef TAN = op("tan", tan_rule).row(saves=OUT0, flags=SMOOTH, ufunc="tan", inputs="self",
+    autocast_gpu="float32", casts_itself=True)
 
 cpdef Tensor tan(object input, Tensor out=None):
     """Tangent of `input` in radians, elementwise. Saves the result r. Gradient: g * (1 + r^2).
@@ -382,7 +390,7 @@ cdef object abs_rule(OpNode n, object g):
 
 cdef OpDef ABS = op("abs", abs_rule).row(
     saves=IN0, flags=ELEMENTWISE | INPLACE | ONE_PASS, ufunc="absolute", inputs="self", aliases="absolute",
-    numpy="fabs")
+    numpy="fabs", out_dtype="found")
 
 cdef OpDef ABS_OF_COMPLEX = variant(ABS, "AbsBackward0", 0, "absolute")
 
@@ -403,7 +411,8 @@ cpdef Tensor abs(object input, Tensor out=None):
     return apply1(ABS, input, out)
 
 
-cdef OpDef SIGN = op("sign", zero_rule).row(flags=ELEMENTWISE | INPLACE, kernel=kernels.sign, inputs="self")
+cdef OpDef SIGN = op("sign", zero_rule).row(flags=ELEMENTWISE | INPLACE, kernel=kernels.sign, inputs="self",
+    out_dtype="found")
 
 cpdef Tensor sign(object input, Tensor out=None):
     """-1, 0 or 1 according to the sign, elementwise; 0 for NaN. Saves nothing. Gradient: 0.
@@ -431,7 +440,7 @@ cdef object sgn_rule(OpNode n, object g):
     return where(size == 0, 0.0, across)
 
 cdef OpDef SGN = op("sgn", sgn_rule).row(
-    saves=IN0 | OUT0, flags=ELEMENTWISE | INPLACE, kernel=kernels.sign, inputs="self")
+    saves=IN0 | OUT0, flags=ELEMENTWISE | INPLACE, kernel=kernels.sign, inputs="self", out_dtype="found")
 
 cpdef Tensor sgn(object input, Tensor out=None):
     """The sign, elementwise; for complex tensors `input / abs(input)`, and 0 at 0.
@@ -450,7 +459,7 @@ cdef object conj_physical_rule(OpNode n, object g):
     return conj_physical(g)
 
 cdef OpDef CONJ_PHYSICAL = op("conj_physical", conj_physical_rule).row(
-    flags=ELEMENTWISE | INPLACE, ufunc="conjugate", inputs="self")
+    flags=ELEMENTWISE | INPLACE, ufunc="conjugate", inputs="self", out_dtype="found")
 
 cpdef Tensor conj_physical(object input, Tensor out=None):
     """Complex conjugate, elementwise, as a copy; a real tensor is returned as it is.

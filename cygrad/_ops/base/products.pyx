@@ -165,7 +165,8 @@ cdef Tensor multiplied(OpDef op, Tensor a, Tensor b, Tensor out):
 
 # -- matrices ----------------------------------------------------------------------------------------------
 
-cdef OpDef MM = op("mm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", flags=PRODUCT, kernel=matmul_kernel)
+cdef OpDef MM = op("mm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", flags=PRODUCT, kernel=matmul_kernel,
+    autocast="lower", autocast_gpu="lower", casts_itself=True, out_dtype="same")
 
 cpdef Tensor mm(object input, object mat2, Tensor out=None):
     """Compute the product of two matrices, (n, k) and (k, m), of shape (n, m). Does not broadcast.
@@ -189,7 +190,8 @@ cpdef Tensor mm(object input, object mat2, Tensor out=None):
     return multiplied(MM, a, b, out)
 
 
-cdef OpDef BMM = op("bmm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", kernel=matmul_kernel)
+cdef OpDef BMM = op("bmm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", kernel=matmul_kernel,
+    autocast="lower", autocast_gpu="lower", casts_itself=True, out_dtype="same")
 
 cpdef Tensor bmm(object input, object mat2, Tensor out=None):
     """Compute the products of two batches of matrices, (b, n, k) and (b, k, m), of shape (b, n, m). Does not broadcast.
@@ -216,7 +218,9 @@ cpdef Tensor bmm(object input, object mat2, Tensor out=None):
 
 # -- vectors -----------------------------------------------------------------------------------------------
 
-cdef OpDef MV = op("mv", matmul_rule).row(saves=(IN1, IN0), inputs="self vec", kernel=matmul_kernel)
+cdef OpDef MV = op("mv", matmul_rule).row(saves=(IN1, IN0), inputs="self vec", kernel=matmul_kernel,
+    autocast_gpu="lower", casts_itself=True,
+    out_dtype="addmv input tensors must have the same dtype, but got {out}, {result}, and {result}")
 
 cpdef Tensor mv(object input, object vec, Tensor out=None):
     """Compute the product of a matrix (n, m) and a vector (m), of shape (n).
@@ -242,7 +246,8 @@ cdef object dot_rule(OpNode n, object g):
     return (mul(g, conjugate(n.saved(1))) if n.needs(0) else None,
             mul(g, conjugate(n.saved(0))) if n.needs(1) else None)
 
-cdef OpDef DOT = op("dot", dot_rule).row(saves=(IN1, IN0), inputs="self tensor", kernel=dot_kernel)
+cdef OpDef DOT = op("dot", dot_rule).row(saves=(IN1, IN0), inputs="self tensor", kernel=dot_kernel,
+    autocast_gpu="widest", casts_itself=True, out_dtype="result")
 
 cpdef Tensor dot(object input, object tensor, Tensor out=None):
     """Compute the dot product of two vectors of equal length, a 0-dim tensor.
@@ -268,7 +273,8 @@ cpdef Tensor dot(object input, object tensor, Tensor out=None):
 
 # One node for all shapes; each row is named like the last of the several nodes that PyTorch records.
 cdef OpDef MATMUL = op("matmul", matmul_rule).row(saves=(IN1, IN0), node="UnsafeViewBackward0", flags=PRODUCT,
-                                   kernel=matmul_kernel)
+                                   kernel=matmul_kernel, autocast="lower", autocast_gpu="lower", casts_itself=True,
+    out_dtype="same")
 cdef OpDef VECTOR_MATRIX = variant(MATMUL, "SqueezeBackward4")
 
 cpdef Tensor matmul(object input, object other, Tensor out=None):
@@ -327,7 +333,8 @@ cdef object linear_rule(OpNode n, object g):
 
 cdef OpDef LINEAR = op("linear", linear_rule).row(
     saves=(0, IN2, IN1), node="AddmmBackward0", inputs="self mat1 weight", kernel=linear_array,
-    flags=FUNCTION_ONLY | METHOD_ONLY | PRODUCT)                # both: found only in nn.functional
+    flags=FUNCTION_ONLY | METHOD_ONLY | PRODUCT, autocast="lower", autocast_gpu="lower",
+    casts_itself=True)                                          # both flags: found only in nn.functional
 cdef OpDef LINEAR_FOLDED = variant(LINEAR, "ViewBackward0")     # PyTorch's last node if the input is not a matrix
 
 def linear(input, weight, bias=None):

@@ -8,7 +8,7 @@ import numpy as np
 
 from cygrad._core.types.dtypes cimport FLOATING, as_dtype, dtype
 from cygrad._core.graph.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, OpDef, OpNode, op
-from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.opdef import note_facts, publish
 from cygrad._core.graph.record cimport prepared, record1, tensor_argument, write_into
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad
 cimport cygrad._kernels.array_ops as kernels
@@ -79,14 +79,16 @@ cdef object of_all(OpDef op, object axis, object keepdim):
 cdef object sum_rule(OpNode n, object g):
     return expanded(<Tensor>g, n.arguments[0])
 
-cdef OpDef SUM = op("sum", sum_rule).row(flags=LINEAR, inputs="self", attributes="self_sym_sizes")
+cdef OpDef SUM = op("sum", sum_rule).row(flags=LINEAR, inputs="self", attributes="self_sym_sizes",
+    autocast_gpu="float32", casts_itself=True, out_dtype="same")
 
 cdef object sum_dim_rule(OpNode n, object g):
     axes, keepdim, shape = n.arguments
     return spread(<Tensor>g, shape, axes, keepdim)
 
 cdef OpDef SUM_DIM = op("sum.dim", sum_dim_rule).row(
-    flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim self_sym_sizes", node="SumBackward1")
+    flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim self_sym_sizes", node="SumBackward1",
+    out_dtype="same")
 
 def sum(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
     """Sum the elements over `dim`.
@@ -166,7 +168,10 @@ cdef object mean_rule(OpNode n, object g):
     return expanded(div(g, count), shape)
 
 cdef OpDef MEAN = op("mean", mean_rule).row(
-    flags=LINEAR, inputs="self", attributes="self_sym_numel self_sym_sizes")
+    flags=LINEAR, inputs="self", attributes="self_sym_numel self_sym_sizes",
+    out_castable="mean.dtype_out(): input types can't be cast to the desired output type {out}")
+
+note_facts("mean.dtype", {"out_dtype": "same"})
 
 cdef object mean_dim_rule(OpNode n, object g):
     axes, keepdim, count, shape = n.arguments

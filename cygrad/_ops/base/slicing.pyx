@@ -328,7 +328,7 @@ cdef object cat_rule(OpNode n, object g):
     return tuple(grads)
 
 cdef OpDef CAT = op("cat", cat_rule).row(
-    flags=JOINED, aliases="concat concatenate", inputs="tensors", attributes="dim")
+    flags=JOINED, aliases="concat concatenate", inputs="tensors", attributes="dim", autocast="widest")
 
 
 cdef inline bint is_skipped(Tensor t) except -1:
@@ -415,7 +415,7 @@ cdef object stack_rule(OpNode n, object g):
         grads.append(select(g, n.arguments[0], i) if n.needs(i) else None)
     return tuple(grads)
 
-cdef OpDef STACK = op("stack", stack_rule).row(flags=JOINED, inputs="tensors", attributes="dim")
+cdef OpDef STACK = op("stack", stack_rule).row(flags=JOINED, inputs="tensors", attributes="dim", autocast="widest")
 
 
 cpdef Tensor stack(object tensors, object dim=0, Tensor out=None, object axis=None):

@@ -10,7 +10,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
@@ -317,6 +317,7 @@ def _powers(base, exponents, dtype):
 # -- meshgrid, eye --
 
 
+@facts(devices="together")
 def meshgrid(*tensors, indexing=None):
     """Return grid coordinates: for each vector (of lengths n, m, ...) a tensor (n, m, ...) that varies along its axis.
 

@@ -10,7 +10,18 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import tensor_of
-from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, NONDIFF, OUT0, declare, publish
+from cygrad._core.graph.opdef import (
+    ELEMENTWISE,
+    FLOAT_RESULT,
+    IN0,
+    IN1,
+    INPLACE,
+    NONDIFF,
+    OUT0,
+    declare,
+    facts,
+    publish,
+)
 from cygrad._core.graph.record import apply1_args, apply2, apply_n, as_type, result_type
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.dtypes import by_name
@@ -145,6 +156,7 @@ HEAVISIDE = declare(
     kernel=heaviside_array,
     inputs="self values",
     node="torch::autograd::NotImplemented",
+    out_dtype="heaviside is not yet implemented for tensors with different dtypes.",
 )
 
 
@@ -183,7 +195,14 @@ def by_power_of_two(g, exponent):
     return ldexp(g, exponent)  # as a float32, an integer power of 2 might overflow
 
 
-LDEXP = declare("ldexp", ldexp_rule, saves=(IN1, OUT0), flags=SMOOTH, kernel=pointwise_kernels.ldexp)
+LDEXP = declare(
+    "ldexp",
+    ldexp_rule,
+    saves=(IN1, OUT0),
+    flags=SMOOTH,
+    kernel=pointwise_kernels.ldexp,
+    out_castable="ldexp can't be cast to the desired output type {out}",
+)
 
 
 def ldexp(input, other, *, out=None):

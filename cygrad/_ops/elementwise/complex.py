@@ -76,6 +76,7 @@ VIEW_AS_COMPLEX = declare(
     flags=VIEW | LINEAR | FUNCTION_ONLY,
     kernel=kernels.from_parts,
     inputs="self",
+    autocast="float32",
 )
 
 
@@ -346,7 +347,13 @@ def polar_rule(n, g):
 
 
 POLAR = declare(
-    "polar", polar_rule, saves=(IN1, OUT0), flags=ELEMENTWISE | FUNCTION_ONLY, kernel=kernels.polar, inputs="abs angle"
+    "polar",
+    polar_rule,
+    saves=(IN1, OUT0),
+    flags=ELEMENTWISE | FUNCTION_ONLY,
+    kernel=kernels.polar,
+    inputs="abs angle",
+    autocast="float32",
 )
 
 

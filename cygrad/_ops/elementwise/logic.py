@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import ELEMENTWISE, INPLACE, NONDIFF, declare, publish
+from cygrad._core.graph.opdef import ELEMENTWISE, INPLACE, NONDIFF, declare, facts, publish
 from cygrad._core.graph.record import apply1, apply2, apply_n, tensor_argument
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
@@ -48,6 +48,7 @@ def allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     return bool(array_of(isclose(input, other, rtol, atol, equal_nan)).all())
 
 
+@facts(devices="together")
 def equal(input, other):
     """Whether two tensors have the same shape and the same elements: True or False.
 
@@ -224,7 +225,7 @@ def bitwise_xor(input, other, *, out=None):
     return bitwise(BITWISE_XOR, input, other, out)
 
 
-BITWISE_NOT = declare("bitwise_not", flags=TRUTH, ufunc="invert")
+BITWISE_NOT = declare("bitwise_not", flags=TRUTH, ufunc="invert", out_dtype="found")
 
 
 def bitwise_not(input, *, out=None):

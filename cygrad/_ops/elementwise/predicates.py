@@ -32,7 +32,7 @@ def signbit_array(x):
     return np.signbit(x) if x.dtype.kind == "f" else x < 0
 
 
-SIGNBIT = declare("signbit", flags=QUESTION, kernel=signbit_array, inputs="self")
+SIGNBIT = declare("signbit", flags=QUESTION, kernel=signbit_array, inputs="self", out_dtype="truth")
 
 
 def signbit(input, *, out=None):
@@ -57,7 +57,7 @@ def is_infinity(infinity):
     return lambda x: x == infinity if x.dtype.kind == "f" else np.zeros(x.shape, bool, like=x)
 
 
-ISPOSINF = declare("isposinf", flags=QUESTION, kernel=is_infinity(np.inf), inputs="self")
+ISPOSINF = declare("isposinf", flags=QUESTION, kernel=is_infinity(np.inf), inputs="self", out_dtype="truth")
 
 
 def isposinf(input, *, out=None):
@@ -70,7 +70,7 @@ def isposinf(input, *, out=None):
     return infinite(ISPOSINF, input, out)
 
 
-ISNEGINF = declare("isneginf", flags=QUESTION, kernel=is_infinity(-np.inf), inputs="self")
+ISNEGINF = declare("isneginf", flags=QUESTION, kernel=is_infinity(-np.inf), inputs="self", out_dtype="truth")
 
 
 def isneginf(input, *, out=None):
@@ -139,6 +139,7 @@ NAN_TO_NUM = declare(
     kernel=nan_to_num_array,
     inputs="self",
     attributes="nan posinf neginf",
+    out_dtype="nan_to_num: dtype of out: {out} should be same as input: {result}",
 )
 
 
@@ -221,7 +222,18 @@ def frexp_rule(n, g):
     return ldexp(g, neg(n.saved_output(1)))
 
 
-FREXP = declare("frexp", frexp_rule, saves=OUT1, flags=LINEAR, inputs="self", outputs="mantissa exponent")
+FREXP = declare(
+    "frexp",
+    frexp_rule,
+    saves=OUT1,
+    flags=LINEAR,
+    inputs="self",
+    outputs="mantissa exponent",
+    out_dtype=(
+        "torch.frexp() expects mantissa to have dtype {result_c} but got {out_c}",
+        "torch.frexp() expects exponent to have int dtype but got {out_c}",
+    ),
+)
 
 
 def frexp(input, *, out=None):

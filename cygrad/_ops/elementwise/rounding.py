@@ -41,7 +41,7 @@ def rounded(op, input, out, refusal=None):
     return apply1(op, input, out)
 
 
-FLOOR = declare("floor", step_rule, flags=SMOOTH, ufunc="floor", inputs="self")
+FLOOR = declare("floor", step_rule, flags=SMOOTH, ufunc="floor", inputs="self", out_dtype="found")
 
 
 def floor(input, *, out=None):
@@ -56,7 +56,7 @@ def floor(input, *, out=None):
     return rounded(FLOOR, input, out, "floor is not supported for complex inputs")
 
 
-CEIL = declare("ceil", step_rule, flags=SMOOTH, ufunc="ceil", inputs="self")
+CEIL = declare("ceil", step_rule, flags=SMOOTH, ufunc="ceil", inputs="self", out_dtype="found")
 
 
 def ceil(input, *, out=None):
@@ -71,7 +71,7 @@ def ceil(input, *, out=None):
     return rounded(CEIL, input, out, "ceil is not supported for complex inputs")
 
 
-TRUNC = declare("trunc", step_rule, flags=SMOOTH, ufunc="trunc", inputs="self", aliases="fix")
+TRUNC = declare("trunc", step_rule, flags=SMOOTH, ufunc="trunc", inputs="self", aliases="fix", out_dtype="found")
 
 
 def trunc(input, *, out=None):
@@ -91,7 +91,7 @@ def round_array(a, decimals):
     return numpy_fallback.call(lambda a: np.round(a, decimals), a)
 
 
-ROUND = declare("round", step_rule, flags=SMOOTH, ufunc="rint", inputs="self")
+ROUND = declare("round", step_rule, flags=SMOOTH, ufunc="rint", inputs="self", out_dtype="found")
 ROUND_DECIMALS = declare(
     "round.decimals",
     step_rule,
@@ -100,6 +100,7 @@ ROUND_DECIMALS = declare(
     node="RoundBackward1",
     inputs="self",
     attributes="decimals",
+    out_dtype="found",
 )
 
 
@@ -132,7 +133,7 @@ def frac_array(a):
     return numpy_fallback.call(lambda a: a - np.trunc(a), a)
 
 
-FRAC = declare("frac", pass_on, flags=SMOOTH, kernel=frac_array, inputs="self")
+FRAC = declare("frac", pass_on, flags=SMOOTH, kernel=frac_array, inputs="self", out_dtype="found")
 
 
 def frac(input, *, out=None):

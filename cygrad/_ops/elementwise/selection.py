@@ -143,6 +143,8 @@ CLAMP = declare(
     inputs="self",
     attributes="min max",
     aliases="clip",
+    devices=(1, 2, "min", "max"),
+    out_dtype="found",
 )
 
 
@@ -247,7 +249,14 @@ def clamp_min_rule(n, g):
 
 
 CLAMP_MIN = declare(
-    "clamp_min", clamp_min_rule, saves=IN0, flags=ELEMENTWISE | INPLACE, inputs="self", attributes="min"
+    "clamp_min",
+    clamp_min_rule,
+    saves=IN0,
+    flags=ELEMENTWISE | INPLACE,
+    inputs="self",
+    attributes="min",
+    devices=(1, "min"),
+    out_dtype="found",
 )
 
 
@@ -288,7 +297,14 @@ def clamp_max_rule(n, g):
 
 
 CLAMP_MAX = declare(
-    "clamp_max", clamp_max_rule, saves=IN0, flags=ELEMENTWISE | INPLACE, inputs="self", attributes="max"
+    "clamp_max",
+    clamp_max_rule,
+    saves=IN0,
+    flags=ELEMENTWISE | INPLACE,
+    inputs="self",
+    attributes="max",
+    devices=(1, "max"),
+    out_dtype="found",
 )
 
 

@@ -78,7 +78,16 @@ def erfinv_array(x):
 
 ERFINV_VALUES, ERFCINV = by_scipy("erfinv", "erfinv"), by_scipy("erfcinv", "erfinv")
 ERFINV_TABLE = Tabled(erfinv_from_1)
-ERFINV = declare("erfinv", erfinv_rule, saves=IN0, flags=SMOOTH, kernel=erfinv_array, inputs="self")
+ERFINV = declare(
+    "erfinv",
+    erfinv_rule,
+    saves=IN0,
+    flags=SMOOTH,
+    kernel=erfinv_array,
+    inputs="self",
+    autocast_gpu="float32",
+    casts_itself=True,
+)
 
 
 def erfinv(input, *, out=None):

@@ -28,7 +28,17 @@ def asin_rule(n, g):
     return mul(g, conjugate(rsqrt(sub(1, mul(x, x)))))
 
 
-ASIN = declare("asin", asin_rule, saves=IN0, flags=SMOOTH, ufunc="arcsin", inputs="self", aliases="arcsin")
+ASIN = declare(
+    "asin",
+    asin_rule,
+    saves=IN0,
+    flags=SMOOTH,
+    ufunc="arcsin",
+    inputs="self",
+    aliases="arcsin",
+    autocast_gpu="float32",
+    casts_itself=True,
+)
 
 
 def asin(input, *, out=None):
@@ -45,7 +55,17 @@ def acos_rule(n, g):
     return neg(asin_rule(n, g))
 
 
-ACOS = declare("acos", acos_rule, saves=IN0, flags=SMOOTH, ufunc="arccos", inputs="self", aliases="arccos")
+ACOS = declare(
+    "acos",
+    acos_rule,
+    saves=IN0,
+    flags=SMOOTH,
+    ufunc="arccos",
+    inputs="self",
+    aliases="arccos",
+    autocast_gpu="float32",
+    casts_itself=True,
+)
 
 
 def acos(input, *, out=None):
@@ -88,7 +108,9 @@ def atan2_rule(n, g):
     return mul(share, x) if n.needs(0) else None, neg(mul(share, y)) if n.needs(1) else None
 
 
-ATAN2 = declare("atan2", atan2_rule, saves=IN0 | IN1, flags=SMOOTH, ufunc="arctan2", aliases="arctan2")
+ATAN2 = declare(
+    "atan2", atan2_rule, saves=IN0 | IN1, flags=SMOOTH, ufunc="arctan2", aliases="arctan2", autocast_gpu="widest"
+)
 
 
 def atan2(input, other, *, out=None):
@@ -112,7 +134,9 @@ def sinh_rule(n, g):
     return mul(g, conjugate(cosh(n.saved(0))))
 
 
-SINH = declare("sinh", sinh_rule, saves=IN0, flags=SMOOTH, ufunc="sinh", inputs="self")
+SINH = declare(
+    "sinh", sinh_rule, saves=IN0, flags=SMOOTH, ufunc="sinh", inputs="self", autocast_gpu="float32", casts_itself=True
+)
 
 
 def sinh(input, *, out=None):
@@ -129,7 +153,9 @@ def cosh_rule(n, g):
     return mul(g, conjugate(sinh(n.saved(0))))
 
 
-COSH = declare("cosh", cosh_rule, saves=IN0, flags=SMOOTH, ufunc="cosh", inputs="self")
+COSH = declare(
+    "cosh", cosh_rule, saves=IN0, flags=SMOOTH, ufunc="cosh", inputs="self", autocast_gpu="float32", casts_itself=True
+)
 
 
 def cosh(input, *, out=None):

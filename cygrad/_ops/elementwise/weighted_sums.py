@@ -166,6 +166,7 @@ ADDCMUL = declare(
     kernel=addcmul_array,
     inputs="self tensor1 tensor2",
     attributes="value",
+    autocast_gpu="widest",
 )
 
 
@@ -227,6 +228,7 @@ ADDCDIV = declare(
     kernel=addcdiv_array,
     inputs="self tensor1 tensor2",
     attributes="value",
+    autocast_gpu="widest",
 )
 
 

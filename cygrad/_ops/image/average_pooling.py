@@ -9,7 +9,7 @@ from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, facts, publish
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import require, wrap_dim
 from cygrad._ops.base.arithmetic import mul, pow
@@ -139,6 +139,7 @@ def avg_pool2d(
     return average("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@facts(autocast="float32")
 def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -230,6 +231,7 @@ def adaptive_avg_pool2d(input, output_size):
     return adaptive_average(2, input, output_size)
 
 
+@facts(autocast="float32")
 def adaptive_avg_pool3d(input, output_size):
     """Average over `output_size` windows that cover volumes ([n,] channels, depth, height, width).
 
@@ -293,6 +295,7 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return norms("lp_pool2d", avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@facts(autocast="float32")
 def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """`norm_type`-norm over the windows of volumes; see `lp_pool2d`.
 

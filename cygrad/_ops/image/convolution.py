@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
@@ -346,6 +346,7 @@ TRANSPOSED = (
 )
 
 
+@facts(autocast="lower", autocast_gpu="lower")
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolve sequences with filters; the one-dimensional version of `conv2d`.
 
@@ -358,6 +359,7 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return convolution_of(1, "conv1d", PLAIN, input, weight, bias, stride, padding, dilation, False, 0, groups)
 
 
+@facts(autocast="lower", autocast_gpu="lower")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolve images with filters: each output element is the sum of an image window times a filter, plus `bias`.
 
@@ -385,6 +387,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return convolution_of(2, "conv2d", PLAIN, input, weight, bias, stride, padding, dilation, False, 0, groups)
 
 
+@facts(autocast="lower", autocast_gpu="lower")
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolve volumes with filters; the three-dimensional version of `conv2d`.
 
@@ -397,6 +400,7 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return convolution_of(3, "conv3d", PLAIN, input, weight, bias, stride, padding, dilation, False, 0, groups)
 
 
+@facts(autocast="lower", autocast_gpu="lower")
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Transposed convolution of sequences, the gradient of `conv1d` in its input; see `conv_transpose2d`.
 
@@ -410,6 +414,7 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
     return convolution_of(1, "conv_transpose1d", TRANSPOSED, *given)
 
 
+@facts(autocast="lower", autocast_gpu="lower")
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Transposed convolution, the gradient of `conv2d` in its input: each element of `input` adds a scaled filter.
 
@@ -437,6 +442,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
     return convolution_of(2, "conv_transpose2d", TRANSPOSED, *given)
 
 
+@facts(autocast="lower", autocast_gpu="lower")
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Transposed convolution of volumes, the gradient of `conv3d` in its input; see `conv_transpose2d`.
 

@@ -10,7 +10,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
-from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.opdef import facts, publish
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._ops.base.arguments import require
@@ -119,6 +119,7 @@ def windows(samples, image, size, kernel):
     ]
 
 
+@facts(autocast="float32")
 def fractional_max_pool2d_with_indices(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -133,6 +134,7 @@ def fractional_max_pool2d_with_indices(
     return pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@facts(autocast="float32")
 def fractional_max_pool3d_with_indices(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -147,6 +149,7 @@ def fractional_max_pool3d_with_indices(
     return pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@facts(autocast="float32")
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -165,6 +168,7 @@ def fractional_max_pool2d(
     return found if return_indices else found[0]
 
 
+@facts(autocast="float32")
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):

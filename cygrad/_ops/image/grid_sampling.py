@@ -8,7 +8,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply1_args, apply_n, record_outputs
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base.numpy_fallback import silent
@@ -206,6 +206,7 @@ def named(names, number, word):
 NUMBERS = {"interpolation_mode": int, "padding_mode": int, "align_corners": bool}
 
 
+@facts(autocast="float32", autocast_gpu="widest")
 @typed(**NUMBERS)
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     """`grid_sample` with modes and paddings as numbers, in the order listed there; the gradients are the same.
@@ -218,6 +219,7 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     return sampled("grid_sampler", input, grid, mode, padding, align_corners)
 
 
+@facts(autocast="float32", autocast_gpu="widest")
 @typed(**NUMBERS)
 def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
     """`grid_sampler` of images. Saves both. Gradient: as for `grid_sample`, also where the slope changes.
@@ -231,6 +233,7 @@ def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+@facts(autocast="float32", autocast_gpu="widest")
 @typed(**NUMBERS)
 def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
     """`grid_sampler` of volumes. Saves both. Gradient: as for `grid_sample`, also where the slope changes.
@@ -250,6 +253,7 @@ DEFAULT_CHANGED = (
 )
 
 
+@facts(autocast="float32", autocast_gpu="widest")
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """Sample images (n, channels, height, width) at the points of a grid (n, rows, columns, 2), or volumes (..., 3).
 

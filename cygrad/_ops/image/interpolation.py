@@ -13,7 +13,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, facts, publish
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import is_integer, require
@@ -187,6 +187,7 @@ def explicit_size(size, image):
     return tuple([int(n) for n in size])
 
 
+@facts(autocast_gpu="float32")
 def interpolate(
     input,
     size=None,
@@ -280,6 +281,7 @@ def deprecated(name):
     warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
+@facts(autocast_gpu="float32")
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """Deprecated alias of `interpolate`.
 

@@ -11,7 +11,7 @@ import numpy as np
 from cygrad._core.graph.dual import is_recorded, keep
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, facts, publish
 from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
@@ -180,6 +180,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return found if return_indices else found[0]
 
 
+@facts(autocast="float32")
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """Return the maximum of each window of volumes ([n,] channels, depth, height, width); see `max_pool2d`.
 
@@ -262,6 +263,7 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
     return adaptive(2, input, output_size)
 
 
+@facts(autocast="float32")
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
     """Return (values, indices) of `adaptive_max_pool3d`.
 
@@ -300,6 +302,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
     return found if return_indices else found[0]
 
 
+@facts(autocast="float32")
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     """Return the maxima of a given number of windows that cover volumes; see `adaptive_max_pool2d`.
 

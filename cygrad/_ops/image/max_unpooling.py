@@ -7,7 +7,7 @@ import numpy as np
 from cygrad._core.errors.messages import not_implemented_for
 from cygrad._core.graph.dual import keep
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, facts, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image import max_pooling as kernels
@@ -93,6 +93,7 @@ def read(function, dims, input, indices, kernel_size, stride, padding, output_si
     return t, indices, wanted_size(t, dims, kernel, stride, padding, output_size)
 
 
+@facts(devices="together", autocast="float32")
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Invert `max_pool1d`, given its values and indices; see `max_unpool2d`.
 
@@ -105,6 +106,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return squeeze(unpool(2, unsqueeze(t, -1), unsqueeze(indices, -1), [*size, 1]), -1)
 
 
+@facts(devices="together", autocast="float32")
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Invert `max_pool2d`, given its values and indices: the values at their positions, zeros elsewhere.
 
@@ -123,6 +125,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return unpool(2, *read("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size))
 
 
+@facts(devices="together", autocast="float32")
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Invert `max_pool3d`, given its values and indices; see `max_unpool2d`.
 

@@ -130,6 +130,7 @@ INDEX_SELECT = declare(
     kernel=indexing.index_select,
     inputs="self _ index",
     attributes="dim self_sym_sizes",
+    devices="together",
 )
 
 
@@ -179,6 +180,8 @@ INDEX_ADD = declare(
     kernel=kernels.index_add,
     inputs="self source index",
     attributes="dim alpha",
+    devices="together",
+    out_dtype="same",
 )
 
 
@@ -251,6 +254,8 @@ GATHER = declare(
     kernel=indexing.gather,
     inputs="self _ index",
     attributes="dim self_sym_sizes",
+    devices="together",
+    out_dtype="same",
 )
 
 
@@ -345,6 +350,9 @@ SCATTER_ADD = declare(
     kernel=kernels.scatter_add,
     inputs="self src index",
     attributes="dim",
+    devices="together",
+    autocast_gpu="widest",
+    out_dtype="same",
 )
 
 
@@ -427,6 +435,7 @@ MASKED_FILL = declare(
     kernel=indexing.masked_fill,
     inputs="self _ mask",
     attributes="value",
+    devices=(2, "value"),
 )
 
 

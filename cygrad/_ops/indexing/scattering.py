@@ -58,6 +58,8 @@ SCATTER = declare(
     kernel=kernels.scatter,
     inputs="self src index",
     attributes="dim",
+    devices="together",
+    out_dtype="same",
 )
 
 
@@ -73,6 +75,7 @@ SCATTER_VALUE = declare(
     node="ScatterBackward1",
     inputs="self _ index",
     attributes="dim",
+    out_dtype="same",
 )
 
 _SCATTER_SIGNATURES = tuple(
@@ -210,6 +213,8 @@ SCATTER_REDUCE = declare(
     kernel=kernels.scatter_reduce,
     inputs="self src index",
     attributes="dim reduce include_self",
+    devices="together",
+    out_dtype="same",
 )
 # the gradients of sums and means only need the index
 SCATTER_SUM = declare(
@@ -220,6 +225,7 @@ SCATTER_SUM = declare(
     node="ScatterReduceBackward0",
     inputs="self src index",
     attributes="dim reduce include_self",
+    out_dtype="same",
 )
 
 _NOT_OF_COMPLEX = ("amax", "amin")
@@ -271,6 +277,8 @@ INDEX_REDUCE = declare(
     flags=INPLACE,
     inputs="self source index",
     attributes="dim reduce include_self",
+    devices="together",
+    out_dtype="same",
 )
 
 
@@ -318,6 +326,9 @@ INDEX_COPY = declare(
     kernel=kernels.index_copy,
     inputs="self source index",
     attributes="dim",
+    out_dtype="same",
+    devices="together",
+    autocast="widest",
 )
 
 
@@ -385,6 +396,7 @@ INDEX_FILL = declare(
     kernel=kernels.index_copy,
     inputs="self _ index",
     attributes="dim",
+    devices=(3, "value"),
 )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_forward, values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, publish, registry
+from cygrad._core.graph.opdef import FUNCTION_ONLY, INPLACE, LINEAR, NONDIFF, PRIVATE, declare, facts, publish, registry
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
@@ -30,7 +30,15 @@ def take_rule(n, g):
     return put(zeros_at(n.args[0], g), n.saved(2), g, True)
 
 
-TAKE = declare("take", take_rule, flags=LINEAR, kernel=kernels.take, inputs="self _ index", attributes="self_sym_sizes")
+TAKE = declare(
+    "take",
+    take_rule,
+    flags=LINEAR,
+    kernel=kernels.take,
+    inputs="self _ index",
+    attributes="self_sym_sizes",
+    devices="together",
+)
 
 
 def take(input, index, *, out=None):
@@ -86,6 +94,7 @@ PUT = declare(
     kernel=kernels.put,
     inputs="self source index",
     attributes="accumulate",
+    devices="together",
 )
 
 
@@ -120,6 +129,7 @@ def put(input, index, source, accumulate=False, *, out=None):
     return finished(PUT, array, t, given, where_to, (bool(accumulate), array_of(given).shape), out)
 
 
+@facts(devices="together", out_dtype="same")
 def take_along_dim(input, indices, dim=None, *, out=None):
     """Like `gather`, but `input` and `indices` broadcast except in `dim`, and indices wrap around its length.
 
@@ -170,7 +180,12 @@ def masked_select_rule(n, g):
 
 
 MASKED_SELECT = declare(
-    "masked_select", masked_select_rule, flags=LINEAR, kernel=kernels.masked_select, inputs="self _ mask"
+    "masked_select",
+    masked_select_rule,
+    flags=LINEAR,
+    kernel=kernels.masked_select,
+    inputs="self _ mask",
+    devices="together",
 )
 
 
@@ -209,6 +224,7 @@ MASKED_SCATTER = declare(
     kernel=kernels.masked_scatter,
     inputs="self source mask",
     attributes="source_sym_sizes",
+    devices="together",
 )
 
 
@@ -286,6 +302,7 @@ def argwhere(input):
     return registry["nonzero"].entry(t)
 
 
+@facts(out_dtype="positions")
 def nonzero_static(input, *, size, fill_value=-1, out=None):
     """Return the first `size` rows of `nonzero(input)`, padded with rows of `fill_value`.
 

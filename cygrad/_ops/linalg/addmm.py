@@ -8,7 +8,7 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import IN1, IN2, INPLACE, declare, publish
+from cygrad._core.graph.opdef import IN1, IN2, INPLACE, declare, facts, publish
 from cygrad._core.graph.record import record_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
@@ -123,6 +123,7 @@ def row(name, rule, inputs, kernel=add_product_array):
 ADDMM = row("addmm", add_product_rule, "self mat1 mat2")
 
 
+@facts(devices="together", autocast="lower", autocast_gpu="lower", out_dtype="same")
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (mat1 @ mat2)` for matrices (n, k) and (k, m); `input` broadcasts to (n, m).
 
@@ -145,6 +146,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 ADDMV = row("addmv", addmv_rule, "self mat vec")
 
 
+@facts(devices="together", autocast_gpu="lower", out_dtype="same")
 def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (mat @ vec)` for a matrix (n, m) and a vector (m); `input` broadcasts to (n).
 
@@ -178,6 +180,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
 BADDBMM = row("baddbmm", add_product_rule, "self batch1 batch2")
 
 
+@facts(devices="together", autocast="lower", autocast_gpu="lower", out_dtype="same")
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (batch1 @ batch2)` for stacks (b, n, k) and (b, k, m); `input` broadcasts to (b, n, m).
 
@@ -215,6 +218,12 @@ def add_stack_array(base, a, b, beta, alpha):
 ADDBMM = row("addbmm", add_product_rule, "self batch1 batch2", add_stack_array)
 
 
+@facts(
+    devices="together",
+    autocast="lower",
+    autocast_gpu="lower",
+    out_dtype="self and mat2 must have the same dtype, but got {out} and {result}",
+)
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (batch1 @ batch2).sum(0)` for stacks (b, n, k) and (b, k, m).
 
@@ -260,6 +269,7 @@ def addr_rule(n, g):
 ADDR = row("addr", addr_rule, "self vec1 vec2", addr_array)
 
 
+@facts(devices="together", autocast_gpu="lower")
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * outer(vec1, vec2)` for vectors (n) and (m); `input` broadcasts to (n, m).
 

@@ -6,7 +6,7 @@ follow from triangular systems.
 
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import IN0, IN1, OUT0, declare, publish
+from cygrad._core.graph.opdef import IN0, IN1, OUT0, declare, facts, publish
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import cholesky as kernels
@@ -50,6 +50,8 @@ FACTOR = declare(
     inputs="A",
     outputs="L",
     attributes="upper",
+    autocast="float32",
+    out_dtype="same",
 )
 
 
@@ -72,6 +74,7 @@ def check_positive(info, shown):
         )
 
 
+@facts(autocast="float32")
 def linalg_cholesky(A, *, upper=False, out=None):
     """Return the lower triangular L with A = L L^H for Hermitian positive-definite A; with `upper`, U with A = U^H U.
 
@@ -107,7 +110,15 @@ def linalg_cholesky_ex(A, *, upper=False, check_errors=False, out=None):
     return several(FACTOR, return_types.linalg_cholesky_ex, (found, info), (t,), (bool(upper),), out, 1)
 
 
-CHOLESKY = declare("cholesky", factor_rule, saves=OUT0, inputs="self", attributes="upper")
+CHOLESKY = declare(
+    "cholesky",
+    factor_rule,
+    saves=OUT0,
+    inputs="self",
+    attributes="upper",
+    autocast="float32",
+    out_castable="{title} result",
+)
 
 
 def cholesky(input, upper=False, *, out=None):
@@ -149,7 +160,16 @@ def solve_rule(n, g):
     return of_b, factor_gradient(factor, twice, upper)
 
 
-SOLVE = declare("cholesky_solve", solve_rule, saves=(IN1, IN1 | OUT0), inputs="self input2", attributes="upper")
+SOLVE = declare(
+    "cholesky_solve",
+    solve_rule,
+    saves=(IN1, IN1 | OUT0),
+    inputs="self input2",
+    attributes="upper",
+    devices="together",
+    autocast="float32",
+    out_castable="{title} result",
+)
 
 
 def cholesky_solve(input, input2, upper=False, *, out=None):
@@ -183,7 +203,15 @@ def inverse_rule(n, g):
     return factor_gradient(factor, neg(twice), upper)
 
 
-INVERSE = declare("cholesky_inverse", inverse_rule, saves=IN0 | OUT0, inputs="self", attributes="upper")
+INVERSE = declare(
+    "cholesky_inverse",
+    inverse_rule,
+    saves=IN0 | OUT0,
+    inputs="self",
+    attributes="upper",
+    autocast="float32",
+    out_castable="{title} result",
+)
 
 
 def cholesky_inverse(input, upper=False, *, out=None):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, declare, facts, publish
 from cygrad._core.graph.record import apply_n, tensor_argument
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry import autocast
@@ -299,6 +299,7 @@ def check_types(a, b):
         raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
 
 
+@facts(autocast_gpu="lower")
 def einsum(*args):
     """Sum products of operands by the Einstein summation convention.
 
@@ -351,6 +352,7 @@ def _changed(t, ops):
 # -- tensordot, kron --
 
 
+@facts(autocast_gpu="widest", out_dtype="output")
 def tensordot(a, b, dims=2, out=None):
     """Contract `a` and `b` over `dims`: the last dimensions of `a` with the first of `b`, or two lists of dimensions.
 
@@ -453,6 +455,7 @@ TRACE = declare(
     kernel=lambda a, shape: sum_of_array(a.diagonal()),
     inputs="self",
     attributes="self_sym_sizes",
+    autocast="float32",
 )
 
 

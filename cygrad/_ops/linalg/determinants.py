@@ -9,7 +9,7 @@ import numpy as np
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.graph.dual import is_forward, values_of
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
+from cygrad._core.graph.opdef import IN0, OUT0, declare, facts, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.types import return_types
@@ -125,7 +125,7 @@ def sign_of(a):
     return slogdet(a)[0]
 
 
-SLOGDET = declare("slogdet", slogdet_rule, saves=IN0, inputs="A", node="LinalgSlogdetBackward0")
+SLOGDET = declare("slogdet", slogdet_rule, saves=IN0, inputs="A", node="LinalgSlogdetBackward0", out_dtype="same")
 
 
 def slogdet(A, *, out=None):
@@ -157,6 +157,7 @@ def slogdet_arrays(a):
     return as_array(np.where(np.isnan(logarithm), unknown, sign).astype(sign.dtype)), as_array(logarithm)
 
 
+@facts(out_dtype="same")
 def linalg_slogdet(A, *, out=None):
     """Return sign and logarithm of the absolute value of the determinant; see `cygrad.slogdet`."""
     return signs_and_logarithms(A, return_types.linalg_slogdet, out)

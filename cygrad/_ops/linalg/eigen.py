@@ -11,7 +11,7 @@ import numpy as np
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.graph.dual import is_recorded, values_of
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import OUT0, OUT1, declare, publish
+from cygrad._core.graph.opdef import OUT0, OUT1, declare, facts, publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg.eigen import eig, eigh, eigvals, eigvalsh
@@ -100,6 +100,8 @@ EIGH = declare(
     inputs="A",
     outputs="eigenvalues eigenvectors",
     attributes="UPLO",
+    autocast="float32",
+    out_dtype="same",
 )
 
 
@@ -130,6 +132,7 @@ def linalg_eigh(A, UPLO="L", *, out=None):
     return several(EIGH, return_types.linalg_eigh, eigh(array_of(t), uplo), (t,), (uplo,), out)
 
 
+@facts(autocast="float32", out_dtype="same")
 def linalg_eigvalsh(A, UPLO="L", *, out=None):
     """Return the eigenvalues of Hermitian matrices in ascending order; the gradient is that of `linalg.eigh`.
 
@@ -152,6 +155,8 @@ EIG = declare(
     flags=LINALG,
     inputs="self",
     outputs="eigenvalues eigenvectors",
+    autocast="float32",
+    out_castable=("torch.linalg.eig eigenvalues", "torch.linalg.eig eigenvectors"),
 )
 
 
@@ -186,6 +191,7 @@ def linalg_eig(input, *, out=None):
     return several(EIG, return_types.linalg_eig, eig(array_of(t)), (t,), None, out)
 
 
+@facts(autocast="float32", out_castable="torch.linalg.eigvals eigenvalues")
 def linalg_eigvals(input, *, out=None):
     """Return the eigenvalues of square matrices, which are complex; the gradient is that of `linalg.eig`.
 

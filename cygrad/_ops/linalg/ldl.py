@@ -4,7 +4,7 @@ These functions are not differentiable, as in PyTorch.
 """
 
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import declare, publish
+from cygrad._core.graph.opdef import declare, facts, publish
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import ldl as kernels
@@ -36,6 +36,7 @@ FACTOR = declare(
     inputs="self",
     attributes="hermitian check_errors",
     node=NOT_IMPLEMENTED,
+    out_dtype="same",
 )
 
 
@@ -55,6 +56,7 @@ def factors(A, hermitian, check_errors, name):
     return t, found
 
 
+@facts(out_dtype="same")
 def linalg_ldl_factor(A, *, hermitian=False, out=None):
     """Factor symmetric matrices (Hermitian ones if `hermitian`) as L D L^T, in LAPACK's format: (LD, pivots).
 
@@ -96,6 +98,7 @@ SOLVE = declare(
     inputs="LD pivots B",
     attributes="hermitian",
     node=NOT_IMPLEMENTED,
+    out_dtype="same",
 )
 
 

@@ -59,6 +59,14 @@ LSTSQ = declare(
     flags=LINALG,
     inputs="self b",
     attributes="is_vector rcond driver",
+    devices="together",
+    autocast="float32",
+    out_castable=(
+        "torch.linalg.lstsq solution",
+        "torch.linalg.lstsq solution",
+        "torch.linalg.lstsq rank",
+        "torch.linalg.lstsq singular_values",
+    ),
 )
 
 

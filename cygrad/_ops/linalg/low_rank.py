@@ -117,6 +117,7 @@ LOBPCG = declare(
     outputs="E X",
     attributes="general",
     node="LOBPCGAutogradFunctionBackward",
+    devices="together",
 )
 
 

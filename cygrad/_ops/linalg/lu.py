@@ -11,7 +11,7 @@ import numpy as np
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, OUT0, OUT1, declare, facts, publish
 from cygrad._core.graph.record import record_n, record_outputs, write_into
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import lu as kernels
@@ -114,6 +114,7 @@ FACTOR = declare(
     inputs="A",
     outputs="LU pivots",
     attributes="pivot _",
+    out_dtype="same",
 )
 
 
@@ -149,6 +150,7 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
     return factored(t, return_types.linalg_lu_factor_ex, "lu_factor_ex", check_errors, out)
 
 
+@facts(out_dtype="same")
 def linalg_lu_factor(A, *, pivot=True, out=None):
     """Compute the LU factors in compact format: a tuple (LU, pivots). Raises RuntimeError for a zero on U's diagonal.
 
@@ -163,6 +165,7 @@ def linalg_lu_factor(A, *, pivot=True, out=None):
     return factored(t, return_types.linalg_lu_factor, "lu_factor", True, out, 2)
 
 
+@facts(autocast="float32")
 def lu(A, pivot=True, get_infos=False, out=None):
     """Compute the LU factors in compact format: (LU, pivots), plus infos if `get_infos`. See `linalg.lu_factor_ex`.
 
@@ -181,7 +184,16 @@ def lu_rule(n, grads):
     return product_gradient(n.args[0], n.saved_output(0), n.saved_output(1), *grads)
 
 
-LU = declare("linalg_lu", lu_rule, saves=OUT0 | OUT1, flags=LINALG, inputs="A", outputs="L U", attributes="P pivot")
+LU = declare(
+    "linalg_lu",
+    lu_rule,
+    saves=OUT0 | OUT1,
+    flags=LINALG,
+    inputs="A",
+    outputs="L U",
+    attributes="P pivot",
+    out_dtype="same",
+)
 
 
 def linalg_lu(A, *, pivot=True, out=None):
@@ -214,7 +226,15 @@ def unpack_rule(n, grads):
     return total if of_upper is None else plus(total, lengthened(triu(of_upper), shape[-2], -2))
 
 
-UNPACK = declare("lu_unpack", unpack_rule, flags=FUNCTION_ONLY, inputs="LU_data", attributes="shape _")
+UNPACK = declare(
+    "lu_unpack",
+    unpack_rule,
+    flags=FUNCTION_ONLY,
+    inputs="LU_data",
+    attributes="shape _",
+    devices="together",
+    out_dtype="same",
+)
 
 
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
@@ -312,6 +332,8 @@ SOLVE = declare(
     flags=LINALG,
     inputs="LU pivots B",
     attributes="left adjoint",
+    devices="together",
+    out_dtype="same",
 )
 
 
@@ -341,6 +363,7 @@ def check_lu_system(t, pivots, b, left):
         )
 
 
+@facts(devices="together", autocast="float32", out_dtype="same")
 def lu_solve(input, LU_data, LU_pivots, *, out=None):
     """Solve A X = `input` given the compact LU factors of A; see `linalg.lu_solve`.
 

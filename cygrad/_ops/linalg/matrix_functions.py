@@ -5,7 +5,7 @@ from functools import lru_cache
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, declare, facts, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.memory_format import contiguous_format
@@ -28,6 +28,7 @@ def _by_rows(t):
     return t.clone(memory_format=contiguous_format)
 
 
+@facts(out_castable="{title} result")
 def matrix_power(input, n, *, out=None):
     """Raise square matrices (..., m, m) to the integer power `n`; for n < 0, raise the inverse to the power -n.
 
@@ -111,6 +112,7 @@ def matrix_exp(input):
 # -- products of several --
 
 
+@facts(autocast_gpu="lower", out_dtype="chain")
 def chain_matmul(*matrices, out=None):
     """Multiply several matrices in the order that needs the fewest scalar multiplications.
 
@@ -154,6 +156,7 @@ def splits(sizes):
     return place
 
 
+@facts(autocast_gpu="lower", out_dtype="chain")
 def linalg_multi_dot(tensors, *, out=None):
     """Multiply two or more matrices in the order that needs the fewest scalar multiplications.
 

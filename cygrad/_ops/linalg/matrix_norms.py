@@ -4,7 +4,7 @@ import math
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish
 from cygrad._ops.base.arguments import integers, require, wrap_dim
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.pointwise import abs
@@ -29,6 +29,11 @@ from cygrad._ops.shape.reshaping import movedim
 # -- matrix norms --
 
 
+@facts(
+    autocast_gpu="float32",
+    takes_dtype=True,
+    out_dtype="linalg.matrix_norm expected out tensor dtype {result} but got: {out}",
+)
 def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
     """Compute the norm of the matrices in two dimensions.
 
@@ -99,6 +104,7 @@ def of_values(t, ord, row, column, keepdim):
     return movedim(unsqueeze(result, -1), (-2, -1), (row, column)) if keepdim else result
 
 
+@facts(autocast_gpu="float32")
 def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
     """Compute the sum of the singular values of matrices, in the last two dimensions or in `dim`.
 
@@ -117,6 +123,7 @@ def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
 # -- general norms --
 
 
+@facts(autocast_gpu="float32", takes_dtype=True)
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """Compute the p-norm of the elements over `dim`: sum(|x|^p)^(1/p); for p="nuc" the nuclear norm of matrices.
 
@@ -143,6 +150,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return vector_norm(t, p, axes_of(t, dim), bool(keepdim), out)
 
 
+@facts(autocast_gpu="float32", takes_dtype=True)
 def linalg_norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
     """Compute the norm of vectors if `dim` is one dimension, of matrices if it is two.
 
@@ -187,6 +195,7 @@ def check_norm_call(t, ord, dim):
 # -- condition numbers --
 
 
+@facts(autocast="float32", out_castable="linalg.cond result")
 def linalg_cond(input, p=None, *, out=None):
     """Compute the condition number of matrices, norm(A, p) * norm(A^-1, p); inf for singular matrices.
 

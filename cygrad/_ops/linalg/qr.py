@@ -14,7 +14,7 @@ from cygrad._core.engine.blocked_gradients import in_parts, reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import IN0, IN1, OUT0, OUT1, declare, publish
+from cygrad._core.graph.opdef import IN0, IN1, OUT0, OUT1, declare, facts, publish
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base import chunks
@@ -113,7 +113,17 @@ def rows_of_gradient(q, r, of_q, both):
     return solve(adjoint(r), moved if of_q is None else add(moved, of_q, out=reused(moved)), False, False)
 
 
-QR = declare("linalg_qr", qr_rule, saves=OUT0 | OUT1, flags=LINALG, inputs="A", outputs="Q R", attributes="mode")
+QR = declare(
+    "linalg_qr",
+    qr_rule,
+    saves=OUT0 | OUT1,
+    flags=LINALG,
+    inputs="A",
+    outputs="Q R",
+    attributes="mode",
+    autocast="float32",
+    out_dtype="same",
+)
 
 
 def linalg_qr(A, mode="reduced", *, out=None):
@@ -145,6 +155,7 @@ def qr_factors(A, mode, kind, out):
     return several(QR, kind, qr_arrays(array_of(t), mode), (t,), (mode,), out)
 
 
+@facts(autocast="float32")
 def qr(input, some=True, *, out=None):
     """Compute the QR factors, complete ones if not `some`; an older form of `linalg.qr`.
 
@@ -164,7 +175,9 @@ def geqrf_rule(n, grads):
     raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
 
 
-GEQRF = declare("geqrf", geqrf_rule, inputs="self")
+GEQRF = declare(
+    "geqrf", geqrf_rule, inputs="self", autocast="float32", out_castable=("torch.geqrf a", "torch.geqrf tau")
+)
 
 
 def geqrf(input, *, out=None):
@@ -265,7 +278,16 @@ def rows_of_product_gradient(v, g, of_v, of_g, of_first, start):
     return tril(found, start - 1)
 
 
-PRODUCT = declare("linalg_householder_product", product_rule, saves=IN0 | IN1, flags=LINALG, inputs="input tau")
+PRODUCT = declare(
+    "linalg_householder_product",
+    product_rule,
+    saves=IN0 | IN1,
+    flags=LINALG,
+    inputs="input tau",
+    devices="together",
+    autocast="float32",
+    out_castable="torch.linalg.householder_product result",
+)
 
 
 def linalg_householder_product(input, tau, *, out=None):
@@ -313,6 +335,7 @@ def check_factors(a, tau, shown):
         )
 
 
+@facts(devices="together", autocast="float32", out_castable="torch.linalg.householder_product result")
 def orgqr(input, input2, *, out=None):
     """Compute the columns of Q from the result of `geqrf`; see `linalg.householder_product`.
 
@@ -324,6 +347,11 @@ def orgqr(input, input2, *, out=None):
     return linalg_householder_product(require(input, "orgqr"), require(input2, "orgqr", "input2", 2), out=out)
 
 
+@facts(
+    autocast="float32",
+    out_dtype="torch.ormqr: Expected input and result to have the same dtype, but input has dtype{result} and "
+    "result has dtype {out}",
+)
 def ormqr(input, input2, input3, left=True, transpose=False, *, out=None):
     """Compute Q C, or C Q if not `left`, for C = `input3` and the square Q given by `geqrf` as `input`, tau = `input2`.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
+from cygrad._core.graph.opdef import IN0, OUT0, declare, facts, publish
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
@@ -83,7 +83,16 @@ def inv_rule(n, g):
     return neg(matmul(inverse, matmul(g, inverse)))
 
 
-INV = declare("linalg_inv_ex", inv_rule, saves=OUT0, flags=LINALG, inputs="A", outputs="inverse")
+INV = declare(
+    "linalg_inv_ex",
+    inv_rule,
+    saves=OUT0,
+    flags=LINALG,
+    inputs="A",
+    outputs="inverse",
+    autocast="float32",
+    out_dtype="same",
+)
 
 
 def inverses(A):
@@ -104,6 +113,7 @@ def check_invertible(info, shown):
         )
 
 
+@facts(autocast="float32")
 def linalg_inv(A, *, out=None):
     """Compute the inverse of square matrices A of shape (..., n, n). Saves the result r. Gradient: -r^H g r^H.
 
@@ -142,6 +152,7 @@ def linalg_inv_ex(A, *, check_errors=False, out=None):
     return several(INV, return_types.linalg_inv_ex, (inverse, info), (t,), None, out, 1)
 
 
+@facts(autocast="float32")
 def inverse(input, *, out=None):
     """Compute the inverse of square matrices; see `cygrad.linalg.inv`.
 
@@ -152,6 +163,7 @@ def inverse(input, *, out=None):
     return linalg_inv(require(input, "inverse"), out=out)
 
 
+@facts(autocast="float32", out_castable="tensorinv result")
 def linalg_tensorinv(input, ind=2, *, out=None):
     """Compute the inverse with respect to `tensordot`, of shape `input.shape[ind:] + input.shape[:ind]`.
 
@@ -220,6 +232,8 @@ SOLVE = declare(
     flags=LINALG,
     inputs="A B",
     attributes="left is_vector",
+    devices="together",
+    out_dtype="same",
 )
 
 
@@ -252,6 +266,7 @@ def check_solvable(info, shown):
         raise LinAlgError(f"{shown}: {batch}The solver failed because the input matrix is singular.")
 
 
+@facts(devices="together", autocast="float32")
 def linalg_solve(A, B, *, left=True, out=None):
     """Solve A X = B, or X A = B if not `left`. A is (..., n, n); B is (..., n, k), or vectors of shape (..., n).
 
@@ -285,6 +300,7 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False, out=None):
     return several(SOLVE, return_types.linalg_solve_ex, (x, info), inputs, args, out, 1)
 
 
+@facts(devices="together", autocast="float32", out_castable="tensorsolve result")
 def linalg_tensorsolve(input, other, dims=None, *, out=None):
     """Solve `tensordot(input, X, X.ndim) == other` for X; `dims` of the input are first moved to its end.
 

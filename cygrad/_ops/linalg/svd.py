@@ -12,7 +12,7 @@ from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded, values_of
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import IN0, OUT0, OUT1, OUT2, declare, publish
+from cygrad._core.graph.opdef import IN0, OUT0, OUT1, OUT2, declare, facts, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types import return_types
@@ -104,6 +104,8 @@ SVD = declare(
     inputs="A",
     outputs="U S Vh",
     attributes="full_matrices",
+    autocast="float32",
+    out_dtype="same",
 )
 
 
@@ -163,6 +165,7 @@ def check_driver(driver):
         )
 
 
+@facts(autocast="float32", out_dtype="same")
 def linalg_svdvals(A, *, driver=None, out=None):
     """Compute the singular values of matrices (..., m, n), descending, of shape (..., min(m, n)); see `linalg.svd`.
 
@@ -182,6 +185,14 @@ def linalg_svdvals(A, *, driver=None, out=None):
     return delivered("linalg_svdvals", array, out, t)
 
 
+@facts(
+    autocast="float32",
+    out_dtype=(
+        "torch.svd: Expected out tensor to have dtype {result} but got {out} instead",
+        "same",
+        "torch.svd: Expected out tensor to have dtype {result} but got {out} instead",
+    ),
+)
 def svd(input, some=True, compute_uv=True, *, out=None):
     """Compute the singular value decomposition: a tuple (U, S, V); an older form of `linalg.svd`.
 
@@ -241,6 +252,8 @@ PINV = declare(
     kernel=kernels.pinv,
     inputs="self",
     attributes="atol rtol hermitian",
+    devices=(1, "rcond", "atol", "rtol"),
+    out_castable="linalg.pinv result",
 )
 
 
@@ -286,6 +299,7 @@ def linalg_pinv(input, rcond=None, hermitian=False, *, atol=None, rtol=None, out
     return given("linalg_pinv", result, out, t)
 
 
+@facts(autocast="float32")
 def pinverse(input, rcond=1e-15):
     """Compute the pseudoinverse; see `linalg.pinv`.
 
@@ -296,6 +310,7 @@ def pinverse(input, rcond=1e-15):
     return linalg_pinv(require(input, "pinverse"), rcond)
 
 
+@facts(devices=(1, "tol", "atol", "rtol"), autocast="float32", out_castable="torch.linalg.matrix_rank result")
 def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Compute the rank of matrices, int64 of shape (...): the number of singular values above a tolerance.
 

@@ -60,6 +60,8 @@ SOLVE = declare(
     kernel=solve_array,
     inputs="self B",
     attributes="upper left unitriangular",
+    devices="together",
+    out_dtype="expected scalar type {result} but found {out}",
 )
 
 
@@ -127,6 +129,9 @@ TRIANGULAR_SOLVE = declare(
     inputs="self A",
     outputs="solution",
     attributes="upper transpose unitriangular",
+    devices="together",
+    autocast="float32",
+    out_dtype="same",
 )
 
 

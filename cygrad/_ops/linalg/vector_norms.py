@@ -12,7 +12,7 @@ import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core.engine import blocked_gradients
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, declare, publish, variant
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, declare, facts, note_facts, publish, variant
 from cygrad._core.graph.record import apply_n, result_type
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._core.types.dtypes import promote_types_py as promote_types
@@ -82,10 +82,14 @@ VECTOR_NORM = declare(
     kernel=norm_array,
     inputs="self",
     attributes="ord dim keepdim",
+    autocast_gpu="float32",
+    takes_dtype=True,
+    out_dtype="same",
 )
 
 
 FROBENIUS = variant(VECTOR_NORM, node="NormBackward1", name="frobenius_norm")
+note_facts("frobenius_norm", {"out_dtype": "same"})
 
 
 def vector_norm(t, ord, axes, keepdim, out=None, op=VECTOR_NORM):
@@ -184,6 +188,7 @@ def frobenius_norm(input, dim, keepdim=False, *, out=None):
 # -- distance --
 
 
+@facts(autocast_gpu="float32")
 def dist(input, other, p=2):
     """Return the p-norm of `input - other` as a 0-dim tensor. Gradients: as for `norm`; 0 where both are equal.
 

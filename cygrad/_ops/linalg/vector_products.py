@@ -1,7 +1,7 @@
 """Outer and inner products of vectors; all but `vecdot` are composed of other ops."""
 
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import IN0, IN1, declare, publish
+from cygrad._core.graph.opdef import IN0, IN1, declare, facts, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.nn import distances as kernels
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require
@@ -36,6 +36,7 @@ def ger(input, vec2, *, out=None):
     return outer(input, vec2, out=out)
 
 
+@facts(out_dtype="output")
 def inner(input, other, *, out=None):
     """Sum the products along the last dimension of both, with shape input.shape[:-1] + other.shape[:-1].
 
@@ -58,6 +59,7 @@ def inner(input, other, *, out=None):
     return given("inner", result, out, input, other)
 
 
+@facts(autocast_gpu="widest", out_dtype="result")
 def vdot(input, other, *, out=None):
     """Compute the inner product of two vectors, the first of which is conjugated.
 
@@ -85,6 +87,9 @@ VECDOT = declare(
     kernel=kernels.vecdot,
     inputs="x y",
     attributes="dim",
+    autocast="lower",
+    autocast_gpu="lower",
+    out_dtype="linalg.vecdot: Expected out of dtype{result} but found {out}",
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import keep
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, publish, variant
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, facts, publish, variant
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks
@@ -123,6 +123,9 @@ NLL = declare(
     flags=ELSEWHERE,
     inputs="self target weight",
     attributes="ignore_index reduction total_weight",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 NLL_2D = variant(NLL, "NllLoss2DBackward0")
 
@@ -197,6 +200,7 @@ FUSED = declare(
     inputs="self",
     outputs="_ _",
     attributes="ignore_index reduction total_weight",
+    devices="together",
 )
 LARGE = 1 << 14  # number of scores from which one pass outweighs having the same graph as PyTorch (two nodes)
 
@@ -256,6 +260,7 @@ def _check_target(values, classes, input, target):
 # -- cross_entropy --
 
 
+@facts(devices="together", autocast="float32", autocast_gpu="float32")
 def cross_entropy(
     input,
     target,
@@ -308,6 +313,7 @@ def cross_entropy(
     return by_class
 
 
+@facts(devices="together", autocast="float32", autocast_gpu="float32")
 def linear_cross_entropy(
     input,
     linear_weight,

@@ -32,6 +32,8 @@ CTC = declare(
     flags=ELSEWHERE,
     inputs="log_probs",
     attributes="_ _ _ blank _ _ zero_infinity",
+    devices="together",
+    autocast="float32",
 )
 
 

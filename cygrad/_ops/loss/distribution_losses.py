@@ -13,7 +13,7 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIVATE, declare, named, publish
+from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIVATE, declare, facts, named, publish
 from cygrad._core.graph.record import apply2, promoted, result_type
 from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array
@@ -73,6 +73,9 @@ BCE = declare(
     kernel=kernels.binary_cross_entropy,
     inputs="self target weight",
     attributes="reduction",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="refused",
 )
 
 
@@ -151,6 +154,9 @@ BCE_WITH_LOGITS = declare(
     kernel=kernels.binary_cross_entropy_with_logits,
     inputs="self target weight",
     attributes="reduction _ pos_weight",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -241,6 +247,7 @@ def kl_divergence(input, target):
     return apply2(KL, input, target, None)
 
 
+@facts(autocast="float32", autocast_gpu="float32")
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """Kullback-Leibler divergence `target * (log(target) - input)` for log-probabilities `input`.
 
@@ -311,6 +318,9 @@ POISSON = declare(
     kernel=kernels.poisson,
     inputs="self target",
     attributes="reduction _ log_input full eps",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 POISSON_BY_REDUCTION = by_reduction(POISSON, "SubBackward0"), by_reduction(POISSON, "AddBackward0")  # if full
 
@@ -368,6 +378,7 @@ GAUSSIAN = declare(
     kernel=kernels.gaussian,
     inputs="self target var",
     attributes="reduction _ constant",
+    devices="together",
 )
 GAUSSIAN_BY_REDUCTION = by_reduction(GAUSSIAN, "MulBackward0"), by_reduction(GAUSSIAN, "AddBackward0")  # if full
 

@@ -9,7 +9,7 @@ from cygrad._core.engine.blocked_gradients import in_parts, is_own
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_forward, is_recorded, keep
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, IN2, declare, named, publish
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, IN2, declare, facts, named, publish
 from cygrad._core.graph.record import promoted, result_type
 from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array
@@ -55,6 +55,9 @@ HINGE = declare(
     flags=ELSEWHERE,
     inputs="self target",
     attributes="reduction _ margin",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 HINGE_BY_REDUCTION = by_reduction(HINGE, "AddBackward0")
 
@@ -108,6 +111,9 @@ MARGIN_RANKING = declare(
     kernel=kernels.margin_ranking,
     inputs="input1 input2 target",
     attributes="reduction _ margin",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 MARGIN_RANKING_BY_REDUCTION = by_reduction(MARGIN_RANKING, "ClampMinBackward0")
 
@@ -168,7 +174,15 @@ def _soft_margin_gradient(n, g):
 
 
 SOFT_MARGIN = declare(
-    "soft_margin_loss", soft_margin_rule, saves=IN0, flags=ELSEWHERE, inputs="self target", attributes="reduction"
+    "soft_margin_loss",
+    soft_margin_rule,
+    saves=IN0,
+    flags=ELSEWHERE,
+    inputs="self target",
+    attributes="reduction",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -247,6 +261,9 @@ MULTI_MARGIN = declare(
     flags=ELSEWHERE,
     inputs="self target weight",
     attributes="reduction _ p margin",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -298,6 +315,9 @@ MULTILABEL_MARGIN = declare(
     flags=ELSEWHERE,
     inputs="self target",
     attributes="reduction _ slopes is_target",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -345,6 +365,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return _finished(MULTILABEL_MARGIN, losses, x, (y,), how, args)
 
 
+@facts(devices="together")
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """The mean over classes of the binary cross-entropy with logits `input`; its mean, sum, or each sample's loss.
 

@@ -36,6 +36,9 @@ MSE = declare(
     kernel=kernels.squared_error,
     inputs="self target",
     attributes="reduction",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -79,6 +82,9 @@ L1 = declare(
     kernel=kernels.absolute_error,
     inputs="self target",
     attributes="reduction",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 L1_BY_REDUCTION = by_reduction(L1, "AbsBackward0")
 
@@ -139,6 +145,9 @@ SMOOTH_L1 = declare(
     node="SmoothL1LossBackward0",
     inputs="self target",
     attributes="reduction _ beta",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 
@@ -193,6 +202,9 @@ HUBER = declare(
     kernel=kernels.huber,
     inputs="self target",
     attributes="reduction _ delta",
+    devices="together",
+    autocast="float32",
+    autocast_gpu="float32",
 )
 
 

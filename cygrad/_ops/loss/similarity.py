@@ -7,7 +7,7 @@ from functools import partial
 
 from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, named, publish
+from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, facts, named, publish
 from cygrad._core.graph.record import result_type
 from cygrad._ops.base.arguments import broadcast_shape, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, sub
@@ -37,6 +37,7 @@ def _unit(x, dim, eps):
     return div(x, add(size, sub(clamp_min(bare, eps), bare)))
 
 
+@facts(autocast_gpu="float32")
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The cosine of the angle between vectors along `dim`: their product divided by both norms, each at least `eps`.
 
@@ -71,6 +72,7 @@ def pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False):
 # -- losses --
 
 
+@facts(devices="together", autocast="float32", autocast_gpu="float32")
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """`1 - cos` of pairs whose target is 1, `max(0, cos - margin)` if it is -1; mean, sum, or each pair's loss.
 
@@ -110,6 +112,7 @@ def _cosine_losses(a, b, y, margin):
     return add(alike, where(y == -1, clamp_min(sub(cosine, margin), 0), 0.0))
 
 
+@facts(autocast="float32", autocast_gpu="float32")
 def triplet_margin_loss(
     anchor,
     positive,

@@ -15,7 +15,7 @@ from cygrad._core.engine.blocked_gradients import in_parts, over
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import elementary
@@ -182,6 +182,7 @@ SOFTPLUS = declare(
     kernel=softplus_array,
     inputs="self",
     attributes="beta threshold",
+    autocast_gpu="float32",
 )
 
 
@@ -346,6 +347,7 @@ def glu(input, dim=-1):
 # -- built on softmax --
 
 
+@facts(autocast_gpu="float32")
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """`softmax(-input, dim)`. Without `dim`, warns and uses dimension 0 (0-, 1- and 3-dimensional input) or 1.
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, IN2, LINEAR, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, IN2, LINEAR, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.matmul import matmul as matmul_arrays
@@ -152,6 +152,7 @@ def trilinear(a, b, weight):
     return apply_n(TRILINEAR, (a, b, weight), (tuple(weight.shape),))
 
 
+@facts(autocast="float32", autocast_gpu="widest")
 def bilinear(input1, input2, weight, bias=None):
     """`input1 @ weight[k] @ input2` for each matrix k of `weight`, plus `bias`. Saves both inputs and the weight.
 

@@ -7,7 +7,7 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
+from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, facts, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
@@ -67,7 +67,16 @@ def _pulls(g, difference, distance, p):
     return mul(unsqueeze(g, -1), share)
 
 
-CDIST = declare("cdist", cdist_rule, saves=IN0 | IN1 | OUT0, kernel=kernels.cdist, inputs="x1 x2", attributes="p")
+CDIST = declare(
+    "cdist",
+    cdist_rule,
+    saves=IN0 | IN1 | OUT0,
+    kernel=kernels.cdist,
+    inputs="x1 x2",
+    attributes="p",
+    autocast="float32",
+    autocast_gpu="float32",
+)
 
 _COMPUTE_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
@@ -131,6 +140,7 @@ PDIST = declare(
     kernel=kernels.pdist,
     inputs="self",
     attributes="p",
+    autocast_gpu="float32",
 )
 
 
@@ -166,7 +176,13 @@ def cross_rule(n, g):
 
 
 CROSS = declare(
-    "linalg_cross", cross_rule, saves=(IN1, IN0), flags=LINEAR | ELSEWHERE, kernel=kernels.cross, attributes="dim"
+    "linalg_cross",
+    cross_rule,
+    saves=(IN1, IN0),
+    flags=LINEAR | ELSEWHERE,
+    kernel=kernels.cross,
+    attributes="dim",
+    out_dtype="same",
 )
 
 
@@ -203,6 +219,7 @@ def _cross(a, b, dim, out):
     return apply_n(CROSS, (a, b), (d,), out)
 
 
+@facts(autocast_gpu="widest")
 def cross(input, other, dim=None, *, out=None):
     """Return the cross products of 3-element vectors along `dim`; see `linalg.cross`.
 
@@ -266,7 +283,15 @@ def _renorm_gradient(n, g):
 
 
 RENORM = declare(
-    "renorm", renorm_rule, saves=IN0, flags=INPLACE, kernel=kernels.renorm, inputs="self", attributes="p dim maxnorm"
+    "renorm",
+    renorm_rule,
+    saves=IN0,
+    flags=INPLACE,
+    kernel=kernels.renorm,
+    inputs="self",
+    attributes="p dim maxnorm",
+    autocast_gpu="float32",
+    out_dtype="same",
 )
 
 

@@ -93,6 +93,7 @@ EMBEDDING = declare(
     flags=ELSEWHERE,
     inputs="weight indices",
     attributes="padding_idx scale_grad_by_freq sparse _",
+    devices="together",
 )
 
 
@@ -187,6 +188,7 @@ EMBEDDING_BAG = declare(
     flags=ELSEWHERE,
     inputs="weight per_sample_weights",
     attributes="_ _ _ _ mode",
+    devices="together",
 )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import memory_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, publish
+from cygrad._core.graph.opdef import ELSEWHERE, facts, publish
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add
 from cygrad._ops.base.creation import zeros_like
@@ -24,6 +24,7 @@ from cygrad._ops.shape.repeating import repeat, repeat_interleave
 # -- scaled dot product attention --
 
 
+@facts(autocast="lower", autocast_gpu="lower")
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):

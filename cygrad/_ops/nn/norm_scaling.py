@@ -4,7 +4,7 @@ import numpy as np
 
 from cygrad._core.engine.blocked_gradients import beside, in_slices, is_own, owned, reused
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import ELSEWHERE, IN0, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base.elementary import DIVIDE
@@ -99,6 +99,7 @@ def may_be_unit(t):
 # -- normalize --
 
 
+@facts(autocast_gpu="float32")
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """Compute `input / max(norm, eps)`, with the p-norm over dimension(s) `dim`.
 

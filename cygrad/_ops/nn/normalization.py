@@ -17,7 +17,7 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, named, publish
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, facts, named, publish
 from cygrad._core.graph.record import record_n, result_type
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.transforms.forward_mode import has_samples
@@ -162,6 +162,7 @@ def _optional(value, function, name, position):
 BATCH_NORM = _row("batch_norm", "NativeBatchNormBackward0", "running_mean running_var training eps")
 
 
+@facts(devices="together")
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Compute `(input - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1).
 
@@ -257,6 +258,7 @@ def _check_samples(input, running):
 INSTANCE_NORM = _row("instance_norm", "ViewBackward0", "group eps")
 
 
+@facts(devices="together")
 def instance_norm(
     input,
     running_mean=None,
@@ -354,6 +356,7 @@ def _frame_of_last(shape, wanted, centered, eps):
     return Frame(shape, dims[first:], (1,) * first + wanted, dims[:first], centered, False, eps)
 
 
+@facts(devices="together", autocast_gpu="float32")
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over the last dimensions.
 
@@ -378,6 +381,7 @@ def layer_norm_of_package(input, normalized_shape, weight=None, bias=None, eps=1
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+@facts(devices="together", autocast_gpu="float32")
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Compute `input / sqrt(mean(input^2) + eps) * weight`, with the mean over the last dimensions.
 
@@ -413,6 +417,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 GROUP_NORM = _row("group_norm", "NativeGroupNormBackward0", "group eps")
 
 
+@facts(devices="together", autocast_gpu="float32")
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Compute `(input - mean) / sqrt(variance + eps) * weight + bias`, with statistics over groups of channels.
 

@@ -192,6 +192,9 @@ PRELU = declare(
     kernel=prelu_array,
     node="PreluKernelBackward0",
     inputs="self weight",
+    devices="together",
+    autocast="lower",
+    autocast_gpu="lower",
 )
 
 
@@ -443,6 +446,7 @@ HARDSHRINK = declare(
     kernel=hardshrink_array,
     inputs="self",
     attributes="lambd",
+    out_dtype="found",
 )
 
 
@@ -468,7 +472,14 @@ def softshrink_array(a, lambd):
 
 
 SOFTSHRINK = declare(
-    "softshrink", shrink_rule, saves=IN0, flags=FLAGS, kernel=softshrink_array, inputs="self", attributes="lambd"
+    "softshrink",
+    shrink_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=softshrink_array,
+    inputs="self",
+    attributes="lambd",
+    out_dtype="found",
 )
 
 

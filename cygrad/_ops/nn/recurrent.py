@@ -12,7 +12,7 @@ from cygrad._core.errors import messages
 from cygrad._core.graph.dual import keep
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.kernel_call import as_float32
-from cygrad._core.graph.opdef import FUNCTION_ONLY, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import get_modes
@@ -64,6 +64,7 @@ LAYER = declare(
     inputs="_ _ _",
     outputs="output h_n c_n",
     attributes="mode batch_sizes reverse",
+    devices="together",
 )
 
 
@@ -263,6 +264,7 @@ def _signature(names, hx_is_list):
 # -- public functions --
 
 
+@facts(devices="together", autocast="lower", autocast_gpu="lower")
 def lstm(*args, **kwargs):
     """(out, h_n, c_n): `nn.LSTM` as a function, `lstm(input, (h0, c0), params, has_biases, num_layers, dropout, train,
     bidirectional, batch_first)`, or with `data, batch_sizes` of a packed sequence for `input`, without batch_first.
@@ -281,6 +283,7 @@ def lstm(*args, **kwargs):
     return _call("lstm", args, kwargs)
 
 
+@facts(devices="together", autocast="state", autocast_gpu="lower")
 def gru(*args, **kwargs):
     """(out, h_n): `nn.GRU` as a function, `gru(input, h0, params, has_biases, num_layers, dropout, train,
     bidirectional, batch_first)`, or with `data, batch_sizes` of a packed sequence for `input`, without batch_first.
@@ -297,6 +300,7 @@ def gru(*args, **kwargs):
     return _call("gru", args, kwargs)
 
 
+@facts(devices="together", autocast="lower", autocast_gpu="lower")
 def rnn_tanh(*args, **kwargs):
     """(out, h_n): `nn.RNN` as a function, with the arguments of `gru`; h = tanh(w_ih x + b_ih + w_hh h + b_hh).
 
@@ -308,6 +312,7 @@ def rnn_tanh(*args, **kwargs):
     return _call("rnn_tanh", args, kwargs)
 
 
+@facts(devices="together", autocast="lower", autocast_gpu="lower")
 def rnn_relu(*args, **kwargs):
     """(out, h_n): `nn.RNN` as a function, with the arguments of `gru`; h = relu(w_ih x + b_ih + w_hh h + b_hh).
 

@@ -2,7 +2,7 @@
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.products import linear
@@ -50,6 +50,7 @@ def _fit(input, w_ih, w_hh, b_ih, b_hh, *states):
     return fit and all(t.dtype is input.dtype for t in (w_ih, w_hh, *biases, *states))
 
 
+@facts(autocast_gpu="lower")
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Compute one step of an LSTM: (h, c) from `input` (N, I) and `hx` = (h, c) (N, H); see `LSTM` for the formula.
 
@@ -68,6 +69,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("lstm", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
 
 
+@facts(autocast_gpu="lower")
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """Compute one step of a GRU: the new state from `input` (N, I) and `hx` (N, H); see `GRU` for the formula.
 
@@ -80,6 +82,7 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("gru", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
+@facts(autocast_gpu="lower")
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """`tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh)`: shapes (N, I), (N, H), weights (H, I), (H, H).
 
@@ -90,6 +93,7 @@ def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("rnn_tanh", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
+@facts(autocast_gpu="lower")
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """`relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh)`: shapes (N, I), (N, H), weights (H, I), (H, H).
 

@@ -131,6 +131,7 @@ BY_BLOCKS = declare(
     node="ScaledDotProductFlashAttentionForCpuBackward0",
     inputs="query key value",
     attributes="attn_mask _ scale is_causal logsumexp",
+    devices="together",
 )
 
 

@@ -50,7 +50,17 @@ def spent(kernel, n, g):
     return tensor_of(kernel(memory_of(g), memory_of(n.saved_result()), *n.args, True)) if is_spare(g) else None
 
 
-SOFTMAX = declare("softmax", softmax_rule, saves=OUT0, kernel=kernels.softmax, inputs="self", attributes="dim")
+SOFTMAX = declare(
+    "softmax",
+    softmax_rule,
+    saves=OUT0,
+    kernel=kernels.softmax,
+    inputs="self",
+    attributes="dim",
+    autocast_gpu="float32",
+    takes_dtype=True,
+    out_dtype="same",
+)
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
@@ -121,7 +131,15 @@ def log_softmax_rule(n, g):
 
 
 LOG_SOFTMAX = declare(
-    "log_softmax", log_softmax_rule, saves=OUT0, kernel=kernels.log_softmax, inputs="self", attributes="dim"
+    "log_softmax",
+    log_softmax_rule,
+    saves=OUT0,
+    kernel=kernels.log_softmax,
+    inputs="self",
+    attributes="dim",
+    autocast_gpu="float32",
+    takes_dtype=True,
+    out_dtype="same",
 )
 
 

@@ -9,7 +9,7 @@ require grad.
 import numpy as np
 
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.opdef import facts, publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._ops.numpy_api import (  # noqa: F401  they register their functions
@@ -58,6 +58,7 @@ def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, dtype=None,
     return deliver(typed(t, dtype), out)
 
 
+@facts(devices="together")
 @means("take")
 def take(a, indices, axis=None, out=None, mode="raise"):
     t, index = as_tensor(a), as_tensor(indices)
@@ -120,6 +121,7 @@ def flatnonzero(a):
     return public("nonzero")(as_tensor(a).reshape(-1)).reshape(-1)
 
 
+@facts(devices="together")
 @means("searchsorted")
 def searchsorted(a, v, side="left", sorter=None):
     a, v = common(a, v)
@@ -146,6 +148,7 @@ def fill_diagonal(a, val, wrap=False):
     at_places(a, np.arange(min(a.shape)), val, lambda i: (i,) * a.ndim)
 
 
+@facts(devices="together")
 @means("put")
 def put(a, ind, v, mode="raise"):
     if not isinstance(a, Tensor):

@@ -239,7 +239,9 @@ def coins(p, shape, generator, place):
     return keep_mask(shape, array, generator, place)
 
 
-MULTINOMIAL = declare("multinomial", flags=NONDIFF, inputs="self")
+MULTINOMIAL = declare(
+    "multinomial", flags=NONDIFF, inputs="self", out_dtype="multinomial expects Long tensor out, got: {out}"
+)
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
@@ -328,7 +330,7 @@ def no_derivative_rule(n, g):
     raise RuntimeError("derivative for aten::binomial is not implemented")
 
 
-BINOMIAL = declare("binomial", no_derivative_rule, inputs="count prob", node="NotImplemented")
+BINOMIAL = declare("binomial", no_derivative_rule, inputs="count prob", node="NotImplemented", devices="together")
 
 
 def binomial(count, prob, generator=None):

@@ -68,7 +68,16 @@ def prod_rule(n, g):
     return mul(g, conjugate(reshape(product_of_others(reshape(x, -1), 0), x.shape)))
 
 
-PROD = declare("prod", prod_rule, saves=IN0 | OUT0, inputs="self")
+PROD = declare(
+    "prod",
+    prod_rule,
+    saves=IN0 | OUT0,
+    inputs="self",
+    autocast="float32",
+    autocast_gpu="float32",
+    takes_dtype=True,
+    out_dtype="same",
+)
 
 
 def prod_dim_rule(n, g):
@@ -90,6 +99,7 @@ PROD_DIM = declare(
     inputs="self",
     attributes="dim keepdim",
     node="ProdBackward1",
+    out_dtype="same",
 )
 
 
@@ -131,7 +141,15 @@ def logsumexp_rule(n, g):
     return times(conjugate(exp(apart, out=reused(apart))), restored(g, x.shape, axes, keepdim))
 
 
-LOGSUMEXP = declare("logsumexp", logsumexp_rule, saves=IN0 | OUT0, inputs="self", attributes="dim keepdim")
+LOGSUMEXP = declare(
+    "logsumexp",
+    logsumexp_rule,
+    saves=IN0 | OUT0,
+    inputs="self",
+    attributes="dim keepdim",
+    autocast_gpu="float32",
+    out_castable="logsumexp(): Expected floating point type for result tensor, but got: {out}",
+)
 
 
 def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -221,7 +239,7 @@ def count_nonzero(input, dim=None, *, axis=None):
     return apply_n(COUNT_NONZERO, (t,), (axes_argument(COUNT_NONZERO, t, dim, axis), False))
 
 
-NONZERO = declare("nonzero", flags=NONDIFF, kernel=axis_ops.nonzero)
+NONZERO = declare("nonzero", flags=NONDIFF, kernel=axis_ops.nonzero, out_dtype="positions")
 
 
 def nonzero(input, *, as_tuple=False, out=None):

@@ -13,7 +13,7 @@ from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_forward, keep
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import IN0, IN1, LINEAR, NONDIFF, OUT0, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply_n, record_n, record_outputs, tensor_argument
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types import return_types
@@ -98,7 +98,7 @@ def place_rule(n, g):
     return value_selecting_reduction_backward(g, n.saved(1), *n.args[:3])
 
 
-def choice_along(name, kernel=None, node=None):
+def choice_along(name, kernel=None, node=None, **row):
     """Declare the row of an op that returns elements and their indices along a dimension; 'max.dim' extends `max`."""
     return declare(
         name,
@@ -107,6 +107,7 @@ def choice_along(name, kernel=None, node=None):
         flags=PRIVATE if "." in name else 0,
         kernel=kernel,
         inputs="self indices",
+        **row,
         attributes="self_sym_sizes dim keepdim",
         node=node,
     )
@@ -138,13 +139,20 @@ def with_place(both, extreme, position, array, dim, keepdim):
 
 
 MAX_DIM = choice_along(
-    "max.dim", partial(with_place, arg_extrema.max_with_indices, reduce.amax, POSITIONS[0]), "MaxBackward0"
+    "max.dim",
+    partial(with_place, arg_extrema.max_with_indices, reduce.amax, POSITIONS[0]),
+    "MaxBackward0",
+    out_dtype="same",
 )
 MIN_DIM = choice_along(
-    "min.dim", partial(with_place, arg_extrema.min_with_indices, reduce.amin, POSITIONS[1]), "MinBackward0"
+    "min.dim",
+    partial(with_place, arg_extrema.min_with_indices, reduce.amin, POSITIONS[1]),
+    "MinBackward0",
+    out_dtype="same",
 )
 
 
+@facts(out_castable="can_cast")
 def max(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=None, keepdims=None, out=None):
     """Return the largest element, the largest ones along `dim` with their indices, or the maximum of two tensors.
 
@@ -167,6 +175,7 @@ def max(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=Non
     return extreme((MAX, MAX_DIM, maximum), input, dim_or_other, keepdim, dim, other, axis, keepdims, out)
 
 
+@facts(out_castable="can_cast")
 def min(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=None, keepdims=None, out=None):
     """Return the smallest element, the smallest ones along `dim` with their indices, or the minimum of two tensors.
 
@@ -240,6 +249,7 @@ AMAX = extreme_row("amax", reduce.amax)
 AMIN = extreme_row("amin", reduce.amin)
 
 
+@facts(out_dtype="input")
 def amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """Return the largest elements over `dim` (an int, a tuple of ints, or all).
 
@@ -254,6 +264,7 @@ def amax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     return extreme_over(AMAX, input, dim, keepdim, axis, keepdims, out)
 
 
+@facts(out_dtype="input")
 def amin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     """Return the smallest elements over `dim` (an int, a tuple of ints, or all). Saves `input` and the result.
 
@@ -283,7 +294,7 @@ def extreme_over(op, input, dim, keepdim, axis, keepdims, out):
 
 # -- indices --
 
-ARGMAX = declare("argmax", flags=NONDIFF, kernel=POSITIONS[0])
+ARGMAX = declare("argmax", flags=NONDIFF, kernel=POSITIONS[0], out_dtype="same")
 
 
 def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -299,7 +310,7 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
     return position(ARGMAX, input, dim, keepdim, axis, keepdims, out)
 
 
-ARGMIN = declare("argmin", flags=NONDIFF, kernel=POSITIONS[1])
+ARGMIN = declare("argmin", flags=NONDIFF, kernel=POSITIONS[1], out_dtype="same")
 
 
 def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):

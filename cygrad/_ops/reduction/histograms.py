@@ -28,7 +28,9 @@ def bincount_rule(n, g):
 
 LARGEST = 2**63 - 1  # no result can be this long
 
-BINCOUNT = declare("bincount", bincount_rule, flags=LINEAR, kernel=kernels.bincount, inputs="weights _ self")
+BINCOUNT = declare(
+    "bincount", bincount_rule, flags=LINEAR, kernel=kernels.bincount, inputs="weights _ self", devices="together"
+)
 
 
 def _ends(array):
@@ -74,7 +76,7 @@ def bincount(input, weights=None, minlength=0):
 
 # -- histograms --
 
-HISTC = declare("histc", flags=NONDIFF, kernel=kernels.count_evenly)
+HISTC = declare("histc", flags=NONDIFF, kernel=kernels.count_evenly, out_dtype="counts")
 
 
 def _bounds(t, low, high, name, widen):
@@ -111,7 +113,17 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     return record_n(HISTC, array, (t,), args) if out is None else write_into(HISTC, out, array, (t,), args)
 
 
-HISTOGRAM = declare("histogram", flags=NONDIFF, kernel=kernels.histogram)
+HISTOGRAM = declare(
+    "histogram",
+    flags=NONDIFF,
+    kernel=kernels.histogram,
+    devices="together",
+    out_dtype=(
+        "counts",
+        "torch.histogram: input tensor and bin_edges tensor should have the same dtype, but got input {result_c} and "
+        "bin_edges {out_c} for dimension 0",
+    ),
+)
 HISTOGRAMDD = declare("histogramdd", flags=NONDIFF | FUNCTION_ONLY, kernel=kernels.histogram)
 
 

@@ -9,7 +9,7 @@ from cygrad._core.engine.blocked_gradients import beside, in_slices, owned, reus
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import keep, values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish, variant
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, INPLACE, LINEAR, OUT0, declare, facts, publish, variant
 from cygrad._core.graph.record import (
     apply1_args,
     apply_n,
@@ -58,7 +58,16 @@ def cumsum_rule(n, g):
     return apply1_args(CUMSUM, g, (dim, not reverse), None)
 
 
-CUMSUM = declare("cumsum", cumsum_rule, flags=LINEAR | INPLACE, kernel=along.cumsum, inputs="self", attributes="dim")
+CUMSUM = declare(
+    "cumsum",
+    cumsum_rule,
+    flags=LINEAR | INPLACE,
+    kernel=along.cumsum,
+    inputs="self",
+    attributes="dim",
+    autocast_gpu="float32",
+    takes_dtype=True,
+)
 
 
 def cumsum(input, dim=None, *, dtype=None, axis=None, out=None):
@@ -171,6 +180,8 @@ CUMPROD = declare(
     kernel=along.cumprod,
     inputs="self",
     attributes="dim",
+    autocast_gpu="float32",
+    takes_dtype=True,
 )
 
 
@@ -201,8 +212,22 @@ def extremum_rule(n, g):
     return scatter_add(zeros_at(shape, g), dim, n.saved(1), g) if shape else g
 
 
-CUMMAX = declare("cummax", extremum_rule, saves=(0, IN1), inputs="self indices", attributes="self_sym_sizes dim")
-CUMMIN = declare("cummin", extremum_rule, saves=(0, IN1), inputs="self indices", attributes="self_sym_sizes dim")
+CUMMAX = declare(
+    "cummax",
+    extremum_rule,
+    saves=(0, IN1),
+    inputs="self indices",
+    attributes="self_sym_sizes dim",
+    out_dtype="scalar_type",
+)
+CUMMIN = declare(
+    "cummin",
+    extremum_rule,
+    saves=(0, IN1),
+    inputs="self indices",
+    attributes="self_sym_sizes dim",
+    out_dtype="scalar_type",
+)
 
 
 def cummax(input, dim=None, *, out=None):
@@ -295,6 +320,7 @@ LOGCUMSUMEXP = declare(
     kernel=scans.logcumsumexp,
     inputs="self",
     attributes="dim",
+    out_dtype="scalar_type",
 )
 
 
@@ -316,6 +342,7 @@ def logcumsumexp(input, dim=None, *, out=None):
 # -- differences and integrals --
 
 
+@facts(out_dtype="scalar_type")
 def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     """Compute the differences x[i + 1] - x[i] along `dim`, `n` times; for booleans, whether they differ.
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, NONDIFF, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, NONDIFF, declare, facts, publish
 from cygrad._core.graph.record import as_type, promoted, record_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.dtypes import as_dtype
@@ -29,7 +29,9 @@ def _finished(op, array, inputs, out, args):
 
 # -- searchsorted --
 
-SEARCHSORTED = declare("searchsorted", flags=QUIET, kernel=kernels.searchsorted, inputs="sorted_sequence self")
+SEARCHSORTED = declare(
+    "searchsorted", flags=QUIET, kernel=kernels.searchsorted, inputs="sorted_sequence self", devices="together"
+)
 
 
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
@@ -119,6 +121,7 @@ def _check_kind(out, out_int32):
         )
 
 
+@facts(devices="together")
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """Return the index of the interval between the ascending `boundaries` that contains each value of `input`.
 
@@ -136,7 +139,9 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 
 # -- isin --
 
-ISIN = declare("isin", flags=QUIET, kernel=kernels.isin, inputs="elements test_elements")
+ISIN = declare(
+    "isin", flags=QUIET, kernel=kernels.isin, inputs="elements test_elements", devices="together", out_dtype="same"
+)
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None):

@@ -10,7 +10,7 @@ from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.kernel_call import as_float32
-from cygrad._core.graph.opdef import NONDIFF, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import NONDIFF, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply_n, record_n, tensor_argument
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.cpu.reduction import sorting as kernels
@@ -43,9 +43,10 @@ def in_memory_order(find, a, dim, *args):
 # -- sort --
 
 SORT = choice_along("sort")
-SORT_STABLE = choice_along("sort.stable", node="SortBackward1")
+SORT_STABLE = choice_along("sort.stable", node="SortBackward1", out_dtype="same")
 
 
+@facts(out_dtype="same")
 def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     """Sort the elements in ascending (or `descending`) order along `dim`: a tuple (values, indices) of input's shape.
 
@@ -114,6 +115,7 @@ def msort(input, *, out=None):
 TOPK = choice_along("topk")
 
 
+@facts(out_dtype="same")
 def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     """Return the `k` largest (or smallest) elements along `dim`, in order: a tuple (values, indices).
 
@@ -156,6 +158,7 @@ def picked(op, t, a, find, dim, keepdim, out, rank=()):
 KTHVALUE = choice_along("kthvalue")
 
 
+@facts(out_dtype=("output values must be of same type as input", "output indices must be of scalar type Long"))
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     """Return the `k`-th smallest elements along `dim`, counted from 1: a tuple (values, indices).
 
@@ -181,8 +184,8 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
 
 MEDIAN = choice_of_all("median", kernels.median_of_all)
 NANMEDIAN = choice_of_all("nanmedian", kernels.nanmedian_of_all)
-MEDIAN_DIM = choice_along("median.dim", node="MedianBackward1")
-NANMEDIAN_DIM = choice_along("nanmedian.dim", node="NanmedianBackward1")
+MEDIAN_DIM = choice_along("median.dim", node="MedianBackward1", out_dtype=("middle_values", "middle_indices"))
+NANMEDIAN_DIM = choice_along("nanmedian.dim", node="NanmedianBackward1", out_dtype=("middle_values", "middle_indices"))
 
 
 def median(input, dim=..., keepdim=False, *, out=None):
@@ -243,6 +246,12 @@ def along_dim(op, t, a, find, dim, keepdim, out):
 MODE = choice_along("mode")
 
 
+@facts(
+    out_dtype=(
+        "expected scalar type '{result}' but got '{out}' for values output",
+        "expected scalar type '{result}' but got '{out}' for indices output",
+    )
+)
 def mode(input, dim=-1, keepdim=False, *, out=None):
     """Return the most frequent elements along `dim`, the smallest if there are several: a tuple (values, indices).
 

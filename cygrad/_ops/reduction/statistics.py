@@ -6,7 +6,7 @@ from cygrad._core.engine.blocked_gradients import is_own, reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, OUT0, OUT1, PRIVATE, declare, facts, note_facts, publish
 from cygrad._core.graph.record import apply_n, record_n, record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types import return_types
@@ -89,6 +89,9 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
         raise RuntimeError("nansum on CPU does not support complex inputs")
     _check_type_of_sum(dtype, out)
     return given("nansum", _sum_of_numbers(t, dim, keepdim, dtype), out)
+
+
+note_facts("nansum.dtype", {"out_dtype": "nansum: provided dtype must match dtype of result. Got {out} and {result}."})
 
 
 def _check_type_of_sum(dtype, out):
@@ -226,6 +229,7 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
     return both("std_mean", STD, input, dim, unbiased, correction, keepdim)
 
 
+@facts(out_dtype="same")
 def aminmax(input, *, dim=None, keepdim=False, out=None):
     """Compute the minimum and the maximum along `dim`, or over all elements: a tuple (min, max).
 
@@ -266,6 +270,7 @@ LEAST_ROW = 64  # elements; shorter rows are sorted
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
+@facts(devices="together", autocast="float32")
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Compute the `q`-th quantiles along `dim`, or over all elements; NaN if any element is NaN.
 
@@ -280,6 +285,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
     return quantiles("quantile", input, q, dim, keepdim, interpolation, False, out)
 
 
+@facts(devices="together", autocast="float32")
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Compute the `q`-th quantiles of the elements that are not NaN. See `quantile`.
 

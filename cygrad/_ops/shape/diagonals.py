@@ -15,6 +15,7 @@ from cygrad._core.graph.opdef import (
     PRIVATE,
     VIEW,
     declare,
+    note_facts,
     publish,
     variant,
 )
@@ -159,6 +160,14 @@ def diag(input, diagonal=0, *, out=None):
 
 DIAGONAL_OUT = variant(DIAGONAL, "DiagonalBackward0_copy", name="diag")
 DIAG_VECTOR_OUT = variant(DIAG_EMBED, "DiagEmbedBackward0", name="diag.vector")
+note_facts("diag", {"out_dtype": "same"})
+note_facts(
+    "diag.vector",
+    {
+        "out_dtype": "same",
+        "out_castable": "diag: result type {result} can't be cast to the desired out= type {out}",
+    },
+)
 
 
 def diagflat(input, offset=0):
@@ -216,7 +225,12 @@ def block_diag_rule(n, g):
 
 
 BLOCK_DIAG = declare(
-    "block_diag", block_diag_rule, flags=LINEAR | FUNCTION_ONLY, kernel=kernels.block_diag, inputs="tensors"
+    "block_diag",
+    block_diag_rule,
+    flags=LINEAR | FUNCTION_ONLY,
+    kernel=kernels.block_diag,
+    inputs="tensors",
+    devices="together",
 )
 
 
@@ -252,7 +266,7 @@ def tril_rule(n, g):
     return tril(g, n.args[0])
 
 
-TRIL = declare("tril", tril_rule, flags=LINEAR | INPLACE, kernel=kernels.tril, attributes="diagonal")
+TRIL = declare("tril", tril_rule, flags=LINEAR | INPLACE, kernel=kernels.tril, attributes="diagonal", out_dtype="same")
 
 
 def tril(input, diagonal=0, *, out=None):
@@ -272,7 +286,7 @@ def triu_rule(n, g):
     return triu(g, n.args[0])
 
 
-TRIU = declare("triu", triu_rule, flags=LINEAR | INPLACE, kernel=kernels.triu, attributes="diagonal")
+TRIU = declare("triu", triu_rule, flags=LINEAR | INPLACE, kernel=kernels.triu, attributes="diagonal", out_dtype="same")
 
 
 def triu(input, diagonal=0, *, out=None):

@@ -2,10 +2,10 @@
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.registry.autocast import POLICY_OF, guarded
+from cygrad._core.registry.autocast import guarded
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.base.copying import element
 from cygrad._kernels.cpu.shape import padding as kernels
@@ -119,7 +119,9 @@ def _entry(mode, dims):
         return with_elements(t, mode, counts)
 
     entry.__name__ = f"{_PYTORCH[mode]}_pad{dims}d"
-    return guarded(entry) if entry.__name__ in POLICY_OF else entry
+    if mode == "replicate" or mode == "reflect" and dims < 3:
+        return guarded(facts(autocast="float32")(entry))
+    return entry
 
 
 _PYTORCH = {"reflect": "reflection", "replicate": "replication", "circular": "circular"}

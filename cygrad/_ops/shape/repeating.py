@@ -4,7 +4,7 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
@@ -81,6 +81,7 @@ def tile(input, *dims, **named):
 # -- repeat_interleave --
 
 
+@facts(devices="together")
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Repeat each element along `dim` `repeats` times; a tensor `repeats` gives the number for each element.
 

@@ -56,6 +56,7 @@ SELECT_SCATTER = declare(
     kernel=replacing.at_index,
     inputs="self src",
     attributes="dim index",
+    devices="together",
 )
 
 
@@ -99,6 +100,8 @@ SLICE_SCATTER = declare(
     kernel=replacing.at_slice,
     inputs="self src",
     attributes="dim start end step",
+    devices="together",
+    out_dtype="same",
 )
 
 
@@ -156,6 +159,7 @@ DIAGONAL_SCATTER = declare(
     kernel=replacing.at_diagonal,
     inputs="self src",
     attributes="offset dim1 dim2",
+    devices="together",
 )
 
 
@@ -201,6 +205,7 @@ AS_STRIDED_SCATTER = declare(
     flags=LINEAR,
     kernel=strided_gradients.strided_scatter,
     inputs="self src",
+    devices="together",
 )
 
 

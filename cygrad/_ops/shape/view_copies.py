@@ -9,7 +9,7 @@ from typing import Any
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import keep_apart, memory_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, registry, variant
+from cygrad._core.graph.opdef import FUNCTION_ONLY, note_facts, publish, registry, variant
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._core.types.memory_format import contiguous_format
@@ -154,6 +154,8 @@ def _copy_form(name, view):
 
 for _name, _view in _VIEWS.items():
     globals()[f"{_name}_copy"] = _copy_form(f"{_name}_copy", _view)
+    if _name not in ("narrow", "split"):
+        note_facts(f"{_name}_copy", {"out_dtype": "same"})
 
 composite = {f"{_name}_copy": 0 if _name == "narrow" else FUNCTION_ONLY for _name in _VIEWS}
 functions = publish(globals())

@@ -10,7 +10,7 @@ Integers are first converted to the default float dtype. Nothing is saved.
 from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, publish, variant
+from cygrad._core.graph.opdef import ELSEWHERE, LINEAR, PRIVATE, declare, facts, publish, variant
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
@@ -276,6 +276,7 @@ def twice(length):
 # -- along one dimension --
 
 
+@facts(autocast="float32")
 def fft(input, n=None, dim=-1, norm=None, *, out=None):
     """Discrete Fourier transform along `dim`: y[k] = sum of x[j] * exp(-2j * pi * j * k / n) over j.
 
@@ -297,6 +298,7 @@ def fft(input, n=None, dim=-1, norm=None, *, out=None):
     return fft_r2c(resized(t, (dim,), (length,)), (dim,), normalization(norm, "fft"), False, out)
 
 
+@facts(autocast="float32")
 def ifft(input, n=None, dim=-1, norm=None, *, out=None):
     """Inverse of `fft`: "backward" scales by 1/n, "forward" does not. Arguments and errors are those of `fft`.
 
@@ -334,6 +336,7 @@ def _conjugate_of_reals(t, dims, norm, onesided, length):
 CONJUGATE_OF_REALS = variant(LINEAR_STEPS, "ConjBackward0")
 
 
+@facts(autocast="float32")
 def rfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Transform of real numbers: the first n // 2 + 1 elements of `fft`; the others are their conjugates.
 
@@ -350,6 +353,7 @@ def rfft(input, n=None, dim=-1, norm=None, *, out=None):
     return fft_r2c(resized(t, (dim,), (length,)), (dim,), normalization(norm, "rfft"), True, out)
 
 
+@facts(autocast="float32")
 def irfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Inverse of `rfft`: n real numbers from n // 2 + 1 frequencies; n defaults to 2 * (m - 1) for m frequencies.
 
@@ -365,6 +369,7 @@ def irfft(input, n=None, dim=-1, norm=None, *, out=None):
     return half_to_real("irfft", t, (dim,), (length,), normalization(norm, "irfft"), out)
 
 
+@facts(autocast="float32")
 def hfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Transform of n numbers with Hermitian symmetry (x[j] = conj(x[n - j])), of which only one half is given.
 
@@ -380,6 +385,7 @@ def hfft(input, n=None, dim=-1, norm=None, *, out=None):
     return half_to_real("hfft", conj(t), (dim,), (length,), norm, out)
 
 
+@facts(autocast="float32")
 def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
     """Inverse of `hfft`: the conjugate of `rfft`, with the scale of `ifft`.
 
@@ -397,6 +403,7 @@ def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
 # -- along several dimensions --
 
 
+@facts(autocast="float32")
 def fftn(input, s=None, dim=None, norm=None, *, out=None):
     """`fft` along the dimensions `dim`, with lengths `s`, where -1 keeps the length of the input.
 
@@ -417,11 +424,13 @@ def transform_several(function, input, s, dim, norm, forward, out):
     return to_complex(function, t, dims, lengths, norm, forward, out)
 
 
+@facts(autocast="float32")
 def ifftn(input, s=None, dim=None, norm=None, *, out=None):
     """`ifft` along several dimensions; see `fftn`."""
     return transform_several("ifftn", input, s, dim, norm, False, out)
 
 
+@facts(autocast="float32")
 def rfftn(input, s=None, dim=None, norm=None, *, out=None):
     """`rfft` along the last of several dimensions, `fft` along the others; see `fftn`."""
     return real_of_several("rfftn", input, s, dim, norm, out)
@@ -434,6 +443,7 @@ def real_of_several(function, input, s, dim, norm, out):
     return fft_r2c(resized(t, dims, lengths), dims, normalization(norm, function), True, out)
 
 
+@facts(autocast="float32")
 def irfftn(input, s=None, dim=None, norm=None, *, out=None):
     """Inverse of `rfftn`; the last length is that of the result. See `irfft`."""
     return several_to_real("irfftn", input, s, dim, norm, out)
@@ -473,6 +483,7 @@ def inverse_hermitian_of_several(function, input, s, dim, norm, out):
 # -- along two dimensions --
 
 
+@facts(autocast="float32")
 def fft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     """`fftn` along two dimensions, by default the last two."""
     return transform_several("fft2", input, s, pair(dim, "fft2"), norm, True, out)
@@ -485,16 +496,19 @@ def pair(dim, function):
     return dim
 
 
+@facts(autocast="float32")
 def ifft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     """`ifftn` along two dimensions, by default the last two."""
     return transform_several("ifft2", input, s, pair(dim, "ifft2"), norm, False, out)
 
 
+@facts(autocast="float32")
 def rfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     """`rfftn` along two dimensions, by default the last two."""
     return real_of_several("rfft2", input, s, pair(dim, "rfft2"), norm, out)
 
 
+@facts(autocast="float32")
 def irfft2(input, s=None, dim=(-2, -1), norm=None, *, out=None):
     """`irfftn` along two dimensions, by default the last two."""
     return several_to_real("irfft2", input, s, pair(dim, "irfft2"), norm, out)

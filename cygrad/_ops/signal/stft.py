@@ -8,7 +8,7 @@ from cygrad._core.engine.blocked_gradients import is_own, reused
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import IN0, IN1, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import IN0, IN1, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
@@ -79,6 +79,7 @@ SIGNATURE = (
 # -- stft --
 
 
+@facts(autocast="float32")
 def stft(
     input,
     n_fft,

@@ -6,7 +6,7 @@ from oracle.ops.test_ops import SHARED, Torch
 from oracle.programs import compare, fill
 
 import cygrad
-from cygrad._core.registry.autocast import POLICY_OF
+from cygrad.amp import op_lists
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
 pytest.importorskip("ml_dtypes")
@@ -28,7 +28,8 @@ OTHER_TYPES = {
 }
 # Ops whose dtypes are compared: those in autocast's lists, and some others.
 OTHERS = "mv dot add mul exp softmax log_softmax layer_norm batch_norm sum mean norm cumsum einsum chain_matmul".split()
-NAMES = [name for name in SHARED if name.partition(".")[0] in {*POLICY_OF, *OTHERS} - {*OTHER_TYPES}]
+LISTED = [name for names in op_lists("cpu").values() for name in names]
+NAMES = [name for name in SHARED if name.partition(".")[0] in {*LISTED, *OTHERS} - {*OTHER_TYPES}]
 
 
 class In:

@@ -1,7 +1,7 @@
 """Common mistakes of users, each a function that ends in an error or a warning; golden.json holds their full texts.
 
-After changing a text, run `PYTHONPATH=.:tests python -m core.diagnostics.situations` to regenerate the file, and review the diff
-before you commit it. File names and line numbers are removed, so these files may be edited.
+After changing a text, run `PYTHONPATH=.:tests python -m core.diagnostics.situations` to regenerate the file, and review
+the diff before you commit it. File names and line numbers are removed, so these files may be edited.
 """
 
 import re

@@ -1,0 +1,138 @@
+"""Facts on ops are stated in their rows: no source lists five or more ops by name, except for those named below."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from cygrad._core.graph.opdef import registry
+from cygrad._ops.lazy_names import FUNCTIONS
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SOURCES = sorted(
+    path
+    for layer in ("_core", "_ops", "_kernels")
+    for pattern in ("*.py", "*.pyx")
+    for path in (CHECKOUT / "cygrad" / layer).rglob(pattern)
+    if path.name != "lazy_names.py"  # generated from the rows
+)
+FEWEST = 5
+DECLARED = re.compile(r"""\b(?:op|declare)\(\s*"(\w+)["."]""")
+MODULE_NAMES = ("__all__", "composite", "functions", "methods")  # what a family publishes besides its rows
+
+NOT_MOVED = "not yet moved to the rows"
+RULES = "batching rules that several ops share, not yet moved beside the ops"
+KERNELS = "names of kernels, which the module dispatches"
+NUMPY = "names of NumPy's functions and CuPy's"
+
+# {file: (number of lists, why)}. A list more or less fails the test.
+EXCEPTIONS = {
+    "_core/diagnostics/graph_errors.py": (1, NOT_MOVED),
+    "_core/diagnostics/missing_grad.py": (1, "operators of Python"),
+    "_core/diagnostics/refused_calls.py": (4, NOT_MOVED),
+    "_core/registry/torch_function.py": (2, "methods of Tensor by their names in Python's protocols"),
+    "_core/transforms/vmap_levels.py": (3, NOT_MOVED),
+    "_kernels/cpu/base/elementwise.pyx": (1, KERNELS),
+    "_kernels/cpu/base/reduce.pyx": (1, KERNELS),
+    "_kernels/cpu/base/ufunc.pyx": (2, NUMPY),
+    "_kernels/cpu/indexing/indexing.py": (1, KERNELS),
+    "_kernels/cpu/indexing/scatter.py": (2, "kernels, and the reductions that scatter_reduce accepts"),
+    "_kernels/gpu/base/ufunc.py": (1, NUMPY),
+    "_kernels/gpu/elementwise/fused_loops.py": (1, KERNELS),
+    "_ops/batching/layers.py": (1, RULES),
+    "_ops/batching/linalg.py": (1, RULES),
+    "_ops/batching/losses.py": (2, RULES),
+    "_ops/batching/products.py": (2, RULES),
+    "_ops/batching/rules.py": (5, RULES),
+    "_ops/numpy_api/shapes.py": (1, NUMPY),
+    "_ops/shape/view_copies.py": (1, "the declaration of the `_copy` forms"),
+}
+
+
+def names_of_ops():
+    """The names of all rows, as the registry or their declarations spell them, and of functions without a row."""
+    registry.import_families()
+    found = {name.partition(".")[0] for name in registry} | {
+        name for names in FUNCTIONS.values() for name in names.split()
+    }
+    for path in SOURCES:
+        found.update(DECLARED.findall(path.read_text()))
+    return found
+
+
+OPS = names_of_ops()
+
+
+def count(values):
+    """How many of these strings are names of ops; "max.dim" and "svd:1" count as the op itself."""
+    return len({word for value in values if (word := re.split(r"[.:]", value)[0]) in OPS})
+
+
+def strings_of(node):
+    """The strings of a literal: its elements, or the words of a string that is split."""
+    if isinstance(node, ast.Dict):
+        return [key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return [item.value for item in node.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    return node.value.split()
+
+
+def lists_in_python(text):
+    """The line numbers of literals with too many names of ops in Python source."""
+    tree = ast.parse(text)
+    skipped = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            skipped.add(node.body[0].value)
+        if isinstance(node, ast.Assign) and any(named(target) in MODULE_NAMES for target in node.targets):
+            skipped.update(ast.walk(node))
+        if isinstance(node, ast.Call) and named(node.func) == "publish":
+            skipped.update(ast.walk(node))
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if node in skipped or not (is_text or isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict)):
+            continue
+        words = strings_of(node)
+        if count(words) >= FEWEST and (not is_text or len(words) < 2 * count(words)):  # otherwise it is prose
+            yield node.lineno
+
+
+def named(target):
+    """The name of a variable that is assigned to, or changed."""
+    target = target.value if isinstance(target, ast.Subscript) else target
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def lists_in_cython(text):
+    """The same for Cython source: brackets with too many names, or a string of them."""
+    text = re.sub(r'"""(?:\\.|[^\\])*?"""', lambda match: "\n" * match[0].count("\n"), text)
+    for match in re.finditer(r"[(\[{]((?:\s*\"[\w.:]+\"(?:\s*:\s*[^,\]})]+)?\s*,?)+)[)\]}]", text):
+        if count(re.findall(r"\"([\w.:]+)\"", match[1])) >= FEWEST:
+            yield text[: match.start()].count("\n") + 1
+    for match in re.finditer(r'"([^"\n]*)"', text):
+        words = match[1].split()
+        if count(words) >= FEWEST and len(words) < 2 * count(words):
+            yield text[: match.start()].count("\n") + 1
+
+
+def lists_in(path):
+    text = path.read_text()
+    return list((lists_in_cython if path.suffix == ".pyx" else lists_in_python)(text))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(CHECKOUT / "cygrad").as_posix())
+def test_no_list_of_ops(path):
+    found = lists_in(path)
+    allowed, _ = EXCEPTIONS.get(path.relative_to(CHECKOUT / "cygrad").as_posix(), (0, ""))
+    assert len(found) == allowed, f"lists of ops in lines {found}: state these facts in the rows of the ops instead"
+
+
+def test_lists_are_found():
+    text = "add mul sin cos exp"
+    assert list(lists_in_python(f"x = {text.split()}")) == [1]
+    assert list(lists_in_python(f"x = {text!r}.split()")) == [1]
+    assert list(lists_in_python(f"x = {dict.fromkeys(text.split(), 1)}")) == [1]
+    assert list(lists_in_cython(f'x = "{text}".split()')) == [1]
+    assert list(lists_in_cython('x = ("add", "mul", "sin", "cos", "exp")')) == [1]
+    assert not list(lists_in_python('x = ["add", "mul", "sin", "cos"]'))
