@@ -25,6 +25,8 @@ from setuptools.modified import newer_group
 ANNOTATE, LINETRACE, SANITIZE = (
     os.environ.get(f"CYGRAD_{name}", "0") not in ("", "0") for name in ("ANNOTATE", "LINETRACE", "SANITIZE")
 )
+# The widest vectors, in bits, that loops use: 128, 256 or 512. Narrower builds test the loops of other processors.
+WIDEST = os.environ.get("CYGRAD_WIDEST", "512")
 
 DIRECTIVES = {
     "language_level": 3,

@@ -27,7 +27,8 @@ def compare(program):
 
 
 def fill(module):
-    """Fill every parameter and floating-point buffer of a module of either library with values that depend on position.
+    """Fill every parameter and floating-point buffer of a module of either library with values that depend on
+    position.
     """
     library = cygrad if isinstance(module, cygrad.nn.Module) else torch
     with library.no_grad():

@@ -538,7 +538,8 @@ def _ends(pid):
 
 
 def test_small_samples_are_read_fast():
-    """The threshold is a hundredth of the measured rate (a million samples per second), so that a busy machine passes.
+    """The threshold is a hundredth of the measured rate (a million samples per second), so that a busy machine
+    passes.
     """
     data = TensorDataset(torch.rand(20_000, 4), torch.arange(20_000))
     start = time.perf_counter()

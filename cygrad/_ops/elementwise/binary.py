@@ -19,7 +19,6 @@ from cygrad._core.graph.opdef import (
     NONDIFF,
     OUT0,
     declare,
-    facts,
     publish,
 )
 from cygrad._core.graph.record import apply1_args, apply2, apply_n, as_type, result_type

@@ -249,7 +249,8 @@ def test_events_belong_to_the_device_of_their_stream(second):
 
 
 def test_what_kernels_keep_is_made_in_each_stream():
-    """Cached buffers must not be shared: on the stand-in, using another stream's results without waiting is an error.
+    """Cached buffers must not be shared: on the stand-in, using another stream's results without waiting is an
+    error.
     """
     x = torch.randn(2, 3, 8, 8, device="cuda")
     scores = torch.randn(5, 2, 4, device="cuda").log_softmax(-1)

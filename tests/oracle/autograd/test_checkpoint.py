@@ -97,7 +97,8 @@ HEAVY = [f"aten.{name}.default" for name in ("addmm", "bmm", "convolution", "mm"
 
 
 def selective(library, choice):
-    """A program with expensive ops of each kind: the ops the policy was called for, result, gradients, and the error.
+    """A program with expensive ops of each kind: the ops the policy was called for, result, gradients, and the
+    error.
     """
     F, rng, log = library.nn.functional, np.random.default_rng(0), []
 
