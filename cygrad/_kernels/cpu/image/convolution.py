@@ -119,9 +119,14 @@ def algorithm_for(a, filters, where, groups, is_spread=False):
     return direct_algorithm_for(filters, where, groups)
 
 
+def is_depthwise(filters, groups):
+    """Whether each channel has one filter of its own; `filters` is the shape of the filters."""
+    return filters[0] == groups and filters[1] == 1 and groups > 1
+
+
 def direct_algorithm_for(filters, where, groups):
     """Return "depthwise", "product" (one matrix product for all positions) or "patches" (products over patches)."""
-    if filters[0] == groups and filters[1] == 1 and groups > 1:
+    if is_depthwise(filters, groups):
         return "depthwise"
     return "product" if where.is_plain else "patches"
 

@@ -160,7 +160,7 @@ def correlate(x, w, b, where, groups):
     if x.dtype.kind == "c":
         return plus(_by_parts(lambda one, other: correlate(one, other, None, where, groups), x, w), b)
     n, filters, count = len(x), len(w), math.prod(where.size)
-    if is_depthwise(w, groups) and x.dtype.name in FLOATS:
+    if is_depthwise(w.shape, groups) and x.dtype.name in FLOATS:
         return plus(_each_channel(_CORRELATE, x, w, (n, filters, *where.size), where), b)
     if not (n * filters * count and w.size):
         return plus(cupy().zeros((n, filters, *where.size), x.dtype), b)
@@ -188,7 +188,7 @@ def spread(g, w, b, where, groups):
     if g.dtype.kind == "c":
         return plus(_by_parts(lambda one, other: spread(one, other, None, where, groups), g, w), b)
     n, filters, channels, count = len(g), len(w), w.shape[1] * groups, math.prod(where.size)
-    if is_depthwise(w, groups) and g.dtype.name in FLOATS:
+    if is_depthwise(w.shape, groups) and g.dtype.name in FLOATS:
         return plus(_each_channel(_SPREAD, g, w, (n, channels, *where.image), where), b)
     out = cupy().empty((n, channels, *where.image), g.dtype)
     if not (out.size and g.size and w.size):
