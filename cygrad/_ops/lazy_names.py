@@ -276,8 +276,8 @@ METHODS = {
     ),
     "elementwise.binary": (
         "bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ copysign copysign_ "
-        "float_power float_power_ gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp "
-        "logaddexp2 nextafter nextafter_ xlogy xlogy_ "
+        "float_power float_power_ gcd gcd_ heaviside heaviside_ lcm lcm_ ldexp ldexp_ logaddexp logaddexp2 "
+        "nextafter nextafter_ xlogy xlogy_ "
     ),
     "elementwise.complex": (
         "H adjoint angle conj imag is_conj is_neg mH real resolve_conj resolve_neg "
