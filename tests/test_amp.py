@@ -128,7 +128,7 @@ def test_errors_say_what_to_do():
     scaler.scale(weight)
     with pytest.raises(AssertionError, match=r"No inf checks(?s:.*)was scaler.scale\(loss\).backward\(\) called"):
         scaler.step(optimizer)
-    with pytest.raises(AssertionError, match=r"prior to update.\nCall scaler.step\(optimizer\) before"):
+    with pytest.raises(AssertionError, match=r"prior to update.\nCall scaler.step\(optimizer\) first"):
         scaler.update()
     weight.data, weight.grad = weight.data.half(), None
     weight.grad = cygrad.ones(1).half()

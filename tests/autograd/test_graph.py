@@ -207,7 +207,7 @@ def test_an_edge_to_no_output_is_refused(number):
     edge = graph.GradientEdge(y.grad_fn, number)
     with pytest.raises(IndexError, match="tuple index out of range\n  .* has 1 outputs"):
         torch.autograd.grad(y, edge)
-    with pytest.raises(TypeError, match="is a Node, not int"):
+    with pytest.raises(TypeError, match="must be a Node, not int"):
         torch.autograd.grad(y, graph.GradientEdge(3, 0))
     with fails(TypeError, "tuple indices must be integers or slices, not float"):
         torch.autograd.grad(y, graph.GradientEdge(y.grad_fn, 0.5))

@@ -149,5 +149,5 @@ def test_gradients_flow_to_the_tensors_of_a_functional_call():
 
 
 def test_fusion_says_what_to_do():
-    with pytest.raises(AssertionError, match=r"Fusion only for eval!\nCall eval\(\) of both"):
+    with pytest.raises(AssertionError, match=r"Fusion only for eval!\nCall eval\(\) on both"):
         utils.fuse_conv_bn_eval(nn.Conv1d(1, 1, 1), nn.BatchNorm1d(1).eval())

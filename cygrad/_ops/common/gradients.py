@@ -1,12 +1,10 @@
 """Building blocks of gradient rules in several families."""
 
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.elementwise.fused_loops import fused
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.views import transpose
-
-NO_GRAD = 1  # the bit of `_core/runtime/thread_state.pxd`
 
 
 def fused_gradient(name, *operands, numbers=()):

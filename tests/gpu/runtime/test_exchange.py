@@ -61,7 +61,7 @@ def test_others_take_tensors(cupy):
         x.requires_grad_().__cuda_array_interface__  # noqa: B018
 
 
-def test_storages_and_views_by_steps_on_a_gpu():
+def test_storages_and_views_by_steps_on_a_gpu(cupy):
     x = torch.arange(6.0, device="cuda").view(2, 3)
     memory = x[1].untyped_storage()
     assert memory.is_cuda and memory.data_ptr() == x.data_ptr() and memory.nbytes() == 24

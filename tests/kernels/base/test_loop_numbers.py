@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cygrad._kernels.cpu.base.loop_table import DRAWS, LOOP_SIZES, LOOPS, has_loop
+from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS, has_loop
+from cygrad._kernels.cpu.random.draw import DRAWS
 
 SOURCES = Path(__file__).resolve().parents[3] / "cygrad" / "_kernels"
 NAMES = re.findall(
