@@ -66,7 +66,7 @@ def pytest_configure():
 
 
 # Directories whose tests may depend on the interpreter: refcounts, frames, threads, pickles.
-INTERPRETER = {"autograd", "core", "errors", "model", "serialization"}
+INTERPRETER = {"autograd", "diagnostics", "engine", "graph", "model", "serialization", "tensor"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` evaluates the markers
