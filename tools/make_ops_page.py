@@ -8,7 +8,6 @@ tests are run, and the page is only written if they pass.
 """
 
 import argparse
-import ast
 import sys
 import textwrap
 from collections import defaultdict
@@ -158,21 +157,13 @@ def rest(shown):
     return names
 
 
-def docstring(family):
-    """Return the docstring in a module's source, because wheels may omit those of private modules."""
-    source = ROOT.joinpath(*family.__name__.split("."))
-    if source.with_suffix(".py").exists():
-        return ast.get_docstring(ast.parse(source.with_suffix(".py").read_text(encoding="utf-8"))) or family.__name__
-    return family.__doc__ or family.__name__
-
-
 def page():
     """Return the text of the page."""
     found = ops()
     shown: set[str] = set()
     lines = [HEAD]
     for family in sorted(found, key=lambda family: family.__name__):
-        title = docstring(family).strip().splitlines()[0].rstrip(".")
+        title = (family.__doc__ or family.__name__).strip().splitlines()[0].rstrip(".")
         lines += [
             f"## {family.__name__.rpartition('.')[2]}",
             "",

@@ -33,22 +33,6 @@ ufuncs = later("cygrad._kernels.gpu.base.ufunc")  # likewise
 
 _CPU, _GPU = "cygrad._kernels.cpu.", "cygrad._kernels.gpu."
 _forms: dict = {}
-# Forms, by module and name, that receive half precision as float32: CuPy's sorts and scans do not support bfloat16, and
-# squares soon overflow.
-_IN_FLOAT32 = set(
-    """
-    image.grid_sampling.sample
-    linalg.ldl.ldl_factor linalg.ldl.ldl_solve linalg.triangular.solve_block
-    loss.ctc.backward
-    nn.distances.cdist nn.distances.vecdot
-    reduction.scans.logcumsumexp reduction.scans.running_extremum
-    reduction.searching.distinct reduction.searching.frequencies reduction.searching.isin
-    reduction.searching.searchsorted
-    reduction.sorting.first_along reduction.sorting.kth_along reduction.sorting.median_along
-    reduction.sorting.median_of_all reduction.sorting.middle_along reduction.sorting.most_frequent
-    reduction.sorting.nanmedian_of_all reduction.sorting.sorted_along
-    """.split()
-)
 around: Any = None  # `around(kernel, form, args, kwargs)`, if set by an observer, calls each form in our place
 
 
@@ -193,7 +177,7 @@ def _find(kernel):
                 raise
             found = None
         if found is not None:
-            is_widened = f"{module.removeprefix(_CPU)}.{name}" in _IN_FLOAT32
+            is_widened = getattr(found, "half_as_float32", False)
             return partial(_in_float32, found) if is_widened else found
     if hasattr(kernel, "loop"):
         return loops.form(kernel, partial(_in_float32, kernel))
@@ -201,6 +185,15 @@ def _find(kernel):
     if not isinstance(kernel, FunctionType) and not isinstance(around, FunctionType):  # compiled
         raise RuntimeError(f"{name} cannot be computed on a GPU\n  move the tensors first, as in x.cpu()")
     return kernel
+
+
+def half_as_float32(form):
+    """Decorate a GPU form that is to receive half precision as float32.
+
+    CuPy's sorts and scans do not support bfloat16, and squares overflow soon in float16.
+    """
+    form.half_as_float32 = True
+    return form
 
 
 def _in_float32(form, *args, **kwargs):

@@ -4,6 +4,7 @@ import math
 
 from cygrad._kernels.cpu.image.grid_sampling import WEIGHTS, axes, corners
 from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.device.gpu_forms import half_as_float32
 from cygrad._kernels.gpu.base.arrays import zeros
 from cygrad._kernels.gpu.indexing.scatter import add_rows
 from cygrad._kernels.gpu.launch.program import Program
@@ -25,6 +26,7 @@ extern "C" __global__ void sample(const T* images, const whole* places, const bo
 )
 
 
+@half_as_float32
 def sample(x, grid, mode, padding, align_corners):
     """Sample the images at the points of the grid."""
     sizes = x.shape[2:]

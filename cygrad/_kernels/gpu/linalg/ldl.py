@@ -6,7 +6,7 @@ import numpy as np
 
 from cygrad._kernels.cpu.linalg.ldl import ALPHA
 from cygrad._kernels.device.cupy_library import cupy
-from cygrad._kernels.device.gpu_forms import device_of
+from cygrad._kernels.device.gpu_forms import device_of, half_as_float32
 from cygrad._kernels.gpu.launch.matrix_program import launch
 
 _SHARED = """
@@ -134,6 +134,7 @@ extern "C" __global__ void ldl_solve(const T* a, const int* pivots, T* b, whole 
 )
 
 
+@half_as_float32
 def ldl_factor(a, hermitian):
     """Return (LD, pivots, info) without synchronizing."""
     ld, n = cupy().array(a, order="C"), a.shape[-1]
@@ -143,6 +144,7 @@ def ldl_factor(a, hermitian):
     return cupy().tril(ld), pivots, info
 
 
+@half_as_float32
 def ldl_solve(ld, pivots, b, hermitian):
     """Return A^-1 B from the factors of A; batches broadcast."""
     device_of((ld, pivots, b))

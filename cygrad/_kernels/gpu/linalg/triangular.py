@@ -3,9 +3,11 @@
 import math
 
 from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.device.gpu_forms import half_as_float32
 from cygrad._kernels.gpu.launch import matrix_program
 
 
+@half_as_float32
 def solve_block(a, b, upper, unit):
     """Solve A X = B for triangles with few rows."""
     stack = cupy().broadcast_shapes(a.shape[:-2], b.shape[:-2]) if a.shape[:-2] != b.shape[:-2] else a.shape[:-2]

@@ -6,6 +6,7 @@ Arguments and results are those of `_kernels/cpu/loss/ctc.py`.
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.device.gpu_forms import half_as_float32
 from cygrad._kernels.gpu.launch.program import Program, of_type, on_gpu
 
 _THREADS = 128
@@ -132,6 +133,7 @@ def forward(log_probs, states, input_lengths, target_lengths, blank):
     return losses, alpha
 
 
+@half_as_float32
 def backward(grad, log_probs, states, input_lengths, target_lengths, blank, loss, alpha, zero_infinity):
     """Return the gradient for the logits whose log-softmax is `log_probs`."""
     steps, count, symbols = log_probs.shape

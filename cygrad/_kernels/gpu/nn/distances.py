@@ -6,6 +6,7 @@ import numpy as np
 
 from cygrad._kernels.cpu.nn.distances import distances_by_product
 from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.device.gpu_forms import half_as_float32
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
 # `kind`: 0, 1, 2 for these p-norms, 3 for p = inf, 4 for other p.
@@ -48,6 +49,7 @@ def _kind(p):
     return (3, 0.0) if p == math.inf else (int(p), p) if p in (0, 1, 2) else (4, p)
 
 
+@half_as_float32
 def cdist(x, y, p, by_product):
     """Return the p-norm distances between the rows of `x` and the rows of `y`, along the last two axes."""
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -71,6 +73,7 @@ def pdist(x, p):
     return out
 
 
+@half_as_float32
 def vecdot(a, b, axis):
     """Return the inner products of vectors along an axis, with `a` conjugated."""
     return (cupy().moveaxis(a, axis, -1).conj() * cupy().moveaxis(b, axis, -1)).sum(-1)

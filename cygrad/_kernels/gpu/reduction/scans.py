@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._kernels.cpu.reduction.scans import log_of_sum
 from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.device.gpu_forms import half_as_float32
 
 THREADS = 256
 MOST_BLOCKS = 1 << 16
@@ -100,6 +101,7 @@ def _scan(a, axis, order, is_sum, with_places):
     return out, places
 
 
+@half_as_float32
 def running_extremum(a, axis, largest):
     """Return (running maximum or minimum along an axis, its index). The last of equal ones counts; NaN persists."""
     if a.ndim == 0:
@@ -115,6 +117,7 @@ def running(order, a, axis):
     return _scan(a, axis, order, False, False)[0]
 
 
+@half_as_float32
 def logcumsumexp(a, axis):
     """log(exp(a[0]) + ... + exp(a[i])) without overflow."""
     if a.ndim == 0:

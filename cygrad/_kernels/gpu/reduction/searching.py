@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy
+from cygrad._kernels.device.gpu_forms import half_as_float32
 from cygrad._kernels.gpu.base.elementwise import to_sort
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
@@ -23,6 +24,7 @@ _search = elementwise(
 )
 
 
+@half_as_float32
 def searchsorted(sequence, values, side):
     """Return the insertion index of each value along the last axis; other axes match, or `sequence` is a vector."""
     kind = np.result_type(sequence.dtype, values.dtype)
@@ -32,6 +34,7 @@ def searchsorted(sequence, values, side):
     return _search(values, sequence, width, sequence.shape[-1], side == "right")
 
 
+@half_as_float32
 def isin(elements, tests, unique, invert):
     """Whether each element is among `tests`, or is not if `invert`."""
     if not tests.size:
@@ -50,6 +53,7 @@ def frequencies(numbers):
     return searchsorted(ordered, numbers, "right") - searchsorted(ordered, numbers, "left")
 
 
+@half_as_float32
 def distinct(array, with_inverse, with_counts):
     """Return (sorted distinct values, inverse indices, counts) of all elements; each NaN is distinct.
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._kernels.cpu.reduction.sorting import of_no_numbers, one
 from cygrad._kernels.device.cupy_library import cupy, dense
+from cygrad._kernels.device.gpu_forms import half_as_float32
 from cygrad._kernels.gpu.base.elementwise import to_sort
 from cygrad._kernels.gpu.launch.program import FLOATS, Program
 from cygrad._kernels.gpu.reduction.arg_extrema import argmax
@@ -73,6 +74,7 @@ extern "C" __global__ void first_of_rows(const T* a, whole* places, whole n, who
 )
 
 
+@half_as_float32
 def sorted_along(a, axis, descending=False):
     """Return (the sorted elements along an axis, their indices)."""
     if descending:
@@ -89,6 +91,7 @@ def _order(a, axis):
     return cupy().argsort(to_sort(a), axis).astype(np.int64, copy=False)
 
 
+@half_as_float32
 def first_along(a, axis, k, largest):
     """Return (the k largest or smallest elements along an axis, sorted, their indices)."""
     n = a.shape[axis] if a.ndim else 0
@@ -106,6 +109,7 @@ def first_along(a, axis, k, largest):
     return tuple(cupy().ascontiguousarray(found[part]) for found in sorted_along(a, axis, largest))
 
 
+@half_as_float32
 def kth_along(a, axis, k):
     """Return the index of the k-th smallest element (0-based) along an axis; 0 if there are no elements."""
     return _order(a, axis)[(slice(None),) * axis + (slice(k, k + 1),)] if a.size else _nothing(a, axis)
@@ -115,6 +119,7 @@ def _nothing(a, axis):
     return cupy().zeros(one(a, axis), np.int64)
 
 
+@half_as_float32
 def median_along(a, axis):
     """Return the index of the lower median along an axis, or of the first NaN if there is one."""
     middle = kth_along(a, axis, (a.shape[axis] - 1) // 2)
@@ -125,6 +130,7 @@ def median_along(a, axis):
     return cupy().where(is_nan.any(axis, keepdims=True), first, middle)
 
 
+@half_as_float32
 def middle_along(a, axis):
     """Return the index of the lower median along an axis, ignoring NaN; 0 for an axis of length 0."""
     if a.dtype.kind != "f" or not a.size:
@@ -134,6 +140,7 @@ def middle_along(a, axis):
     return cupy().take_along_axis(_order(a, axis), places, axis)
 
 
+@half_as_float32
 def most_frequent(a, axis):
     """Return the index of the last occurrence of the mode along an axis; ties go to the smallest value."""
     if not a.size:
@@ -148,6 +155,7 @@ def most_frequent(a, axis):
     return cupy().take_along_axis(order, cupy().moveaxis(last, -1, axis), axis)
 
 
+@half_as_float32
 def median_of_all(a):
     """Return the lower median of all elements; NaN if one is NaN, or there are none."""
     if not a.size:
@@ -157,6 +165,7 @@ def median_of_all(a):
     return cupy().where(ordered[-1] != ordered[-1], ordered[-1], middle)  # NaN sorts last
 
 
+@half_as_float32
 def nanmedian_of_all(a):
     """Return the lower median of all elements, ignoring NaN; NaN if there are none."""
     if not a.size or a.dtype.kind != "f":

@@ -12,7 +12,7 @@
    CYGRAD_INDEPENDENT before a loop promises that no iteration reads what another one writes: pointers are equal or far
    apart. The compiler then needs neither a run-time check nor a fallback loop.
 
-   CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS enclose loops to be compiled for speed in modules that are compiled for size.
+   CYGRAD_BEGIN_LOOPS and CYGRAD_END_LOOPS enclose loops that need more optimization than the rest of their module.
    Loops after CYGRAD_BEGIN_PLAIN_LOOPS contain no inner loops of few iterations that would need unrolling; they compile
    to two thirds of the size at the same speed. Loops after CYGRAD_BEGIN_CHOOSING_LOOPS select between results.
    Compilers compute both sides, as vector code must, only if they may ignore which operations raise floating-point
