@@ -77,6 +77,7 @@ if LINETRACE:
 COMPILER_FLAGS = [
     "-g0",  # debug information would be several times the size of the code
     "-fvisibility=hidden",
+    "-Werror=implicit-function-declaration",  # otherwise a missing header is found when the library is loaded
     "-fno-math-errno",  # nobody reads errno, and sqrt becomes one instruction
     "-Wno-unused-function",  # Cython emits helpers that a module may not need
 ]

@@ -10,6 +10,7 @@ import cygrad
 from helpers import class_of, first_line
 
 torch = pytest.importorskip("torch")
+torch.set_warn_always(True)  # otherwise some warnings appear once per process, depending on the order of the tests
 
 
 def lines(table):

@@ -1,4 +1,4 @@
-"""The first line and the type of each error in `errors/situations` match PyTorch's."""
+"""The first line and the type of each error in `core/diagnostics/situations` match PyTorch's."""
 
 import functools
 import re
@@ -33,7 +33,7 @@ BEYOND = {
 def theirs():
     """The same situations for PyTorch: the source of all files, concatenated."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in ours.FILES)
-    source = re.sub(r"^from errors\..*", "", source, flags=re.MULTILINE)
+    source = re.sub(r"^from core\.diagnostics\.situations.*", "", source, flags=re.MULTILINE)
     source = source.replace("import cygrad as torch", "import torch").replace("nan_check, ", "")
     source = re.sub(r"^(import|from) cygrad\.", r"\1 torch.", source, flags=re.MULTILINE)
     names = {}

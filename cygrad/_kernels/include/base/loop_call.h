@@ -16,6 +16,9 @@ typedef struct {
     int failed;
 } native_call;
 
+/* The address `elements` elements after the beginning of an array, or NULL if there is no array. */
+#define AT(i, elements) ((void *)(c->data[i] ? c->data[i] + (elements) * c->itemsize : NULL))
+
 /* Any element of 8 bytes: complex64 numbers may be aligned to 4. */
 #if defined(__GNUC__)
 typedef uint64_t packed_8 __attribute__((aligned(4)));

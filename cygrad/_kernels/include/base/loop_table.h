@@ -16,9 +16,6 @@
 
 typedef void (*native_part)(void *context, Py_ssize_t first, Py_ssize_t count);
 
-/* The address `elements` elements after the beginning of an array, or NULL if there is no array. */
-#define AT(i, elements) ((void *)(c->data[i] ? c->data[i] + (elements) * c->itemsize : NULL))
-
 /* NumPy's matmul loops for float and double, which call BLAS; set by loop_table.pyx. */
 static struct {
     void (*function)(char **, const Py_ssize_t *, const Py_ssize_t *, void *);

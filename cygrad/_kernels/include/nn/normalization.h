@@ -23,7 +23,7 @@ typedef struct {
     Py_ssize_t groups, first, group_step, runs, run_step, length, kinds, kind_step, weight_step;
 } run_layout;
 
-#define COLUMNS 256             /* that go through each pass together */
+#define COLUMN_CHUNK 256        /* columns that go through each pass together */
 #define ROWS_OF_SUM 256         /* rows that may be summed in their own type */
 
 CYGRAD_BEGIN_LOOPS
@@ -116,7 +116,9 @@ static void runs_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count
 }
 
 /* For chunks of columns that go through each pass together. */
-#define FOR_COLUMNS for (Py_ssize_t n; count > 0; first += n, count -= n) if (n = count < COLUMNS ? count : COLUMNS, 1)
+#define FOR_COLUMNS                                                                                             \
+    for (Py_ssize_t n; count > 0; first += n, count -= n)                                                       \
+        if (n = count < COLUMN_CHUNK ? count : COLUMN_CHUNK, 1)
 
 /* data: as for normalize_runs; n: rows, columns, whether statistics are given; real: eps */
 static void normalize_columns_part(void *context, Py_ssize_t first, Py_ssize_t count)
@@ -224,7 +226,7 @@ DEFINE_COLUMNS(combine_columns, out[i] = g[i] * a[i] + ((x[i] - c[i]) * b[i] + d
 /* out += g */
 static void NAME(add)(Py_ssize_t n, const REAL *g, REAL *out) { NAME(add_columns)(1, 0, n, g, out); }
 
-/* Their callers are compiled for size. */
+/* The functions that follow only call these loops. */
 CYGRAD_END_LOOPS
 
 /* out = (x - mean) * factor * w + b; the mean is 0 if not `centered`. */
@@ -334,7 +336,7 @@ static void NAME(runs_gradient)(const REAL *g, const REAL *x, const REAL *w, con
 #define SUM_COLUMNS(sums, CALL)                                                                                 \
     for (Py_ssize_t i = 0; i < n; i++) sums[i] = 0;                                                             \
     for (Py_ssize_t row = 0, rows; row < all; row += rows) {                                                    \
-        REAL part[COLUMNS] = {0};                                                                               \
+        REAL part[COLUMN_CHUNK] = {0};                                                                          \
         rows = all - row < ROWS_OF_SUM ? all - row : ROWS_OF_SUM;                                               \
         CALL;                                                                                                   \
         for (Py_ssize_t i = 0; i < n; i++) sums[i] += part[i];                                                  \
@@ -344,8 +346,8 @@ static void NAME(runs_gradient)(const REAL *g, const REAL *x, const REAL *w, con
 static void NAME(normalize_columns)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *mean, REAL *square,
                                     REAL *factor, Py_ssize_t n, Py_ssize_t all, Py_ssize_t step, double eps, int given)
 {
-    double sums[COLUMNS];
-    REAL slope[COLUMNS], base[COLUMNS];
+    double sums[COLUMN_CHUNK];
+    REAL slope[COLUMN_CHUNK], base[COLUMN_CHUNK];
     if (!given) {
         SUM_COLUMNS(sums, NAME(add_columns)(rows, step, n, x + row * step, part))
         for (Py_ssize_t i = 0; i < n; i++) mean[i] = (REAL)(sums[i] / all);
@@ -365,8 +367,8 @@ static void NAME(columns_gradient)(const REAL *g, const REAL *x, const REAL *w, 
                                    REAL *grad_x, REAL *sums, REAL *products, Py_ssize_t n, Py_ssize_t all,
                                    Py_ssize_t step, int given)
 {
-    double level[COLUMNS], along[COLUMNS];
-    REAL slope[COLUMNS], b[COLUMNS] = {0}, d[COLUMNS] = {0};
+    double level[COLUMN_CHUNK], along[COLUMN_CHUNK];
+    REAL slope[COLUMN_CHUNK], b[COLUMN_CHUNK] = {0}, d[COLUMN_CHUNK] = {0};
     for (Py_ssize_t i = 0; i < n; i++) slope[i] = w ? factor[i] * w[i] : factor[i];
     if (sums) {
         SUM_COLUMNS(level, NAME(add_columns)(rows, step, n, g + row * step, part))
