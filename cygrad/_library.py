@@ -6,11 +6,11 @@ modules, `cygrad._compiled`, which is found as usual and lists the names of the 
 """
 
 import gc
+import os
 import sys
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.machinery import ExtensionFileLoader
-from importlib.util import spec_from_file_location
+from importlib.machinery import ExtensionFileLoader, ModuleSpec, SourceFileLoader
 
 try:
     import cygrad._compiled as _compiled
@@ -22,16 +22,30 @@ except ModuleNotFoundError as error:
     ) from None
 
 names = frozenset(_compiled.names.split())
+_packages = set()
+for _name in names:
+    while (_name := _name.rpartition(".")[0]) != "cygrad":
+        _packages.add(_name)
+_ROOT = os.path.dirname(os.path.dirname(__file__))
 
 
 class LibraryFinder:
-    """Finds compiled modules in the library before Python searches for files of their names, which takes longer."""
+    """Finds compiled modules, and the packages that contain them, before Python searches folders for files of their
+    names, which takes a tenth of the time of `import cygrad`."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name not in names:
+        if name in names:
+            spec = ModuleSpec(name, ExtensionFileLoader(name, _compiled.__file__), origin=_compiled.__file__)
+        elif name in _packages:
+            folder = os.path.join(_ROOT, *name.split("."))
+            file = os.path.join(folder, "__init__.py")
+            spec = ModuleSpec(name, SourceFileLoader(name, file), origin=file)
+            spec.submodule_search_locations = [folder]
+        else:
             return None
-        return spec_from_file_location(name, loader=ExtensionFileLoader(name, _compiled.__file__))
+        spec.has_location = True
+        return spec
 
 
 sys.meta_path.insert(0, LibraryFinder)
@@ -55,5 +69,8 @@ def uncollected():
     try:
         yield
     finally:
+        if not gc.get_freeze_count():
+            gc.freeze()  # these two promote all objects to the oldest generation, without a collection that visits them
+            gc.unfreeze()
         if was_on:
             gc.enable()

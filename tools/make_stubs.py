@@ -141,7 +141,7 @@ def stub():
 def names_on_first_use():
     """Return {family: functions} and {family: methods} for the families that `import cygrad` does not import."""
     functions, methods = {}, {}
-    for path in sorted((PACKAGE / "_ops").rglob("*.py*")):
+    for path in sorted(path for suffix in ("py", "pyx") for path in (PACKAGE / "_ops").rglob(f"*.{suffix}")):
         name = ".".join(path.relative_to(PACKAGE / "_ops").with_suffix("").parts)
         module = f"cygrad._ops.{name}"
         if module not in LOADED_AT_ONCE and "\nfunctions" in path.read_text(encoding="utf-8"):

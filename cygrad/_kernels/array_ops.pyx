@@ -12,8 +12,10 @@ cimport cygrad._kernels.cpu.base.matmul as blas
 cimport cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.cpu.base.matmul import addmm as addmm_kernel, matmul as matmul_kernel
-from cygrad._kernels.gpu.base import arrays as basics
 from cygrad._kernels.cpu.base.reduce import mean as mean_kernel, sum as sum_kernel, sum_to as sum_to_kernel
+from cygrad._library import later
+
+basics = later("cygrad._kernels.gpu.base.arrays")      # needed only for GPU arrays
 
 cnp.import_array()
 

@@ -4,7 +4,6 @@
 """
 
 from importlib import import_module
-from pkgutil import walk_packages
 from sys import modules
 
 from cygrad._core.graph.internals import bind
@@ -32,12 +31,15 @@ def families():
     """Return {function name: module that defines it}, and put placeholders for the methods into Tensor."""
     bind(
         {
-            name: MethodOnFirstUse(name, f"cygrad._ops.{family}")
+            name: MethodOnFirstUse(name, module)
             for family, names in METHODS.items()
+            for module in (f"cygrad._ops.{family}",)
             for name in names.split()
         }
     )
-    functions = {name: f"cygrad._ops.{family}" for family, names in FUNCTIONS.items() for name in names.split()}
+    functions: dict[str, str] = {}
+    for family, names in FUNCTIONS.items():
+        functions |= dict.fromkeys(names.split(), f"cygrad._ops.{family}")
 
     def import_row(name):
         if name in functions:
@@ -59,6 +61,8 @@ def batching_rules():
 
 def import_families():
     """Import every family, including those whose functions are only in a submodule such as `nn.functional`."""
+    from pkgutil import walk_packages  # its imports would make `import cygrad` slower
+
     for module in walk_packages(import_module("cygrad._ops").__path__, "cygrad._ops."):
         import_module(module.name)
 

@@ -13,7 +13,9 @@ A stream token ("place") is (index of the GPU, CUDA's handle, CuPy's stream), or
 
 from cygrad._core.runtime.thread_state import set_stream
 from cygrad._kernels.device.cupy_library import cupy, current_device, on_device
-from cygrad._kernels.gpu.runtime.graph_capture import current
+from cygrad._library import later
+
+graph_capture = later("cygrad._kernels.gpu.runtime.graph_capture")  # needed only on GPUs
 
 
 def place_of(stream, index):
@@ -61,7 +63,7 @@ class Pass:
         others = [place for place in self._used if place != self._own]
         for place in others:
             self._wait(self._own, self._mark(place))
-        capture = current()
+        capture = graph_capture.current()
         if capture is not None:
             capture.kept += self._kept
         elif self._kept:

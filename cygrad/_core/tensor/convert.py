@@ -12,7 +12,9 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.shared_memory import to_send
 from cygrad._kernels.device.cupy_library import is_array
-from cygrad._kernels.gpu.base import arrays
+from cygrad._library import later
+
+arrays = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays and copies of shared memory
 
 
 def tolist(self):
@@ -23,7 +25,8 @@ def tolist(self):
     [[1, 2], [3, 4]]
     """
     _check_memory(self)
-    return arrays.in_memory(array_of(self)).tolist()
+    array = array_of(self)
+    return (arrays.move(array, None) if is_array(array) else array).tolist()
 
 
 def _check_memory(t):

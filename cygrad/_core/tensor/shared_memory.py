@@ -10,7 +10,10 @@ import numpy as np
 from cygrad._core.graph.internals import array_of, bind, memory_of, tensor_of
 from cygrad._core.types.device import device as device_of
 from cygrad._kernels.device import cupy_library
-from cygrad._kernels.gpu.runtime import allocator, pinned_memory
+from cygrad._library import later
+
+allocator = later("cygrad._kernels.gpu.runtime.allocator")  # both are needed only with a GPU
+pinned_memory = later("cygrad._kernels.gpu.runtime.pinned_memory")
 
 
 @functools.cache

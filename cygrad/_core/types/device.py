@@ -1,6 +1,5 @@
 """Devices of tensors, and the default device of new ones."""
 
-import re
 from _thread import _local
 
 import numpy as np
@@ -8,14 +7,15 @@ import numpy as np
 from cygrad._core.errors.messages import no_such_call, wrong_type
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import cupy, current_device
-from cygrad._kernels.gpu.runtime import allocator
+from cygrad._library import later
+
+allocator = later("cygrad._kernels.gpu.runtime.allocator")  # needed only on GPUs
 
 _HERE = "cpu, cuda"
 _OTHERS = (  # known to PyTorch only
     "ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
     "privateuseone"
 )
-_WORDS = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?")
 _REMEDIES = {
     "meta": "\n  there are no tensors without elements here: nn.utils.skip_init makes a module without filling it, "
     "copy.deepcopy a template for functional_call",
@@ -57,10 +57,10 @@ class device:
                 raise RuntimeError("Cannot access accelerator device when none is available.")
         if index is not None and index < 0:
             raise RuntimeError("Device index must not be negative")
-        found = _WORDS.fullmatch(type)
-        if found is None:
+        kind, colon, number = type.partition(":")
+        is_number = number.isascii() and number.isdigit() and (number == "0" or number[0] != "0")
+        if not (kind.isascii() and kind.replace("_", "a").isalpha()) or (colon and not is_number):
             raise RuntimeError(f"Invalid device string: '{type}'")
-        kind, number = found.groups()
         if number and index is not None:
             raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
         if kind not in _HERE.split(", "):

@@ -17,11 +17,13 @@ from cygrad._core.types.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels.cpu.base import copying as kernels
 from cygrad._kernels.array_ops cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
 from cygrad._kernels.cpu.base.arrays cimport dense_copy, is_on_cpu
-from cygrad._kernels.gpu.runtime import pinned_memory
-from cygrad._kernels.gpu.base.arrays import move as move_array
 from cygrad._kernels.cpu.base.view_geometry cimport overlaps_itself
 from cygrad._ops.base.arguments cimport broadcast_shape, require
 from cygrad._ops.base.checks import copying as checks
+from cygrad._library import later
+
+gpu_arrays = later("cygrad._kernels.gpu.base.arrays")              # both are needed only for GPU arrays
+pinned_memory = later("cygrad._kernels.gpu.runtime.pinned_memory")
 
 
 # -- clone, contiguous -------------------------------------------------------------------------------------
@@ -109,7 +111,7 @@ cdef bint is_where(Tensor t, object device):
 
 cdef Tensor moved(Tensor t, object device, object wanted, object memory_format, object non_blocking=False):
     """Copy to another device, and to another dtype if one is given. Gradient: g, moved back."""
-    array = move_array(t.array, None if device.type == "cpu" else device.index, non_blocking)
+    array = gpu_arrays.move(t.array, None if device.type == "cpu" else device.index, non_blocking)
     result = record1(TO if is_float_num(typenum_of(array)) else TO_INTEGER, array, t, (t.device,))
     return converted_or_copied(result, dtype_of(t) if wanted is None else wanted, False, memory_format)
 

@@ -30,8 +30,10 @@ from cygrad._kernels.array_ops cimport typenum_of
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
 from cygrad._kernels.cpu.random.draw import draw
 from cygrad._kernels.device import cupy_library as gpu_library
-from cygrad._kernels.gpu.base import arrays
+from cygrad._library import later
 from cygrad._ops.base.arguments cimport integers, require, shape_to_c, variadic
+
+arrays = later("cygrad._kernels.gpu.base.arrays")      # needed only for GPU arrays
 
 import_array()
 

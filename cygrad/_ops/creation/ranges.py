@@ -332,11 +332,11 @@ def meshgrid(*tensors, indexing=None):
     """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
-    if not tensors:
-        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
         indexing = "ij"
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     for value in tensors:
         t = require(value, "meshgrid", "tensors")
         if t.dtype is not tensors[0].dtype:
