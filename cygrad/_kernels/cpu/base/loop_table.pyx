@@ -38,12 +38,20 @@ cdef extern from "base/loop_table.h":
         FEW_RESAMPLED
         MOST_POINTS
         CTC_ROWS
+        FUSED_COUNT
     ctypedef struct product_loop:
         loop_t function
         void* data
     product_loop product_loops[2]
     const part_t native_parts[]
     const char* loop_names[]
+    ctypedef struct fused_formula:
+        const char* name
+        int operands
+        const char* stage
+        const char* argument
+        const char* formula
+    const fused_formula fused_formulas[]
     bint native_has(int loop) nogil
     bint native_moves(int loop)
 
@@ -59,6 +67,24 @@ _keep_product_loop(True)
 
 # The number of each loop by its name, as in LOOPS.GATHER. Callers bind it to a constant of their module.
 LOOPS = SimpleNamespace(**{loop_names[number].decode(): number for number in range(LOOP_COUNT)})
+
+# The number of each function of fused_formulas.h by its name, for `fused`.
+FUSED_NUMBERS = {fused_formulas[number].name.decode(): number for number in range(FUSED_COUNT)}
+
+
+def formulas():
+    """Return the formulas that GPUs share, {name: (number of operands, stage, its argument, formula)}, as C text.
+
+    The stage and its argument are None for formulas without one; fused_formulas.h describes the notation.
+    """
+    cdef const fused_formula* f
+    found = {}
+    for number in range(FUSED_COUNT):
+        f = &fused_formulas[number]
+        if f.formula != NULL:
+            stage = (None, None) if f.stage == NULL else (f.stage.decode(), f.argument.decode())
+            found[f.name.decode()] = (f.operands, *stage, f.formula.decode())
+    return found
 
 # Sizes that both a loop and its caller use. The headers of the loops explain them.
 LOOP_SIZES = SimpleNamespace(

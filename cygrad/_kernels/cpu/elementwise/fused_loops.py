@@ -1,4 +1,4 @@
-"""Elementwise functions and gradients computed in a single pass by a compiled loop (fused_loops.h)."""
+"""Elementwise functions and gradients that one compiled loop computes in a single pass (fused_loops.h)."""
 
 import math
 from functools import partial, update_wrapper
@@ -8,7 +8,7 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
-from cygrad._kernels.cpu.base.loop_table import LOOPS
+from cygrad._kernels.cpu.base.loop_table import FUSED_NUMBERS, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.device.cupy_library import is_array
@@ -17,17 +17,6 @@ from cygrad._kernels.platform.thresholds import PIECE
 GATED = LOOPS.GATED
 RUN = 1024  # elements per work item of GATED
 
-# In the order of fused_loops.h, which documents operands and numbers.
-_FUNCTIONS = (
-    "leaky_relu threshold hardtanh hardsigmoid hardswish hardshrink softshrink softplus logsigmoid erfc elu "
-    "leaky_relu_gradient negative_products above inside hardsigmoid_gradient hardswish_gradient outside "
-    "softplus_gradient logsigmoid_gradient elu_gradient squared_error smooth_l1 huber binary_cross_entropy_with_logits "
-    "soft_margin logaddexp squared_error_gradient bounded_difference binary_cross_entropy_with_logits_gradient "
-    "exponential_share soft_margin_gradient frac rounded finite where_finite lerp_by_number lerp addcmul addcdiv "
-    "clamped whole_quotient heaviside ldexp incomplete_gamma"
-).split()
-_NUMBERS = {name: i for i, name in enumerate(_FUNCTIONS)}
-
 
 def fused(name, *operands, numbers=(), out=None):
     """Apply a function to arrays of one type that broadcast to one of them; None if there is no loop for them.
@@ -35,7 +24,7 @@ def fused(name, *operands, numbers=(), out=None):
     Operands that are not dense must have equal shapes or one element. The result has the memory layout of the largest
     operand, if that is dense, or is written to `out`: an operand, or an array that overlaps none.
     """
-    found = loop_table.fused(_NUMBERS[name], operands, numbers, out)
+    found = loop_table.fused(FUSED_NUMBERS[name], operands, numbers, out)
     if found is not None:
         return found
     if any(map(is_array, operands)):
@@ -47,7 +36,7 @@ def fused(name, *operands, numbers=(), out=None):
     if not largest.flags.c_contiguous and all(largest.strides):
         order = np.argsort([-abs(n) for n in largest.strides], kind="stable")
     given = tuple(_dense(operand, order, operand is largest) for operand in operands)
-    made = loop_table.fused(_NUMBERS[name], given, numbers)
+    made = loop_table.fused(FUSED_NUMBERS[name], given, numbers)
     if made is None:
         return None
     if order is not None:
@@ -136,7 +125,7 @@ class by_loop:
     """
 
     def __init__(self, name, count=1, numbers=lambda *given: given, are_operands=False):
-        self.name, self.number, self.count = name, _NUMBERS[name], count
+        self.name, self.number, self.count = name, FUSED_NUMBERS[name], count
         self.numbers, self.are_operands = numbers, are_operands
 
     def __call__(self, function):

@@ -1,72 +1,45 @@
-"""Fused elementwise functions and gradients on GPUs, by their names in `_kernels/cpu/elementwise/fused_loops.py`.
-
-The formulas are those of `fused_loops.h`.
-"""
+"""Fused elementwise functions and gradients on GPUs, made from the formulas of the CPU's loops (fused_formulas.h)."""
 
 import re
 from functools import cache
 
+from cygrad._kernels.cpu.base.loop_table import formulas
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import as_number, current_device, is_array, on_device
 from cygrad._kernels.gpu.launch.elementwise_program import LOGISTIC, elementwise
 
+# The functions and stages that formulas use, by their names in C.
 _FUNCTIONS = (
     LOGISTIC
     + """
-template <typename W> __device__ W between(W x, W low, W high) { return x < low ? low : x > high ? high : x; }
-template <typename W> __device__ W log_of_1_and_exp(W x) { return log1p(exp(x > 0 ? -x : x)); }
-template <typename W> __device__ W size(W x) { return x < 0 ? -x : x; }
+template <typename W> __device__ W ABS(W x) { return x < 0 ? -x : x; }
+template <typename W> __device__ W COPYSIGN(W x, W sign) { return copysign(x, sign); }
+template <typename W> __device__ W KEPT(W x, bool holds) { return holds ? x : W(0); }
+template <typename W, typename L, typename H> __device__ W BETWEEN(W x, L low, H high) {
+    return x < W(low) ? W(low) : x > W(high) ? W(high) : x;
+}
+template <typename W> __device__ W EXP(W x) { return exp(x); }
+template <typename W> __device__ W EXPM1(W x) { return expm1(x); }
+template <typename W> __device__ W LOG1PEXP(W x) { return log1p(exp(x)); }
+template <typename W> __device__ W LOGISTIC(W x) { return logistic<W>(x); }
 """
 )
-
-# x, y and z are elements of the operands; a, b and c are numbers.
-_FORMULAS = {
-    "leaky_relu": "x * (x > 0 ? W(1) : y)",
-    "threshold": "x <= a ? b : x",
-    "hardtanh": "between<W>(x, a, b)",
-    "hardsigmoid": "between<W>(x + W(3), W(0), W(6)) / W(6)",
-    "hardswish": "x * (between<W>(x + W(3), W(0), W(6)) / W(6))",
-    "hardshrink": "x >= -a && x <= a ? W(0) : x",
-    "softshrink": "size<W>(x) > a ? x - copysign(a, x) : x * W(0)",
-    "softplus": "x * a > b ? x : ((x * a > 0 ? x * a : W(0)) + log_of_1_and_exp<W>(x * a)) / a",
-    "logsigmoid": "(x < 0 ? x : W(0)) - log_of_1_and_exp<W>(x)",
-    "erfc": "erfc(x)",
-    "elu": "x > 0 ? x * b : expm1(x * c) * a",
-    "leaky_relu_gradient": "x * (y > 0 ? W(1) : z)",
-    "negative_products": "y > 0 ? W(0) : x * y",
-    "above": "y <= a ? W(0) : x",
-    "inside": "y <= a || y >= b ? W(0) : x",
-    "hardsigmoid_gradient": "y > W(-3) && y < W(3) ? x * W(1.0 / 6) : W(0)",
-    "hardswish_gradient": "y <= W(-3) ? W(0) : x * (y < W(3) ? y * W(1.0 / 3) + W(0.5) : W(1))",
-    "outside": "y >= -a && y <= a ? W(0) : x",
-    "softplus_gradient": "x * (y * a > b ? W(1) : logistic<W>(y * a))",
-    "logsigmoid_gradient": "x * logistic<W>(-y)",
-    "elu_gradient": "x * (y <= 0 ? exp(y * c) * a * c : b)",
-    "squared_error": "(x - y) * (x - y)",
-    "smooth_l1": "size<W>(x - y) < a ? (x - y) * (x - y) * b : size<W>(x - y) - W(0.5) * a",
-    "huber": "size<W>(x - y) < a ? (x - y) * (x - y) * W(0.5) : a * (size<W>(x - y) - W(0.5) * a)",
-    "binary_cross_entropy_with_logits": "(W(1) - y) * x + ((x < 0 ? -x : W(0)) + log_of_1_and_exp<W>(x))",
-    "soft_margin": "(x * y < 0 ? -x * y : W(0)) + log_of_1_and_exp<W>(x * y)",
-    "logaddexp": "(x < y ? y : x) + log_of_1_and_exp<W>(x == y ? W(0) : (x - y) * a) * b",
-    "squared_error_gradient": "W(2) * (x - y) * z",
-    "bounded_difference": "between<W>((x - y) * b, -a, a) * z",
-    "binary_cross_entropy_with_logits_gradient": "(logistic<W>(x) - y) * z",
-    "exponential_share": "logistic<W>(x == y ? W(0) : (x - y) * a) * z",
-    "soft_margin_gradient": "-logistic<W>(-x * y) * y * z",
-}
+_FORMULAS = formulas()
 _NONE = 0.0, 0.0, 0.0  # placeholders for absent numbers
 
 
 @cache
 def _kernel(name, operands, arrays):
     """Return the kernel for `operands` operands, of which the first `arrays` have the element type."""
+    _, stage, argument, formula = _FORMULAS[name]
     letters = "xyz"[:operands]
     kinds = [f"T given_{x}" if i < arrays else f"float64 given_{x}" for i, x in enumerate(letters)]
     inputs = ", ".join([*kinds, *(f"float64 number_{a}" for a in "abc")])
-    numbers = (f"{a} = W(number_{a})" for a in "abc" if re.search(rf"\b{a}\b", _FORMULAS[name]))
-    values = ", ".join([*(f"{x} = W(given_{x})" for x in letters), *numbers])
-    name_of_kernel = name if arrays == operands else f"{name}_{arrays}"
-    return elementwise(name_of_kernel, inputs, "T out", f"const W {values}; out = T({_FORMULAS[name]});", _FUNCTIONS)
+    values = [f"{x} = W(given_{x})" for x in letters]
+    values += [f"{a} = W(number_{a})" for a in "abc" if re.search(rf"\b{a}\b", f"{argument} {formula}")]
+    values += [f"e = {stage}<W>({argument})"] if stage else []
+    text = f"typedef W REAL; const W {', '.join(values)}; out = T({formula});"
+    return elementwise(name if arrays == operands else f"{name}_{arrays}", inputs, "T out", text, _FUNCTIONS)
 
 
 def form(kernel, otherwise):

@@ -1,5 +1,5 @@
-/* Fused elementwise functions of up to three operands, and gradients, for which NumPy would need several passes. Called
-   from fused_loops.py, which names them.
+/* Fused elementwise functions of up to three operands, and gradients, for which NumPy would need several passes. Their
+   formulas are in fused_formulas.h; fused_loops.py calls them by name.
 
    Each is a loop over a short chunk of elements. Operands of one element are expanded to a chunk. */
 
@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <string.h>
+#include "elementwise/fused_formulas.h"
 #include "nn/activations.h"
 #include "platform/target_clones.h"
 #include "simd/exp.h"
@@ -157,31 +158,18 @@ static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #define OF1 const REAL x = xs[i]; (void)x;
 #define OF2 OF1 const REAL y = ys[i]; (void)y;
 #define OF3 OF2 const REAL z = zs[i]; (void)z;
-#define DEFINE1(FUNCTION, ...) DEFINE_LOOP(CYGRAD_CLONES, FUNCTION, OF1, __VA_ARGS__)
-#define DEFINE2(FUNCTION, ...) DEFINE_LOOP(CYGRAD_CLONES, FUNCTION, OF2, __VA_ARGS__)
-#define DEFINE3(FUNCTION, ...) DEFINE_LOOP(CYGRAD_CLONES, FUNCTION, OF3, __VA_ARGS__)
-#define DEFINE1_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF1, __VA_ARGS__)
-#define DEFINE2_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF2, __VA_ARGS__)
-#define DEFINE3_EXP(FUNCTION, ...) DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF3, __VA_ARGS__)
+#define DEFINE(FUNCTION, OPERANDS, ...) DEFINE_LOOP(CYGRAD_CLONES, FUNCTION, OF##OPERANDS, __VA_ARGS__)
+#define DEFINE_CALLS(FUNCTION, OPERANDS, ...) DEFINE_LOOP(, FUNCTION, OF##OPERANDS, __VA_ARGS__)
+#define DEFINE_STAGES(FUNCTION, OPERANDS, ...)                                                                  \
+    DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF##OPERANDS, __VA_ARGS__)
 #define WITHIN(bound, BEYOND, x) (((x) BEYOND (bound)) | ((bound) != (bound)) ? (bound) : (x))  /* NaN stays NaN */
 #define AT_LEAST(x, low) ((x) < (low) ? (low) : (x))    /* NaN stays NaN */
 #define BETWEEN(x, low, high) (AT_LEAST(x, low) > (high) ? (high) : AT_LEAST(x, low))
 #define KEPT(x, condition) NAME(kept)(x, condition)
+#define BY_POWER_OF_2(x, y) NAME(by_power_of_2)(x, y)
 
-/* -- functions of x */
-
-DEFINE2(leaky_relu, x * (x > 0 ? 1 : y))
-DEFINE1(threshold, x <= a ? b : x)
-DEFINE1(hardtanh, BETWEEN(x, a, b))
-DEFINE1(hardsigmoid, BETWEEN(x + 3, 0, 6) / 6)
-DEFINE1(hardswish, x * (BETWEEN(x + 3, 0, 6) / 6))
-DEFINE1(hardshrink, KEPT(x, !((x >= -a) & (x <= a))))
-DEFINE1(softshrink, x * (ABS(x) > a) - COPYSIGN(ABS(x) > a ? a : 0, x))
-DEFINE1(frac, x - WHOLE(x))
-DEFINE1(rounded, NEAREST(x * a / b) / a * b)
-DEFINE1_EXP(softplus, LOG1PEXP, -ABS(x * a), x * a > b ? x : ((x * a > 0 ? x * a : 0) + e) / a)
-DEFINE1_EXP(logsigmoid, LOG1PEXP, -ABS(x), (x < 0 ? x : 0) - e)
-DEFINE_LOOP(, erfc, OF1, (REAL)erfc(x))      /* for many float32 elements see polynomial_tables.py */
+CYGRAD_FORMULAS(DEFINE, DEFINE_STAGES, DEFINE_CALLS)
+CYGRAD_FORMULAS_OF_CPU(DEFINE, DEFINE_STAGES, DEFINE_CALLS)
 
 /* NaN becomes a, infinities become p[1] or p[2], or the largest or smallest number of the type where these are NaN. */
 static CYGRAD_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REAL *zs, REAL *out, Py_ssize_t n,
@@ -194,70 +182,17 @@ static CYGRAD_CLONES void NAME(finite)(const REAL *xs, const REAL *ys, const REA
     }
 }
 
-/* b x for x > 0, else a (exp(c x) - 1). */
-DEFINE1_EXP(elu, EXPM1, x > 0 ? 0 : x * c, x > 0 ? x * b : e * a)
-
-/* -- gradients: x is the incoming gradient, y the input */
-
-DEFINE3(leaky_relu_gradient, x * (y > 0 ? 1 : z))
-DEFINE2(negative_products, KEPT(x * y, !(y > 0)))
-DEFINE2(above, KEPT(x, !(y <= a)))
-DEFINE2(inside, KEPT(x, !((y <= a) | (y >= b))))
-DEFINE2(hardsigmoid_gradient, KEPT(x * (REAL)(1.0 / 6), (y > -3) & (y < 3)))
-DEFINE2(hardswish_gradient, KEPT(x * (y < 3 ? y * (REAL)(1.0 / 3) + (REAL)0.5 : 1), !(y <= -3)))
-DEFINE2(outside, KEPT(x, !((y >= -a) & (y <= a))))
-DEFINE2(where_finite, KEPT(x, ABS(y) <= FINITE))
-DEFINE2_EXP(softplus_gradient, LOGISTIC, y * a, x * (y * a > b ? 1 : e))
-DEFINE2_EXP(logsigmoid_gradient, LOGISTIC, -y, x * e)
-
-/* a, b and c as for the function. */
-DEFINE2_EXP(elu_gradient, EXP, y > 0 ? 0 : y * c, x * (y <= 0 ? e * (a * c) : b))
-
-/* -- of two operands */
-
-DEFINE2(squared_error, (x - y) * (x - y))
-DEFINE2(smooth_l1, ABS(x - y) < a ? (x - y) * (x - y) * b : ABS(x - y) - (REAL)0.5 * a)
-DEFINE2(huber, ABS(x - y) < a ? (x - y) * (x - y) * (REAL)0.5 : a * (ABS(x - y) - (REAL)0.5 * a))
-DEFINE2_EXP(binary_cross_entropy_with_logits, LOG1PEXP, -ABS(x), (1 - y) * x + ((x < 0 ? -x : 0) + e))
-DEFINE2_EXP(soft_margin, LOG1PEXP, -ABS(x * y), (x * y < 0 ? -x * y : 0) + e)
-DEFINE2_EXP(logaddexp, LOG1PEXP, x == y ? 0 : -ABS(x - y) * a, (x < y ? y : x) + e * b)
-DEFINE2(whole_quotient, WHOLE(x / y))
-DEFINE2(heaviside, x == 0 ? y : x > 0 ? (REAL)1 : 0)
-DEFINE2(ldexp, NAME(by_power_of_2)(x, y))
-DEFINE_LOOP(, incomplete_gamma, OF2, (REAL)incomplete_gamma(x, y, a != 0))
-DEFINE2(lerp_by_number, (y - x) * a + (b > 0 ? y : x))
-
-/* -- of three */
-
-DEFINE3(lerp, (y - x) * (ABS(z) < (REAL)0.5 ? z : z - 1) + (ABS(z) < (REAL)0.5 ? x : y))
-DEFINE3(addcmul, x + a * y * z)
-DEFINE3(addcdiv, x + y / z * a)
-DEFINE3(clamped, WITHIN(z, >=, WITHIN(y, <=, x)))
-
-/* -- their gradients for x; z is the incoming gradient */
-
-DEFINE3(squared_error_gradient, 2 * (x - y) * z)
-DEFINE3(bounded_difference, BETWEEN((x - y) * b, -a, a) * z)
-DEFINE3_EXP(binary_cross_entropy_with_logits_gradient, LOGISTIC, x, (e - y) * z)
-DEFINE3_EXP(exponential_share, LOGISTIC, x == y ? 0 : (x - y) * a, e * z)
-DEFINE3_EXP(soft_margin_gradient, LOGISTIC, -x * y, -y * e * z)
-
 /* -- halves of one array */
 
-DEFINE2_EXP(gated, LOGISTIC, y, x * e)
-DEFINE3_EXP(gate_gradient, LOGISTIC, -ABS(y), x * z * e * (1 - e))      /* even in y */
+DEFINE_STAGES(gated, 2, LOGISTIC, y, x * e)
+DEFINE_STAGES(gate_gradient, 3, LOGISTIC, -ABS(y), x * z * e * (1 - e))      /* even in y */
 
-/* In the order of fused_loops.py. */
+/* In the order of `fused_formulas`. */
+#define FUNCTION_OF(FUNCTION, ...) NAME(FUNCTION),
 static void (*const NAME(fused)[])(const REAL *, const REAL *, const REAL *, REAL *, Py_ssize_t, const double *) = {
-    NAME(leaky_relu), NAME(threshold), NAME(hardtanh), NAME(hardsigmoid), NAME(hardswish), NAME(hardshrink),
-    NAME(softshrink), NAME(softplus), NAME(logsigmoid), NAME(erfc), NAME(elu), NAME(leaky_relu_gradient),
-    NAME(negative_products), NAME(above), NAME(inside), NAME(hardsigmoid_gradient), NAME(hardswish_gradient),
-    NAME(outside), NAME(softplus_gradient), NAME(logsigmoid_gradient), NAME(elu_gradient), NAME(squared_error),
-    NAME(smooth_l1), NAME(huber), NAME(binary_cross_entropy_with_logits), NAME(soft_margin), NAME(logaddexp),
-    NAME(squared_error_gradient), NAME(bounded_difference), NAME(binary_cross_entropy_with_logits_gradient),
-    NAME(exponential_share), NAME(soft_margin_gradient), NAME(frac), NAME(rounded), NAME(finite), NAME(where_finite),
-    NAME(lerp_by_number), NAME(lerp), NAME(addcmul), NAME(addcdiv), NAME(clamped),
-    NAME(whole_quotient), NAME(heaviside), NAME(ldexp), NAME(incomplete_gamma)};
+    CYGRAD_FORMULAS(FUNCTION_OF, FUNCTION_OF, FUNCTION_OF)
+    CYGRAD_FORMULAS_OF_CPU(FUNCTION_OF, FUNCTION_OF, FUNCTION_OF)
+    NAME(finite)};
 
 /* Expands n elements, from `first` on, of a spread operand. */
 static void NAME(spread)(const REAL *from, REAL *to, Py_ssize_t first, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t period)
@@ -306,13 +241,12 @@ static void NAME(run_fused)(const native_call *c, Py_ssize_t first, Py_ssize_t c
 #undef OF1
 #undef OF2
 #undef OF3
-#undef DEFINE1
-#undef DEFINE2
-#undef DEFINE3
+#undef DEFINE
+#undef DEFINE_CALLS
+#undef DEFINE_STAGES
+#undef FUNCTION_OF
 #undef WITHIN
-#undef DEFINE1_EXP
-#undef DEFINE2_EXP
-#undef DEFINE3_EXP
+#undef BY_POWER_OF_2
 #undef BETWEEN
 #undef AT_LEAST
 #undef KEPT
