@@ -39,7 +39,6 @@ EXCEPTIONS = {
     "_kernels/cpu/indexing/indexing.py": (1, KERNELS),
     "_kernels/cpu/indexing/scatter.py": (2, "kernels, and the reductions that scatter_reduce accepts"),
     "_kernels/gpu/base/ufunc.py": (1, NUMPY),
-    "_kernels/gpu/elementwise/fused_loops.py": (1, KERNELS),
     "_ops/batching/layers.py": (1, RULES),
     "_ops/batching/linalg.py": (1, RULES),
     "_ops/batching/losses.py": (2, RULES),
