@@ -32,7 +32,6 @@ EXCEPTIONS = {
     "_core/diagnostics/missing_grad.py": (1, "operators of Python"),
     "_core/diagnostics/refused_calls.py": (4, NOT_MOVED),
     "_core/registry/torch_function.py": (2, "methods of Tensor by their names in Python's protocols"),
-    "_core/transforms/vmap_levels.py": (3, NOT_MOVED),
     "_kernels/cpu/base/elementwise.pyx": (1, KERNELS),
     "_kernels/cpu/base/reduce.pyx": (1, KERNELS),
     "_kernels/cpu/base/ufunc.pyx": (2, NUMPY),

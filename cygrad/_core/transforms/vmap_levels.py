@@ -8,11 +8,10 @@ first, are stored along dimension 0 of another tensor, which is looked up by the
 so that tensors that share an array share their samples.
 
 While a batch is open (the mode FORWARD, and a `Batch` among the levels in forward_mode.py), each recorded op leaves a
-`Step`. When the next op is recorded, the op's batching rule (`_ops/batching/rules.py`) applies the op to the samples
-of its
-operands, by ops on the tensors that hold them. Only the levels outside the batch are open meanwhile. Therefore `grad`
-and `jvp` inside the function act on each sample separately, and code outside sees ordinary ops on whole batches,
-including those whose gradients reach tensors without samples.
+`Step`. When the next op is recorded, the op's batching rule (see `_ops/batching/rules.py`) applies the op to the
+samples of its operands, by ops on the tensors that hold them. Only the levels outside the batch are open meanwhile.
+Therefore `grad` and `jvp` inside the function act on each sample separately, and code outside sees ordinary ops on
+whole batches, including those whose gradients reach tensors without samples.
 
 A tensor that requires grad outside requires grad inside too, so that transforms inside the function know that their
 results need a history. A tensor without history inside, because of `detach` or `no_grad`, has none outside.
@@ -23,25 +22,10 @@ from typing import Any
 from weakref import ref
 
 from cygrad._core.graph.internals import identity_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.opdef import facts_of, registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device.cupy_library import filled_like
 from cygrad._kernels.gpu.base.arrays import copy_into, may_overlap
-
-# PyTorch's names in the error for writing into a tensor without samples: one common word for these, own names for those
-_ARITHMETIC = ("add", "copy", "div", "masked_fill", "mul", "sub")
-_NAMED = ("fill", "index_add", "index_fill", "index_put", "scatter_add", "scatter_reduce")
-
-
-_SHOWN = {  # rows whose name in PyTorch's message is different
-    "embedding_bag": "embedding_bag.padding_idx",
-    "fractional_max_pool2d_with_indices": "fractional_max_pool2d",
-    "fractional_max_pool3d_with_indices": "fractional_max_pool3d",
-    "repeat_interleave": "repeat_interleave.Tensor",
-    "strided_gather": "as_strided",
-    "strided_scatter": "as_strided",
-    "strided_sum": "as_strided",
-}
 
 
 class NoBatchingRule(RuntimeError):
@@ -50,7 +34,7 @@ class NoBatchingRule(RuntimeError):
     def __init__(self, name):
         super().__init__(
             "There is a performance drop because we have not yet implemented the batching rule for "
-            f"aten::{_SHOWN.get(name, name)}."
+            f"aten::{facts_of['vmap_name'].get(name, name)}."
         )
 
 
@@ -167,13 +151,9 @@ class Batch:
                 "or view ops."
             )
         if not self.has(out):
-            name, where = f"{step.op.name}_", "in a vmap"
-            if step.op.name in _ARITHMETIC:
-                name = "inplace arithmetic"
-            elif step.op.name == "bernoulli":
-                name = "inplace bernoulli"
-            elif step.op.name not in _NAMED:
-                name, where = f"aten::{name}", f"at level {level}"
+            name, where = facts_of["vmap_write"].get(step.op.name), "in a vmap"
+            if name is None:
+                name, where = f"aten::{step.op.name}_", f"at level {level}"
             raise RuntimeError(
                 f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in "
                 "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "

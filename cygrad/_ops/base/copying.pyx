@@ -199,7 +199,8 @@ cdef object copy_rule(OpNode n, object g):
     return zeros_of(g) if n.needs(0) else None, g if n.needs(1) else None
 
 cdef OpDef COPY = op("copy", copy_rule).row(
-    flags=LINEAR | PRIVATE, node="torch::autograd::CopyBackwards", inputs="self src")
+    flags=LINEAR | PRIVATE, node="torch::autograd::CopyBackwards", inputs="self src",
+    vmap_write="inplace arithmetic")
 cdef OpDef COPY_INTEGERS = variant(COPY)
 
 
@@ -255,7 +256,8 @@ cdef object fill_rule(OpNode n, object g):
 cdef object fill_tensor_rule(OpNode n, object g):
     return zeros_of(g) if n.needs(0) else None, g if n.needs(1) else None
 
-cdef OpDef FILL = op("fill", fill_rule).row(flags=LINEAR | FUNCTION_ONLY | MAY_OVERLAP, attributes="value")
+cdef OpDef FILL = op("fill", fill_rule).row(
+    flags=LINEAR | FUNCTION_ONLY | MAY_OVERLAP, attributes="value", vmap_write="fill_")
 cdef OpDef FILL_TENSOR = op("fill.Tensor", fill_tensor_rule).row(
     flags=LINEAR | PRIVATE, node="FillBackward1", inputs="self value")
 cdef OpDef FILL_INPLACE = variant(FILL, "FillBackward2")

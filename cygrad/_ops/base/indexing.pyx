@@ -403,7 +403,7 @@ cdef object index_put_rule(OpNode n, object g):
 
 cdef OpDef INDEX_PUT = op("index_put", index_put_rule).row(
     flags=LINEAR | INPLACE, kernel=indexing.index_put, inputs="self values indices",
-    attributes="accumulate", autocast_gpu="widest")
+    attributes="accumulate", autocast_gpu="widest", vmap_write="index_put_")
 cdef OpDef INDEX_PUT_UNRECORDED = variant(INDEX_PUT)      # for integers, and for writes into expanded memory
 INDEX_PUT_UNRECORDED.flags |= MAY_OVERLAP
 

@@ -19,7 +19,12 @@ from cygrad._ops.image.pooling_common import numbers
 from cygrad._ops.random.random import rand
 
 FRACTIONAL = {
-    dims: choosing(f"fractional_max_pool{dims}d_with_indices", f"FractionalMaxPool{dims}DBackward0") for dims in (2, 3)
+    dims: choosing(
+        f"fractional_max_pool{dims}d_with_indices",
+        f"FractionalMaxPool{dims}DBackward0",
+        vmap_name=f"fractional_max_pool{dims}d",
+    )
+    for dims in (2, 3)
 }
 WORDS = ("time", "height", "width")
 

@@ -33,8 +33,8 @@ def maxima_rule(n, g):
     return reshape(put_back(flatten(g, start), start, flatten(n.saved(1), start), flat), shape)
 
 
-def choosing(name, node):
-    return declare(name, maxima_rule, saves=(0, IN1), flags=ELSEWHERE, node=node, inputs="self result1")
+def choosing(name, node, **row):
+    return declare(name, maxima_rule, saves=(0, IN1), flags=ELSEWHERE, node=node, inputs="self result1", **row)
 
 
 MAX_POOL = {

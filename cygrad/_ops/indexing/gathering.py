@@ -182,6 +182,7 @@ INDEX_ADD = declare(
     attributes="dim alpha",
     devices="together",
     out_dtype="same",
+    vmap_write="index_add_",
 )
 
 
@@ -353,6 +354,7 @@ SCATTER_ADD = declare(
     devices="together",
     autocast_gpu="widest",
     out_dtype="same",
+    vmap_write="scatter_add_",
 )
 
 
@@ -436,6 +438,7 @@ MASKED_FILL = declare(
     inputs="self _ mask",
     attributes="value",
     devices=(2, "value"),
+    vmap_write="inplace arithmetic",
 )
 
 

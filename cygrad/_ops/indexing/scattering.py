@@ -215,6 +215,7 @@ SCATTER_REDUCE = declare(
     attributes="dim reduce include_self",
     devices="together",
     out_dtype="same",
+    vmap_write="scatter_reduce_",
 )
 # the gradients of sums and means only need the index
 SCATTER_SUM = declare(
@@ -397,6 +398,7 @@ INDEX_FILL = declare(
     inputs="self _ index",
     attributes="dim",
     devices=(3, "value"),
+    vmap_write="index_fill_",
 )
 
 

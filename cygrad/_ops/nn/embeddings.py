@@ -189,6 +189,7 @@ EMBEDDING_BAG = declare(
     inputs="weight per_sample_weights",
     attributes="_ _ _ _ mode",
     devices="together",
+    vmap_name="embedding_bag.padding_idx",
 )
 
 

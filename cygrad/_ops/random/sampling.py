@@ -116,7 +116,7 @@ def randint_like(
 
 # -- normal --
 
-BERNOULLI = declare("bernoulli", zero_rule, inputs="self")
+BERNOULLI = declare("bernoulli", zero_rule, inputs="self", vmap_write="inplace bernoulli")
 NORMAL_MEAN = variant(BERNOULLI, "NormalBackward1", name="normal")
 NORMAL_STD = variant(BERNOULLI, "NormalBackward2", name="normal")
 NORMAL_BOTH = variant(BERNOULLI, "NormalBackward3", name="normal")

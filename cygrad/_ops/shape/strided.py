@@ -116,6 +116,7 @@ STRIDED_SUM = declare(
     flags=LINEAR | PRIVATE,
     kernel=kernels.strided_sum,
     node="AsStridedBackwardBackward0",
+    vmap_name="as_strided",
 )
 
 
@@ -128,7 +129,9 @@ def strided_gather_rule(n, g):
     return strided_sum(g, *n.args)
 
 
-STRIDED_GATHER = declare("strided_gather", strided_gather_rule, flags=LINEAR | PRIVATE, kernel=kernels.strided_gather)
+STRIDED_GATHER = declare(
+    "strided_gather", strided_gather_rule, flags=LINEAR | PRIVATE, kernel=kernels.strided_gather, vmap_name="as_strided"
+)
 
 
 def strided_gather(input, view, base):
@@ -149,6 +152,7 @@ STRIDED_SCATTER = declare(
     flags=LINEAR | PRIVATE,
     kernel=kernels.strided_scatter,
     inputs="self part",
+    vmap_name="as_strided",
 )
 
 
