@@ -3,8 +3,8 @@
 `tools/make_stubs.py` extracts these names from the families and writes them to lazy_names.py.
 """
 
+from functools import cache
 from importlib import import_module
-from sys import modules
 
 from cygrad._core.graph.internals import bind
 from cygrad._core.graph.opdef import registry
@@ -51,12 +51,12 @@ def families():
     return functions
 
 
+@cache
 def batching_rules():
-    """Return the function that looks up the batching rule of an op; imports the rules."""
-    if "cygrad._ops.batching.sorting" not in modules:
-        for subject in ("indexing", "layers", "losses", "linalg", "products", "random", "sorting"):
-            import_module(f"cygrad._ops.batching.{subject}")
-    return modules["cygrad._ops.batching.rules"].results
+    """Return the function that looks up the batching rule of an op; imports the rules of compiled ops."""
+    for subject in ("elementwise", "indexing", "sums_and_products", "views"):
+        import_module(f"cygrad._ops.base.batching.{subject}")
+    return import_module("cygrad._ops.base.batching.rules").results
 
 
 def import_families():

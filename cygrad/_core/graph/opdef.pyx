@@ -46,6 +46,8 @@ same op, for other arguments and with another node, is named like 'max.dim' and 
                 the error text if `out` has another dtype than the result, and the one if the result cannot be converted
                 to it, or a tuple with a text for each result; see out_dtypes.py
     takes_dtype whether autocast on GPUs leaves calls alone in which a dtype is passed
+    batching    the rule by which `vmap` applies the op to all samples at once, or None if there is none; elementwise ops
+                have one by default. See _ops/base/batching/rules.py
     vmap_name   PyTorch's name of the op in the warning that it has no batching rule, if it differs
     vmap_write  PyTorch's words for the op in the error that it cannot write into a tensor without samples
 A function without a row of its own states these last facts in the decorator `facts`.
@@ -117,7 +119,7 @@ ufuncs_by_name = {}     # names of NumPy ufuncs, keyed by row name
 # The facts on ops that are looked up by name: {fact: {name of a row or function: value}}; see the module docstring.
 facts_of = {fact: {} for fact in (
     "devices", "autocast", "autocast_gpu", "casts_itself", "takes_dtype", "out_dtype", "out_castable",
-    "vmap_name", "vmap_write")}
+    "batching", "vmap_name", "vmap_write")}
 
 
 @cython.final

@@ -8,7 +8,7 @@ first, are stored along dimension 0 of another tensor, which is looked up by the
 so that tensors that share an array share their samples.
 
 While a batch is open (the mode FORWARD, and a `Batch` among the levels in forward_mode.py), each recorded op leaves a
-`Step`. When the next op is recorded, the op's batching rule (see `_ops/batching/rules.py`) applies the op to the
+`Step`. When the next op is recorded, the op's batching rule (see `_ops/base/batching/rules.py`) applies the op to the
 samples of its operands, by ops on the tensors that hold them. Only the levels outside the batch are open meanwhile.
 Therefore `grad` and `jvp` inside the function act on each sample separately, and code outside sees ordinary ops on
 whole batches, including those whose gradients reach tensors without samples.
@@ -25,7 +25,9 @@ from cygrad._core.graph.internals import identity_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import facts_of, registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device.cupy_library import filled_like
-from cygrad._kernels.gpu.base.arrays import copy_into, may_overlap
+from cygrad._library import later
+
+arrays = later("cygrad._kernels.gpu.base.arrays")  # not needed by the families, which import NoBatchingRule
 
 
 class NoBatchingRule(RuntimeError):
@@ -117,7 +119,7 @@ class Batch:
         self.given.append(array)
         one = filled_like(array, array.shape[1:], 0, array.dtype)
         if self.size:
-            copy_into(one, array[0])
+            arrays.copy_into(one, array[0])
         t = tensor_of(one)
         if samples.requires_grad:
             t = t.requires_grad_().clone()  # a non-leaf, which may be changed in place
@@ -140,7 +142,7 @@ class Batch:
         samples = self.samples(step.outs[0])
         samples.copy_(found[0])
         array = memory_of(samples)
-        self.has_changed_given |= any(may_overlap(array, given) for given in self.given)
+        self.has_changed_given |= any(arrays.may_overlap(array, given) for given in self.given)
 
     def check_write(self, step, level):
         """Raise if a tensor cannot be changed in place because it has no samples; `level` counts from 1."""

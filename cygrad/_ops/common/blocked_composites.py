@@ -51,7 +51,12 @@ def _recorded(function, tensors, wanted, args, g):
 
 
 STEPS = declare(
-    "steps", steps_rule, flags=PRIVATE, inputs="self other third", attributes="function dims last axis length arguments"
+    "steps",
+    steps_rule,
+    flags=PRIVATE,
+    inputs="self other third",
+    attributes="function dims last axis length arguments",
+    batching=None,
 )
 
 
@@ -115,6 +120,7 @@ LINEAR_STEPS = declare(
     flags=PRIVATE | LINEAR,
     inputs="self",
     attributes="function transpose arguments shape",
+    batching=None,
 )
 
 

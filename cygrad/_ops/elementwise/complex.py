@@ -25,6 +25,7 @@ from cygrad._core.graph.opdef import (
     VIEW,
     declare,
     publish,
+    registry,
 )
 from cygrad._core.graph.record import apply1, apply_n, record_view, tensor_argument
 from cygrad._core.graph.tensor import Tensor
@@ -32,6 +33,7 @@ from cygrad._kernels.cpu.base import complex_parts as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import require_broadcast, require_tensors
 from cygrad._ops.base.copying import contiguous
 from cygrad._ops.base.pointwise import conj_physical, cos, sin, square
@@ -93,6 +95,11 @@ def view_as_complex(input):
     t = tensor_argument(VIEW_AS_COMPLEX, input, "input", 1)
     require_pairs(t)
     return record_view(VIEW_AS_COMPLEX, kernels.from_parts(array_of(t)), t, None)
+
+
+@rule("view_as_real view_as_complex")
+def _as_parts(call):
+    return registry[call.key].entry(call.full(call.inputs[0]))
 
 
 def require_pairs(t):

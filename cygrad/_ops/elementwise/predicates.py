@@ -17,6 +17,7 @@ from cygrad._kernels.cpu.base.elementary import log
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arithmetic import div, mul, neg, sub
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import require_real
 from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.common.out_argument import write_several
@@ -255,6 +256,11 @@ def frexp(input, *, out=None):
     if out is not None:
         return return_types.frexp(write_several(FREXP, out, arrays, (t,)))
     return return_types.frexp(record_outputs(FREXP, arrays, (t,), None, 1))
+
+
+@rule("frexp")
+def _mantissa(call):
+    return frexp(call.full(call.inputs[0]))
 
 
 functions = publish(globals())

@@ -6,7 +6,7 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, INPLACE, PRIVATE, declare, publish, registry
 from cygrad._core.graph.record import apply1, apply1_args, apply2, promoted, recorded, result_type, tensor_argument
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import copying, numpy_fallback
@@ -16,6 +16,8 @@ from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import is_integer
 from cygrad._ops.base.arithmetic import div, mul, neg
+from cygrad._ops.base.batching.elementwise import with_number
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import require_kind
 from cygrad._ops.base.copying import zeros_of
 
@@ -86,6 +88,12 @@ def trunc(input, *, out=None):
     return rounded(TRUNC, input, out, "trunc is not supported for complex inputs")
 
 
+@rule("ceil floor trunc")
+def _whole(call):
+    """Use the entry point, which leaves integers unchanged; NumPy 2.0 would convert them to floats."""
+    return registry[call.key].entry(call.full(call.inputs[0]))
+
+
 @by_loop("rounded", numbers=lambda decimals: (10.0**decimals, 1.0) if decimals > 0 else (1.0, 10.0**-decimals))
 def round_array(a, decimals):
     return numpy_fallback.call(lambda a: np.round(a, decimals), a)
@@ -122,6 +130,12 @@ def round(input, *, decimals=0, out=None):
         return rounded(ROUND, input, out)
     require_kind("f", "round_cpu", tensor_argument(ROUND, input, "input", 1))
     return apply1_args(ROUND_DECIMALS, input, (decimals,), out)
+
+
+@rule("round round.decimals")
+def _rounded(call):
+    decimals = call.args[0] if call.key == "round.decimals" else 0
+    return round(call.full(call.inputs[0]), decimals=decimals)
 
 
 def pass_on(n, g):
@@ -211,7 +225,12 @@ def floor_divide_rule(n, g):
 
 
 FLOOR_DIVIDE = declare(
-    "floor_divide", floor_divide_rule, flags=SMOOTH, ufunc="floor_divide", node="torch::autograd::NotImplemented"
+    "floor_divide",
+    floor_divide_rule,
+    flags=SMOOTH,
+    ufunc="floor_divide",
+    node="torch::autograd::NotImplemented",
+    batching=with_number,
 )
 
 
@@ -229,7 +248,7 @@ def floor_divide(input, other, *, out=None):
     return divide(FLOOR_DIVIDE, "div_floor_cpu", input, other, out)
 
 
-REMAINDER = declare("remainder", pass_on, flags=SMOOTH, ufunc="remainder", inputs="self")
+REMAINDER = declare("remainder", pass_on, flags=SMOOTH, ufunc="remainder", inputs="self", batching=with_number)
 REMAINDER_TENSOR = declare(
     "remainder.Tensor",
     quotient_rule("floor"),
@@ -256,7 +275,7 @@ def remainder(input, other, *, out=None):
     return divide_by_number(REMAINDER, input, other, out)
 
 
-FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self")
+FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self", batching=with_number)
 FMOD_TENSOR = declare(
     "fmod.Tensor",
     quotient_rule("trunc"),

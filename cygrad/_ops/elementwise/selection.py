@@ -7,12 +7,13 @@ import cygrad._kernels.cpu.base.elementwise as kernels
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import ELEMENTWISE, IN0, IN1, IN2, INPLACE, PRIVATE, declare, publish, registry
 from cygrad._core.graph.record import apply2, as_type, recorded, result_type
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.elementwise.fused_loops import fused
 from cygrad._ops.base.arithmetic import div
+from cygrad._ops.base.batching.rules import operands, rule
 from cygrad._ops.base.checks.common import number_of, require_tensors
 from cygrad._ops.base.comparisons import check_fits, where
 
@@ -338,6 +339,11 @@ def clamp_max(input, max, *, out=None):
     if by_tensors:
         return recorded(CLAMP_MAX_TENSOR, array, (input, max), None, out)
     return recorded(CLAMP_MAX, array, (input,), (max,), out)
+
+
+@rule("clamp clamp_min clamp_max clamp.Tensor clamp_min.Tensor clamp_max.Tensor")
+def _clamp(call):
+    return registry[call.op.name].entry(*operands(call, call.inputs), *call.args)
 
 
 functions = publish(globals())

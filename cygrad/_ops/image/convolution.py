@@ -12,9 +12,11 @@ from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, 
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._kernels.cpu.image import convolution as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.base.arguments import integer, integers, is_integer, require
+from cygrad._ops.base.batching.rules import regroup, rule
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import squeeze, unsqueeze
@@ -94,6 +96,13 @@ def filter_gradient(x, g, kernel, stride, padding, dilation, groups):
     """Return the gradient of the filters, given images `x` and the gradient `g` of the results. Saves both."""
     args = (kernel, stride, padding, dilation, groups, array_of(x).shape[2:], array_of(g).shape[2:])
     return apply_n(FILTER_GRADIENT, (x, g), args)
+
+
+@rule("filter_gradient")
+def _filter_gradient(call):
+    x, g = (call.full(t).transpose(0, 1).flatten(1, 2) for t in call.inputs)
+    args = (*call.args[:4], call.args[4] * call.size, *call.args[5:])
+    return call.shaped(apply_n(call.op, (x, g), args), call.out.shape)
 
 
 # -- arguments --
@@ -262,6 +271,25 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     integers(output_padding, "convolution", "output_padding", 8)
     groups = integer(groups, "convolution", "groups", 9)
     return convolved(1, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+@rule("convolution")
+def _convolution(call):
+    x, weight, bias = call.inputs
+    if x.ndim != call.out.ndim or x.ndim != weight.ndim:
+        raise NoBatchingRule("convolution")
+    if not any(call.has(t) for t in (weight, bias)):
+        found = apply_n(call.op, (call.samples(x).flatten(0, 1), weight, bias), call.args)
+        return call.shaped(found, call.out.shape)
+    # place samples side by side, as groups of channels
+    images, filters = call.full(x).transpose(0, 1).flatten(1, 2), call.full(weight).flatten(0, 1)
+    found = apply_n(call.op, (images, filters, None), (*call.args[:5], call.args[5] * call.size, *call.args[6:]))
+    n, channels = call.out.shape[:2]
+    found = regroup(found, (n, call.size, channels, *call.out.shape[2:])).transpose(0, 1)
+    if bias is None:
+        return found
+    b = call.near(bias)
+    return found + b.view(b.shape[0], 1, channels, *(1,) * (call.out.ndim - 2))
 
 
 def convolved(dims, x, w, b, stride, padding, dilation, transposed, output_padding, groups):

@@ -9,6 +9,7 @@ from cygrad._core.graph.record import apply1_args
 from cygrad._kernels.cpu.image import folding as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.base.arguments import integer, integers, is_integer, require
+from cygrad._ops.base.batching.rules import leading, merged
 
 # -- unfold and fold --
 
@@ -23,7 +24,13 @@ def im2col_array(x, size, kernel, dilation, padding, stride):
 
 
 IM2COL = declare(
-    "im2col", im2col_rule, flags=PRIVATE | LINEAR, kernel=im2col_array, node="Im2ColBackward0", inputs="self"
+    "im2col",
+    im2col_rule,
+    flags=PRIVATE | LINEAR,
+    kernel=im2col_array,
+    node="Im2ColBackward0",
+    inputs="self",
+    batching=merged,
 )
 
 
@@ -42,7 +49,13 @@ def col2im_array(x, size, kernel, dilation, padding, stride):
 
 
 COL2IM = declare(
-    "col2im", col2im_rule, flags=PRIVATE | LINEAR, kernel=col2im_array, node="Col2ImBackward0", inputs="self"
+    "col2im",
+    col2im_rule,
+    flags=PRIVATE | LINEAR,
+    kernel=col2im_array,
+    node="Col2ImBackward0",
+    inputs="self",
+    batching=merged,
 )
 
 
@@ -191,6 +204,7 @@ PIXEL_SHUFFLE = declare(
     kernel=kernels.shuffle,
     inputs="self",
     attributes="upscale_factor",
+    batching=leading,
 )
 
 
@@ -235,6 +249,7 @@ PIXEL_UNSHUFFLE = declare(
     kernel=kernels.unshuffle,
     inputs="self",
     attributes="downscale_factor",
+    batching=leading,
 )
 
 

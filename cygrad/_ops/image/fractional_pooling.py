@@ -22,6 +22,7 @@ FRACTIONAL = {
     dims: choosing(
         f"fractional_max_pool{dims}d_with_indices",
         f"FractionalMaxPool{dims}DBackward0",
+        batching=None,
         vmap_name=f"fractional_max_pool{dims}d",
     )
     for dims in (2, 3)

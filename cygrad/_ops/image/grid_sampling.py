@@ -15,6 +15,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.image import grid_sampling as kernels
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import add, mul
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.creation import zeros
 from cygrad._ops.base.products import matmul
@@ -63,6 +64,12 @@ def add_columns(input, places, size):
     return apply_n(ADD_COLUMNS, (input, places), (size,))
 
 
+@rule("take_columns add_columns")
+def _columns(call):
+    x, places = (call.full(t).flatten(0, 1) for t in call.inputs)
+    return call.shaped(apply_n(call.op, (x, places), call.args), call.out.shape)
+
+
 # -- grid_sample --
 
 NEIGHBOURHOODS = declare("grid_neighbourhoods", flags=NONDIFF | PRIVATE, inputs="grid")
@@ -74,6 +81,12 @@ def grid_neighbourhoods(grid, *how):
     See `neighbourhoods` in `_kernels/cpu/image/grid_sampling.py`.
     """
     return record_outputs(NEIGHBOURHOODS, kernels.neighbourhoods(array_of(grid), *how), (grid,), how, 0)
+
+
+@rule("grid_neighbourhoods")
+def _grid_neighbourhoods(call):
+    found = grid_neighbourhoods(call.full(call.inputs[0]).flatten(0, 1), *call.args)
+    return [call.shaped(part, out.shape) for part, out in zip(found, call.outs, strict=True)]
 
 
 def grid_rule(n, g):
@@ -247,6 +260,12 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+@rule("grid_sampler_2d grid_sampler_3d")
+def _grid_sampler(call):
+    x, grid = (call.full(t).flatten(0, 1) for t in call.inputs)
+    return call.shaped(apply_n(call.op, (x, grid), (tuple(x.shape), *call.args[1:])), call.out.shape)
+
+
 DEFAULT_CHANGED = (
     "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
     "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
@@ -340,6 +359,13 @@ def affine_grid_generator(theta, size, align_corners):
             f"[{t.shape[0]}, {dims + 1}]."
         )
     return apply1_args(AFFINE_GRID, t, (size, bool(align_corners)), None)
+
+
+@rule("affine_grid_generator")
+def _affine_grid(call):
+    theta, (size, align_corners) = call.full(call.inputs[0]).flatten(0, 1), call.args
+    found = apply_n(call.op, (theta,), ((len(theta), *size[1:]), align_corners))
+    return call.shaped(found, call.out.shape)
 
 
 def affine_grid(theta, size, align_corners=None):

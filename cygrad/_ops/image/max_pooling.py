@@ -11,11 +11,12 @@ import numpy as np
 from cygrad._core.graph.dual import is_recorded, keep
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, facts, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, facts, publish, registry
 from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
 from cygrad._ops.base.arguments import require
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.creation import zeros
 from cygrad._ops.base.views import flatten, reshape, squeeze, unsqueeze
 from cygrad._ops.image.pooling_common import adaptive_spans, check_elements, numbers, output_size, places, windows
@@ -274,6 +275,16 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
     (tensor([[[[3.]]]]), tensor([[[[1]]]]))
     """
     return adaptive(3, input, output_size)
+
+
+@rule(
+    "max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices"
+)
+def _max_pool(call):
+    _, dims, how = call.needed_args()
+    images = call.samples(call.inputs[0])
+    found = registry[call.key].entry(images.flatten(0, -dims - 2), *how)
+    return [call.shaped(part, out.shape) for part, out in zip(found, call.outs, strict=False)]
 
 
 def adaptive_max_pool1d(input, output_size, return_indices=False):

@@ -12,6 +12,7 @@ from cygrad._core.graph.record import record_n
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._ops.base.arguments import require
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import first_outside
 from cygrad._ops.base.views import flatten, reshape, squeeze, unsqueeze
 from cygrad._ops.image.pooling_common import numbers
@@ -138,6 +139,14 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
               [0., 1.]]]])
     """
     return unpool(3, *read("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size))
+
+
+@rule("max_unpool2d max_unpool3d")
+def _max_unpool(call):
+    t, index, (dims,) = call.inputs[0], call.kept[1], call.args
+    images, places = (call.full(x).flatten(0, x.ndim - dims - 1) for x in (t, index))
+    size = list(call.out.shape[t.ndim - dims :])
+    return call.shaped(unpool(dims, images, places, size), call.out.shape)
 
 
 composite = {"max_unpool1d": ELSEWHERE}

@@ -3,6 +3,7 @@
 from cygrad._core.graph.opdef import LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.image import resampling as kernels
+from cygrad._ops.base.batching.rules import leading
 
 
 def resample_rule(n, g):
@@ -10,7 +11,9 @@ def resample_rule(n, g):
     return resample(g, tables, divisor, not back)
 
 
-RESAMPLE = declare("resample", resample_rule, flags=PRIVATE | LINEAR, kernel=kernels.mapped, inputs="self")
+RESAMPLE = declare(
+    "resample", resample_rule, flags=PRIVATE | LINEAR, kernel=kernels.mapped, inputs="self", batching=leading
+)
 
 
 def resample(input, tables, divisor=None, back=False, row=RESAMPLE):

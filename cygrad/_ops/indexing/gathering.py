@@ -19,7 +19,9 @@ from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device import gpu_forms
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.base.arithmetic import mul
+from cygrad._ops.base.batching.rules import rule, vectors
 from cygrad._ops.base.checks.common import kind_of, number_of
+from cygrad._ops.base.comparisons import where
 from cygrad._ops.base.copying import apart
 from cygrad._ops.base.indexing import writes_expanded
 from cygrad._ops.base.reductions import sum as total
@@ -161,6 +163,34 @@ def index_select(input, dim, index, *, out=None):
     return finished(INDEX_SELECT, array, input, None, index, (d, a.shape), out)
 
 
+@rule("index_select")
+def _index_select(call):
+    t, index = call.inputs[0], call.kept[2]
+    dim, shape = line_of(call)
+    if call.has(index):
+        places = places_along(call, index, other_length(shape, dim, index.numel()), dim)
+        found = vectors(call, t).gather(dim + 1, places)
+    else:
+        found = vectors(call, t).index_select(dim + 1, index)
+    return call.shaped(found, call.out.shape)
+
+
+def line_of(call):
+    """Return (the dimension along which an op on slices ran, the shape of its samples, or (1,) if they are 0-dim)."""
+    t = call.inputs[0]
+    return call.args[0] % max(t.ndim, 1), t.shape or (1,)
+
+
+def other_length(shape, dim, length):
+    return (*shape[:dim], length, *shape[dim + 1 :])
+
+
+def places_along(call, index, shape, dim):
+    """Return a batch of indices along a dimension, as `gather` and `scatter` need them for samples of `shape`."""
+    places = call.full(index).reshape(call.size, *(1,) * dim, index.numel(), *(1,) * (len(shape) - dim - 1))
+    return places.expand(call.size, *shape)
+
+
 def index_add_rule(n, g):
     dim, alpha, shape = n.args
     grad = None
@@ -208,6 +238,32 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
     if out is t and d == 0 and is_dense(a):
         return added_within(INDEX_ADD, t, added, index, args, lambda: kernels.index_add_to(a, *operands))
     return finished(INDEX_ADD, kernels.index_add(a, d, *operands), t, added, index, args, out)
+
+
+@rule("index_add")
+def _index_add(call):
+    alpha = call.args[1]
+    return slices_written(
+        call,
+        lambda t, dim, index, source: t.index_add(dim, index, source, alpha=alpha),
+        lambda t, dim, index, source: t.scatter_add(dim, index, source if alpha == 1 else source * alpha),
+    )
+
+
+def slices_written(call, write, scatter):
+    """Return samples into which slices are written: by `write`, or by `scatter` if each sample has its own index.
+
+    Both take (tensor, dim, index, source), and `scatter` an index for each element.
+    """
+    (t, source), index = call.inputs, call.kept[2]
+    dim, shape = line_of(call)
+    shape = other_length(shape, dim, index.numel())
+    target, values = vectors(call, t), call.shaped(call.full(source), shape)
+    if call.has(index):
+        found = scatter(target, dim + 1, places_along(call, index, shape, dim), values)
+    else:
+        found = write(target, dim + 1, index, values)
+    return call.shaped(found, t.shape)
 
 
 def check_slices(name, t, dim, index, source):
@@ -284,6 +340,16 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     return finished(GATHER, array, input, None, index, (d, a.shape), out)
 
 
+@rule("gather")
+def _gather(call):
+    t, index = call.inputs[0], call.kept[2]
+    if not index.numel():  # whose shape may be any
+        zero = call.full(t).flatten(1).sum(1).to(t.dtype) if t.ndim else call.full(t)
+        return zero.view(call.size, *(1,) * index.ndim).expand(call.size, *index.shape)
+    found = vectors(call, t).gather(line_of(call)[0] + 1, vectors(call, index))
+    return call.shaped(found, call.out.shape)
+
+
 def put_back_rule(n, h):
     return gather(h, n.args[0], n.saved(2))
 
@@ -296,6 +362,16 @@ def put_back(g, dim, index, shape):
     return finished(
         PUT_BACK, kernels.scattered(shape, dim, array_of(index), array_of(g)), g, None, index, (dim, tuple(shape)), None
     )
+
+
+@rule("put_back")
+def _put_back(call):
+    g, (dim, shape) = call.inputs[0], call.args
+    zeros = call.full(g).new_zeros((call.size, *(shape or (1,))))
+    if not g.numel():
+        return zeros.view(call.size, *shape)
+    found = zeros.scatter_add(dim % max(len(shape), 1) + 1, vectors(call, call.kept[2]), vectors(call, g))
+    return call.shaped(found, shape)
 
 
 def check_gather(shape, index, dim):
@@ -382,6 +458,19 @@ def scatter_add(input, dim, index, src, *, out=None):
         return added_within(SCATTER_ADD, t, added, index, args, lambda: kernels.add_at(a, d, where, source))
     array = kernels.scatter_add(a, d, where, source) if where.size else a.copy()
     return finished(SCATTER_ADD, array, t, added, index, (d, source.shape), out)
+
+
+@rule("scatter_add")
+def _scatter_add(call):
+    return scattered(call, lambda t, dim, index: t.scatter_add(dim, index, vectors(call, call.inputs[1])))
+
+
+def scattered(call, scatter):
+    """Return the samples after `scatter(tensor, dim, index)`."""
+    t, index = call.inputs[0], call.kept[2]
+    if not index.numel():
+        return call.full(t).clone()
+    return call.shaped(scatter(vectors(call, t), line_of(call)[0] + 1, vectors(call, index)), t.shape)
 
 
 def _other_dimensions(name, shape, index):
@@ -494,6 +583,15 @@ def masked_fill(input, mask, value, *, out=None):
     if writes_expanded(t, value, "masked_fill_"):
         row = MASKED_FILL_UNRECORDED
     return written_in_place(row, t, inputs, (value,), mask, lambda: indexing.fill_where(a, element, where))
+
+
+@rule("masked_fill masked_fill.Tensor")
+def _masked_fill(call):
+    mask = call.aligned(call.kept[2], call.out.ndim)
+    shape = (call.size, *call.out.shape)
+    value = call.aligned(call.inputs[1], call.out.ndim) if len(call.inputs) > 1 else call.args[0]
+    found = where(mask, value, call.aligned(call.inputs[0], call.out.ndim))
+    return found.to(call.out.dtype).expand(shape)
 
 
 def mask_value(a, mask, value):

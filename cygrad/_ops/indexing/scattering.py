@@ -18,6 +18,7 @@ from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device.cupy_library import filled_like, is_array
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import div, mul
+from cygrad._ops.base.batching.rules import rule, vectors
 from cygrad._ops.base.checks.common import check_gradient_of_part, first_outside
 from cygrad._ops.base.slicing import slice as slice_of
 from cygrad._ops.base.views import expand, reshape
@@ -32,10 +33,15 @@ from cygrad._ops.indexing.gathering import (
     gather,
     index_for_writing,
     index_select,
+    line_of,
     masked_fill,
+    other_length,
     padded,
     placed,
+    places_along,
     scatter_add,
+    scattered,
+    slices_written,
     zeros_at,
 )
 
@@ -116,6 +122,16 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     d = _checked(t, dim, index, source, "scatter")
     operands = d, array_of(index), array_of(source)
     return placed(SCATTER, operands, t, source, index, (d, array_of(source).shape), out)
+
+
+@rule("scatter")
+def _scatter(call):
+    return scattered(call, lambda t, dim, index: t.scatter(dim, index, vectors(call, call.inputs[1])))
+
+
+@rule("scatter.value")
+def _scatter_value(call):
+    return scattered(call, lambda t, dim, index: t.scatter(dim, index, value=call.args[1]))
 
 
 def _checked(t, dim, index, source, name):
@@ -261,6 +277,15 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     return finished(row, array, t, source, where_to, (d, reduce, bool(include_self), array_of(source).shape), out)
 
 
+@rule("scatter_reduce scatter_reduce.sum")
+def _scatter_reduce(call):
+    _, reduce, include_self, _ = call.args
+    source = vectors(call, call.inputs[1])
+    return scattered(
+        call, lambda t, dim, index: t.scatter_reduce(dim, index, source, reduce, include_self=include_self)
+    )
+
+
 def index_reduce_rule(n, g):
     dim, reduce, include_self, shape = n.args
     index = n.saved(2)
@@ -311,6 +336,16 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 # -- index_copy, index_fill --
 
 
+@rule("index_reduce")
+def _index_reduce(call):
+    _, reduce, include_self, _ = call.args
+    return slices_written(
+        call,
+        lambda t, dim, index, source: t.index_reduce(dim, index, source, reduce, include_self=include_self),
+        lambda t, dim, index, source: t.scatter_reduce(dim, index, source, reduce, include_self=include_self),
+    )
+
+
 def index_copy_rule(n, g):
     dim, shape = n.args
     index = n.saved(2)
@@ -349,6 +384,11 @@ def index_copy(input, dim, index, source, *, out=None):
     _check_index_copy(t, d, where_to, copied)
     operands = d, array_of(where_to).reshape(-1), array_of(copied)
     return placed(INDEX_COPY, operands, t, copied, where_to, (d, array_of(copied).shape), out)
+
+
+@rule("index_copy")
+def _index_copy(call):
+    return slices_written(call, Tensor.index_copy, Tensor.scatter)
 
 
 def _check_index_copy(t, dim, index, source):
@@ -457,6 +497,19 @@ def index_fill(input, dim, index, value, *, out=None):
             check_gradient_of_part(t, value)
         return placed(INDEX_FILL_TENSOR, operands, t, value, index, (d,), out, copying.copy)
     return placed(INDEX_FILL, operands, t, None, index, (d, filling), out, copying.copy)
+
+
+@rule("index_fill index_fill.Tensor")
+def _index_fill(call):
+    t, index = call.inputs[0], call.kept[2]
+    dim, shape = line_of(call)
+    value = call.inputs[1] if len(call.inputs) > 1 else tensor_of(call.args[1]).to(t.device)
+    target = vectors(call, t)
+    places = places_along(call, index, other_length(shape, dim, index.numel()), dim) % max(shape[dim], 1)
+    named = target.new_zeros(target.shape).bool().scatter(dim + 1, places, value=True)
+    values = call.near(value).to(t.dtype)
+    found = where(named, values.view(len(values), *(1,) * len(shape)), target)
+    return call.shaped(found, t.shape)
 
 
 def _filling(t, value):

@@ -15,12 +15,16 @@ from cygrad._core.transforms.forward_mode import refuse_samples
 from cygrad._kernels.cpu.indexing import indexing as kernels
 from cygrad._kernels.cpu.indexing.axis_ops import first_nonzero, unravelled
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.gpu.base.arrays import in_memory
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
+from cygrad._ops.base.batching.rules import of_unknown_shape, rule, vectors
 from cygrad._ops.base.checks.common import first_outside
 from cygrad._ops.base.indexing import index_put
 from cygrad._ops.base.views import expand, reshape
 from cygrad._ops.common.out_argument import given
+from cygrad._ops.creation.ranges import arange
 from cygrad._ops.elementwise.rounding import remainder
+from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import finished, gather, masked_fill, zeros_at
 
 # -- by flat index --
@@ -63,6 +67,13 @@ def take(input, index, *, out=None):
     except IndexError:
         raise out_of_range(t, where_from) from None
     return finished(TAKE, array, t, None, where_from, (array_of(t).shape,), out)
+
+
+@rule("take")
+def _take(call):
+    places, x = call.full(call.kept[2]), call.full(call.inputs[0])
+    places = places.reshape(call.size, -1) % max(1, call.inputs[0].numel())
+    return call.shaped(x.reshape(call.size, -1).gather(1, places), call.out.shape)
 
 
 def _check_numbers(name, t, index):
@@ -127,6 +138,16 @@ def put(input, index, source, accumulate=False, *, out=None):
     except IndexError:
         raise out_of_range(t, where_to) from None
     return finished(PUT, array, t, given, where_to, (bool(accumulate), array_of(given).shape), out)
+
+
+@rule("put")
+def _put(call):
+    (t, source), (accumulate, _) = call.inputs, call.args
+    x, count = call.full(t), t.numel()
+    numbers = call.full(call.kept[2]).reshape(call.size, -1) % max(1, count)
+    numbers = numbers + arange(call.size, device=x.device).view(-1, 1) * count
+    values = call.full(source).reshape(call.size, -1)
+    return call.shaped(put(x.reshape(-1), numbers, values, accumulate), call.out.shape)
 
 
 @facts(devices="together", out_dtype="same")
@@ -209,6 +230,16 @@ def masked_select(input, mask, *, out=None):
     return finished(MASKED_SELECT, array, t, None, chosen, (array_of(t).shape,), out)
 
 
+@rule("masked_select")
+def _masked_select(call):
+    mask = call.kept[2]
+    if call.has(mask):
+        return of_unknown_shape(call)
+    shape = (call.size, *np.broadcast_shapes(call.inputs[0].shape, mask.shape))
+    x = call.aligned(call.inputs[0], len(shape) - 1).expand(shape)
+    return x.flatten(1)[:, mask.expand(shape[1:]).flatten()] if len(shape) > 1 else x[:, None][:, mask.view(1)]
+
+
 def masked_scatter_rule(n, g):
     mask = n.saved(2)
     return (
@@ -264,6 +295,21 @@ def masked_scatter(input, mask, source, *, out=None):
     return finished(MASKED_SCATTER, array, t, given, chosen, (array_of(given).shape,), out)
 
 
+@rule("masked_scatter")
+def _masked_scatter(call):
+    (t, source), mask = call.inputs, call.kept[2]
+    ndim, count = call.out.ndim, source.numel()
+    chosen = call.aligned(mask, ndim).expand(call.size, *call.out.shape).flatten(1) if ndim else vectors(call, mask)
+    if in_memory(values_of(chosen.sum(1))).max(initial=0) > count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    x = call.aligned(t, ndim).expand(call.size, *call.out.shape)
+    if not count:
+        return x.clone()
+    values = call.full(source).reshape(call.size, count)
+    given = values.gather(1, _number_of_each(chosen).clamp(min=0))
+    return call.shaped(where(chosen, given, x.reshape(chosen.shape)), call.out.shape)
+
+
 def masked_scatter_backward_rule(n, g):
     mask = n.saved(2)
     shape = broadcast_shape(n.args[0], array_of(mask).shape)
@@ -283,6 +329,22 @@ def masked_scatter_backward(input, mask, shape):
     """Return the elements of `input` where the mask is true as the first elements of zeros of that shape."""
     array = kernels.masked_first(array_of(input), array_of(mask), math.prod(shape)).reshape(shape)
     return finished(MASKED_SCATTER_BACKWARD, array, input, None, mask, (array_of(input).shape,), None)
+
+
+@rule("masked_scatter_backward")
+def _masked_scatter_backward(call):
+    g, mask, count = call.inputs[0], call.kept[2], call.out.numel()
+    shape = np.broadcast_shapes(g.shape, mask.shape)
+    chosen = call.aligned(mask, len(shape)).expand(call.size, *shape).reshape(call.size, -1)
+    values = call.aligned(g, len(shape)).expand(call.size, *shape).reshape(call.size, -1)
+    places = where(chosen, _number_of_each(chosen), count)  # the others write past the end
+    zeros = values.new_zeros((call.size, count + 1))
+    return call.shaped(zeros.scatter_add(1, places, values)[:, :count], call.out.shape)
+
+
+def _number_of_each(chosen):
+    """Return, for each masked position in a row, the number of masked positions before it."""
+    return chosen.cumsum(1) - 1
 
 
 # -- nonzero and flat indices --
@@ -356,6 +418,11 @@ def unravel_index(indices, shape):
     if not lengths:
         return ()
     return record_outputs(UNRAVEL_INDEX, unravelled(numbers, lengths), (indices,), (lengths,), 0)
+
+
+@rule("unravel_index")
+def _unravel_index(call):
+    return unravel_index(call.samples(call.inputs[0]), *call.args)
 
 
 def index_put_(input, indices, values, accumulate=False):

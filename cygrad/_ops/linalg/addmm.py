@@ -19,6 +19,8 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import wrap_dim
 from cygrad._ops.base.arithmetic import mul
+from cygrad._ops.base.batching.rules import rule
+from cygrad._ops.base.batching.sums_and_products import product
 from cygrad._ops.base.checks.common import require_tensors, write_converted
 from cygrad._ops.base.checks.products import (
     check_matrix,
@@ -297,6 +299,38 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     if out is input is not operands[0]:
         return write_converted(out, added(ADDR, operands, beta, alpha, None))
     return added(ADDR, operands, beta, alpha, out)
+
+
+# -- batching rules --
+
+
+@rule("addmm baddbmm")
+def _add_matrices(call):
+    return _add_product(call, product(call, *call.inputs[1:]))
+
+
+@rule("addmv")
+def _add_vector(call):
+    return _add_product(call, product(call, *call.inputs[1:]).flatten(1))
+
+
+@rule("addbmm")
+def _add_sum(call):
+    return _add_product(call, product(call, *call.inputs[1:]).sum(1))
+
+
+@rule("addr")
+def _add_outer(call):
+    _, a, b = call.inputs
+    return _add_product(call, call.near(a).unsqueeze(2) * call.near(b).unsqueeze(1))
+
+
+def _add_product(call, found):
+    beta, alpha = call.args
+    found = found if alpha == 1 else found * alpha
+    if beta == 0:
+        return call.shaped(found.expand(call.size, *found.shape[1:]), call.out.shape)
+    return (call.aligned(call.inputs[0], call.out.ndim) * beta + found).to(call.out.dtype)
 
 
 functions = publish(globals())

@@ -12,6 +12,7 @@ from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import cholesky as kernels
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, mul, neg
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.products import matmul
 from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.linalg.common import (
@@ -23,7 +24,9 @@ from cygrad._ops.linalg.common import (
     check_matrices,
     check_old_system,
     check_square,
+    decomposition,
     first_failure,
+    of_factors,
     several,
 )
 from cygrad._ops.linalg.triangular import solve
@@ -52,6 +55,7 @@ FACTOR = declare(
     attributes="upper",
     autocast="float32",
     out_dtype="same",
+    batching=decomposition,
 )
 
 
@@ -118,6 +122,7 @@ CHOLESKY = declare(
     attributes="upper",
     autocast="float32",
     out_castable="{title} result",
+    batching=decomposition,
 )
 
 
@@ -195,6 +200,13 @@ def cholesky_solve(input, input2, upper=False, *, out=None):
     return write_into(SOLVE, out, x, (b, f), (bool(upper),))
 
 
+@rule("cholesky_solve")
+def _solve_factored(call):
+    ndim = call.out.ndim
+    b, factor = (call.aligned(x, ndim) for x in call.inputs)
+    return call.shaped(cholesky_solve(b, factor, *call.args), call.out.shape)
+
+
 @in_parts()
 def inverse_rule(n, g):
     (upper,) = n.args
@@ -211,6 +223,7 @@ INVERSE = declare(
     attributes="upper",
     autocast="float32",
     out_castable="{title} result",
+    batching=of_factors,
 )
 
 

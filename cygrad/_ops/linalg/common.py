@@ -6,7 +6,7 @@ from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY
+from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, registry
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
@@ -192,3 +192,31 @@ def check_outs(name, out, n):
 def constant(name, array, *inputs, args=None):
     """Return a result without a gradient."""
     return record_n(unrecorded(name), array, inputs, args)
+
+
+# -- batching rules of several ops --
+
+
+def decomposition(call):
+    """Call the entry point with the arguments that are noted under their names in the row."""
+    named = dict(zip(call.op.attributes, call.args, strict=True))
+    found = registry[call.key].entry(call.full(call.inputs[0]), **named)
+    if isinstance(found, Tensor):
+        return found
+    pairs = zip(found, call.outs, strict=False)
+    return [part if out.numel() else part.new_zeros((call.size, *out.shape)) for part, out in pairs]
+
+
+def of_factors(call):
+    """Call the entry point, all of whose tensors have samples."""
+    return registry[call.key].entry(*[call.full(x) for x in call.inputs], *call.args)
+
+
+def aligned_factors(call):
+    """Return factors, pivots and right-hand sides whose batch dimensions broadcast; the first two share theirs."""
+    factors, pivots, b = call.inputs
+    ndim = max(factors.ndim, b.ndim)
+    if call.has(factors) or call.has(pivots):
+        shape = (*(1,) * (ndim - factors.ndim), *factors.shape)
+        factors, pivots = call.shaped(call.full(factors), shape), call.shaped(call.full(pivots), shape[:-1])
+    return factors, pivots, call.aligned(b, ndim)

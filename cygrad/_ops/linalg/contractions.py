@@ -17,6 +17,7 @@ from cygrad._core.registry import autocast
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._ops.base.arguments import dim_argument, require, type_name
 from cygrad._ops.base.arithmetic import mul
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.products import bmm, mm
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import expand, permute, reshape, squeeze
@@ -477,6 +478,11 @@ def trace(input):
     if kind in "iu":
         t = t.long()
     return apply_n(TRACE, (t,), (tuple(t.shape),))
+
+
+@rule("trace")
+def _trace(call):
+    return call.full(call.inputs[0]).diagonal(0, 1, 2).sum(1)
 
 
 composite = {"einsum": FUNCTION_ONLY, "tensordot": FUNCTION_ONLY, "kron": 0}

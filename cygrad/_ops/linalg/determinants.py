@@ -18,6 +18,7 @@ from cygrad._kernels.cpu.linalg import svd as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, neg
+from cygrad._ops.base.batching.rules import leading
 from cygrad._ops.base.pointwise import conjugate, log
 from cygrad._ops.base.slicing import stack
 from cygrad._ops.common.gradients import adjoint
@@ -29,6 +30,7 @@ from cygrad._ops.linalg.common import (
     check_kernel,
     check_precision,
     check_square,
+    decomposition,
     several,
 )
 from cygrad._ops.linalg.solve import linalg_inv_ex
@@ -80,12 +82,7 @@ def minor(a, i, j):
 
 
 DET = declare(
-    "det",
-    det_rule,
-    saves=IN0 | OUT0,
-    kernel=det_array,
-    inputs="A",
-    node="LinalgDetBackward0",
+    "det", det_rule, saves=IN0 | OUT0, kernel=det_array, inputs="A", node="LinalgDetBackward0", batching=leading
 )
 
 
@@ -125,7 +122,15 @@ def sign_of(a):
     return slogdet(a)[0]
 
 
-SLOGDET = declare("slogdet", slogdet_rule, saves=IN0, inputs="A", node="LinalgSlogdetBackward0", out_dtype="same")
+SLOGDET = declare(
+    "slogdet",
+    slogdet_rule,
+    saves=IN0,
+    inputs="A",
+    node="LinalgSlogdetBackward0",
+    out_dtype="same",
+    batching=decomposition,
+)
 
 
 def slogdet(A, *, out=None):

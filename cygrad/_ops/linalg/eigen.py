@@ -22,7 +22,16 @@ from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import unsqueeze
 from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.elementwise.complex import real
-from cygrad._ops.linalg.common import LINALG, check_kernel, check_outs, check_square, constant, delivered, several
+from cygrad._ops.linalg.common import (
+    LINALG,
+    check_kernel,
+    check_outs,
+    check_square,
+    constant,
+    decomposition,
+    delivered,
+    several,
+)
 from cygrad._ops.linalg.solve import linalg_solve_ex
 from cygrad._ops.shape.diagonals import diag_embed, diagonal
 
@@ -102,6 +111,7 @@ EIGH = declare(
     attributes="UPLO",
     autocast="float32",
     out_dtype="same",
+    batching=decomposition,
 )
 
 
@@ -157,6 +167,7 @@ EIG = declare(
     outputs="eigenvalues eigenvectors",
     autocast="float32",
     out_castable=("torch.linalg.eig eigenvalues", "torch.linalg.eig eigenvectors"),
+    batching=decomposition,
 )
 
 

@@ -11,8 +11,10 @@ from cygrad._kernels.cpu.linalg import ldl as kernels
 from cygrad._kernels.cpu.linalg.lu import are_rows
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import broadcast_shape, require
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.linalg.common import (
     LINALG,
+    aligned_factors,
     batch_element,
     check_inexact,
     check_kernel,
@@ -87,6 +89,12 @@ def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
     return several(FACTOR, return_types.linalg_ldl_factor_ex, found, (t,), args, out, 1)
 
 
+@rule("linalg_ldl_factor_ex")
+def _ldl_factor(call):
+    hermitian, check_errors = call.args
+    return linalg_ldl_factor_ex(call.full(call.inputs[0]), hermitian=hermitian, check_errors=check_errors)
+
+
 def solve_rule(n, g):
     raise RuntimeError("derivative for aten::linalg_ldl_solve is not implemented")
 
@@ -121,6 +129,12 @@ def linalg_ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     if out is None:
         return record_n(SOLVE, x, (t, p, b), (bool(hermitian),))
     return write_into(SOLVE, out, x, (t, p, b), (bool(hermitian),))
+
+
+@rule("linalg_ldl_solve")
+def _ldl_solve(call):
+    factors, pivots, b = aligned_factors(call)
+    return linalg_ldl_solve(factors, pivots, b, hermitian=call.args[0])
 
 
 def check_factors(t, p, b):

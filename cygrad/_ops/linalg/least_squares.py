@@ -11,6 +11,7 @@ from cygrad._kernels.cpu.linalg import least_squares as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, mul, sub
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import expand, squeeze, unsqueeze
 from cygrad._ops.common.gradients import adjoint
@@ -117,6 +118,17 @@ def linalg_lstsq(input, b, rcond=None, *, driver=None, out=None):
     if out is not None:
         return return_types.linalg_lstsq(write_several(LSTSQ, out, arrays, (t, other), args))
     return return_types.linalg_lstsq(record_outputs(LSTSQ, arrays, (t, other), args, 2))
+
+
+@rule("linalg_lstsq")
+def _least_squares(call):
+    is_vector, rcond, driver = call.args
+    a, b = (call.full(x) for x in call.inputs)
+    found = linalg_lstsq(a, b.unsqueeze(-1) if is_vector else b, rcond, driver=driver)
+    pairs = zip(found, call.outs, strict=True)
+    return [
+        call.shaped(part, out.shape) if out.numel() else part.new_zeros((call.size, *out.shape)) for part, out in pairs
+    ]
 
 
 def check_rank(info, ndim):

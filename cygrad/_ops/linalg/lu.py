@@ -17,15 +17,17 @@ from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import lu as kernels
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, neg
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import transpose
 from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import given_several
-from cygrad._ops.creation.ranges import eye
+from cygrad._ops.creation.ranges import arange, eye
 from cygrad._ops.linalg.common import (
     LINALG,
     adjoint_times,
+    aligned_factors,
     batch_element,
     check_equation,
     check_inexact,
@@ -150,6 +152,18 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
     return factored(t, return_types.linalg_lu_factor_ex, "lu_factor_ex", check_errors, out)
 
 
+@rule("linalg_lu_factor_ex")
+def _lu_factor(call):
+    if len(call.outs) == 1:
+        return _permutation(call)
+    return linalg_lu_factor_ex(call.full(call.inputs[0]), check_errors=call.args[1])
+
+
+def _permutation(call):
+    pivots, like = call.inputs[:2]
+    return permutation(call.key, call.full(pivots), call.out.shape[-1], like)
+
+
 @facts(out_dtype="same")
 def linalg_lu_factor(A, *, pivot=True, out=None):
     """Compute the LU factors in compact format: a tuple (LU, pivots). Raises RuntimeError for a zero on U's diagonal.
@@ -218,6 +232,12 @@ def linalg_lu(A, *, pivot=True, out=None):
     return return_types.linalg_lu((p, *record_outputs(LU, parts[1:], (t,), (p, True), 2)))
 
 
+@rule("linalg_lu")
+def _lu(call):
+    p, *triangles = linalg_lu(call.full(call.inputs[0]))
+    return p if len(call.outs) == 1 else triangles
+
+
 @in_parts()
 def unpack_rule(n, grads):
     shape, _ = n.args
@@ -280,6 +300,16 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     return return_types.lu_unpack((p, *found))
 
 
+@rule("lu_unpack")
+def _lu_unpack(call):
+    x = call.inputs[0]
+    if len(call.outs) == 1:
+        return _permutation(call) if len(call.inputs) > 1 else x.new_zeros((call.size, 0))
+    if not call.args[1]:
+        return [x.new_zeros((call.size, 0))] * 2
+    return lu_unpack(call.full(x), arange(0, device=x.device), unpack_pivots=False)[1:]
+
+
 # -- linear systems --
 
 
@@ -305,6 +335,13 @@ def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     if out is None:
         return record_n(SOLVE, x, (t, pivots, b), args)
     return write_into(SOLVE, out, x, (t, pivots, b), args)
+
+
+@rule("linalg_lu_solve")
+def _lu_solve(call):
+    left, adjoint = call.args
+    factors, pivots, b = aligned_factors(call)
+    return linalg_lu_solve(factors, pivots, b, left=left, adjoint=adjoint)
 
 
 @in_parts(saved=(2, 1, 2, 2), inputs=(2, 1, 2))

@@ -11,6 +11,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.memory_format import contiguous_format
 from cygrad._kernels.cpu.linalg.matrix_exponential import matrix_exp as matrix_exp_array
 from cygrad._ops.base.arguments import integer, require, tensor_list
+from cygrad._ops.base.batching.rules import leading
 from cygrad._ops.base.products import matmul, mm
 from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import reshape, unsqueeze
@@ -77,7 +78,9 @@ def exp_rule(n, g):
     return linalg_matrix_exp(both)[..., :size, size:]
 
 
-EXP = declare("linalg_matrix_exp", exp_rule, saves=IN0, flags=LINALG, kernel=matrix_exp_array, inputs="self")
+EXP = declare(
+    "linalg_matrix_exp", exp_rule, saves=IN0, flags=LINALG, kernel=matrix_exp_array, inputs="self", batching=leading
+)
 
 
 def linalg_matrix_exp(A):

@@ -31,7 +31,16 @@ from cygrad._ops.common.blocked_composites import in_steps
 from cygrad._ops.common.gradients import adjoint
 from cygrad._ops.common.out_argument import given
 from cygrad._ops.creation.ranges import eye
-from cygrad._ops.linalg.common import LINALG, check_inexact, check_kernel, check_matrices, lengthened, several
+from cygrad._ops.linalg.common import (
+    LINALG,
+    check_inexact,
+    check_kernel,
+    check_matrices,
+    decomposition,
+    lengthened,
+    of_factors,
+    several,
+)
 from cygrad._ops.linalg.triangular import solve
 from cygrad._ops.shape.diagonals import diag_embed, diagonal, tril, triu
 
@@ -123,6 +132,7 @@ QR = declare(
     attributes="mode",
     autocast="float32",
     out_dtype="same",
+    batching=decomposition,
 )
 
 
@@ -176,7 +186,12 @@ def geqrf_rule(n, grads):
 
 
 GEQRF = declare(
-    "geqrf", geqrf_rule, inputs="self", autocast="float32", out_castable=("torch.geqrf a", "torch.geqrf tau")
+    "geqrf",
+    geqrf_rule,
+    inputs="self",
+    autocast="float32",
+    out_castable=("torch.geqrf a", "torch.geqrf tau"),
+    batching=decomposition,
 )
 
 
@@ -287,6 +302,7 @@ PRODUCT = declare(
     devices="together",
     autocast="float32",
     out_castable="torch.linalg.householder_product result",
+    batching=of_factors,
 )
 
 

@@ -21,6 +21,7 @@ from cygrad._kernels.cpu.linalg.triangular import stack_of
 from cygrad._kernels.device.cupy_library import module_of
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require, wrap_dim
 from cygrad._ops.base.arithmetic import neg
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import permute, reshape, unsqueeze
 from cygrad._ops.common.gradients import adjoint
@@ -34,6 +35,7 @@ from cygrad._ops.linalg.common import (
     check_precision,
     check_same_dtype,
     check_square,
+    decomposition,
     first_failure,
     several,
 )
@@ -92,6 +94,7 @@ INV = declare(
     outputs="inverse",
     autocast="float32",
     out_dtype="same",
+    batching=decomposition,
 )
 
 
@@ -298,6 +301,22 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False, out=None):
     if check_errors:
         check_solvable(info, "torch.linalg.solve_ex")
     return several(SOLVE, return_types.linalg_solve_ex, (x, info), inputs, args, out, 1)
+
+
+@rule("linalg_solve_ex")
+def _solve(call):
+    (left, is_vector), (a, b) = call.args, call.inputs
+    columns = call.full(b).unsqueeze(-1) if is_vector else call.full(b)
+    shapes = a.shape, columns.shape[1:]
+    ndim = max(map(len, shapes))
+    a, columns = (
+        call.shaped(x, (*(1,) * (ndim - len(shape)), *shape))
+        for x, shape in zip((call.full(a), columns), shapes, strict=True)
+    )
+    if len(call.outs) == 1:
+        return call.shaped(linalg_solve(a, columns, left=left), call.out.shape)
+    found, info = linalg_solve_ex(a, columns, left=left)
+    return call.shaped(found, call.out.shape), call.shaped(info, call.outs[1].shape)
 
 
 @facts(devices="together", autocast="float32", out_castable="tensorsolve result")

@@ -23,6 +23,7 @@ SUMMED = declare(
     flags=PRIVATE,
     node="SumBackward1",
     inputs="self other",
+    batching=None,
 )
 
 

@@ -20,6 +20,7 @@ from cygrad._kernels.cpu.linalg import svd as kernels
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import unsqueeze
@@ -34,6 +35,7 @@ from cygrad._ops.linalg.common import (
     check_matrices,
     check_outs,
     constant,
+    decomposition,
     delivered,
     several,
 )
@@ -106,6 +108,7 @@ SVD = declare(
     attributes="full_matrices",
     autocast="float32",
     out_dtype="same",
+    batching=decomposition,
 )
 
 
@@ -334,6 +337,17 @@ def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None
     args = *bounds, bool(hermitian)
     ranks = as_array(kernels.rank(array_of(t), *values_of_bounds(bounds), args[2])).astype(np.int64, copy=False)
     return given("linalg_matrix_rank", constant("linalg_matrix_rank", ranks, t, args=args), out, t)
+
+
+@rule("linalg_pinv linalg_matrix_rank")
+def _of_bounds(call):
+    t, (atol, rtol, hermitian) = call.inputs[0], call.args
+    ndim = max([t.ndim - 2, *[bound.ndim for bound in (atol, rtol) if isinstance(bound, Tensor)]])
+    atol, rtol = (call.aligned(bound, ndim) if isinstance(bound, Tensor) else bound for bound in (atol, rtol))
+    x = call.aligned(t, ndim + 2)
+    function = linalg_pinv if call.key == "linalg_pinv" else linalg_matrix_rank
+    found = function(x, atol=atol, rtol=rtol, hermitian=hermitian)
+    return call.shaped(found, call.out.shape)
 
 
 composite = {

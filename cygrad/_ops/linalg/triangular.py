@@ -11,6 +11,7 @@ from cygrad._kernels.cpu.linalg import triangular as kernels
 from cygrad._kernels.cpu.linalg.lapack import laid_by_columns
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, neg
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import transpose
@@ -105,6 +106,14 @@ def linalg_solve_triangular(input, B, *, upper, left=True, unitriangular=False, 
     return record_n(SOLVE, x, (a, b), args) if out is None else write_into(SOLVE, out, x, (a, b), args)
 
 
+@rule("linalg_solve_triangular")
+def _solve_triangular(call):
+    ndim = call.out.ndim
+    upper, left, unitriangular = call.args
+    a, b = (call.aligned(x, ndim) for x in call.inputs)
+    return linalg_solve_triangular(a, b, upper=upper, left=left, unitriangular=unitriangular)
+
+
 @in_parts()
 def triangular_solve_rule(n, grads):
     upper, transposed, unit = n.args
@@ -163,6 +172,14 @@ def triangular_solve(input, A, upper=True, transpose=False, unitriangular=False,
     coefficient = matrix.swapaxes(-1, -2) if transpose else matrix
     x = kernels.solve_triangular(coefficient, array_of(b), args[0] != args[1], args[2])
     return several(TRIANGULAR_SOLVE, return_types.triangular_solve, (x, copy), (b, a), args, out)
+
+
+@rule("triangular_solve")
+def _old_solve_triangular(call):
+    ndim = call.out.ndim
+    b, a = (call.aligned(x, ndim) for x in call.inputs)
+    found, copy = triangular_solve(b, a, *call.args)
+    return call.shaped(found, call.out.shape), call.shaped(copy, call.outs[1].shape)
 
 
 functions = publish(globals())

@@ -19,6 +19,7 @@ from cygrad._core.types.dtypes import promote_types_py as promote_types
 from cygrad._kernels.cpu.base import chunks, stack_chunks
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import div, mul, pow, sub
+from cygrad._ops.base.batching.rules import shifting
 from cygrad._ops.base.creation import zeros_like
 from cygrad._ops.base.pointwise import abs, sgn
 from cygrad._ops.base.reductions import axes_argument, flag_argument, restored
@@ -85,11 +86,12 @@ VECTOR_NORM = declare(
     autocast_gpu="float32",
     takes_dtype=True,
     out_dtype="same",
+    batching=shifting(".D."),
 )
 
 
 FROBENIUS = variant(VECTOR_NORM, node="NormBackward1", name="frobenius_norm")
-note_facts("frobenius_norm", {"out_dtype": "same"})
+note_facts("frobenius_norm", {"out_dtype": "same", "batching": shifting(".D.")})
 
 
 def vector_norm(t, ord, axes, keepdim, out=None, op=VECTOR_NORM):

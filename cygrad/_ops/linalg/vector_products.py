@@ -6,6 +6,7 @@ from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.nn import distances as kernels
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require
 from cygrad._ops.base.arithmetic import mul
+from cygrad._ops.base.batching.rules import shifting
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.products import as_matrix, dot, mm
 from cygrad._ops.base.views import expand, reshape, t, unsqueeze
@@ -90,6 +91,7 @@ VECDOT = declare(
     autocast="lower",
     autocast_gpu="lower",
     out_dtype="linalg.vecdot: Expected out of dtype{result} but found {out}",
+    batching=shifting("d"),
 )
 
 

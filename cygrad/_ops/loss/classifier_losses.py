@@ -22,13 +22,15 @@ from cygrad._kernels.cpu.nn.softmax import nll_backward as nll_backward_rows
 from cygrad._kernels.device.cupy_library import dense, is_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, mul, sub
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import check_constant
 from cygrad._ops.base.products import linear
 from cygrad._ops.base.reductions import sum as sum_of
 from cygrad._ops.base.views import reshape
 from cygrad._ops.common.saved_lists import keep_tensors, kept_tensors
+from cygrad._ops.elementwise.selection import where
 from cygrad._ops.loss import checks, soft_targets
-from cygrad._ops.loss.reductions import MEAN, NONE, SUM, reduction_of
+from cygrad._ops.loss.reductions import MEAN, NONE, SUM, reduction_of, weights_of_classes
 from cygrad._ops.nn.activations import tied
 from cygrad._ops.nn.softmax import log_softmax_along, softmax_backward_data
 
@@ -171,6 +173,26 @@ def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, tota
     return result
 
 
+@rule("nll_loss_backward")
+def _nll_backward(call):
+    ignored, reduction, _, shape = call.args
+    target, weight = call.kept[1], call.kept.get(2)
+    classes = call.full(target)
+    classes = classes.reshape(call.size, 1) if len(shape) == 1 else classes
+    g = call.full(call.inputs[0])
+    weights = weights_of_classes(call, classes, weight, ignored).to(g.dtype)
+    if reduction == MEAN:
+        g = g / weights.flatten(1).sum(1)
+    g = g.view(-1, *(1,) * (classes.ndim - 1)) if reduction != NONE or len(shape) == 1 else g
+    found = -(g * weights)
+    channel = 2 if len(shape) > 1 else 1
+    full = (call.size, *shape)
+    places = where(classes == ignored, 0, classes).long()
+    if len(shape) == 1:
+        return found.new_zeros(full).scatter(1, places, found)
+    return found.new_zeros(full).scatter(channel, places.unsqueeze(channel), found.unsqueeze(channel))
+
+
 # -- negative log-likelihood of a softmax --
 
 
@@ -214,6 +236,28 @@ def cross_entropy_of_softmax(input, target, weight, ignore_index, reduction):
     return results
 
 
+@rule("cross_entropy_of_softmax")
+def _cross_entropy(call):
+    (target, weight), _ = call.kept[2]
+    logs = call.full(call.inputs[0]).log_softmax(2)
+    return [_nll_of(call, logs, target, weight), logs.exp()]
+
+
+def _nll_of(call, rows, target, weight):
+    ignored, reduction, _ = call.args
+    classes = call.full(target)
+    if rows.ndim == 2:
+        rows, classes = rows.unsqueeze(1), classes.reshape(call.size, 1)
+    rows = rows.movedim(2, -1).flatten(0, -2)
+    losses = nll_loss(rows, classes.flatten(), ignore_index=ignored, reduction="none")
+    losses, weights = losses.view(classes.shape), weights_of_classes(call, classes, weight, ignored)
+    losses = losses if weight is None else losses * weights
+    if reduction == NONE:
+        return call.shaped(losses, call.out.shape)
+    total = losses.flatten(1).sum(1)
+    return total / weights.flatten(1).sum(1) if reduction == MEAN else total
+
+
 # -- nll_loss --
 
 
@@ -236,6 +280,11 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     input, target = require(input, "nll_loss_nd"), require(target, "nll_loss_nd", "target", 2)
     _check_target(array_of(input), array_of(target), input, target)
     return _checked_nll(input, target, weight, ignore_index, how)
+
+
+@rule("nll_loss")
+def _nll_of_samples(call):
+    return _nll_of(call, call.full(call.inputs[0]), call.kept[1], call.kept.get(2))
 
 
 def _checked_nll(input, target, weight, ignore_index, reduction):

@@ -12,6 +12,7 @@ from cygrad._kernels.device.cupy_library import beside, is_array
 from cygrad._kernels.gpu.base.arrays import move
 from cygrad._ops.base.arguments import each_integer, is_integer, require
 from cygrad._ops.base.arithmetic import div
+from cygrad._ops.base.batching.rules import regroup, rule
 from cygrad._ops.base.checks.common import check_unbatched
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import squeeze, unsqueeze
@@ -57,6 +58,23 @@ def ctc_loss_backward(grad_output, log_probs, *args):
     return record_n(CTC_BACKWARD, array, (grad_output, log_probs), args)
 
 
+@rule("ctc_loss_backward")
+def _ctc_backward(call):
+    g, log_probs = call.inputs
+    rows, *targets = _ctc_arguments(call, log_probs)
+    forward = kernels.forward(array_of(rows), *targets)
+    found = ctc_loss_backward(call.full(g).flatten(), rows, *targets, *forward, call.args[-1])
+    return regroup(found, (len(rows), call.size, *log_probs.shape[1:])).transpose(0, 1)
+
+
+def _ctc_arguments(call, log_probs):
+    """Return the arguments of `losses_of_states`, with outputs and targets of all samples side by side."""
+    steps, n, symbols = log_probs.shape
+    states, inputs, lengths, blank, *_ = call.args
+    rows = call.full(log_probs).transpose(0, 1).reshape(steps, call.size * n, symbols)
+    return [rows, *[np.concatenate([each] * call.size) for each in (states, inputs, lengths)], blank]
+
+
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """CTC loss: negative log-likelihood of the targets, summed over all alignments with the outputs.
 
@@ -74,6 +92,12 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     """
     how = reduction_of(reduction, None, None)
     return ctc_loss_of_package(log_probs, targets, input_lengths, target_lengths, blank, how, zero_infinity)
+
+
+@rule("ctc_loss")
+def _ctc(call):
+    arguments = [*_ctc_arguments(call, call.inputs[0]), call.args[-1]]
+    return call.shaped(losses_of_states(*arguments), call.out.shape)
 
 
 def is_whole(value):

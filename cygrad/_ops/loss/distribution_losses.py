@@ -19,6 +19,7 @@ from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.base.batching.rules import operands, rule
 from cygrad._ops.base.checks.common import check_constant, require_kind, typed
 from cygrad._ops.base.pointwise import exp, log, sigmoid, square
 from cygrad._ops.base.views import unsqueeze
@@ -32,8 +33,11 @@ from cygrad._ops.loss.reductions import (
     by_reduction,
     computed,
     known,
+    loss_of_elements,
     of_one_type,
+    pointwise_loss,
     reduced,
+    reduced_samples,
     reduction_of,
     spread,
 )
@@ -76,6 +80,7 @@ BCE = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="refused",
+    batching=pointwise_loss,
 )
 
 
@@ -157,6 +162,7 @@ BCE_WITH_LOGITS = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=pointwise_loss,
 )
 
 
@@ -321,6 +327,7 @@ POISSON = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=loss_of_elements,
 )
 POISSON_BY_REDUCTION = by_reduction(POISSON, "SubBackward0"), by_reduction(POISSON, "AddBackward0")  # if full
 
@@ -420,6 +427,15 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     broadcast_shape(arrays[0].shape, arrays[1].shape)  # raises if they do not broadcast
     row = GAUSSIAN_BY_REDUCTION[bool(full)][CODES[reduction]]
     return computed(row, kernels.gaussian, arrays, (constant,), given, CODES[reduction], (constant,))
+
+
+@rule("gaussian_nll_loss")
+def _gaussian(call):
+    reduction, _, constant = call.args
+    shape = (call.size, *np.broadcast_shapes(*[x.shape for x in call.inputs]))
+    means, targets, variances = (x.expand(shape) for x in operands(call, call.inputs))
+    losses = gaussian_nll_loss(means, targets, variances, full=bool(constant), eps=0, reduction="none")
+    return reduced_samples(losses, reduction)
 
 
 def _has_negative(values):

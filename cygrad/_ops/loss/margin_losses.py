@@ -15,6 +15,7 @@ from cygrad._kernels.cpu.loss import losses as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.pointwise import sigmoid
 from cygrad._ops.base.reductions import sum as total
@@ -32,10 +33,13 @@ from cygrad._ops.loss.reductions import (
     computed,
     finished,
     known,
+    loss_of_elements,
     of_one_type,
     reduced,
+    reduced_samples,
     reduction_of,
     spread,
+    weights_of_classes,
 )
 from cygrad._ops.reduction.scans import cumprod
 
@@ -58,6 +62,7 @@ HINGE = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=loss_of_elements,
 )
 HINGE_BY_REDUCTION = by_reduction(HINGE, "AddBackward0")
 
@@ -114,6 +119,7 @@ MARGIN_RANKING = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=loss_of_elements,
 )
 MARGIN_RANKING_BY_REDUCTION = by_reduction(MARGIN_RANKING, "ClampMinBackward0")
 
@@ -183,6 +189,7 @@ SOFT_MARGIN = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=loss_of_elements,
 )
 
 
@@ -304,6 +311,21 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return _finished(MULTI_MARGIN, losses, x, (y, weight), how, (p, margin))
 
 
+@rule("multi_margin_loss")
+def _multi_margin(call):
+    reduction, _, p, margin = call.args
+    scores, target, weight = call.inputs[0], call.kept[1], call.kept.get(2)
+    rows, classes = call.full(scores).reshape(-1, (scores.shape or (1,))[-1]), call.full(target)
+    losses = multi_margin_loss(rows, classes.flatten(), p=p, margin=margin, reduction="none")
+    losses = call.shaped(losses, target.shape)
+    if weight is not None:
+        losses = losses * weights_of_classes(call, classes, weight, NONE_IGNORED)
+    return reduced_samples(losses, reduction)
+
+
+NONE_IGNORED = -1  # not a valid class index
+
+
 def multilabel_margin_rule(n, g):
     return mul(_per_row(spread(n, g), n.saved(0)), n.args[2])
 
@@ -318,6 +340,7 @@ MULTILABEL_MARGIN = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=None,
 )
 
 

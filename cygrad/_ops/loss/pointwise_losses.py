@@ -15,7 +15,17 @@ from cygrad._ops.base.pointwise import sgn
 from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.loss import checks
-from cygrad._ops.loss.reductions import NONE, by_reduction, computed, reduced, reduction_of, spread, weighted
+from cygrad._ops.loss.reductions import (
+    NONE,
+    by_reduction,
+    computed,
+    loss_of_elements,
+    pointwise_loss,
+    reduced,
+    reduction_of,
+    spread,
+    weighted,
+)
 
 # -- squared and absolute error --
 
@@ -39,6 +49,7 @@ MSE = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=pointwise_loss,
 )
 
 
@@ -85,6 +96,7 @@ L1 = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=loss_of_elements,
 )
 L1_BY_REDUCTION = by_reduction(L1, "AbsBackward0")
 
@@ -148,6 +160,7 @@ SMOOTH_L1 = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=pointwise_loss,
 )
 
 
@@ -205,6 +218,7 @@ HUBER = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    batching=pointwise_loss,
 )
 
 

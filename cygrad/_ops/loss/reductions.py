@@ -6,10 +6,12 @@ The deprecated predecessors of `reduction` are `size_average` and `reduce`.
 from functools import partial
 from types import FunctionType
 
+import numpy as np
+
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import keep
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import variant
+from cygrad._core.graph.opdef import registry, variant
 from cygrad._core.graph.record import record_n, result_type
 from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.cpu.base import chunks
@@ -18,8 +20,10 @@ from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import div, mul
+from cygrad._ops.base.batching.rules import operands
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.elementwise.selection import where
 
 NONE, MEAN, SUM = range(3)
 
@@ -132,3 +136,51 @@ def weighted(losses, weight, input, reduction, function):
     if reduction == MEAN:
         return div(total(losses), total(weight))
     return reduced(losses, reduction)
+
+
+# -- batching rules of several losses --
+
+
+def reduced_samples(losses, reduction):
+    """Return the losses of all elements, or their mean or sum in each sample."""
+    if reduction == NONE:
+        return losses
+    flat = losses.flatten(1) if losses.ndim > 1 else losses.unsqueeze(1)
+    return flat.mean(1) if reduction == MEAN else flat.sum(1)
+
+
+def pointwise_loss(call):
+    """Batching rule of losses whose weight, if any, is not an input."""
+    reduction, _, *more = call.args
+    shape = np.broadcast_shapes(*[x.shape for x in call.inputs])
+    inputs = [x.expand(call.size, *shape) for x in operands(call, call.inputs)]
+    named = {name: call.aligned(a, len(shape)) for name, a in zip(_NAMES.get(call.key, ()), more) if a is not None}
+    losses = registry[call.key].entry(*inputs, reduction="none", **named)
+    weight = call.kept.get(2)
+    return reduced_samples(losses if weight is None else losses * call.aligned(weight, len(shape)), reduction)
+
+
+_NAMES = {
+    "smooth_l1_loss": ("beta",),
+    "huber_loss": ("delta",),
+    "binary_cross_entropy_with_logits": ("pos_weight",),
+}
+
+
+def loss_of_elements(call):
+    """Batching rule of losses whose other arguments have the names that the row gives them."""
+    reduction, _, *more = call.args
+    given = [*call.inputs, *call.kept.values()]  # targets without gradients are in `kept`
+    shape = (call.size, *np.broadcast_shapes(*[x.shape for x in given]))
+    inputs = [x.expand(shape) for x in operands(call, given)]
+    named = dict(zip(call.op.attributes[2:], more, strict=True))
+    return reduced_samples(registry[call.op.name].entry(*inputs, reduction="none", **named), reduction)
+
+
+def weights_of_classes(call, classes, weight, ignored):
+    """Return the weight of each class index."""
+    counts = classes != ignored
+    if weight is None:
+        return counts
+    places = where(counts, classes, 0).long()
+    return call.full(weight).gather(1, places.view(call.size, -1)).view(classes.shape) * counts

@@ -25,6 +25,7 @@ from cygrad._kernels.cpu.nn.softmax import softmax as softmax_array
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.base.batching.rules import rule, shifting
 from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.pointwise import abs as magnitude
 from cygrad._ops.base.pointwise import conjugate, erf, exp, sigmoid, square, tanh
@@ -60,6 +61,11 @@ def tied(g, x):
     if get_modes() & NO_GRAD:
         return g
     return record_n(TIED, array_of(g).copy(), (g, x))
+
+
+@rule("tied")
+def _tied(call):
+    return tied(*map(call.full, call.inputs))
 
 
 # -- gelu --
@@ -323,7 +329,16 @@ def _glu_gradient(n, g):
     return cat((slope, mul(mul(slope, first), sub(1, s))), dim)
 
 
-GLU = declare("glu", glu_rule, saves=IN0, flags=ELSEWHERE, kernel=glu_array, inputs="self", attributes="dim")
+GLU = declare(
+    "glu",
+    glu_rule,
+    saves=IN0,
+    flags=ELSEWHERE,
+    kernel=glu_array,
+    inputs="self",
+    attributes="dim",
+    batching=shifting("d"),
+)
 
 
 def glu(input, dim=-1):

@@ -13,6 +13,7 @@ from cygrad._kernels.cpu.base.matmul import matmul as matmul_arrays
 from cygrad._kernels.device.cupy_library import dense
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import add, mul
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.pointwise import conj_physical
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.views import permute, reshape, squeeze, transpose, unsqueeze
@@ -60,6 +61,11 @@ def channel_shuffle(input, groups):
             f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups."
         )
     return apply_n(CHANNEL_SHUFFLE, (input,), (groups,))
+
+
+@rule("channel_shuffle")
+def _channel_shuffle(call):
+    return call.shaped(apply_n(call.op, (call.full(call.inputs[0]).flatten(0, 1),), call.args), call.out.shape)
 
 
 # -- bilinear product --
@@ -150,6 +156,11 @@ def trilinear(a, b, weight):
     Gradients: the products of g with the other two.
     """
     return apply_n(TRILINEAR, (a, b, weight), (tuple(weight.shape),))
+
+
+@rule("trilinear")
+def _trilinear(call):
+    return call.shaped(by_products(*map(call.near, call.inputs)), call.out.shape)
 
 
 @facts(autocast="float32", autocast_gpu="widest")

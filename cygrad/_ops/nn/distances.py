@@ -14,6 +14,7 @@ from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.nn import distances as kernels
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
+from cygrad._ops.base.batching.rules import regroup, rule, shifting
 from cygrad._ops.base.checks.common import require_broadcast
 from cygrad._ops.base.copying import zeros_of
 from cygrad._ops.base.pointwise import abs as absolute
@@ -118,6 +119,12 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return apply_n(CDIST, (x, y), (float(p), by_product))
 
 
+@rule("cdist")
+def _cdist(call):
+    ndim = max(t.ndim for t in call.inputs)
+    return apply_n(call.op, tuple(call.aligned(t, ndim) for t in call.inputs), call.args)
+
+
 def pdist_rule(n, g):
     x, distance = n.saved(0), n.saved_result()
     is_zero = n.args[0] == 0 or not distance.numel()
@@ -164,6 +171,14 @@ def pdist(input, p=2):
     return apply_n(PDIST, (x,), (float(p),))
 
 
+@rule("pdist")
+def _pdist(call):
+    (x,), (p,) = call.inputs, call.args
+    rows = call.samples(x)
+    first, second = triu_indices(x.shape[0], x.shape[0], 1, device=x.device).unbind()
+    return cdist(rows, rows, p, "donot_use_mm_for_euclid_dist")[:, first, second]
+
+
 # -- cross products --
 
 
@@ -183,6 +198,7 @@ CROSS = declare(
     kernel=kernels.cross,
     attributes="dim",
     out_dtype="same",
+    batching=shifting("d"),
 )
 
 
@@ -324,6 +340,14 @@ def renorm(input, p, dim, maxnorm, *, out=None):
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {t.dtype.type_name}"
         )
     return apply_n(RENORM, (t,), (float(p), d, float(maxnorm)), out)
+
+
+@rule("renorm")
+def _renorm(call):
+    p, dim, bound = call.args
+    x = call.full(call.inputs[0]).movedim(dim + 1, 1)
+    found = apply_n(call.op, (x.flatten(0, 1).flatten(1),), (p, 0, bound))
+    return regroup(found, x.shape).movedim(1, dim + 1)
 
 
 composite = {"cross": 0}

@@ -23,9 +23,12 @@ from cygrad._kernels.cpu.nn import embeddings as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import div, mul
+from cygrad._ops.base.batching.rules import leading, rule
 from cygrad._ops.base.checks.common import are_within, check_unbatched, first_outside, typed
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape, unsqueeze
+from cygrad._ops.creation.ranges import arange
+from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill, scatter_add
 
 SUM, MEAN, MAX = range(3)
@@ -122,6 +125,24 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     return embedding_of_package(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+@rule("embedding")
+def _embedding(call):
+    table, indices = call.inputs[0], call.kept[1]
+    padding, by_frequency, sparse, _ = call.args
+    row = None if padding < 0 else padding
+    if not call.has(table) and not by_frequency:
+        return embedding(call.samples(indices), table, row, sparse=sparse)
+    tables, sample = call.full(table), arange(call.size, device=table.device).view(-1, *(1,) * indices.ndim)
+    if padding < 0 and not by_frequency:
+        return tables[sample, call.near(indices)]
+    numbers = sample * len(table) + call.near(indices)
+    found = embedding(numbers, tables.flatten(0, 1), scale_grad_by_freq=by_frequency, sparse=sparse)
+    if row is None:
+        return found
+    is_padding = (call.full(indices) == row).unsqueeze(-1)
+    return where(is_padding, found.detach(), found)
+
+
 @named("embedding")
 def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """Return the rows of the matrix `weight` at `indices`; `padding_idx`, if not negative, gets no gradient."""
@@ -189,6 +210,7 @@ EMBEDDING_BAG = declare(
     inputs="weight per_sample_weights",
     attributes="_ _ _ _ mode",
     devices="together",
+    batching=None,
     vmap_name="embedding_bag.padding_idx",
 )
 
@@ -383,7 +405,7 @@ def one_hot_array(a, num_classes):
     return rows.reshape(*a.shape, num_classes)
 
 
-ONE_HOT = declare("one_hot", flags=NONDIFF | ELSEWHERE, kernel=one_hot_array, inputs="self")
+ONE_HOT = declare("one_hot", flags=NONDIFF | ELSEWHERE, kernel=one_hot_array, inputs="self", batching=leading)
 
 
 def one_hot(tensor, num_classes=-1):

@@ -12,6 +12,7 @@ from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._ops.base.arguments import is_integer, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.arithmetic import pow as power
+from cygrad._ops.base.batching.rules import merged
 from cygrad._ops.base.pointwise import square
 from cygrad._ops.base.views import reshape
 from cygrad._ops.common.blocked_composites import in_steps
@@ -26,7 +27,7 @@ def channel_window_rule(n, g):
 
 
 CHANNEL_WINDOW = declare(
-    "channel_window", channel_window_rule, flags=PRIVATE, kernel=kernels.window_sums, inputs="self"
+    "channel_window", channel_window_rule, flags=PRIVATE, kernel=kernels.window_sums, inputs="self", batching=merged
 )
 
 
@@ -78,7 +79,14 @@ def unit_rule(n, g):
 
 
 UNIT = declare(
-    "unit", unit_rule, saves=IN0, flags=PRIVATE, node="DivBackward0", inputs="self", attributes="dim eps is_bounded"
+    "unit",
+    unit_rule,
+    saves=IN0,
+    flags=PRIVATE,
+    node="DivBackward0",
+    inputs="self",
+    attributes="dim eps is_bounded",
+    batching=None,
 )
 
 

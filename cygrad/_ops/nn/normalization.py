@@ -17,16 +17,19 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, facts, named, publish
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, facts, named, publish, registry
 from cygrad._core.graph.record import record_n, result_type
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.transforms.forward_mode import has_samples
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._kernels.cpu.nn import normalization as kernels
 from cygrad._kernels.cpu.nn.normalization import Frame
 from cygrad._kernels.device.cupy_library import as_array, is_writable
 from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import add, mul, sub
+from cygrad._ops.base.batching.rules import regroup, rule
 from cygrad._ops.base.checks.common import check_constant, typed
 from cygrad._ops.base.pointwise import rsqrt, square
 from cygrad._ops.base.reductions import mean
@@ -180,6 +183,30 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         if math.prod(shape[:1] + shape[2:]) == 1:
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@rule("batch_norm")
+def _batch_norm_of_samples(call):
+    x, *parameters = call.inputs
+    mean, variance, training, eps = call.args[4:8]
+    if not training:
+        return of_given_statistics(call)
+    if mean is not None or variance is not None:
+        raise NoBatchingRule("batch_norm")  # it would update statistics of each sample
+    side_by_side = call.full(x).transpose(0, 1).flatten(1, 2)
+    found = batch_norm(side_by_side, None, None, None, None, True, 0.1, eps)
+    found = regroup(found, (x.shape[0], call.size, *x.shape[1:])).transpose(0, 1)
+    return _scaled(call, found, parameters)
+
+
+def of_given_statistics(call):
+    """`batch_norm` in evaluation mode."""
+    x, *parameters = call.inputs
+    *statistics, _, eps = call.args[4:8]
+    side_by_side = call.full(x).transpose(0, 1).flatten(1, 2)
+    mean, variance, weight, bias = (None if t is None else call.full(t).flatten() for t in (*statistics, *parameters))
+    found = batch_norm(side_by_side, mean, variance, weight, bias, eps=eps)
+    return regroup(found, (x.shape[0], call.size, *x.shape[1:])).transpose(0, 1)
 
 
 @typed(training=bool, momentum=float, eps=float, cudnn_enabled=bool)
@@ -412,6 +439,19 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return _normalized(RMS_NORM, x, w, None, frame, None, (frame.view[frame.axes[0] :],))[0]
 
 
+@rule("layer_norm rms_norm")
+def _layer_norm(call):
+    x, *parameters = call.inputs
+    eps, shape = call.args[0].eps, call.args[4]
+    entry = registry[call.key].entry
+    if not any(call.has(p) for p in parameters):
+        return entry(call.samples(x), shape, *parameters, eps)
+    found = entry(call.full(x), shape, eps=eps)
+    weight, bias = (*parameters, None)[:2]
+    found = found if weight is None else found * call.aligned(weight, x.ndim)
+    return found if bias is None else found + call.aligned(bias, x.ndim)
+
+
 # -- over groups of channels --
 
 GROUP_NORM = _row("group_norm", "NativeGroupNormBackward0", "group eps")
@@ -436,6 +476,22 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     if math.prod((shape[0] * shape[1] // num_groups, *shape[2:])) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(shape)}")
     return group_norm_of_package(input, num_groups, weight, bias, eps)
+
+
+@rule("group_norm instance_norm")
+def _group_norm(call):
+    x, *parameters = call.inputs
+    groups, eps = call.args[4:6]
+    found = group_norm(call.full(x).flatten(0, 1), groups, eps=eps)
+    return _scaled(call, call.shaped(found, x.shape), parameters)
+
+
+def _scaled(call, found, parameters):
+    for p, combine in zip(parameters, (Tensor.mul, Tensor.add), strict=True):
+        if p is not None:
+            values = call.near(p)
+            found = combine(found, values.view(values.shape[0], 1, -1, *(1,) * (found.ndim - 3)))
+    return found
 
 
 @typed(num_groups=int, eps=float)

@@ -10,13 +10,14 @@ from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, ONE_PASS, declare, named, publish, variant
-from cygrad._core.graph.record import apply1_args, record_n, write_into
+from cygrad._core.graph.record import apply1_args, apply_n, record_n, write_into
 from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select
 from cygrad._kernels.device.cupy_library import as_array, beside
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import mul
+from cygrad._ops.base.batching.rules import operands, rule
 from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.pointwise import relu as relu_into
 from cygrad._ops.base.views import reshape
@@ -229,6 +230,11 @@ def prelu(input, weight):
     return record_n(PRELU, prelu_array(array_of(x), array_of(w)), (x, w))
 
 
+@rule("prelu")
+def _prelu(call):
+    return apply_n(call.op, tuple(operands(call, call.inputs)))
+
+
 def rrelu_rule(n, g):
     low, high, training, noise = n.args
     return tied(mul(g, noise), n.saved(0)) if training else _leaky_gradient(g, n.saved(0), (low + high) / 2)
@@ -242,6 +248,7 @@ RRELU = declare(
     node="RreluWithNoiseBackward0",
     inputs="self",
     attributes="lower upper training noise",
+    batching=None,
 )
 RRELU_INPLACE = variant(RRELU, "RreluWithNoiseBackward1")
 

@@ -19,6 +19,7 @@ from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base.copying import copy
 from cygrad._kernels.cpu.nn import recurrent as kernels
 from cygrad._ops.base.arguments import require
+from cygrad._ops.base.batching.rules import regroup, rule
 from cygrad._ops.base.products import linear
 from cygrad._ops.base.slicing import cat, narrow, stack, unbind
 from cygrad._ops.base.views import reshape, transpose, view
@@ -82,6 +83,31 @@ def recurrent_layer(kind, sizes, is_reversed, x, h0, w_ih, w_hh, b_ih=None, b_hh
     keep_tensors(results[0], 0, tensors)
     keep(results[0], 1, [copy(out) if array is out else array for array in kept])  # the result may be modified in place
     return results
+
+
+@rule("recurrent_layer")
+def _recurrent(call):
+    x, h0, *weights = call.inputs
+    kind, sizes, is_reversed = call.args
+    c0 = weights.pop(4)
+    if any(call.has(w) for w in weights) or x.ndim != 3 or len(set(sizes)) > 1:
+        return _each(call)
+    steps, n = x.shape[:2]
+    rows = call.full(x).transpose(0, 1).reshape(steps, call.size * n, x.shape[2])
+    h0, c0 = (None if s is None else call.full(s).reshape(call.size * n, -1) for s in (h0, c0))
+    inputs = [rows, h0, *weights[:4], c0, *weights[4:]]
+    out, *last = recurrent_layer(kind, (call.size * n,) * steps, is_reversed, *inputs)
+    out = regroup(out, (steps, call.size, n, -1)).transpose(0, 1)
+    return [out, *[regroup(s, (call.size, n, -1)) for s in last]]
+
+
+def _each(call):
+    """Run the layer once per sample: for samples with weights of their own, or sequences of different lengths."""
+    found = []
+    for i in range(call.size):
+        inputs = [call.samples(t)[i] if call.has(t) else t for t in call.inputs]
+        found.append(recurrent_layer(*call.args, *inputs))
+    return [stack(parts) for parts in zip(*found, strict=True)]
 
 
 def _arrays(tensors):

@@ -14,6 +14,7 @@ from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.nn import attention as kernels
 from cygrad._kernels.device.cupy_library import is_array, module_of
 from cygrad._ops.base.arithmetic import add, mul, sub
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import expand, transpose
@@ -151,6 +152,13 @@ def attention_by_blocks(query, key, value, mask=None, scale=None, is_causal=Fals
         out, logs = array_of(matmul(weights, value.detach())), None
     args = mask, versions_of([mask]), scale, is_causal, logs
     return record_n(BY_BLOCKS, out, (query, key, value), args)
+
+
+@rule("attention_by_blocks")
+def _attention(call):
+    mask, _, scale, is_causal, _ = call.args  # the mask has no samples: the op rejects recorded masks
+    query, key, value = map(call.full, call.inputs)
+    return attended(query, key, value, mask, scale, is_causal)
 
 
 functions = publish(globals())

@@ -12,6 +12,7 @@ from cygrad._core.graph.record import apply1_args, apply_n
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import mul, neg, sub
+from cygrad._ops.base.batching.rules import shifting
 from cygrad._ops.base.copying import to
 from cygrad._ops.base.pointwise import exp
 from cygrad._ops.base.reductions import sum as total
@@ -60,6 +61,7 @@ SOFTMAX = declare(
     autocast_gpu="float32",
     takes_dtype=True,
     out_dtype="same",
+    batching=shifting("d"),
 )
 
 
@@ -114,6 +116,7 @@ SOFTMAX_BACKWARD = declare(
     kernel=kernels.softmax_backward,
     inputs="grad_output output",
     attributes="dim",
+    batching=shifting("d"),
 )
 
 
@@ -140,6 +143,7 @@ LOG_SOFTMAX = declare(
     autocast_gpu="float32",
     takes_dtype=True,
     out_dtype="same",
+    batching=shifting("d"),
 )
 
 
@@ -197,6 +201,7 @@ LOG_SOFTMAX_BACKWARD = declare(
     kernel=kernels.log_softmax_backward,
     inputs="grad_output output",
     attributes="dim",
+    batching=shifting("d"),
 )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import publish, variant
+from cygrad._core.graph.opdef import note_facts, publish, variant
 from cygrad._core.graph.record import written_in_place
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import is_forward
@@ -21,12 +21,18 @@ from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.creation import number, place_of
 from cygrad._ops.random.generator import source_of
 from cygrad._ops.random.random import floating_point, gaussian, whole_numbers
-from cygrad._ops.random.sampling import BERNOULLI, check_deviation, check_probability, coins, spread
+from cygrad._ops.random.sampling import BERNOULLI, check_deviation, check_probability, coins, drawn, spread
 
-UNIFORM = variant(BERNOULLI, "UniformBackward0", name="uniform")
-NORMAL_INPLACE = variant(BERNOULLI, "NormalBackward0", name="normal")
-EXPONENTIAL = variant(BERNOULLI, "ExponentialBackward0", name="exponential")
-RANDOM = variant(BERNOULLI, "RandomBackward2", name="random")
+
+def _row(node, name):
+    note_facts(name, {"batching": drawn})
+    return variant(BERNOULLI, node, name=name)
+
+
+UNIFORM = _row("UniformBackward0", "uniform")
+NORMAL_INPLACE = _row("NormalBackward0", "normal")
+EXPONENTIAL = _row("ExponentialBackward0", "exponential")
+RANDOM = _row("RandomBackward2", "random")
 BERNOULLI_TENSOR = variant(BERNOULLI, "BernoulliBackward1")
 BERNOULLI_NUMBER = variant(BERNOULLI, "BernoulliBackward2")
 
@@ -143,9 +149,9 @@ def bernoulli_(self, p=0.5, *, generator=None):
 
 # -- further distributions --
 
-CAUCHY = variant(BERNOULLI, "CauchyBackward0", name="cauchy")
-LOG_NORMAL = variant(BERNOULLI, "LogNormalBackward0", name="log_normal")
-GEOMETRIC = variant(BERNOULLI, "GeometricBackward0", name="geometric")
+CAUCHY = _row("CauchyBackward0", "cauchy")
+LOG_NORMAL = _row("LogNormalBackward0", "log_normal")
+GEOMETRIC = _row("GeometricBackward0", "geometric")
 
 
 def cauchy_(self, median=0, sigma=1, *, generator=None):

@@ -14,12 +14,14 @@ from cygrad._core.graph.opdef import NONDIFF, declare, publish, variant
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import is_forward
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
 from cygrad._kernels.cpu.base import chunks, copying
 from cygrad._kernels.cpu.random import random as kernels_of_memory
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require
+from cygrad._ops.base.batching.rules import operands, rule
 from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.copying import zeros_of
 from cygrad._ops.base.creation import check_place, check_size, delivered, number, place_beside, place_of, type_of_new
@@ -278,6 +280,14 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out, args)
 
 
+@rule("multinomial")
+def _picked(call):
+    count, replacement, generator = call.needed_args()
+    (weights,) = _parameters(call, call.inputs)
+    rows = weights.reshape(-1, weights.shape[-1])
+    return call.shaped(multinomial(rows, count, replacement, generator=generator), call.out.shape)
+
+
 def _with_sums(kernels, weights):
     """Return rows of weights in float64, and their running sums. Raises RuntimeError for invalid weights."""
     wide = weights.astype(np.float64)
@@ -354,6 +364,43 @@ def binomial(count, prob, generator=None):
     kernels, numbers = source_of(generator, "binomial", place_of(trials))
     array = kernels.binomial(numbers, array_of(trials), array_of(chance), shape)
     return _recorded(BINOMIAL, array, (trials, chance), None, (generator,))
+
+
+@rule("bernoulli normal poisson binomial")
+def drawn(call):
+    """Draw for all samples at once."""
+    *args, generator = call.needed_args()
+    if call.step.writes:
+        return _overwritten(call, args, generator)
+    params = args if call.op.name == "normal" else call.inputs
+    found = _FUNCTIONS[call.op.name](*_parameters(call, params), generator=generator)
+    return call.shaped(found, call.out.shape)
+
+
+_FUNCTIONS: dict = {"bernoulli": bernoulli, "binomial": binomial, "normal": normal, "poisson": poisson}
+
+
+def _overwritten(call, args, generator):
+    """Overwrite the samples with random numbers: drawn consecutively for all samples, or shared by all."""
+    params = _parameters(call, [*call.inputs[1:], *args])
+    method = getattr(Tensor, f"{call.op.name}_")
+    t = call.full(call.out)
+    if call.batch.randomness == "different":
+        return method(t.clone(), *params, generator=generator)
+    return method(t.new_empty(call.out.shape), *params, generator=generator).unsqueeze(0).expand(t.shape)
+
+
+def _parameters(call, params):
+    """Return the aligned samples of distribution parameters, for a draw that covers all samples."""
+    if call.batch.randomness == "error":
+        raise NoBatchingRule(call.op.name)  # `vmap` answers it with an error about random numbers
+    if call.batch.randomness == "same" and any(call.has(p) for p in params):
+        raise RuntimeError(
+            "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
+            "functorch\n  each sample draws its numbers with different parameters: use randomness='different'"
+        )
+    call.batch.draws_for_one -= 1
+    return operands(call, params)
 
 
 def log_gammas(concentration):

@@ -20,6 +20,8 @@ from cygrad._kernels.cpu.reduction import arg_extrema
 from cygrad._kernels.device.cupy_library import dense
 from cygrad._ops.base.arguments import integers
 from cygrad._ops.base.arithmetic import div, mul, sub
+from cygrad._ops.base.batching.rules import of_unknown_shape, reduce_along, rule, shifted_argument, shifting
+from cygrad._ops.base.batching.sums_and_products import reduce_all
 from cygrad._ops.base.pointwise import conjugate, exp
 from cygrad._ops.base.reductions import accumulator, axes_argument, flag_argument, restored
 from cygrad._ops.base.views import reshape
@@ -38,7 +40,7 @@ def shift_rule(n, g):
     return shift(g, dim, -steps, 0)
 
 
-SHIFT = declare("shift", shift_rule, flags=PRIVATE, kernel=axis_ops.shift, inputs="self")
+SHIFT = declare("shift", shift_rule, flags=PRIVATE, kernel=axis_ops.shift, inputs="self", batching=shifting("d.."))
 
 
 def shift(t, dim, steps, fill):
@@ -77,6 +79,7 @@ PROD = declare(
     autocast_gpu="float32",
     takes_dtype=True,
     out_dtype="same",
+    batching=reduce_all,
 )
 
 
@@ -100,6 +103,7 @@ PROD_DIM = declare(
     attributes="dim keepdim",
     node="ProdBackward1",
     out_dtype="same",
+    batching=reduce_along,
 )
 
 
@@ -174,6 +178,13 @@ def logsumexp(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=N
     return recorded(LOGSUMEXP, log_sums(array, *args), (t,), args, out)
 
 
+@rule("logsumexp")
+def _logsumexp(call):
+    t, x = call.inputs[0], call.full(call.inputs[0])
+    dims, keepdim = call.args
+    return x.logsumexp([d % t.ndim + 1 for d in dims], keepdim) if t.ndim else x.view(-1, 1).logsumexp(1)
+
+
 def log_sums(array, axes, keepdim):
     """Apply `reduce.logsumexp`, chunk by chunk for large arrays."""
     join = reduce.logsumexp if array.itemsize > 2 else None  # joining partial results would round a second time
@@ -225,7 +236,16 @@ def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     return truth(ANY, input, dim, keepdim, axis, keepdims, out)
 
 
-COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=arg_extrema.count_nonzero)
+@rule("all any")
+def _truth(call):
+    t, x = call.inputs[0], call.full(call.inputs[0])
+    dims, keepdim = call.args
+    if dims == () or not t.ndim:
+        return getattr(x, call.key)(())
+    return getattr(x, call.key)(shifted_argument("D", dims, call, t.ndim), keepdim)
+
+
+COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=arg_extrema.count_nonzero, batching=shifting("D."))
 
 
 def count_nonzero(input, dim=None, *, axis=None):
@@ -239,7 +259,7 @@ def count_nonzero(input, dim=None, *, axis=None):
     return apply_n(COUNT_NONZERO, (t,), (axes_argument(COUNT_NONZERO, t, dim, axis), False))
 
 
-NONZERO = declare("nonzero", flags=NONDIFF, kernel=axis_ops.nonzero, out_dtype="positions")
+NONZERO = declare("nonzero", flags=NONDIFF, kernel=axis_ops.nonzero, out_dtype="positions", batching=of_unknown_shape)
 
 
 def nonzero(input, *, as_tuple=False, out=None):

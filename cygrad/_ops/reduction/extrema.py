@@ -24,6 +24,7 @@ from cygrad._kernels.cpu.reduction import arg_extrema
 from cygrad._kernels.device.gpu_forms import is_array
 from cygrad._ops.base.arguments import dim_argument, integers
 from cygrad._ops.base.arithmetic import div
+from cygrad._ops.base.batching.rules import reduce_along, rule, shifting
 from cygrad._ops.base.checks.common import require_kind
 from cygrad._ops.base.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.base.reductions import sum as total
@@ -74,6 +75,17 @@ def value_selecting_reduction(t, indices, dim, keepdim):
     return record_n(VALUE_SELECTING_REDUCTION, array, (t, indices), (tuple(t.shape), dim, keepdim))
 
 
+@rule("value_selecting_reduction")
+def _value_selecting(call):
+    t, (shape, dim, keepdim) = call.inputs[0], call.args
+    if not shape:
+        return call.shaped(call.full(t), call.out.shape)
+    index = call.full(call.inputs[1])
+    dim = dim % len(shape) + 1
+    found = call.full(t).gather(dim, index if keepdim else index.unsqueeze(dim))
+    return found if keepdim else found.squeeze(dim)
+
+
 def value_selecting_reduction_backward_rule(n, g):
     _shape, dim, keepdim = n.args
     return value_selecting_reduction(g, n.saved(1), dim, keepdim), None
@@ -92,6 +104,18 @@ VALUE_SELECTING_REDUCTION_BACKWARD = declare(
 def value_selecting_reduction_backward(g, indices, shape, dim, keepdim):
     """Return zeros with g at `indices` along `dim`."""
     return apply_n(VALUE_SELECTING_REDUCTION_BACKWARD, (g, indices), (shape, dim, keepdim))
+
+
+@rule("value_selecting_reduction_backward")
+def _put_back(call):
+    shape, dim, keepdim = call.args
+    g, index = (call.full(x) for x in call.inputs)
+    if not shape:
+        return call.shaped(g, shape)
+    dim = dim % len(shape) + 1
+    if not keepdim:
+        g, index = g.unsqueeze(dim), index.unsqueeze(dim)
+    return g.new_zeros((call.size, *shape)).scatter(dim, index, g)
 
 
 def place_rule(n, g):
@@ -143,12 +167,14 @@ MAX_DIM = choice_along(
     partial(with_place, arg_extrema.max_with_indices, reduce.amax, POSITIONS[0]),
     "MaxBackward0",
     out_dtype="same",
+    batching=reduce_along,
 )
 MIN_DIM = choice_along(
     "min.dim",
     partial(with_place, arg_extrema.min_with_indices, reduce.amin, POSITIONS[1]),
     "MinBackward0",
     out_dtype="same",
+    batching=reduce_along,
 )
 
 
@@ -190,6 +216,11 @@ def min(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=Non
     (tensor([1., 2.]), tensor([0, 1]))
     """
     return extreme((MIN, MIN_DIM, minimum), input, dim_or_other, keepdim, dim, other, axis, keepdims, out)
+
+
+@rule("max min")
+def _extreme(call):
+    return getattr(call.shaped(call.full(call.inputs[0]), (-1,)), "a" + call.key)(1)
 
 
 def extreme(forms, input, dim_or_other, keepdim, dim, other, axis, keepdims, out):
@@ -242,7 +273,15 @@ def share_over_axes(n, g):
 
 
 def extreme_row(name, kernel):
-    return declare(name, share_over_axes, saves=IN0 | OUT0, kernel=kernel, inputs="self", attributes="dim keepdim")
+    return declare(
+        name,
+        share_over_axes,
+        saves=IN0 | OUT0,
+        kernel=kernel,
+        inputs="self",
+        attributes="dim keepdim",
+        batching=shifting("D."),
+    )
 
 
 AMAX = extreme_row("amax", reduce.amax)
@@ -324,6 +363,15 @@ def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
     (tensor(0), tensor([0, 1]))
     """
     return position(ARGMIN, input, dim, keepdim, axis, keepdims, out)
+
+
+@rule("argmax argmin")
+def _place_of_extreme(call):
+    t, x = call.inputs[0], call.full(call.inputs[0])
+    dim, keepdim = call.args
+    if dim is None or not t.ndim:
+        return call.shaped(getattr(call.shaped(x, (-1,)), call.key)(1), call.out.shape)
+    return getattr(x, call.key)(dim % t.ndim + 1, keepdim)
 
 
 def position(op, input, dim, keepdim, axis, keepdims, out):

@@ -3,19 +3,24 @@
 import numpy as np
 
 from cygrad._core.errors import messages
+from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import array_of, memory_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, NONDIFF, declare, publish, registry
 from cygrad._core.graph.record import record_n, record_outputs, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types import return_types
 from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.reduction import histograms as kernels
 from cygrad._kernels.device.cupy_library import beside
+from cygrad._kernels.gpu.base.arrays import in_memory
 from cygrad._ops.base.arguments import integer, is_integer, require
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.copying import to
+from cygrad._ops.base.slicing import stack
 from cygrad._ops.common.out_argument import write_several
 from cygrad._ops.indexing.gathering import finished, index_select
 
@@ -72,6 +77,20 @@ def bincount(input, weights=None, minlength=0):
     if not numbers.size:
         return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,), (least,))
     return finished(BINCOUNT, kernels.bincount(array_of(given), numbers, least), given, None, t, (least,), None)
+
+
+@rule("bincount")
+def _bincount(call):
+    (least,), numbers = call.args, call.kept.get(2)
+    weights = None if numbers is None else call.full(call.inputs[0])
+    places, length = call.full(call.inputs[0] if numbers is None else numbers).long(), call.out.shape[0]
+    values = in_memory(values_of(places))
+    lengths = np.maximum(values.max(-1, initial=-1) + 1, least)
+    if values.min(initial=0) < 0 or (lengths != length).any():
+        raise NoBatchingRule("bincount")  # an error, or results of different lengths
+    weights = places.new_ones(places.shape) if weights is None else weights
+    zeros = weights.new_zeros((call.size, length)).to(call.out.dtype)
+    return zeros.scatter_add(1, places, weights.to(call.out.dtype))
 
 
 # -- histograms --
@@ -183,6 +202,26 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
         0,
     )
     return return_types.histogramdd((hist, tuple(found)))
+
+
+@rule("histc histogram histogramdd")
+def _histogram(call):
+    """Process samples one by one, because each has its own bounds."""
+    names = ("bins", "min", "max") if call.key == "histc" else ("bins", "range", "weight", "density")
+    found = []
+    for i in range(call.size):
+        named = {name: _sample(call, value, i) for name, value in zip(names, call.args, strict=True)}
+        result = registry[call.key].entry(_sample(call, call.inputs[0], i), **named)
+        parts = (result,) if len(call.outs) == 1 else (result[0], *result[1]) if call.key == "histogramdd" else result
+        found.append(parts)
+    return [stack(parts) for parts in zip(*found, strict=True)]
+
+
+def _sample(call, value, i):
+    """Return sample `i` of an argument, or of each tensor in it."""
+    if isinstance(value, (list, tuple)):
+        return [_sample(call, part, i) for part in value]
+    return call.samples(value)[i] if call.has(value) else value
 
 
 def _edges(t, points, bins, limits):

@@ -30,6 +30,7 @@ from cygrad._kernels.cpu.signal import finite_differences as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import dim_argument, integer, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
+from cygrad._ops.base.batching.rules import reduce_along, rule, shifting, vectors
 from cygrad._ops.base.checks.common import require_kind, require_real
 from cygrad._ops.base.creation import ones, zeros
 from cygrad._ops.base.pointwise import abs, conjugate, exp, log
@@ -86,6 +87,13 @@ def cumsum(input, dim=None, *, dtype=None, axis=None, out=None):
     array = within(along.cumsum_within, t, dim) if out is t and wanted is t.dtype else None
     array = along.cumsum(as_type(t, wanted), dim) if array is None else array
     return recorded(CUMSUM, array, (t,), (dim, False), out)
+
+
+@rule("cumsum")
+def _cumsum(call):
+    t, (dim, is_reverse) = call.inputs[0], call.args
+    x = vectors(call, t).to(call.out.dtype)
+    return call.shaped(apply_n(call.op, (x,), (dim % max(t.ndim, 1) + 1, is_reverse)), call.out.shape)
 
 
 def accumulated_in(op, t, dtype, out):
@@ -182,6 +190,7 @@ CUMPROD = declare(
     attributes="dim",
     autocast_gpu="float32",
     takes_dtype=True,
+    batching=shifting("d"),
 )
 
 
@@ -219,6 +228,7 @@ CUMMAX = declare(
     inputs="self indices",
     attributes="self_sym_sizes dim",
     out_dtype="scalar_type",
+    batching=reduce_along,
 )
 CUMMIN = declare(
     "cummin",
@@ -227,6 +237,7 @@ CUMMIN = declare(
     inputs="self indices",
     attributes="self_sym_sizes dim",
     out_dtype="scalar_type",
+    batching=reduce_along,
 )
 
 
@@ -321,6 +332,7 @@ LOGCUMSUMEXP = declare(
     inputs="self",
     attributes="dim",
     out_dtype="scalar_type",
+    batching=shifting("d"),
 )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, NONDIFF, declare, facts, publish
 from cygrad._core.graph.record import as_type, promoted, record_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
@@ -11,6 +11,7 @@ from cygrad._core.types.dtypes import as_dtype
 from cygrad._kernels.cpu.base.copying import check_bits
 from cygrad._kernels.cpu.reduction import searching as kernels
 from cygrad._kernels.device.cupy_library import beside, is_array
+from cygrad._ops.base.batching.rules import rule
 
 QUIET = NONDIFF | FUNCTION_ONLY
 _NUMBERS = (int, float, complex)
@@ -66,6 +67,20 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     if out_int32 or found.itemsize != 8:
         found = found.astype(np.int32 if out_int32 else np.int64)
     return _finished(SEARCHSORTED, found, (sorted_sequence, input), out, (sorter, right or side == "right", out_int32))
+
+
+@rule("searchsorted")
+def _searchsorted(call):
+    sequence, values = call.inputs
+    sorter, right, out_int32 = call.args
+    named = {"right": right, "out_int32": out_int32}
+    if sequence.ndim == 1 and not call.has(sequence) and not call.has(sorter):
+        return searchsorted(sequence, call.samples(values), sorter=sorter, **named)
+    rows, sorter = call.full(sequence), None if sorter is None else call.full(sorter)
+    found = call.full(_tensor(values, sequence))
+    if sequence.ndim == 1:
+        found = found.reshape(call.size, values.numel() if call.out.ndim else 1)
+    return call.shaped(searchsorted(rows, found, sorter=sorter, **named), call.out.shape)
 
 
 def _check_side(side, right):
@@ -168,6 +183,28 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
         ours, tests = [array_of(value) if isinstance(value, Tensor) else _beside(value, tensors[0]) for value in given]
     array = kernels.isin(ours, tests, bool(assume_unique), bool(invert))
     return _finished(ISIN, array, tensors, out, (*given, bool(invert)))
+
+
+@rule("isin")
+def _isin(call):
+    elements, tests, invert = call.args
+    if not call.has(tests):
+        return isin(call.samples(elements), tests, invert=invert)
+    ordered = call.full(tests).reshape(call.size, tests.numel()).sort(1).values
+    wanted = call.full(_tensor(elements, tests))
+    wanted = wanted.reshape(call.size, wanted[:1].numel())
+    count = ordered.shape[1]
+    if not count:
+        found = wanted != wanted
+    else:
+        places = searchsorted(ordered, wanted).clamp(max=count - 1)
+        found = ordered.gather(1, places) == wanted
+    return call.shaped(~found if invert else found, call.out.shape)
+
+
+def _tensor(value, like):
+    """Convert a number to a tensor."""
+    return tensor_of(np.asarray(value)).to(like.device) if isinstance(value, (int, float)) else value
 
 
 def _beside(number, t):

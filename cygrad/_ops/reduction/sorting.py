@@ -15,6 +15,7 @@ from cygrad._core.graph.record import apply_n, record_n, tensor_argument
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.cpu.reduction import sorting as kernels
 from cygrad._ops.base.arguments import dim_argument, integer
+from cygrad._ops.base.batching.rules import reduce_along, rule
 from cygrad._ops.base.checks.common import require_kind
 from cygrad._ops.common.out_argument import given
 from cygrad._ops.reduction.extrema import check_dim_not_empty, choice_along, choice_of_all, chosen_along
@@ -90,7 +91,15 @@ def argsort(input, dim=-1, descending=False, *, stable=False, out=None):
     return record_n(ARGSORT, found.reshape(t.shape), (t,), (dim, descending))
 
 
-MSORT = declare("msort.values", flags=NONDIFF | PRIVATE)
+@rule("argsort")
+def _order(call):
+    t, (dim, descending) = call.inputs[0], call.needed_args()
+    x = call.full(t) if t.ndim else call.full(t).view(-1, 1)
+    found = x.argsort(dim % t.ndim + 1 if t.ndim else 1, descending, stable=True)
+    return call.shaped(found, call.out.shape)
+
+
+MSORT = declare("msort.values", flags=NONDIFF | PRIVATE, batching=None)
 
 
 def msort(input, *, out=None):
@@ -179,13 +188,29 @@ def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     return picked(KTHVALUE, t, a, "kth_along", dim, keepdim, out, (k - 1,))
 
 
+@rule("sort sort.stable topk kthvalue")
+def _ordered(call):
+    t, x = call.inputs[0], call.full(call.inputs[0])
+    _, dim, keepdim, *how = call.args
+    x, dim = (x, dim % t.ndim + 1) if t.ndim else (x.view(-1, 1), 1)
+    if call.op.name == "sort":
+        found = x.sort(dim, *how, stable=True)
+    else:
+        found = x.topk(how[0], dim, *how[1:]) if call.key == "topk" else x.kthvalue(how[0], dim, keepdim)
+    return [call.shaped(part, call.out.shape) for part in found]
+
+
 # -- median --
 
 
 MEDIAN = choice_of_all("median", kernels.median_of_all)
 NANMEDIAN = choice_of_all("nanmedian", kernels.nanmedian_of_all)
-MEDIAN_DIM = choice_along("median.dim", node="MedianBackward1", out_dtype=("middle_values", "middle_indices"))
-NANMEDIAN_DIM = choice_along("nanmedian.dim", node="NanmedianBackward1", out_dtype=("middle_values", "middle_indices"))
+MEDIAN_DIM = choice_along(
+    "median.dim", node="MedianBackward1", out_dtype=("middle_values", "middle_indices"), batching=reduce_along
+)
+NANMEDIAN_DIM = choice_along(
+    "nanmedian.dim", node="NanmedianBackward1", out_dtype=("middle_values", "middle_indices"), batching=reduce_along
+)
 
 
 def median(input, dim=..., keepdim=False, *, out=None):
@@ -219,6 +244,13 @@ def nanmedian(input, dim=..., keepdim=False, *, out=None):
     return along_dim(NANMEDIAN_DIM, t, a, "middle_along", dim, keepdim, out)
 
 
+@rule("median nanmedian")
+def _median(call):
+    if not call.inputs[0].numel():
+        return call.full(call.out.detach())
+    return getattr(call.shaped(call.full(call.inputs[0]), (-1,)), call.key)(1)[0]
+
+
 def of_all(op, input, keepdim, out):
     if keepdim is not False:
         raise TypeError(f'{op.name}() missing 1 required positional arguments: "dim"')
@@ -243,7 +275,7 @@ def along_dim(op, t, a, find, dim, keepdim, out):
 
 # -- mode --
 
-MODE = choice_along("mode")
+MODE = choice_along("mode", batching=reduce_along)
 
 
 @facts(

@@ -20,6 +20,7 @@ from cygrad._kernels.cpu.reduction.sorting import places_of_ranks
 from cygrad._kernels.device.cupy_library import as_array, beside, is_array
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
+from cygrad._ops.base.batching.rules import shifting
 from cygrad._ops.base.checks.common import require_kind
 from cygrad._ops.base.creation import full_like, zeros_like
 from cygrad._ops.base.pointwise import sqrt
@@ -74,7 +75,15 @@ def nansum_rule(n, g):
     return where(isnan(x), 0.0, restored(g, x.shape, axes, keepdim))
 
 
-NANSUM = declare("nansum", nansum_rule, saves=IN0, kernel=nansum_array, inputs="self", attributes="dim keepdim")
+NANSUM = declare(
+    "nansum",
+    nansum_rule,
+    saves=IN0,
+    kernel=nansum_array,
+    inputs="self",
+    attributes="dim keepdim",
+    batching=shifting("D."),
+)
 
 
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
@@ -182,6 +191,7 @@ BOTH_EXTREMA = declare(
     inputs="self",
     outputs="min max",
     attributes="dim keepdim",
+    batching=None,
 )
 
 
@@ -384,7 +394,7 @@ def gram_rule(n, g):
     return matmul(add(g, adjoint(g)), n.saved(0))
 
 
-GRAM = declare("gram", gram_rule, saves=IN0, flags=PRIVATE, node="MmBackward0", inputs="self")
+GRAM = declare("gram", gram_rule, saves=IN0, flags=PRIVATE, node="MmBackward0", inputs="self", batching=None)
 
 
 def gram(x):

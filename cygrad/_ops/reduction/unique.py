@@ -7,6 +7,7 @@ from cygrad._core.graph.opdef import declare, publish, variant
 from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.reduction import searching as kernels
 from cygrad._ops.base.arguments import dim_argument, require
+from cygrad._ops.base.batching.rules import of_unknown_shape
 from cygrad._ops.base.checks.common import require_kind, typed
 
 _NAMES = {"Unique2Backward0": "_unique2", "UniqueDimBackward0": "unique_dim"}
@@ -19,9 +20,13 @@ def _no_derivative(n, g):
     )
 
 
-UNIQUE = declare("unique", _no_derivative, inputs="self", node="Unique2Backward0", kernel=kernels.distinct)
+UNIQUE = declare(
+    "unique", _no_derivative, inputs="self", node="Unique2Backward0", kernel=kernels.distinct, batching=of_unknown_shape
+)
 UNIQUE_DIM = variant(UNIQUE, "UniqueDimBackward0")
-UNIQUE_CONSECUTIVE = declare("unique_consecutive", _no_derivative, inputs="self", kernel=kernels.runs)
+UNIQUE_CONSECUTIVE = declare(
+    "unique_consecutive", _no_derivative, inputs="self", kernel=kernels.runs, batching=of_unknown_shape
+)
 
 
 def _wanted(op, found, t, *wanted):

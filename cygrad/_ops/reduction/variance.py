@@ -14,6 +14,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks, stack_chunks
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arithmetic import div, mul, sub
+from cygrad._ops.base.batching.rules import shifting
 from cygrad._ops.base.reductions import axes_argument, flag_argument, mean, restored
 from cygrad._ops.elementwise.selection import where
 
@@ -49,7 +50,15 @@ def var_array(a, axes, correction, keepdim):
     return stack_chunks.reduced(var, a, axes, keepdim)
 
 
-VAR = declare("var", var_rule, saves=IN0, kernel=var_array, inputs="self", attributes="dim correction keepdim")
+VAR = declare(
+    "var",
+    var_rule,
+    saves=IN0,
+    kernel=var_array,
+    inputs="self",
+    attributes="dim correction keepdim",
+    batching=shifting("D.."),
+)
 
 
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):
@@ -103,7 +112,15 @@ def std_rule(n, g):
     return var_gradient(half, n.saved(0), *n.args)
 
 
-STD = declare("std", std_rule, saves=IN0 | OUT0, kernel=std_array, inputs="self", attributes="dim correction keepdim")
+STD = declare(
+    "std",
+    std_rule,
+    saves=IN0 | OUT0,
+    kernel=std_array,
+    inputs="self",
+    attributes="dim correction keepdim",
+    batching=shifting("D.."),
+)
 
 
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):

@@ -28,7 +28,9 @@ from cygrad._kernels.cpu.base.copying import copy
 from cygrad._kernels.cpu.shape import diagonals as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import dim_argument, integer, require, tensor_list
+from cygrad._ops.base.batching.rules import leading, rule, shifting
 from cygrad._ops.base.creation import check_place, fresh
+from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.views import reshape
 from cygrad._ops.shape.strided import as_strided
 
@@ -69,6 +71,13 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     return record_view(DIAGONAL, kernels.diagonal(array, *where), input, (array.shape, *where))
 
 
+@rule("diagonal")
+def _diagonal(call):
+    _, offset, dim1, dim2 = call.args
+    ndim = call.inputs[0].ndim
+    return call.full(call.inputs[0]).diagonal(offset, dim1 % ndim + 1, dim2 % ndim + 1)
+
+
 def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     """Return the diagonals of the matrices in the last two (or the given) dimensions; see `cygrad.diagonal`.
 
@@ -85,7 +94,11 @@ def diagonal_backward_rule(n, g):
 
 
 DIAGONAL_BACKWARD = declare(
-    "diagonal_backward", diagonal_backward_rule, flags=LINEAR | PRIVATE, kernel=kernels.on_diagonal
+    "diagonal_backward",
+    diagonal_backward_rule,
+    flags=LINEAR | PRIVATE,
+    kernel=kernels.on_diagonal,
+    batching=shifting("s.dd"),
 )
 
 
@@ -101,7 +114,14 @@ def diag_embed_rule(n, g):
     return diagonal(g, *n.args)
 
 
-DIAG_EMBED = declare("diag_embed", diag_embed_rule, flags=LINEAR, kernel=kernels.embed, attributes="offset dim1 dim2")
+DIAG_EMBED = declare(
+    "diag_embed",
+    diag_embed_rule,
+    flags=LINEAR,
+    kernel=kernels.embed,
+    attributes="offset dim1 dim2",
+    batching=shifting(".dd"),
+)
 
 
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
@@ -259,6 +279,18 @@ def block_diag(*tensors):
     return record_n(BLOCK_DIAG, array, given, ([array_of(t).shape for t in given],))
 
 
+@rule("block_diag")
+def _block_diag(call):
+    shapes = [(1,) * (2 - x.ndim) + x.shape for x in call.inputs]
+    rows, before, width = [], 0, call.out.shape[1]
+    for x, (height, own) in zip(call.inputs, shapes, strict=True):
+        block = call.shaped(call.full(x).to(call.out.dtype), (height, own))
+        left, right = (block.new_zeros((call.size, height, n)) for n in (before, width - before - own))
+        rows.append(cat([left, block, right], 2))
+        before += own
+    return cat(rows, 1)
+
+
 # -- triangles --
 
 
@@ -266,7 +298,15 @@ def tril_rule(n, g):
     return tril(g, n.args[0])
 
 
-TRIL = declare("tril", tril_rule, flags=LINEAR | INPLACE, kernel=kernels.tril, attributes="diagonal", out_dtype="same")
+TRIL = declare(
+    "tril",
+    tril_rule,
+    flags=LINEAR | INPLACE,
+    kernel=kernels.tril,
+    attributes="diagonal",
+    out_dtype="same",
+    batching=leading,
+)
 
 
 def tril(input, diagonal=0, *, out=None):
@@ -286,7 +326,15 @@ def triu_rule(n, g):
     return triu(g, n.args[0])
 
 
-TRIU = declare("triu", triu_rule, flags=LINEAR | INPLACE, kernel=kernels.triu, attributes="diagonal", out_dtype="same")
+TRIU = declare(
+    "triu",
+    triu_rule,
+    flags=LINEAR | INPLACE,
+    kernel=kernels.triu,
+    attributes="diagonal",
+    out_dtype="same",
+    batching=leading,
+)
 
 
 def triu(input, diagonal=0, *, out=None):

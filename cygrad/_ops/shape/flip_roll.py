@@ -5,6 +5,7 @@ from cygrad._core.graph.opdef import LINEAR, declare, publish
 from cygrad._core.graph.record import apply1_args
 from cygrad._kernels.cpu.shape import rearranging as kernels
 from cygrad._ops.base.arguments import integer, integers, is_integer, require, variadic, wrap_dim, wrap_dims
+from cygrad._ops.base.batching.rules import rule, shifting
 from cygrad._ops.base.checks.tuples import of_tuple
 
 # -- flip --
@@ -14,7 +15,7 @@ def flip_rule(n, g):
     return flip(g, n.args[0])
 
 
-FLIP = declare("flip", flip_rule, flags=LINEAR, kernel=kernels.flip, attributes="dims")
+FLIP = declare("flip", flip_rule, flags=LINEAR, kernel=kernels.flip, attributes="dims", batching=shifting("D"))
 
 
 def flip(input, *dims, **named):
@@ -79,6 +80,17 @@ def roll(input, shifts, dims=()):
     return apply1_args(ROLL, t, (shifts, tuple([wrap_dim(dim, t.ndim) for dim in dims])), None)
 
 
+@rule("roll")
+def _roll(call):
+    shifts, dims = call.args
+    if dims:
+        return _along_dims(call)
+    return call.shaped(call.shaped(call.full(call.inputs[0]), (-1,)).roll(shifts, 1), call.out.shape)
+
+
+_along_dims = shifting(".D")
+
+
 # -- rot90 --
 
 
@@ -87,7 +99,7 @@ def rot90_rule(n, g):
     return rot90(g, -k, dims)
 
 
-ROT90 = declare("rot90", rot90_rule, flags=LINEAR, kernel=kernels.rot90, attributes="k dims")
+ROT90 = declare("rot90", rot90_rule, flags=LINEAR, kernel=kernels.rot90, attributes="k dims", batching=shifting(".D"))
 
 
 def rot90(input, k=1, dims=(0, 1)):

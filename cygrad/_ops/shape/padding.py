@@ -3,13 +3,14 @@
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, facts, publish
-from cygrad._core.graph.record import apply1_args, record_n
+from cygrad._core.graph.record import apply1_args, apply_n, record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry.autocast import guarded
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.base.copying import element
 from cygrad._kernels.cpu.shape import padding as kernels
 from cygrad._ops.base.arguments import integers, require
+from cygrad._ops.base.batching.rules import leading, rule
 
 # -- constant padding --
 
@@ -24,6 +25,7 @@ CONSTANT_PAD_ND = declare(
     flags=LINEAR | FUNCTION_ONLY,
     kernel=kernels.constant,
     attributes="pad",
+    batching=leading,
 )
 
 
@@ -74,6 +76,10 @@ def pad_rule(n, g):
     return pad_backward(g, mode, counts, shape)
 
 
+def _pad(call):
+    return with_elements(call.full(call.inputs[0]), *call.args[:2])
+
+
 def _by_elements(mode, dims, node):
     return declare(
         f"pad.{mode}{dims or ''}",
@@ -82,6 +88,7 @@ def _by_elements(mode, dims, node):
         kernel=kernels.by_elements,
         node=node,
         attributes="mode padding",
+        batching=_pad,
     )
 
 
@@ -104,6 +111,12 @@ PAD_BACKWARD = declare("pad_backward", pad_backward_rule, flags=LINEAR | PRIVATE
 def pad_backward(input, mode, counts, shape):
     """Sum, for each element of a tensor of `shape`, the elements of `input` that `pad` would copy it to."""
     return apply1_args(PAD_BACKWARD, input, (mode, counts, shape), None)
+
+
+@rule("pad_backward")
+def _pad_backward(call):
+    mode, counts, shape = call.args
+    return apply_n(call.op, (call.full(call.inputs[0]),), (mode, counts, (call.size, *shape)))
 
 
 def with_elements(t, mode, counts):

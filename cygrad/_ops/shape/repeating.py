@@ -5,12 +5,13 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, facts, publish
-from cygrad._core.graph.record import apply1_args, record_n
+from cygrad._core.graph.record import apply1_args, apply_n, record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.shape import rearranging as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import dim_argument, integer, is_integer, require, variadic
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import check_unbatched
 from cygrad._ops.base.checks.tuples import of_tuple
 from cygrad._ops.base.copying import clone
@@ -42,6 +43,12 @@ def repeat(input, *repeats, **named):
     return _repeated(require(input, "repeat"), variadic(repeats, named, "repeat", "repeats"))
 
 
+@rule("repeat")
+def _repeat(call):
+    x = call.aligned(call.inputs[0], call.out.ndim)
+    return (x if x.ndim > call.out.ndim else call.full(call.inputs[0])).repeat(1, *call.args[0])
+
+
 def _repeated(t, times):
     array = array_of(t)
     if len(times) < array.ndim:
@@ -64,6 +71,14 @@ REPEAT_BACKWARD = declare("repeat_backward", repeat_backward_rule, flags=LINEAR 
 def repeat_backward(input, repeats, shape):
     """Sum the copies that `repeat` made of a tensor of `shape`."""
     return apply1_args(REPEAT_BACKWARD, input, (repeats, shape), None)
+
+
+@rule("repeat_backward")
+def _repeat_backward(call):
+    repeats, shape = call.args
+    more = (1,) * (len(repeats) - len(shape))
+    g = apply_n(call.op, (call.full(call.inputs[0]),), ((1, *repeats), (call.size, *more, *shape)))
+    return call.shaped(g, shape)
 
 
 def tile(input, *dims, **named):

@@ -14,11 +14,12 @@ from cygrad._core.graph.record import record_n, recorded
 from cygrad._kernels.cpu.base.view_geometry import overlaps_itself, restride
 from cygrad._kernels.cpu.shape import diagonals, replacing, strided_gradients
 from cygrad._ops.base.arguments import dim_argument, integer, require
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import check_gradient_of_part
 from cygrad._ops.base.slicing import select
 from cygrad._ops.base.slicing import slice as slice_of
 from cygrad._ops.shape.diagonals import diagonal
-from cygrad._ops.shape.strided import as_strided, geometry_wanted, strided_gather
+from cygrad._ops.shape.strided import as_strided, geometry_wanted, strided, strided_gather
 
 
 def _check_part(part, shape):
@@ -126,6 +127,13 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1, *, out=None):
     return recorded(SLICE_SCATTER, array, _operands(t, part), (d, first, stop, stride, shape), out)
 
 
+@rule("slice_scatter select_scatter")
+def _scatter_part(call):
+    t, part = (call.full(x) for x in call.inputs)
+    dim, *where, _ = call.args
+    return getattr(t, call.key)(part, dim % call.out.ndim + 1, *where)
+
+
 def bounds_of_slice(t, dim, start, end, step, name):
     """Return (dimension, start, stop, step, number of elements), clipped to the tensor."""
     shape = array_of(t).shape
@@ -187,6 +195,14 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
     return record_n(DIAGONAL_SCATTER, array, _operands(t, part), (*where, array_of(part).shape))
 
 
+@rule("diagonal_scatter")
+def _scatter_diagonal(call):
+    offset, dim1, dim2 = call.args[:3]
+    ndim = call.out.ndim
+    t, part = map(call.full, call.inputs)
+    return diagonal_scatter(t, part, offset, dim1 % ndim + 1, dim2 % ndim + 1)
+
+
 # -- strided --
 
 
@@ -206,6 +222,7 @@ AS_STRIDED_SCATTER = declare(
     kernel=strided_gradients.strided_scatter,
     inputs="self src",
     devices="together",
+    batching=strided,
 )
 
 

@@ -3,10 +3,11 @@
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import publish, registry, variant
+from cygrad._core.graph.opdef import note_facts, publish, registry, variant
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.base.arguments import dim_argument, integer, integers, is_integer, require
+from cygrad._ops.base.batching.views import split_samples
 from cygrad._ops.base.copying import clone
 from cygrad._ops.base.slicing import chunk, split, split_with_sizes
 from cygrad._ops.base.slicing import slice as slice_of
@@ -124,6 +125,8 @@ _UNSAFE = {
         registry["split_with_sizes"], "UnsafeSplitWithSizesBackward0", name="unsafe_split_with_sizes"
     ),
 }
+for _row in _UNSAFE.values():
+    note_facts(_row.name, {"batching": split_samples})
 
 
 def _unbound(t, parts):

@@ -209,6 +209,7 @@ STACKED_GRIDS = declare(
     node="StackBackward0",
     inputs="tensors",
     attributes="shape",
+    batching=None,
 )
 
 

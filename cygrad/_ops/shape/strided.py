@@ -10,11 +10,13 @@ from typing import Any
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
-from cygrad._core.graph.record import record_n, record_view
+from cygrad._core.graph.record import apply_n, record_n, record_view
 from cygrad._core.tensor.predicates import address, memory_of
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.cpu.shape import strided_gradients as kernels
 from cygrad._ops.base.arguments import integer, integers, require
+from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.views import look_otherwise, may_look_otherwise
 
 # -- as_strided --
@@ -45,6 +47,32 @@ def as_strided(input, size, stride, storage_offset=None):
     array = array_of(require(input, "as_strided"))
     view = geometry_wanted(input, size, stride, storage_offset)
     return record_view(AS_STRIDED, restride(array, *view), input, (view, (array.shape, array.strides)))
+
+
+@rule("as_strided")
+def _as_strided(call):
+    t, (view, base) = call.inputs[0], call.args
+    (shape, strides, offset), _ = _stacked(view, base, call)
+    x, size = call.full(t), t.dtype.itemsize
+    if x.stride()[1:] != t.stride():
+        raise NoBatchingRule("as_strided")
+    steps = [step // size for step in strides[1:]]
+    return as_strided(x, shape, (x.stride(0), *steps), x.storage_offset() + offset // size)
+
+
+def _stacked(view, base, call):
+    """Return the geometries of a view and its base for all samples, which are consecutive in memory."""
+    (shape, strides, offset), (lengths, steps) = view, base
+    last, end = _extent(lengths, steps), offset + _extent(shape, strides)
+    if min(offset, *strides, *steps, 0) < 0 or end > last and 0 not in shape:
+        raise NoBatchingRule(call.key)  # the view shows memory outside the sample
+    whole = call.out.dtype.itemsize + max(last, 0)
+    return ((call.size, *shape), (whole, *strides), offset), ((call.size, *lengths), (whole, *steps))
+
+
+def _extent(shape, strides):
+    """Return the number of bytes from the first element to the last."""
+    return sum((length - 1) * step for length, step in zip(shape, strides, strict=True))
 
 
 def as_strided_(self, size, stride, storage_offset=None):
@@ -160,6 +188,13 @@ def strided_scatter(input, part, view, base):
     """Copy `input`, in geometry `base`, and write `part`, or zeros for None, to a view of it in geometry `view`."""
     array = _computed(kernels.strided_scatter, view, base, input, part)
     return record_n(STRIDED_SCATTER, array, (input, part), (view, base))
+
+
+@rule("strided_sum strided_gather strided_scatter")
+def strided(call):
+    inputs = tuple(t if t is None else call.full(t) for t in call.inputs)
+    view, base = call.args
+    return apply_n(call.op, inputs, _stacked(view, base, call))
 
 
 methods = {"as_strided_": as_strided_}

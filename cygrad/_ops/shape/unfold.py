@@ -2,9 +2,10 @@
 
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish
-from cygrad._core.graph.record import apply1_args, record_view
+from cygrad._core.graph.record import apply1_args, apply_n, record_view
 from cygrad._kernels.cpu.shape import sliding_view as kernels
 from cygrad._ops.base.arguments import dim_argument, integer, require
+from cygrad._ops.base.batching.rules import rule, vectors
 
 
 def unfold_rule(n, g):
@@ -36,6 +37,13 @@ def unfold(input, dimension, size, step):
     return record_view(UNFOLD, shown, input, args)
 
 
+@rule("unfold")
+def _unfold(call):
+    t, (_, dim, size, step) = call.inputs[0], call.args
+    x = vectors(call, t)
+    return call.shaped(x.unfold(dim % max(t.ndim, 1) + 1, size, step), call.out.shape)
+
+
 def shown_by_unfold(input, dimension, size, step):
     """Return (the windows, the arguments of the op)."""
     array = array_of(require(input, "unfold"))
@@ -62,6 +70,14 @@ UNFOLD_BACKWARD = declare("unfold_backward", unfold_backward_rule, flags=LINEAR 
 def unfold_backward(input, shape, dimension, size, step):
     """Sum the windows of `unfold` back into a tensor of `shape`."""
     return apply1_args(UNFOLD_BACKWARD, input, (shape, dimension, size, step), None)
+
+
+@rule("unfold_backward")
+def _unfold_backward(call):
+    (shape, dim, size, step), g = call.args, call.full(call.inputs[0])
+    own = shape or (1,)
+    args = (call.size, *own), dim % len(own) + 1, size, step
+    return call.shaped(apply_n(call.op, (g if shape else g.unsqueeze(1),), args), shape)
 
 
 functions = publish(globals())

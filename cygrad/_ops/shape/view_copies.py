@@ -12,9 +12,11 @@ from cygrad._core.graph.internals import keep_apart, memory_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, note_facts, publish, registry, variant
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types.memory_format import contiguous_format
 from cygrad._kernels.cpu.base.copying import contiguous
 from cygrad._ops.base.arguments import integer, integers, is_integer, require
+from cygrad._ops.base.batching.rules import RULES, Call
 from cygrad._ops.base.checks.tuples import of_tuple
 from cygrad._ops.base.copying import clone
 from cygrad._ops.base.slicing import narrow, select, split, split_with_sizes, unbind
@@ -55,28 +57,31 @@ def _expanded(input, size, *, implicit=False):
     return expand(input, integers(size, "expand_copy", "size", 2))
 
 
-_VIEWS = {
+_BY_SHAPE: dict[str, Any] = {  # views that `vmap` can repeat if the shape of the result is known, without the arguments
     "alias": alias,
-    "as_strided": as_strided,
     "detach": lambda input: input.detach(),
-    "diagonal": diagonal,
     "expand": _expanded,
+    "squeeze": squeeze,
+    "t": t,
+    "view_as_complex": view_as_complex,
+    "view_as_real": view_as_real,
+}
+_VIEWS = _BY_SHAPE | {
+    "as_strided": as_strided,
+    "diagonal": diagonal,
     "narrow": _of_part,
     "permute": of_tuple(permute, "dims"),
     "select": select,
     "slice": _of_slice,
     "split": _of_pieces,
     "split_with_sizes": split_with_sizes,
-    "squeeze": squeeze,
-    "t": t,
     "transpose": transpose,
     "unbind": unbind,
     "unfold": unfold,
     "unsqueeze": unsqueeze,
     "view": _of_shape,
-    "view_as_complex": view_as_complex,
-    "view_as_real": view_as_real,
 }
+_VIEW_OF = {"narrow": "slice", "detach": "alias"}  # forms whose view has another name in the registry
 _NODES = {
     "ReshapeAliasBackward0": "ViewBackward0",
     "UnsafeViewBackward0": "ViewBackward0",
@@ -152,8 +157,21 @@ def _copy_form(name, view):
     return form
 
 
+def _copying_rule(view, needs_args):
+    """Return the batching rule of a copying form: it copies the results of its view's rule."""
+
+    def copied(call):
+        if needs_args and not call.args:
+            raise NoBatchingRule(call.key)
+        found = RULES[view](Call(call.batch, call.step, view))
+        return [part.clone() for part in found] if isinstance(found, (list, tuple)) else found.clone()
+
+    return copied
+
+
 for _name, _view in _VIEWS.items():
     globals()[f"{_name}_copy"] = _copy_form(f"{_name}_copy", _view)
+    note_facts(f"{_name}_copy", {"batching": _copying_rule(_VIEW_OF.get(_name, _name), _name not in _BY_SHAPE)})
     if _name not in ("narrow", "split"):
         note_facts(f"{_name}_copy", {"out_dtype": "same"})
 

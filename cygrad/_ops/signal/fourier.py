@@ -20,6 +20,7 @@ from cygrad._kernels.cpu.signal.fourier import SCALED_BACK
 from cygrad._kernels.device.cupy_library import made
 from cygrad._ops.base.arguments import each_integer, integer, is_integer, require, wrap_dim
 from cygrad._ops.base.arithmetic import mul
+from cygrad._ops.base.batching.rules import shifting
 from cygrad._ops.base.creation import check_place, delivered, type_of_new
 from cygrad._ops.base.pointwise import conj_physical
 from cygrad._ops.base.slicing import narrow
@@ -51,6 +52,7 @@ FFT_C2C = declare(
     inputs="self",
     node="FftC2CBackward0",
     attributes="dim normalization forward",
+    batching=shifting("D.."),
 )
 
 
@@ -76,6 +78,7 @@ FFT_R2C = declare(
     inputs="self",
     node="FftR2CBackward0",
     attributes="dim normalization onesided",
+    batching=shifting("D..."),
 )
 
 
@@ -111,6 +114,7 @@ FFT_C2R = declare(
     inputs="self",
     node="FftC2RBackward0",
     attributes="dim normalization last_dim_size",
+    batching=shifting("D..."),
 )
 
 
@@ -135,6 +139,7 @@ LENGTHENED = declare(
     kernel=lambda a, dim, length, _: kernels.lengthened(a, dim, length),
     inputs="self",
     node="ConstantPadNdBackward0",
+    batching=shifting("d.."),
 )
 
 

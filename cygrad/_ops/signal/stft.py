@@ -244,6 +244,7 @@ WINDOWED_SPECTRA = declare(
     flags=PRIVATE,
     node="FftR2CBackward0",
     inputs="self window",
+    batching=None,
 )
 
 
