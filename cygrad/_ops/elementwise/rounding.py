@@ -91,7 +91,7 @@ def round_array(a, decimals):
     return numpy_fallback.call(lambda a: np.round(a, decimals), a)
 
 
-ROUND = declare("round", step_rule, flags=SMOOTH, ufunc="rint", inputs="self", out_dtype="found")
+ROUND = declare("round", step_rule, flags=SMOOTH, ufunc="rint", inputs="self", out_dtype="found", overloads="13")
 ROUND_DECIMALS = declare(
     "round.decimals",
     step_rule,
@@ -211,7 +211,12 @@ def floor_divide_rule(n, g):
 
 
 FLOOR_DIVIDE = declare(
-    "floor_divide", floor_divide_rule, flags=SMOOTH, ufunc="floor_divide", node="torch::autograd::NotImplemented"
+    "floor_divide",
+    floor_divide_rule,
+    flags=SMOOTH,
+    ufunc="floor_divide",
+    node="torch::autograd::NotImplemented",
+    operator="//",
 )
 
 
@@ -229,7 +234,7 @@ def floor_divide(input, other, *, out=None):
     return divide(FLOOR_DIVIDE, "div_floor_cpu", input, other, out)
 
 
-REMAINDER = declare("remainder", pass_on, flags=SMOOTH, ufunc="remainder", inputs="self")
+REMAINDER = declare("remainder", pass_on, flags=SMOOTH, ufunc="remainder", inputs="self", operator="%", overloads="")
 REMAINDER_TENSOR = declare(
     "remainder.Tensor",
     quotient_rule("floor"),
@@ -256,7 +261,7 @@ def remainder(input, other, *, out=None):
     return divide_by_number(REMAINDER, input, other, out)
 
 
-FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self")
+FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self", overloads="")
 FMOD_TENSOR = declare(
     "fmod.Tensor",
     quotient_rule("trunc"),

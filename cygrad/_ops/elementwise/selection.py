@@ -145,6 +145,7 @@ CLAMP = declare(
     aliases="clip",
     devices=(1, 2, "min", "max"),
     out_dtype="found",
+    overloads="",
 )
 
 
@@ -257,6 +258,7 @@ CLAMP_MIN = declare(
     attributes="min",
     devices=(1, "min"),
     out_dtype="found",
+    overloads="",
 )
 
 
@@ -305,6 +307,7 @@ CLAMP_MAX = declare(
     attributes="max",
     devices=(1, "max"),
     out_dtype="found",
+    overloads="",
 )
 
 

@@ -182,6 +182,7 @@ INDEX_ADD = declare(
     attributes="dim alpha",
     devices="together",
     out_dtype="same",
+    derived={"source_dim": lambda n: len(n.args[2])},
 )
 
 
@@ -256,6 +257,7 @@ GATHER = declare(
     attributes="dim self_sym_sizes",
     devices="together",
     out_dtype="same",
+    derived={"sparse_grad": False},
 )
 
 
@@ -436,6 +438,7 @@ MASKED_FILL = declare(
     inputs="self _ mask",
     attributes="value",
     devices=(2, "value"),
+    overloads="",
 )
 
 

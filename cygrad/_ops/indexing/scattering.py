@@ -60,6 +60,7 @@ SCATTER = declare(
     attributes="dim",
     devices="together",
     out_dtype="same",
+    overloads="",
 )
 
 
@@ -329,6 +330,7 @@ INDEX_COPY = declare(
     out_dtype="same",
     devices="together",
     autocast="widest",
+    derived={"source_dim": lambda n: len(n.args[1])},
 )
 
 
@@ -397,6 +399,7 @@ INDEX_FILL = declare(
     inputs="self _ index",
     attributes="dim",
     devices=(3, "value"),
+    overloads="",
 )
 
 

@@ -118,6 +118,7 @@ LOBPCG = declare(
     attributes="general",
     node="LOBPCGAutogradFunctionBackward",
     devices="together",
+    in_python=True,
 )
 
 

@@ -76,6 +76,8 @@ BCE = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="refused",
+    in_python=True,
+    derived={"weight": None},
 )
 
 
@@ -157,6 +159,7 @@ BCE_WITH_LOGITS = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    derived={"weight": None},
 )
 
 
@@ -379,6 +382,7 @@ GAUSSIAN = declare(
     inputs="self target var",
     attributes="reduction _ constant",
     devices="together",
+    in_python=True,
 )
 GAUSSIAN_BY_REDUCTION = by_reduction(GAUSSIAN, "MulBackward0"), by_reduction(GAUSSIAN, "AddBackward0")  # if full
 

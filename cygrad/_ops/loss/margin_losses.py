@@ -183,6 +183,7 @@ SOFT_MARGIN = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
 )
 
 
@@ -264,6 +265,8 @@ MULTI_MARGIN = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
+    derived={"weight": None},
 )
 
 
@@ -318,6 +321,7 @@ MULTILABEL_MARGIN = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
 )
 
 
@@ -365,7 +369,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return _finished(MULTILABEL_MARGIN, losses, x, (y,), how, args)
 
 
-@facts(devices="together")
+@facts(devices="together", in_python=True)
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """The mean over classes of the binary cross-entropy with logits `input`; its mean, sum, or each sample's loss.
 

@@ -39,6 +39,7 @@ MSE = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
 )
 
 
@@ -85,6 +86,7 @@ L1 = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
 )
 L1_BY_REDUCTION = by_reduction(L1, "AbsBackward0")
 
@@ -148,6 +150,7 @@ SMOOTH_L1 = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
 )
 
 
@@ -205,6 +208,7 @@ HUBER = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
 )
 
 

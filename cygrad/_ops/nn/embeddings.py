@@ -94,6 +94,7 @@ EMBEDDING = declare(
     inputs="weight indices",
     attributes="padding_idx scale_grad_by_freq sparse _",
     devices="together",
+    derived={"weight_sym_argsize_0": (3, 0)},
 )
 
 
@@ -189,6 +190,12 @@ EMBEDDING_BAG = declare(
     inputs="weight per_sample_weights",
     attributes="_ _ _ _ mode",
     devices="together",
+    overloads="345678",
+    derived={
+        "indices": lambda n: tensor_of(n.args[0]),
+        "result1": lambda n: tensor_of(n.args[1]),
+        "weight_sym_argsize_0": (5, 0),
+    },
 )
 
 

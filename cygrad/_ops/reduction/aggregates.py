@@ -77,6 +77,7 @@ PROD = declare(
     autocast_gpu="float32",
     takes_dtype=True,
     out_dtype="same",
+    overloads="1345",
 )
 
 
@@ -197,7 +198,7 @@ def truth(op, input, dim, keepdim, axis, keepdims, out):
     return recorded(op, array, (input,), args, out)
 
 
-ALL = declare("all", flags=NONDIFF, kernel=reduce.all_)
+ALL = declare("all", flags=NONDIFF, kernel=reduce.all_, out_dtype="bool", overloads="")
 
 
 def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -211,7 +212,7 @@ def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     return truth(ALL, input, dim, keepdim, axis, keepdims, out)
 
 
-ANY = declare("any", flags=NONDIFF, kernel=reduce.any_)
+ANY = declare("any", flags=NONDIFF, kernel=reduce.any_, out_dtype="bool", overloads="")
 
 
 def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -225,7 +226,9 @@ def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     return truth(ANY, input, dim, keepdim, axis, keepdims, out)
 
 
-COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=arg_extrema.count_nonzero)
+COUNT_NONZERO = declare(
+    "count_nonzero", flags=NONDIFF, kernel=arg_extrema.count_nonzero, overloads="1", takes_ints=True
+)
 
 
 def count_nonzero(input, dim=None, *, axis=None):

@@ -19,9 +19,11 @@ def _no_derivative(n, g):
     )
 
 
-UNIQUE = declare("unique", _no_derivative, inputs="self", node="Unique2Backward0", kernel=kernels.distinct)
+UNIQUE = declare(
+    "unique", _no_derivative, inputs="self", node="Unique2Backward0", kernel=kernels.distinct, in_python=True
+)
 UNIQUE_DIM = variant(UNIQUE, "UniqueDimBackward0")
-UNIQUE_CONSECUTIVE = declare("unique_consecutive", _no_derivative, inputs="self", kernel=kernels.runs)
+UNIQUE_CONSECUTIVE = declare("unique_consecutive", _no_derivative, inputs="self", kernel=kernels.runs, in_python=True)
 
 
 def _wanted(op, found, t, *wanted):

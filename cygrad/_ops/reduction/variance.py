@@ -49,7 +49,9 @@ def var_array(a, axes, correction, keepdim):
     return stack_chunks.reduced(var, a, axes, keepdim)
 
 
-VAR = declare("var", var_rule, saves=IN0, kernel=var_array, inputs="self", attributes="dim correction keepdim")
+VAR = declare(
+    "var", var_rule, saves=IN0, kernel=var_array, inputs="self", attributes="dim correction keepdim", overloads=""
+)
 
 
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):
@@ -103,7 +105,15 @@ def std_rule(n, g):
     return var_gradient(half, n.saved(0), *n.args)
 
 
-STD = declare("std", std_rule, saves=IN0 | OUT0, kernel=std_array, inputs="self", attributes="dim correction keepdim")
+STD = declare(
+    "std",
+    std_rule,
+    saves=IN0 | OUT0,
+    kernel=std_array,
+    inputs="self",
+    attributes="dim correction keepdim",
+    overloads="",
+)
 
 
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, axis=None, keepdims=None, out=None):

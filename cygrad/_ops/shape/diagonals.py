@@ -231,6 +231,7 @@ BLOCK_DIAG = declare(
     kernel=kernels.block_diag,
     inputs="tensors",
     devices="together",
+    in_python=True,
 )
 
 

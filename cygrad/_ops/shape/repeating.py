@@ -81,7 +81,7 @@ def tile(input, *dims, **named):
 # -- repeat_interleave --
 
 
-@facts(devices="together")
+@facts(devices="together", overloads="1")
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Repeat each element along `dim` `repeats` times; a tensor `repeats` gives the number for each element.
 

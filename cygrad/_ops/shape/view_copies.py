@@ -156,6 +156,8 @@ for _name, _view in _VIEWS.items():
     globals()[f"{_name}_copy"] = _copy_form(f"{_name}_copy", _view)
     if _name not in ("narrow", "split"):
         note_facts(f"{_name}_copy", {"out_dtype": "same"})
+note_facts("squeeze_copy", {"overloads": "1"})
+note_facts("view_copy", {"overloads": ""})
 
 composite = {f"{_name}_copy": 0 if _name == "narrow" else FUNCTION_ONLY for _name in _VIEWS}
 functions = publish(globals())
