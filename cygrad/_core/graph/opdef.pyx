@@ -122,7 +122,7 @@ class Registry(dict):
 
 
 cdef extern from "checked_call.h":
-    bint check_calls "cygrad_check_calls"(object function, int least, int most, object look_again)
+    int check_calls "cygrad_check_calls"(object function, int least, int most, object look_again) except -1
     void stand_before "cygrad_stand_before"(object function, object behind, bint in_place, object look_again)
     int asking "cygrad_asking", taken "cygrad_taken"
     cpdef void let_override "cygrad_let_override"(object classes, object hand_over) noexcept    # see `torch_function.py`
