@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.opdef import facts_of, registry
 from cygrad._ops.lazy_names import FUNCTIONS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -22,15 +22,11 @@ DECLARED = re.compile(r"""\b(?:op|declare)\(\s*"(\w+)["."]""")
 MODULE_NAMES = ("__all__", "composite", "functions", "methods")  # what a family publishes besides its rows
 REGISTERED_BY = ("publish", "rule")  # functions that take the names of rows of the family
 
-NOT_MOVED = "not yet moved to the rows"
 KERNELS = "names of kernels, which the module dispatches"
 NUMPY = "names of NumPy's functions and CuPy's"
 
 # {file: (number of lists, why)}. A list more or less fails the test.
 EXCEPTIONS = {
-    "_core/diagnostics/graph_errors.py": (1, NOT_MOVED),
-    "_core/diagnostics/missing_grad.py": (1, "operators of Python"),
-    "_core/diagnostics/refused_calls.py": (4, NOT_MOVED),
     "_core/registry/torch_function.py": (2, "methods of Tensor by their names in Python's protocols"),
     "_kernels/cpu/base/elementwise.pyx": (1, KERNELS),
     "_kernels/cpu/base/reduce.pyx": (1, KERNELS),
@@ -119,6 +115,19 @@ def test_no_list_of_ops(path):
     found = lists_in(path)
     allowed, _ = EXCEPTIONS.get(path.relative_to(CHECKOUT / "cygrad").as_posix(), (0, ""))
     assert len(found) == allowed, f"lists of ops in lines {found}: state these facts in the rows of the ops instead"
+
+
+@pytest.mark.parametrize("name", sorted(facts_of["direct"]))
+def test_direct_rows_have_entry_points_that_only_apply_them(name):
+    entry = registry[name].entry
+    function, row = entry.__code__.co_names
+    assert function == "apply1"
+    assert entry.__globals__[row] is registry[name]
+
+
+def test_facts_are_stated_on_functions_that_exist():
+    stated = {name.partition(".")[0] for fact, found in facts_of.items() if fact != "derived" for name in found}
+    assert not stated - OPS - {name for path in SOURCES for name in re.findall(r"\bdef (\w+)\(", path.read_text())}
 
 
 def test_lists_are_found():

@@ -5,26 +5,12 @@ import re
 import sys
 from types import FrameType
 
-from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.opdef import facts_of, registry
 
 _TAKES = re.compile(r"takes (\d+) positional arguments but (\d+) were given")
 _TAKES_ITSELF = re.compile(r"takes 1 positional argument but (\d+) were given")
 _NESTED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|<[^<>]*>")  # a tuple, a list or a class among arguments
 _POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
-# Names that are not aliases of a row: (the function that raises the errors, PyTorch's name in such errors)
-_OTHER_NAMES = {
-    "expit": ("sigmoid", "special_expit"),
-    "gammainc": ("igamma", "special_gammainc"),
-    "gammaincc": ("igammac", "special_gammaincc"),
-    "gammaln": ("lgamma", "special_gammaln"),
-    "ger": ("outer", "ger"),
-    "moveaxis": ("movedim", "moveaxis"),
-    "multigammaln": ("mvlgamma", "special_multigammaln"),
-    "psi": ("digamma", "special_psi"),
-    "row_stack": ("vstack", "row_stack"),
-    "swapaxes": ("transpose", "swapaxes"),
-    "swapdims": ("transpose", "swapdims"),
-}
 
 
 def as_called(text, plain, title, values):
@@ -37,7 +23,8 @@ def as_called(text, plain, title, values):
     while frame is not None and frame.f_globals.get("__name__") == "cygrad._core.registry.autocast":
         frame = frame.f_back
     shown, bracket, _ = text.partition("()")
-    is_own = shown == title or _OTHER_NAMES.get(plain.__name__, ("",))[0] == shown
+    spellings = facts_of["spellings"].get(shown, {})
+    is_own = shown == title or plain.__name__ in spellings
     if frame is None or not bracket or not is_own or frame.f_globals.get("__name__", "").startswith("cygrad."):
         return text
     before = _instructions(frame)
@@ -45,7 +32,7 @@ def as_called(text, plain, title, values):
     if is_method is None:
         return text
     row = dict.get(registry, plain.__name__)
-    names = {shown: shown, **{name: own for name, (of, own) in _OTHER_NAMES.items() if of == shown}}
+    names = {shown: shown, **spellings}
     if row is not None and title == plain.__name__ == shown:
         names.update(zip(row.aliases, row.aliases))
     loaded = (one.argval for one in reversed(before) if one.opname[:4] == "LOAD" and isinstance(one.argval, str))
@@ -54,9 +41,9 @@ def as_called(text, plain, title, values):
     if not is_method and family in ("special", "linalg") and not name.startswith(family):
         name = f"{family}_{name}"
     text = name + text.removeprefix(shown)
-    if name == "swapaxes":
-        text = text.replace("argument 'dim", "argument 'axis")
     arguments = plain.__code__.co_varnames[: plain.__code__.co_argcount]
+    if name != shown and "axis0" in arguments:
+        text = text.replace("argument 'dim", "argument 'axis")
     match = _POSITION.search(text)
     if match and match[1] in arguments:
         place = arguments.index(match[1]) + (not is_method)

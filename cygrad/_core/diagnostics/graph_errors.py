@@ -34,15 +34,6 @@ def short_name(node):
 
 # -- saved tensors --
 
-_OPERATORS = {
-    "add_": "+",
-    "sub_": "-",
-    "mul_": "*",
-    "div_": "/",
-    "pow_": "**",
-    "floor_divide_": "//",
-    "remainder_": "%",
-}
 _CURES = {
     "step": "the optimizer's step changed a parameter between forward and backward: call backward() before step()",
     "__setitem__": "write into a copy: `y = x.clone(); y[...] = value`",
@@ -52,18 +43,23 @@ _CURES = {
     "increment_version": "save a copy, `x.clone()`, before changing the memory behind autograd's back",
     "backward": "another backward pass accumulated into this gradient: keep a copy, `g = x.grad.clone()`",
 }
-_ACTIVATIONS = {  # called by modules and functions with `inplace=True`
-    "relu_", "relu6_", "elu_", "selu_", "celu_", "leaky_relu_", "rrelu_", "hardtanh_", "threshold_", "silu_", "mish_",
-    "hardswish_", "hardsigmoid_"
-}  # fmt: skip
+
+
+def _stated(fact, op_name):
+    """Return a fact from the row of an op, by the name of its in-place form; None if it is not stated."""
+    from cygrad._core.graph.opdef import facts_of  # which imports this module
+
+    return facts_of[fact].get(op_name.removesuffix("_")) if op_name.endswith("_") else None
 
 
 def _is_asked_inplace(op_name, place):
     """Whether the change was made by a function with `inplace=True`, or by a module (dropout calls `mul_`)."""
     call = call_at(place)
-    if op_name in _ACTIVATIONS or (call is not None and call.is_told):
+    if _stated("inplace_argument", op_name) or (call is not None and call.is_told):
         return True
-    return call is not None and op_name in _OPERATORS and not call.has_out and not call.name.endswith("_")
+    if call is None or call.has_out or call.name.endswith("_"):
+        return False
+    return _stated("operator", op_name) is not None
 
 
 def _cure_of_change(op_name, place):
@@ -74,9 +70,9 @@ def _cure_of_change(op_name, place):
     if name.endswith("(out=)"):
         return f"pass a different tensor as `out` to {name.removesuffix('(out=)')}, or none"
     if _is_asked_inplace(op_name, place):
-        underscore = f" (or the underscore of `{op_name}`)" if op_name in _ACTIVATIONS else ""
+        underscore = f" (or the underscore of `{op_name}`)" if _stated("inplace_argument", op_name) else ""
         return f"leave out `inplace=True`{underscore}, or let the graph save a copy: `x.clone()`"
-    symbol, plain = _OPERATORS.get(name), name.removesuffix("_")
+    symbol, plain = _stated("operator", name), name.removesuffix("_")
     instead = f"`x = x {symbol} y` for `x {symbol}= y`" if symbol else f"`x = x.{plain}(...)`"
     return f"replace `{name}` with the out-of-place op ({instead}), or let the graph save a copy: `x.clone()`"
 
@@ -313,17 +309,18 @@ def _leaf_cures(op_name, place):
     call = call_at(place)
     if call is not None and op_name != "__setitem__":
         return _cures_of_call(call)
+    symbol = _stated("operator", op_name)
     if op_name == "__setitem__":
         dotted, rest = "[...]", " = ..."
-    elif op_name in _OPERATORS:
-        dotted, rest = "", f" {_OPERATORS[op_name]}= ..."
+    elif symbol:
+        dotted, rest = "", f" {symbol}= ..."
     else:
         dotted, rest = f".{op_name}(...)", ""
     own, base, parts = expression(*place), "w", dotted
     if op_name == "__setitem__" and own:
         base, parts = _split_target(own) or ("w", dotted)
         own += rest
-    elif op_name in _OPERATORS and rest.strip(" .") in own:
+    elif symbol and rest.strip(" .") in own:
         base, parts = _split_target(own.partition(rest.strip(" ."))[0]) or ("w", dotted)
     elif op_name not in own:
         own = ""

@@ -15,6 +15,7 @@ from cygrad._core.graph.internals import (
     array_of,
     origin_of,
 )
+from cygrad._core.graph.opdef import facts_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, current_place, get_modes
 from cygrad._core.tensor.scalar import last_item
@@ -94,19 +95,7 @@ _CURES = {
     5: "a tensor gets a gradient only if it reaches the loss through differentiable floating-point ops",
     6: "pass create_graph=True there: the gradient is then itself recorded and can be differentiated",
 }
-_CURES_OF_OPS = {
-    "argmax": "an index has no gradient: use weights from `torch.softmax(x, dim)`, "
-    "or take the value itself with `x.max(dim).values`",
-    "argmin": "an index has no gradient: use weights from `torch.softmax(-x, dim)`, "
-    "or take the value itself with `x.min(dim).values`",
-    "to": "convert only to floating-point types; integers are for indices",
-    "torch.tensor": "torch.tensor copies values without their history: use the tensor itself, "
-    "or torch.stack for several",
-    **dict.fromkeys(
-        ("eq", "ne", "lt", "le", "gt", "ge"),
-        "a comparison has no gradient: replace it with a smooth function, such as `torch.sigmoid(x)` for `x > 0`",
-    ),
-}
+_CURE_OF_COPY = "torch.tensor copies values without their history: use the tensor itself, or torch.stack for several"
 
 
 def _cure(kind, name, code):
@@ -115,8 +104,9 @@ def _cure(kind, name, code):
             "intermediate values of forward are not recorded: return this one as an additional output and save that "
             "output, or recompute it in backward"
         )
-    by_op = kind in (CUT_DETACH, CUT_NON_DIFFERENTIABLE) and name in _CURES_OF_OPS
-    return _CURES_OF_OPS[name] if by_op else _CURES[kind]
+    if kind not in (CUT_DETACH, CUT_NON_DIFFERENTIABLE):
+        return _CURES[kind]
+    return _CURE_OF_COPY if name == "torch.tensor" else facts_of["advice"].get(name, _CURES[kind])
 
 
 def no_grad_error(tensor, index):

@@ -9,6 +9,7 @@ import numpy as np
 
 from cygrad._core.diagnostics.call_spelling import as_called, is_method_call
 from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import ELSEWHERE, facts_of, registry
 from cygrad._core.graph.tensor import Tensor
 
 OTHER_NAMES = {
@@ -25,45 +26,6 @@ NO_TENSOR = re.compile(r"must be (Number|float), not Tensor$|invalid combination
 FIRST = ("input", "self", "x", "a", "x1")
 VARIADIC = 4 | 8  # inspect.CO_VARARGS, CO_VARKEYWORDS
 NOT_A_TENSOR = re.compile(r"Argument '(\w+)' has incorrect type \(expected .*Tensor, got (.*)\)")
-# Functions that are written in Python in PyTorch, too, and raise Python's own errors there
-IN_PYTHON = frozenset(
-    """atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul
-    einsum lobpcg lu meshgrid norm split stft tensordot unique unique_consecutive unravel_index bartlett
-    blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser nuttall
-    adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d binary_cross_entropy
-    cross_entropy elu fold gaussian_nll_loss glu hardsigmoid hardswish hardtanh huber_loss interpolate l1_loss
-    leaky_relu linear_cross_entropy local_response_norm lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d
-    max_unpool3d mish mse_loss multi_head_attention_forward multi_margin_loss multilabel_margin_loss
-    multilabel_soft_margin_loss nll_loss normalize pad relu6 silu smooth_l1_loss soft_margin_loss softmin
-    softsign tanhshrink triplet_margin_with_distance_loss""".split()
-)
-
-
-# Functions with several signatures in PyTorch, which names none of them when a call fits none. Exception: if exactly
-# one signature has as many arguments as were given, which holds for the argument counts after the name.
-OVERLOADED = {
-    name: counts
-    for name, _, counts in (
-        word.partition(":")
-        for word in """
-        addmm:37 all any arange:18 argsort:145 baddbmm:37 bartlett_window:17 bitwise_and bitwise_left_shift
-        bitwise_or bitwise_right_shift bitwise_xor blackman_window:17 bmm:24 bucketize:5 chebyshev_polynomial_t
-        chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w clamp clamp_max clamp_min clip
-        linalg_cond:1 conv1d conv2d conv3d copysign count_nonzero:1 cumulative_trapezoid:1 div:24 divide:4 dsplit
-        embedding_bag:345678 eq eye:18 fill float_power fmod ge gradient:1 greater greater_equal gru gt
-        hamming_window:1 hann_window:17 hermite_polynomial_h hermite_polynomial_he histogram:16 histogramdd hsplit
-        index_fill isin kaiser_window:18 laguerre_polynomial_l le legendre_polynomial_p lerp less less_equal
-        linspace logspace lstm lt masked_fill linalg_matrix_norm:1 linalg_matrix_rank max:14 mean:145 min:14 mm:24
-        moveaxis movedim nanquantile narrow ne linalg_norm:1 not_equal nuclear_norm:14 linalg_pinv pow prod:1345
-        quantile rand:18 rand_like:18 randint:2 randint_like randn:18 randn_like:18 randperm:18 remainder
-        repeat_interleave:1 rnn_relu rnn_tanh round:13 rsub scatter searchsorted shifted_chebyshev_polynomial_t
-        shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sort:15
-        squeeze:1 squeeze_copy:1 std std_mean subtract:4 sum:1345 tensor_split trapezoid:1 trapz:1 var var_mean
-        view_copy vsplit xlog1py xlogy zeta""".split()
-    )
-}
-# Aliases that have several signatures although the function they stand for has one
-ALIASES_OF_SEVERAL = "multiply()", "divide()", "subtract()", "true_divide()"
 # The required kind of an argument, by name, valid for all functions that have such an argument
 KINDS = {
     **dict.fromkeys(
@@ -76,26 +38,6 @@ KINDS = {
     **dict.fromkeys("eps margin momentum atol rtol base delta".split(), "float"),
     **dict.fromkeys("groups num_groups storage_offset diagonal decimals minlength ignore_index".split(), "int"),
 }
-# Functions for which early PyTorch took factors (n) before the tensors that they multiply: those tensors, the orders in
-# which factors and `input` (t) may precede them, and the names of the factors. Methods of sums of products begin with
-# `input`, functions with `beta`. The `input` of a sum may be a number.
-_PRODUCTS = "nt ntn tn tnn", "beta alpha"
-FORMER_ORDERS = {
-    **dict.fromkeys(("add", "sub"), ("other", "tn nn", "alpha")),
-    **dict.fromkeys(("addcdiv", "addcmul"), ("tensor1 tensor2", "tn", "value")),
-    **dict.fromkeys(("addbmm", "baddbmm"), ("batch1 batch2", *_PRODUCTS)),
-    "addmm": ("mat1 mat2", *_PRODUCTS),
-    "addmv": ("mat vec", *_PRODUCTS),
-    "addr": ("vec1 vec2", *_PRODUCTS),
-}
-# Only in torch.special, in addition to the polynomials
-SPECIAL = frozenset(
-    """airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 entr erfcx i0e i1 i1e log_ndtr modified_bessel_i0
-    modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 ndtr ndtri scaled_modified_bessel_k0
-    scaled_modified_bessel_k1 spherical_bessel_j0 xlog1py zeta""".split()
-)
-# Methods that also take several ints one by one
-ONE_BY_ONE = frozenset("count_nonzero dsplit hsplit squeeze squeeze_ vsplit".split())
 ABOUT_ARGUMENTS = re.compile(r"(\w+)\(\)(: argument '| got an unexpected | got multiple | takes )")
 BY_POSITION = re.compile(r"argument '(\w+)' \(position \d+\)")
 OF_NO_TYPE = re.compile(r"dtype must be a torch.dtype, not ")
@@ -113,7 +55,7 @@ def look_again(function, values, names, kind, error):
     if "out" not in (names or ()):  # an in-place form has words of its own
         call = Call.of(function, values, names)
         text = as_called(text, call.plain, call.title, values)
-        if text.startswith(ALIASES_OF_SEVERAL) and "() received" not in text:
+        if call.is_overloaded_alias(text.partition("()")[0]) and "() received" not in text:
             text = as_called(call.fits_none(), call.plain, call.title, values)
     return None if text == str(error) else text
 
@@ -143,10 +85,9 @@ def _answer(function, values, names, kind, error):
         if known != names:
             return (function(*values[:given], **dict(zip(known, values[given:]))),)
     text = str(error)
-    if title in ONE_BY_ONE and given > 2 and all(_is_int(value) for value in values[1:given]):
+    if call.fact("takes_ints") and given > 2 and all(_is_int(value) for value in values[1:given]):
         return (function(values[0], values[1:given], **call.named),)
-    if title == "rsub" and len(values) == given == 3 and not isinstance(values[1], Tensor):
-        # with numbers only, the factor needs no keyword
+    if call.fact("alpha_by_position") and len(values) == given == 3 and not isinstance(values[1], Tensor):
         return (function(*values[:2], alpha=values[2]),)
     former = call.in_former_order()
     if former is not None:
@@ -154,7 +95,7 @@ def _answer(function, values, names, kind, error):
         return (function(*tensors, **factors, **rest),)
     required = arguments[: code.co_argcount - len(plain.__defaults__ or ())]
     missing = [f'"{name}"' for name in required[given:] if name not in names]
-    if missing and not code.co_flags & VARIADIC and title not in IN_PYTHON:
+    if missing and not code.co_flags & VARIADIC and not call.fact("in_python"):
         if call.is_of_several():
             return call.fits_none()
         plural = "s" * (len(missing) == 1)  # as in PyTorch
@@ -178,7 +119,9 @@ def _title(function):
     name, family = function.__name__, function.__module__.rpartition(".")[2]
     if family == "fourier":
         return f"fft_{name}"
-    return f"special_{name}" if family == "polynomials" or name in SPECIAL else name
+    row = dict.get(registry, name)
+    is_special = row is not None and row.flags & ELSEWHERE == ELSEWHERE and ".elementwise." in function.__module__
+    return f"special_{name}" if is_special else name
 
 
 class Call:
@@ -197,6 +140,10 @@ class Call:
         given = len(values) - len(names or ())
         return Call(plain, _title(plain), arguments, values[:given], dict(zip(names or (), values[given:])))
 
+    def fact(self, fact, default=None):
+        """Return a fact that the op's row or function states; see opdef.pyx."""
+        return facts_of[fact].get(self.plain.__name__, default)
+
     def words(self, text):
         """Return the text of a TypeError as PyTorch words it, or None if it is the same."""
         if text.endswith(" received an invalid combination of arguments"):  # the text of `messages.fits_none`
@@ -214,7 +161,7 @@ class Call:
             return self.wrong("dtype", "torch.dtype")
         if not about:
             return self.misfit()
-        if about[1] != self.plain.__name__ or self.title in IN_PYTHON:
+        if about[1] != self.plain.__name__ or self.fact("in_python"):
             return None
         found = self.title + text.removeprefix(about[1])
         found = re.sub(r"but (\d+) positional arguments \(and .*\) were", r"but \1 were", found)
@@ -227,9 +174,12 @@ class Call:
     def in_former_order(self):
         """Return (tensors, factors by name, other keywords) of a call with factors before their operands, or None.
 
-        Early PyTorch allowed this order; a deprecation warning is issued. The operands may be passed by keyword.
+        Early PyTorch allowed this order; a deprecation warning is issued. The operands may be passed by keyword. Rows
+        state which tensors are multiplied, the orders in which factors (n) and `input` (t) may precede them, and the
+        names of the factors. Methods of sums of products begin with `input`, functions with `beta`; `input` may be a
+        number.
         """
-        multiplied, orders, names = map(str.split, FORMER_ORDERS.get(self.title, ("", "", "")))
+        multiplied, orders, names = map(str.split, self.fact("arguments_first", ("", "", "")))
         last_ones = [*names[1:], *multiplied]  # these may be passed by keyword
         by_name = [name for name in last_ones if name in self.named]
         if by_name != last_ones[len(last_ones) - len(by_name) :] or any(name in self.named for name in names[:1]):
@@ -255,7 +205,7 @@ class Call:
 
     def misfit(self):
         """Return the error text for the first argument whose kind does not fit its name, or None."""
-        if self.title in IN_PYTHON or self.title.startswith("linalg_"):  # where some numbers may be tensors
+        if self.fact("in_python") or self.title.startswith("linalg_"):  # where some numbers may be tensors
             return None
         for name, value in [*zip(self.arguments, self.placed), *self.named.items()]:
             wanted = KINDS.get(name)
@@ -282,9 +232,12 @@ class Call:
     def is_of_several(self):
         """Whether PyTorch tries several signatures for this number of arguments."""
         named = [name for name, value in self.named.items() if name != "out" or value is not self.placed[0]]
-        return str(len(self.placed) + len(named)) not in OVERLOADED.get(
-            self.title.removeprefix("special_"), "0123456789"
-        )
+        counts = self.fact("overloads")
+        return counts is not None and str(len(self.placed) + len(named)) not in counts
+
+    def is_overloaded_alias(self, name):
+        """Whether this alias of the function has several signatures in PyTorch although the function has one."""
+        return self.fact("overloaded_aliases", False) and name in registry[self.plain.__name__].aliases
 
     def fits_none(self):
         """Return the error text for arguments that fit none of several signatures."""

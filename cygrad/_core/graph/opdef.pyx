@@ -35,8 +35,10 @@ same op, for other arguments and with another node, is named like 'max.dim' and 
     outputs     names of the results, likewise
     attributes  names of `args`, for `_saved_dim` and the like
     aliases     other public names of the op
-    devices     how device_checks.py treats operands: "together" requires one device for all of them; a tuple of positions
-                and names lists arguments that may also be 0-dim tensors on the CPU, which count as numbers
+    devices     how device_checks.py treats operands: "together" requires one device for all of them, "recurrent" the same
+                except for batch sizes; a tuple of positions and names lists arguments that may also be 0-dim tensors on
+                the CPU, which count as numbers
+    on_cpu      arguments that belong on the CPU wherever the others are, by position and by name
     autocast, autocast_gpu
                 the policy of automatic mixed precision for operands on the CPU and on GPUs (autocast.py): "lower",
                 "float32", "widest", "state" or "refused"
@@ -46,11 +48,29 @@ same op, for other arguments and with another node, is named like 'max.dim' and 
                 the error text if `out` has another dtype than the result, and the one if the result cannot be converted
                 to it, or a tuple with a text for each result; see out_dtypes.py
     takes_dtype whether autocast on GPUs leaves calls alone in which a dtype is passed
+    not_cast    a string argument, such as a mode, with which autocast on GPUs leaves calls alone
+    direct      whether the entry point is just `apply1(ROW, input, out)`, so that calls with one tensor may skip it
+    derived     further `_saved_` attributes, which are computed on access; see derived_attributes.py
     batching    the rule by which `vmap` applies the op to all samples at once, or None if there is none; elementwise ops
                 have one by default. See _ops/base/batching/rules.py
     vmap_name   PyTorch's name of the op in the warning that it has no batching rule, if it differs
     vmap_write  PyTorch's words for the op in the error that it cannot write into a tensor without samples
-A function without a row of its own states these last facts in the decorator `facts`.
+  For error texts and the correction of refused calls (_core/diagnostics/):
+    in_python   whether PyTorch's function is written in Python, too, so that its errors are Python's own
+    overloads   of an op with several signatures in PyTorch: the numbers of arguments that only one of them has, as digits
+    spellings   {another name of the op that is no alias: PyTorch's name for it in errors}
+    arguments_first
+                (the operands, the orders, the factors) of calls that early PyTorch allowed, with factors before operands
+    overloaded_aliases
+                whether the aliases have several signatures although the op itself has one, or fewer
+    alpha_by_position
+                whether `alpha` needs no keyword after a number
+    takes_ints  whether the op takes several integers one by one in place of a tuple
+    inplace_argument
+                whether the in-place form is also called by functions and modules with `inplace=True`
+    operator    Python's operator for the op
+    advice      what to write instead if a gradient is lost at this op
+A function without a row of its own states facts, from `devices` on, in the decorator `facts`.
 
 *entry point*: a cpdef function with the row's name and the public docstring. `publish` puts it into the package and
 into Tensor as a method. With INPLACE it also creates `sin_`, as a method and a function, which calls the entry point
@@ -106,7 +126,7 @@ class Registry(dict):
 
 
 cdef extern from "checked_call.h":
-    bint check_calls "cygrad_check_calls"(object function, int least, int most, object look_again)
+    int check_calls "cygrad_check_calls"(object function, int least, int most, object look_again) except -1
     void stand_before "cygrad_stand_before"(object function, object behind, bint in_place, object look_again)
     int asking "cygrad_asking", taken "cygrad_taken"
     cpdef void let_override "cygrad_let_override"(object classes, object hand_over) noexcept    # see `torch_function.py`
@@ -117,9 +137,12 @@ entries_by_ufunc = {}   # entry points of the imported families, keyed by the Nu
 unpublished = {}        # rows whose entry point has not been bound yet
 ufuncs_by_name = {}     # names of NumPy ufuncs, keyed by row name
 # The facts on ops that are looked up by name: {fact: {name of a row or function: value}}; see the module docstring.
+# "derived" is looked up by the name of the node, which several rows may share.
 facts_of = {fact: {} for fact in (
-    "devices", "autocast", "autocast_gpu", "casts_itself", "takes_dtype", "out_dtype", "out_castable",
-    "batching", "vmap_name", "vmap_write")}
+    "devices", "on_cpu", "autocast", "autocast_gpu", "casts_itself", "takes_dtype", "not_cast", "out_dtype",
+    "out_castable", "direct", "derived", "batching", "vmap_name", "vmap_write", "in_python", "overloads",
+    "overloaded_aliases", "spellings", "arguments_first", "alpha_by_position", "takes_ints", "inplace_argument", "operator",
+    "advice")}
 
 
 @cython.final
@@ -144,6 +167,8 @@ cdef class OpDef:
             raise ValueError(f"op {self.name!r} is declared twice")
         registry[self.name] = unpublished[self.name] = self
         ufuncs_by_name[self.name] = [*([ufunc] if ufunc else []), *numpy.split()]
+        if "derived" in facts:
+            note_facts(self.node_name, {"derived": facts.pop("derived")})
         note_facts(self.name, facts)
         self.name = self.name.partition(".")[0]
         return self

@@ -29,19 +29,19 @@ def _saved_outputs(row):
 def names(node, row):
     """Return the names of this node's saved attributes."""
     tensors = _saved_inputs(node, row) + _saved_outputs(row)
-    others = [name for name in (*row.attributes, *_found(node)) if name not in tensors]
+    others = [name for name in (*row.attributes, *_found(node, row)) if name not in tensors]
     return [
         *["_saved_" + name for name in dict.fromkeys([*tensors, *others]) if name != "_"],
         *["_raw_saved_" + name for name in tensors],
     ]
 
 
-def _found(node):
+def _found(node, row):
     """Return the derived attributes that are available for this node."""
     found = []
-    for name, function in derived(node).items():
+    for name, function in derived(node, row).items():
         try:
-            function(node)
+            function()
         except (AttributeError, IndexError, TypeError, ValueError):  # the node has not kept what they are derived from
             continue
         found.append(name)
@@ -72,6 +72,6 @@ def read(node, row, name):
             return node.args[row.attributes.index(wanted)]
         if wanted == "alpha" and wanted in row.attributes:
             return 1  # the default, for which sums and differences keep no arguments
-        if wanted in _found(node):
-            return derived(node)[wanted](node)
+        if wanted in _found(node, row):
+            return derived(node, row)[wanted]()
     raise AttributeError(f"'{row.node_name}' object has no attribute '{name}'")

@@ -2,17 +2,23 @@
  *
  * C code passes `out` by position, Python code by keyword only, and Cython does not support keyword-only arguments for
  * such functions. Therefore each call of a compiled function from Python first passes through here, at a cost of about
- * a nanosecond. The third byte of the function's flags is the maximal number of positional arguments, the fourth byte
- * the minimal one. `look_again` in `refused_calls.py` decides what a failing call raises, or whether it is repeated.
+ * a nanosecond. `look_again` in `refused_calls.py` decides what a failing call raises, or whether it is repeated.
  */
-#ifndef CYGRAD_BY_KEYWORD_H
-#define CYGRAD_BY_KEYWORD_H
+#ifndef CYGRAD_CHECKED_CALL_H
+#define CYGRAD_CHECKED_CALL_H
 #include <Python.h>
 #include <string.h>
 
 typedef PyObject *(*cygrad_with_keywords)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 
 static PyObject *cygrad_look_again;
+
+/* The method definition of a checked function, followed by how many positional arguments it takes. It replaces the
+   definition that Cython gave to the function, and lives as long as the process, like that one. */
+typedef struct {
+    PyMethodDef def;
+    Py_ssize_t least, most;
+} cygrad_counted_def;
 
 /* The set of Tensor subclasses that override calls with their tensors, and the function of `torch_function.py` that
    dispatches such calls; NULL until there is such a class. `cygrad_taken` is set while this thread is inside such a
@@ -81,9 +87,10 @@ static PyObject *cygrad_again(PyObject *function, PyObject *const *args, Py_ssiz
 static PyObject *cygrad_call_checked(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
     PyMethodDef *def = ((PyCFunctionObject *)function)->m_ml;
     PyObject *result;
-    Py_ssize_t given = PyVectorcall_NARGS(nargsf), most = def->ml_flags >> 16 & 0xff, least = def->ml_flags >> 24;
+    Py_ssize_t given = PyVectorcall_NARGS(nargsf), most = ((cygrad_counted_def *)def)->most;
     if (cygrad_overriding && cygrad_take_over(function, args, given, names, &result)) return result;
     if (given > most) {
+        Py_ssize_t least = ((cygrad_counted_def *)def)->least;
         if (least < most)
             PyErr_Format(PyExc_TypeError, "%s() takes from %zd to %zd positional arguments but %zd were given",
                          def->ml_name, least, most, given);
@@ -148,16 +155,22 @@ static void cygrad_stand_before(PyObject *function, PyObject *behind, int in_pla
     ((PyCFunctionObject *)function)->vectorcall = in_place ? cygrad_call_in_place : cygrad_call_python;
 }
 
-/* Enable checks for the calls of a compiled function; it takes `least` to `most` positional arguments. Returns whether
-   this is possible. */
+/* Enable checks for the calls of a compiled function; it takes `least` to `most` positional arguments. Returns 1 if
+   they are enabled, 0 if the function cannot be checked, and -1 with an error if there is no memory. */
 static int cygrad_check_calls(PyObject *function, int least, int most, PyObject *look_again) {
     PyCFunctionObject *f = (PyCFunctionObject *)function;
     const char *name = strrchr(Py_TYPE(function)->tp_name, '.');
-    const int wanted = METH_FASTCALL | METH_KEYWORDS;
+    cygrad_counted_def *counted;
     cygrad_look_again = look_again;
     if (strcmp(name ? name + 1 : Py_TYPE(function)->tp_name, "cython_function_or_method") != 0) return 0;
-    if (f->vectorcall == NULL || (f->m_ml->ml_flags & 0xffff) != wanted || most > 127) return 0;
-    f->m_ml->ml_flags |= least << 24 | most << 16;
+    if (f->vectorcall == cygrad_call_checked) return 1;
+    if (f->vectorcall == NULL || f->m_ml->ml_flags != (METH_FASTCALL | METH_KEYWORDS)) return 0;
+    if ((counted = PyMem_Malloc(sizeof(*counted))) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    *counted = (cygrad_counted_def){*f->m_ml, least, most};
+    f->m_ml = &counted->def;
     f->vectorcall = cygrad_call_checked;
     return 1;
 }

@@ -25,7 +25,7 @@ from cygrad._kernels.device import cupy_library
 # of the operands, "state" that of the state and the input (`gru` accumulates into its state). They match PyTorch's CPU
 # and CUDA autocast. Ops of families that are not imported yet are missing.
 POLICY_OF, GPU_POLICY_OF = facts_of["autocast"], facts_of["autocast_gpu"]
-_CASTS_ITSELF, _TAKES_DTYPE = facts_of["casts_itself"], facts_of["takes_dtype"]
+_CASTS_ITSELF, _TAKES_DTYPE, _NOT_CAST = facts_of["casts_itself"], facts_of["takes_dtype"], facts_of["not_cast"]
 
 
 def policies(device_type):
@@ -236,7 +236,7 @@ def _is_left(name, values):
     """Whether to leave an op alone because the user chose the dtype of its result, or this variant has no policy."""
     if name in _TAKES_DTYPE:
         return any(isinstance(value, dtypes.dtype) for value in values)
-    return name in ("interpolate", "upsample") and "area" in [value for value in values if isinstance(value, str)]
+    return name in _NOT_CAST and _NOT_CAST[name] in [value for value in values if isinstance(value, str)]
 
 
 def on_gpu(name, tensor):

@@ -8,10 +8,8 @@ from cygrad._core.graph.opdef import facts_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device import gpu_forms
 
-DEVICES = facts_of["devices"]  # {name of an op: "together" or arguments that may be numbers}
-# Arguments that belong on the CPU, by position and by name.
-_ON_CPU = {"ctc_loss": (2, 3, "input_lengths", "target_lengths")}
-_RECURRENT = ("gru", "lstm", "rnn_relu", "rnn_tanh")  # their batch sizes are integers on the CPU
+DEVICES = facts_of["devices"]  # {name of an op: "together", "recurrent" or arguments that may be numbers}
+_ON_CPU = facts_of["on_cpu"]  # {name of an op: arguments that belong on the CPU, by position and by name}
 
 
 def check(name, args, kwargs):
@@ -19,23 +17,24 @@ def check(name, args, kwargs):
 
     Raises RuntimeError if the tensors are on different devices.
     """
+    numbers = DEVICES[name]
+    is_recurrent = numbers == "recurrent"  # batch sizes are integers on the CPU
     values = [value for i, value in enumerate(args) if i not in _ON_CPU.get(name, ())]
     values += [value for key, value in kwargs.items() if key != "out" and key not in _ON_CPU.get(name, ())]
-    tensors = [value for value in _tensors(values) if name not in _RECURRENT or value.is_floating_point()]
+    tensors = [value for value in _tensors(values) if not is_recurrent or value.is_floating_point()]
     if len(tensors) < 2:
         return args, kwargs
     first = tensors[0].device
     if all(value.device == first for value in tensors):
         return args, kwargs
-    numbers = DEVICES[name]
-    if numbers != "together":
+    if not isinstance(numbers, str):
         place = next(value.device for value in tensors if value.is_cuda)
         args = tuple(_number(value, place) if i in numbers else value for i, value in enumerate(args))
         kwargs = {key: _number(value, place) if key in numbers else value for key, value in kwargs.items()}
         tensors = list(_tensors((*args, *(value for key, value in kwargs.items() if key != "out"))))
         if all(value.device == tensors[0].device for value in tensors):
             return args, kwargs
-    if name in _RECURRENT:
+    if is_recurrent:
         found = next(value for value in tensors if value.device != first)
         what = "hidden" if any(found is value for value in _tensors(args[1:2])) else "parameter"
         raise RuntimeError(

@@ -31,12 +31,12 @@ SHARED = {  # texts, by the words for them in rows
     "and hist {out_c}",
     "positions": "{title}: Expected out tensor to have scalar type Long but got scalar type{out}",
     "truth": "{title} does not support non-boolean outputs.",
+    "bool": "{title} only supports bool tensor for result, got: {out}",
     "can_cast": "Expected canCast( typeMetaToScalarType(self.dtype()), typeMetaToScalarType(out.dtype())) to be true, "
     "but got false.  (Could this error message be improved?  If so, please report an "
     "enhancement request to PyTorch.)",
 }
 _PART = "{}: Expected {} to be safely castable from {{result}} dtype, but got {} with dtype {{out}}"
-TRUTH = "{title} only supports bool tensor for result, got: {out}"  # or uint8
 CAST = "result type {result} can't be cast to the desired output type {out}"
 
 
@@ -59,9 +59,9 @@ def name_of(op):
 
 def _wording(name, place, result, out):
     """Return the error text for an `out` with a dtype different from the result's, or None if that is allowed."""
-    if name in ("all", "any"):
-        return None if out.name == "uint8" else TRUTH
     wanted = _text("out_dtype", name, place)
+    if wanted == SHARED["bool"] and out.name == "uint8":  # PyTorch's former boolean type
+        return None
     if can_cast(result, out):
         return wanted
     return _text("out_castable", name, place) or wanted or CAST

@@ -14,10 +14,12 @@ from cygrad._core.graph.opdef import (
     PRIVATE,
     check_function,
     entries_by_ufunc,
+    facts_of,
     standing_before,
     ufuncs_by_name,
     unpublished,
 )
+from cygrad._core.graph.record import apply1
 from cygrad._core.graph.tensor import Tensor
 
 VAR_POSITIONAL = 4  # inspect.CO_VARARGS
@@ -51,7 +53,7 @@ def published(module, others):
             names += row.aliases
         if flags & PRIVATE:
             continue
-        looked_at[entry] = module[name] = entry = _checked(entry)
+        looked_at[entry] = module[name] = entry = _checked(entry, row if facts_of["direct"].get(name) else None)
         for ufunc in ufuncs_by_name.get(name, ()):
             entries_by_ufunc.setdefault(getattr(np, ufunc), entry)
         for public in names:
@@ -72,10 +74,10 @@ def published(module, others):
     return functions, methods
 
 
-def _checked(entry):
+def _checked(entry, direct=None):
     """Return an entry point whose failing calls are re-examined: see `checked_call.h`.
 
-    Python entry points that only call `apply1` with their row are bypassed for calls with a single tensor.
+    If it just passes its arguments to `apply1` with the row `direct`, calls with a single tensor bypass it.
     """
     plain = entry
     while hasattr(plain, "__wrapped__"):
@@ -91,10 +93,7 @@ def _checked(entry):
         return entry
     if hasattr(entry, "asks"):
         return entry
-    called = code.co_names if entry is plain and len(names) == 1 else ()
-    short = called[:1] == ("apply1",) and len(called) == 2
-    behind = (entry, *(plain.__globals__[name] for name in called)) if short else entry
-    return update_wrapper(standing_before(behind), entry)
+    return update_wrapper(standing_before(entry if direct is None else (entry, apply1, direct)), entry)
 
 
 def _by_position(names):

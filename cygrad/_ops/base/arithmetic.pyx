@@ -43,8 +43,8 @@ cdef extern from "numpy/arrayobject.h":
 cdef object add_rule(OpNode n, object g):
     return g, g if n.arguments is None else mul(g, n.arguments[0])
 
-cdef OpDef ADD = op("add", add_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, ufunc="add", attributes="alpha",
-                    vmap_write="inplace arithmetic")
+cdef OpDef ADD = op("add", add_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, ufunc="add", attributes="alpha", operator="+",
+                    arguments_first=("other", "tn nn", "alpha"), vmap_write="inplace arithmetic")
 
 cpdef Tensor add(object input, object other, object alpha=1, Tensor out=None):
     """`input + alpha * other`, elementwise with broadcasting.
@@ -71,7 +71,8 @@ cdef object sub_rule(OpNode n, object g):
     return g, None
 
 cdef OpDef SUB = op("sub", sub_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, ufunc="subtract",
-                    attributes="alpha", aliases="subtract", vmap_write="inplace arithmetic")
+                    attributes="alpha", aliases="subtract", operator="-", overloaded_aliases=True,
+                    arguments_first=("other", "tn nn", "alpha"), vmap_write="inplace arithmetic")
 
 cpdef Tensor sub(object input, object other, object alpha=1, Tensor out=None):
     """`input - alpha * other`, elementwise with broadcasting.
@@ -95,7 +96,7 @@ cdef object rsub_tensors_rule(OpNode n, object g):
     return rsub_rule(n, g) if n.needs(0) else None, g
 
 cdef OpDef RSUB = op("rsub", rsub_tensors_rule).row(
-    flags=LINEAR | ELEMENTWISE, ufunc="subtract", attributes="alpha")
+    flags=LINEAR | ELEMENTWISE, ufunc="subtract", attributes="alpha", overloads="", alpha_by_position=True)
 
 cpdef Tensor rsub(object input, object other, object alpha=1):
     """`other - alpha * input`, elementwise with broadcasting.
@@ -215,7 +216,7 @@ cdef object mul_rule(OpNode n, object g):
             spend(MUL, g, conj(n.saved(0))))
 
 MUL = op("mul", mul_rule).row(saves=(IN1, IN0), flags=ELEMENTWISE | INPLACE | ONE_PASS, ufunc="multiply",
-                    aliases="multiply", vmap_write="inplace arithmetic")
+                    aliases="multiply", operator="*", overloaded_aliases=True, vmap_write="inplace arithmetic")
 
 cpdef Tensor mul(object input, object other, Tensor out=None):
     """`input * other`, elementwise with broadcasting.
@@ -236,7 +237,8 @@ cdef object div_rule(OpNode n, object g):
     return grad, neg(mul(grad, conj(div(n.saved(0), other)))) if n.needs(1) else None
 
 cdef OpDef DIV = op("div", div_rule).row(saves=(IN1, IN0 | IN1), flags=ELEMENTWISE | INPLACE | FLOAT_RESULT,
-                    ufunc="true_divide", aliases="divide true_divide", vmap_write="inplace arithmetic")
+                    ufunc="true_divide", aliases="divide true_divide", operator="/", overloads="24",
+                    overloaded_aliases=True, vmap_write="inplace arithmetic")
 
 cpdef Tensor div(object input, object other, Tensor out=None, object rounding_mode=None):
     """`input / other`, elementwise with broadcasting. Integer operands give the default float dtype.
@@ -279,7 +281,7 @@ cdef object pow_rule(OpNode n, object g):
 
 cdef OpDef POW = op("pow", pow_rule).row(
     saves=IN0, flags=ELEMENTWISE | INPLACE | ONE_PASS, ufunc="power", inputs="self", attributes="exponent",
-    autocast_gpu="float32", casts_itself=True)
+    autocast_gpu="float32", casts_itself=True, operator="**", overloads="")
 
 cdef object pow_tensors_rule(OpNode n, object g):
     base, exponent = n.saved(0), n.saved(1)

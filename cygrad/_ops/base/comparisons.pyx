@@ -45,7 +45,9 @@ cdef int check_ordered(OpDef op, Tensor t, object other) except -1:
     return 0
 
 
-cdef OpDef EQ = op("eq").row(flags=TRUTH, ufunc="equal")
+COMPARED = "a comparison has no gradient: replace it with a smooth function, such as `torch.sigmoid(x)` for `x > 0`"
+
+cdef OpDef EQ = op("eq").row(flags=TRUTH, ufunc="equal", overloads="", advice=COMPARED)
 
 cpdef Tensor eq(object input, object other, Tensor out=None):
     """`input == other`, elementwise with broadcasting. `other` may be a number.
@@ -57,7 +59,7 @@ cpdef Tensor eq(object input, object other, Tensor out=None):
     return comparison(EQ, input, other, out)
 
 
-cdef OpDef NE = op("ne").row(flags=TRUTH, ufunc="not_equal", aliases="not_equal")
+cdef OpDef NE = op("ne").row(flags=TRUTH, ufunc="not_equal", aliases="not_equal", overloads="", advice=COMPARED)
 
 cpdef Tensor ne(object input, object other, Tensor out=None):
     """`input != other`, elementwise with broadcasting. `other` may be a number.
@@ -69,7 +71,7 @@ cpdef Tensor ne(object input, object other, Tensor out=None):
     return comparison(NE, input, other, out)
 
 
-cdef OpDef LT = op("lt").row(flags=TRUTH, ufunc="less", aliases="less")
+cdef OpDef LT = op("lt").row(flags=TRUTH, ufunc="less", aliases="less", overloads="", advice=COMPARED)
 
 cpdef Tensor lt(object input, object other, Tensor out=None):
     """`input < other`, elementwise with broadcasting. `other` may be a number.
@@ -83,7 +85,7 @@ cpdef Tensor lt(object input, object other, Tensor out=None):
     return comparison(LT, input, other, out)
 
 
-cdef OpDef LE = op("le").row(flags=TRUTH, ufunc="less_equal", aliases="less_equal")
+cdef OpDef LE = op("le").row(flags=TRUTH, ufunc="less_equal", aliases="less_equal", overloads="", advice=COMPARED)
 
 cpdef Tensor le(object input, object other, Tensor out=None):
     """`input <= other`, elementwise with broadcasting. `other` may be a number.
@@ -97,7 +99,7 @@ cpdef Tensor le(object input, object other, Tensor out=None):
     return comparison(LE, input, other, out)
 
 
-cdef OpDef GT = op("gt").row(flags=TRUTH, ufunc="greater", aliases="greater")
+cdef OpDef GT = op("gt").row(flags=TRUTH, ufunc="greater", aliases="greater", overloads="", advice=COMPARED)
 
 cpdef Tensor gt(object input, object other, Tensor out=None):
     """`input > other`, elementwise with broadcasting. `other` may be a number.
@@ -111,7 +113,7 @@ cpdef Tensor gt(object input, object other, Tensor out=None):
     return comparison(GT, input, other, out)
 
 
-cdef OpDef GE = op("ge").row(flags=TRUTH, ufunc="greater_equal", aliases="greater_equal")
+cdef OpDef GE = op("ge").row(flags=TRUTH, ufunc="greater_equal", aliases="greater_equal", overloads="", advice=COMPARED)
 
 cpdef Tensor ge(object input, object other, Tensor out=None):
     """`input >= other`, elementwise with broadcasting. `other` may be a number.

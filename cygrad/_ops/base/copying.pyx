@@ -77,7 +77,8 @@ cpdef Tensor contiguous(object input, object memory_format=None):
 cdef object to_rule(OpNode n, object g):
     return g if n.arguments is None else moved(g, n.arguments[0], None, None)
 
-cdef OpDef TO = op("to", to_rule).row(flags=LINEAR | METHOD_ONLY, node="ToCopyBackward0")
+cdef OpDef TO = op("to", to_rule).row(flags=LINEAR | METHOD_ONLY, node="ToCopyBackward0",
+    advice="convert only to floating-point types; integers are for indices")
 cdef OpDef TO_INTEGER = variant(TO)
 
 
@@ -257,7 +258,7 @@ cdef object fill_tensor_rule(OpNode n, object g):
     return zeros_of(g) if n.needs(0) else None, g if n.needs(1) else None
 
 cdef OpDef FILL = op("fill", fill_rule).row(
-    flags=LINEAR | FUNCTION_ONLY | MAY_OVERLAP, attributes="value", vmap_write="fill_")
+    flags=LINEAR | FUNCTION_ONLY | MAY_OVERLAP, attributes="value", overloads="", vmap_write="fill_")
 cdef OpDef FILL_TENSOR = op("fill.Tensor", fill_tensor_rule).row(
     flags=LINEAR | PRIVATE, node="FillBackward1", inputs="self value")
 cdef OpDef FILL_INPLACE = variant(FILL, "FillBackward2")

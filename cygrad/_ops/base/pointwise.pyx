@@ -299,7 +299,8 @@ cdef object sigmoid_rule(OpNode n, object g):
     return sigmoid_backward(<Tensor>g, n.saved_result())
 
 cdef OpDef SIGMOID = op("sigmoid", sigmoid_rule).row(
-    saves=OUT0, flags=SMOOTH | ONE_PASS, kernel=activations.sigmoid, inputs="self")
+    saves=OUT0, flags=SMOOTH | ONE_PASS, kernel=activations.sigmoid, inputs="self",
+    spellings={"expit": "special_expit"})
 
 cpdef Tensor sigmoid(object input, Tensor out=None):
     """`1 / (1 + exp(-input))`, elementwise. Saves the result r. Gradient: g * r * (1 - r).
@@ -331,7 +332,8 @@ cdef object relu_rule(OpNode n, object g):
     return threshold_backward(<Tensor>g, n.saved_result())
 
 cdef OpDef RELU = op("relu", relu_rule).row(
-    saves=OUT0, flags=ELEMENTWISE | INPLACE | ONE_PASS | SELECTS, kernel=kernels.relu, inputs="self")
+    saves=OUT0, flags=ELEMENTWISE | INPLACE | ONE_PASS | SELECTS, kernel=kernels.relu, inputs="self",
+    inplace_argument=True)
 
 cpdef Tensor relu(object input, Tensor out=None):
     """`max(input, 0)`, elementwise. Saves the result. Gradient: g where the input is positive, else 0.

@@ -166,7 +166,8 @@ cdef Tensor multiplied(OpDef op, Tensor a, Tensor b, Tensor out):
 # -- matrices ----------------------------------------------------------------------------------------------
 
 cdef OpDef MM = op("mm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", flags=PRODUCT, kernel=matmul_kernel,
-    autocast="lower", autocast_gpu="lower", casts_itself=True, out_dtype="same")
+    autocast="lower", autocast_gpu="lower", casts_itself=True, out_dtype="same", overloads="24",
+    derived="self_sym_sizes mat2_sym_sizes self_sym_strides mat2_sym_strides")
 
 cpdef Tensor mm(object input, object mat2, Tensor out=None):
     """Compute the product of two matrices, (n, k) and (k, m), of shape (n, m). Does not broadcast.
@@ -191,7 +192,7 @@ cpdef Tensor mm(object input, object mat2, Tensor out=None):
 
 
 cdef OpDef BMM = op("bmm", matmul_rule).row(saves=(IN1, IN0), inputs="self mat2", kernel=matmul_kernel,
-    autocast="lower", autocast_gpu="lower", casts_itself=True, out_dtype="same")
+    autocast="lower", autocast_gpu="lower", casts_itself=True, out_dtype="same", overloads="24")
 
 cpdef Tensor bmm(object input, object mat2, Tensor out=None):
     """Compute the products of two batches of matrices, (b, n, k) and (b, k, m), of shape (b, n, m). Does not broadcast.

@@ -80,7 +80,7 @@ cdef object sum_rule(OpNode n, object g):
     return expanded(<Tensor>g, n.arguments[0])
 
 cdef OpDef SUM = op("sum", sum_rule).row(flags=LINEAR, inputs="self", attributes="self_sym_sizes",
-    autocast_gpu="float32", casts_itself=True, out_dtype="same")
+    autocast_gpu="float32", casts_itself=True, out_dtype="same", overloads="1345")
 
 cdef object sum_dim_rule(OpNode n, object g):
     axes, keepdim, shape = n.arguments
@@ -169,7 +169,8 @@ cdef object mean_rule(OpNode n, object g):
 
 cdef OpDef MEAN = op("mean", mean_rule).row(
     flags=LINEAR, inputs="self", attributes="self_sym_numel self_sym_sizes",
-    out_castable="mean.dtype_out(): input types can't be cast to the desired output type {out}")
+    out_castable="mean.dtype_out(): input types can't be cast to the desired output type {out}", overloads="145",
+    derived="self_sym_sizes self_sym_numel")
 
 note_facts("mean.dtype", {"out_dtype": "same"})
 
@@ -179,7 +180,7 @@ cdef object mean_dim_rule(OpNode n, object g):
 
 cdef OpDef MEAN_DIM = op("mean.dim", mean_dim_rule).row(
     flags=LINEAR | PRIVATE, inputs="self", attributes="dim keepdim _ self_sym_sizes",
-    node="MeanBackward1")
+    node="MeanBackward1", derived="self_sym_sizes self_sym_numel")
 
 def mean(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None, Tensor out=None):
     """Compute the mean of the elements over `dim`, in `dtype` if given; NaN for no elements.

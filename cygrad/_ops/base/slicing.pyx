@@ -6,7 +6,7 @@ place while autograd is recording. Joined tensors are new and contiguous.
 """
 
 from cygrad._core.graph.opdef cimport FUNCTION_ONLY, IS_PART, LINEAR, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
-from cygrad._core.graph.opdef import publish
+from cygrad._core.graph.opdef import note_facts, publish
 from cygrad._core.graph.record cimport record1, record_n, record_view, record_views, result_type, write_into
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, wrap
 from cygrad._core.types.dtypes import can_cast
@@ -117,6 +117,8 @@ cpdef Tensor slice_backward(object input, tuple shape, int dim, Py_ssize_t start
     return record1(SLICE_BACKWARD, embedded(t, whole, &g), t, (shape, dim, start, step, length))
 
 
+note_facts("narrow", {"overloads": ""})
+
 cpdef Tensor narrow(object input, object dim, object start, object length):
     """Return `length` elements of dimension `dim` from `start` on, a view. Gradient: g at its position in zeros.
 
@@ -205,7 +207,7 @@ cdef object split_rule(OpNode n, object g):
         shapes.append(shape[:dim] + (length,) + shape[dim + 1:])
     return concatenated(filled(g, shapes), dim)
 
-cdef OpDef SPLIT = op("split", split_rule).row(flags=PART, attributes="self_sym_sizes split_size dim")
+cdef OpDef SPLIT = op("split", split_rule).row(flags=PART, attributes="self_sym_sizes split_size dim", in_python=True)
 cdef OpDef SPLIT_WITH_SIZES = op("split_with_sizes", split_rule).row(
     flags=PART, attributes="self_sym_sizes split_sizes dim")
 

@@ -181,7 +181,7 @@ cdef object transpose_rule(OpNode n, object g):
     return transpose(g, n.arguments[0], n.arguments[1])
 
 cdef OpDef TRANSPOSE = op("transpose", transpose_rule).row(
-    flags=MOVES, attributes="dim0 dim1", aliases="swapdims")
+    flags=MOVES, attributes="dim0 dim1", aliases="swapdims", spellings={"swapaxes": "swapaxes"})
 
 cpdef Tensor transpose(object input, object dim0, object dim1):
     """Swap dimensions `dim0` and `dim1`. Saves nothing. Gradient: g, swapped back.
@@ -301,7 +301,8 @@ def matrix_transpose(self):
 cdef object squeeze_rule(OpNode n, object g):
     return reshaped(g, n.arguments[0])
 
-cdef OpDef SQUEEZE = op("squeeze", squeeze_rule).row(flags=MOVES, attributes="self_sym_sizes")
+cdef OpDef SQUEEZE = op("squeeze", squeeze_rule).row(flags=MOVES, attributes="self_sym_sizes", overloads="1",
+    takes_ints=True)
 cdef OpDef SQUEEZE_DIM = op("squeeze.dim", squeeze_rule).row(
     flags=MOVES | PRIVATE, node="SqueezeBackward1", attributes="self_sym_sizes dim")
 cdef OpDef SQUEEZE_DIMS = op("squeeze.dims", squeeze_rule).row(
@@ -384,7 +385,7 @@ cdef int add_dim(Geometry* g, object dim, npy_intp itemsize) except -1:
 cdef object expand_rule(OpNode n, object g):
     return g                # the engine sums over the expanded dimensions
 
-cdef OpDef EXPAND = op("expand", expand_rule).row(flags=MOVES | METHOD_ONLY)
+cdef OpDef EXPAND = op("expand", expand_rule).row(flags=MOVES | METHOD_ONLY, derived="self_sym_sizes")
 
 
 def expand(input, *size, implicit=False, **named):

@@ -31,6 +31,7 @@ _ARANGE = (
 )
 
 
+@facts(overloads="18")
 def arange(
     *bounds,
     start=None,
@@ -257,6 +258,7 @@ def _ends_of_type(low, high, count, wanted):
     return whole + [0] * (2 - len(whole))
 
 
+@facts(overloads="")
 def linspace(
     start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -275,6 +277,7 @@ def linspace(
     return _delivered(array, out, requires_grad, "linspace")
 
 
+@facts(overloads="")
 def logspace(
     start,
     end,
@@ -317,7 +320,7 @@ def _powers(base, exponents, dtype):
 # -- meshgrid, eye --
 
 
-@facts(devices="together")
+@facts(devices="together", in_python=True)
 def meshgrid(*tensors, indexing=None):
     """Return grid coordinates: for each vector (of lengths n, m, ...) a tensor (n, m, ...) that varies along its axis.
 
@@ -357,6 +360,7 @@ def meshgrid(*tensors, indexing=None):
     return tuple(grids)
 
 
+@facts(overloads="18")
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """Return a matrix of n rows and m (or n) columns with ones on the diagonal and zeros elsewhere.
 

@@ -19,6 +19,7 @@ from cygrad._core.graph.opdef import (
     NONDIFF,
     OUT0,
     declare,
+    facts,
     publish,
 )
 from cygrad._core.graph.record import apply1_args, apply2, apply_n, as_type, result_type
@@ -63,7 +64,7 @@ def kept_sign(n, g):
     return where(x == 0, 0.0, mul(g, mul(sgn(x), sgn(n.saved_result()))))
 
 
-COPYSIGN = declare("copysign", copysign_rule, saves=(IN0 | OUT0,), flags=SMOOTH, ufunc="copysign")
+COPYSIGN = declare("copysign", copysign_rule, saves=(IN0 | OUT0,), flags=SMOOTH, ufunc="copysign", overloads="")
 
 
 COPYSIGN_NUMBER = declare(
@@ -322,7 +323,7 @@ def xlogy_array(x, y):
     return found
 
 
-XLOGY = declare("xlogy", xlogy_rule, saves=(IN0 | IN1, IN0 | IN1), flags=SMOOTH, kernel=xlogy_array)
+XLOGY = declare("xlogy", xlogy_rule, saves=(IN0 | IN1, IN0 | IN1), flags=SMOOTH, kernel=xlogy_array, overloads="")
 
 
 def xlogy(input, other, *, out=None):
@@ -361,6 +362,7 @@ def wide_type(base, exponent):
     return DTYPES["complex128" if result_type((base, exponent)).is_complex else "float64"]
 
 
+@facts(overloads="")
 def float_power(input, exponent, *, out=None):
     """`input ** exponent`, computed in float64, or in complex128 for complex operands. Either operand may be a number.
 
@@ -449,7 +451,9 @@ def shift_left_array(x, bits):
     return shifted if inside is None else np.where(inside, shifted, x.dtype.type(0))
 
 
-BITWISE_LEFT_SHIFT = declare("bitwise_left_shift", flags=STEP, kernel=shift_left_array, numpy="left_shift")
+BITWISE_LEFT_SHIFT = declare(
+    "bitwise_left_shift", flags=STEP, kernel=shift_left_array, numpy="left_shift", overloads=""
+)
 
 
 def bitwise_left_shift(input, other, *, out=None):
@@ -468,7 +472,9 @@ def shift_right_array(x, bits):
     return shifted if inside is None else np.where(inside, shifted, -(x < 0).astype(x.dtype))
 
 
-BITWISE_RIGHT_SHIFT = declare("bitwise_right_shift", flags=STEP, kernel=shift_right_array, numpy="right_shift")
+BITWISE_RIGHT_SHIFT = declare(
+    "bitwise_right_shift", flags=STEP, kernel=shift_right_array, numpy="right_shift", overloads=""
+)
 
 
 def bitwise_right_shift(input, other, *, out=None):

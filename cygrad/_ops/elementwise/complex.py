@@ -278,7 +278,9 @@ def angle_rule(n, g):
     return where(at_0, 0.0, mul(mul(div(g, where(at_0, 1.0, size)), z), 1j))
 
 
-ANGLE = declare("angle", angle_rule, saves=IN0, flags=ELEMENTWISE | FLOAT_RESULT, kernel=kernels.angle, inputs="self")
+ANGLE = declare(
+    "angle", angle_rule, saves=IN0, flags=ELEMENTWISE | FLOAT_RESULT, kernel=kernels.angle, inputs="self", direct=True
+)
 
 
 def angle(input, *, out=None):

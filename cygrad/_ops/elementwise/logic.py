@@ -66,7 +66,7 @@ def equal(input, other):
 
 # -- NaN and infinity --
 
-ISNAN = declare("isnan", flags=QUESTION, ufunc="isnan")
+ISNAN = declare("isnan", flags=QUESTION, ufunc="isnan", direct=True)
 
 
 def isnan(input):
@@ -79,7 +79,7 @@ def isnan(input):
     return apply1(ISNAN, input, None)
 
 
-ISINF = declare("isinf", flags=QUESTION, ufunc="isinf")
+ISINF = declare("isinf", flags=QUESTION, ufunc="isinf", direct=True)
 
 
 def isinf(input):
@@ -92,7 +92,7 @@ def isinf(input):
     return apply1(ISINF, input, None)
 
 
-ISFINITE = declare("isfinite", flags=QUESTION, ufunc="isfinite")
+ISFINITE = declare("isfinite", flags=QUESTION, ufunc="isfinite", direct=True)
 
 
 def isfinite(input):
@@ -152,7 +152,7 @@ def logical_xor(input, other, *, out=None):
     return logical(LOGICAL_XOR, input, other, out)
 
 
-LOGICAL_NOT = declare("logical_not", flags=TRUTH, ufunc="logical_not")
+LOGICAL_NOT = declare("logical_not", flags=TRUTH, ufunc="logical_not", direct=True)
 
 
 def logical_not(input, *, out=None):
@@ -180,7 +180,7 @@ def bitwise(op, input, other, out):
     return apply2(op, input, other, out)
 
 
-BITWISE_AND = declare("bitwise_and", flags=TRUTH, ufunc="bitwise_and")
+BITWISE_AND = declare("bitwise_and", flags=TRUTH, ufunc="bitwise_and", overloads="")
 
 
 def bitwise_and(input, other, *, out=None):
@@ -195,7 +195,7 @@ def bitwise_and(input, other, *, out=None):
     return bitwise(BITWISE_AND, input, other, out)
 
 
-BITWISE_OR = declare("bitwise_or", flags=TRUTH, ufunc="bitwise_or")
+BITWISE_OR = declare("bitwise_or", flags=TRUTH, ufunc="bitwise_or", overloads="")
 
 
 def bitwise_or(input, other, *, out=None):
@@ -210,7 +210,7 @@ def bitwise_or(input, other, *, out=None):
     return bitwise(BITWISE_OR, input, other, out)
 
 
-BITWISE_XOR = declare("bitwise_xor", flags=TRUTH, ufunc="bitwise_xor")
+BITWISE_XOR = declare("bitwise_xor", flags=TRUTH, ufunc="bitwise_xor", overloads="")
 
 
 def bitwise_xor(input, other, *, out=None):

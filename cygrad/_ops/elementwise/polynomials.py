@@ -56,6 +56,7 @@ def polynomial(name, what, family, example):
         flags=ELEMENTWISE | FLOAT_RESULT | FUNCTION_ONLY | METHOD_ONLY,  # both: found only in cygrad.special
         kernel=kernels.polynomial,
         inputs="x n",
+        overloads="",
     )
 
     def function(x, n, *, out=None):

@@ -88,7 +88,7 @@ def isreal_array(x):
     return np.equal(x.imag, 0) if x.dtype.kind == "c" else np.full_like(x, True, bool)
 
 
-ISREAL = declare("isreal", flags=QUESTION, kernel=isreal_array, inputs="self")
+ISREAL = declare("isreal", flags=QUESTION, kernel=isreal_array, inputs="self", direct=True)
 
 
 def isreal(input):

@@ -99,7 +99,7 @@ def round_array(a, decimals):
     return numpy_fallback.call(lambda a: np.round(a, decimals), a)
 
 
-ROUND = declare("round", step_rule, flags=SMOOTH, ufunc="rint", inputs="self", out_dtype="found")
+ROUND = declare("round", step_rule, flags=SMOOTH, ufunc="rint", inputs="self", out_dtype="found", overloads="13")
 ROUND_DECIMALS = declare(
     "round.decimals",
     step_rule,
@@ -231,6 +231,7 @@ FLOOR_DIVIDE = declare(
     ufunc="floor_divide",
     node="torch::autograd::NotImplemented",
     batching=with_number,
+    operator="//",
 )
 
 
@@ -248,7 +249,16 @@ def floor_divide(input, other, *, out=None):
     return divide(FLOOR_DIVIDE, "div_floor_cpu", input, other, out)
 
 
-REMAINDER = declare("remainder", pass_on, flags=SMOOTH, ufunc="remainder", inputs="self", batching=with_number)
+REMAINDER = declare(
+    "remainder",
+    pass_on,
+    flags=SMOOTH,
+    ufunc="remainder",
+    inputs="self",
+    batching=with_number,
+    operator="%",
+    overloads="",
+)
 REMAINDER_TENSOR = declare(
     "remainder.Tensor",
     quotient_rule("floor"),
@@ -275,7 +285,7 @@ def remainder(input, other, *, out=None):
     return divide_by_number(REMAINDER, input, other, out)
 
 
-FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self", batching=with_number)
+FMOD = declare("fmod", pass_on, flags=SMOOTH, ufunc="fmod", inputs="self", batching=with_number, overloads="")
 FMOD_TENSOR = declare(
     "fmod.Tensor",
     quotient_rule("trunc"),

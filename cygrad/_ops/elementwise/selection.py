@@ -146,6 +146,7 @@ CLAMP = declare(
     aliases="clip",
     devices=(1, 2, "min", "max"),
     out_dtype="found",
+    overloads="",
 )
 
 
@@ -258,6 +259,7 @@ CLAMP_MIN = declare(
     attributes="min",
     devices=(1, "min"),
     out_dtype="found",
+    overloads="",
 )
 
 
@@ -306,6 +308,7 @@ CLAMP_MAX = declare(
     attributes="max",
     devices=(1, "max"),
     out_dtype="found",
+    overloads="",
 )
 
 

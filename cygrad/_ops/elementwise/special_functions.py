@@ -281,6 +281,7 @@ XLOG1PY = declare(
     kernel=xlog1py_array,
     inputs="self other",
     node="SpecialXlog1PyBackward0",
+    overloads="",
 )
 
 
@@ -328,7 +329,15 @@ def log_gamma_values(x):
 
 
 LGAMMA_TABLE = Tabled(log_gamma_values)
-LGAMMA = declare("lgamma", lgamma_rule, saves=IN0, flags=SMOOTH, kernel=partial(log_gamma), inputs="self")
+LGAMMA = declare(
+    "lgamma",
+    lgamma_rule,
+    saves=IN0,
+    flags=SMOOTH,
+    kernel=partial(log_gamma),
+    inputs="self",
+    spellings={"gammaln": "special_gammaln"},
+)
 
 
 def lgamma(input, *, out=None):
@@ -363,7 +372,15 @@ def digamma_rule(n, g):
     return mul(slope, g, out=reused(slope))
 
 
-DIGAMMA = declare("digamma", digamma_rule, saves=IN0, flags=SMOOTH, kernel=partial(digamma_array), inputs="self")
+DIGAMMA = declare(
+    "digamma",
+    digamma_rule,
+    saves=IN0,
+    flags=SMOOTH,
+    kernel=partial(digamma_array),
+    inputs="self",
+    spellings={"psi": "special_psi"},
+)
 
 
 def digamma(input, *, out=None):
@@ -493,6 +510,7 @@ MVLGAMMA = declare(
     kernel=mvlgamma_array,
     inputs="self",
     attributes="p",
+    spellings={"multigammaln": "special_multigammaln"},
 )
 
 
@@ -556,6 +574,7 @@ IGAMMA = declare(
     saves=(0, IN0 | IN1),
     flags=ELEMENTWISE | INPLACE,
     kernel=incomplete_gamma("gammainc", "igamma", False),
+    spellings={"gammainc": "special_gammainc"},
 )
 
 
@@ -583,6 +602,7 @@ IGAMMAC = declare(
     saves=(0, IN0 | IN1),
     flags=ELEMENTWISE | INPLACE,
     kernel=incomplete_gamma("gammaincc", "igammac", True),
+    spellings={"gammaincc": "special_gammaincc"},
 )
 
 
@@ -620,6 +640,7 @@ ZETA = declare(
     kernel=by_scipy("zeta", "special.zeta"),
     inputs="self other",
     node="SpecialZetaBackward0",
+    overloads="",
 )
 
 

@@ -38,6 +38,7 @@ ASIN = declare(
     aliases="arcsin",
     autocast_gpu="float32",
     casts_itself=True,
+    direct=True,
 )
 
 
@@ -65,6 +66,7 @@ ACOS = declare(
     aliases="arccos",
     autocast_gpu="float32",
     casts_itself=True,
+    direct=True,
 )
 
 
@@ -83,7 +85,7 @@ def atan_rule(n, g):
     return div(g, conjugate(add(mul(x, x), 1)))
 
 
-ATAN = declare("atan", atan_rule, saves=IN0, flags=SMOOTH, ufunc="arctan", inputs="self", aliases="arctan")
+ATAN = declare("atan", atan_rule, saves=IN0, flags=SMOOTH, ufunc="arctan", inputs="self", aliases="arctan", direct=True)
 
 
 def atan(input, *, out=None):
@@ -135,7 +137,15 @@ def sinh_rule(n, g):
 
 
 SINH = declare(
-    "sinh", sinh_rule, saves=IN0, flags=SMOOTH, ufunc="sinh", inputs="self", autocast_gpu="float32", casts_itself=True
+    "sinh",
+    sinh_rule,
+    saves=IN0,
+    flags=SMOOTH,
+    ufunc="sinh",
+    inputs="self",
+    autocast_gpu="float32",
+    casts_itself=True,
+    direct=True,
 )
 
 
@@ -154,7 +164,15 @@ def cosh_rule(n, g):
 
 
 COSH = declare(
-    "cosh", cosh_rule, saves=IN0, flags=SMOOTH, ufunc="cosh", inputs="self", autocast_gpu="float32", casts_itself=True
+    "cosh",
+    cosh_rule,
+    saves=IN0,
+    flags=SMOOTH,
+    ufunc="cosh",
+    inputs="self",
+    autocast_gpu="float32",
+    casts_itself=True,
+    direct=True,
 )
 
 
@@ -173,7 +191,9 @@ def asinh_rule(n, g):
     return mul(g, conjugate(rsqrt(add(mul(x, x), 1))))
 
 
-ASINH = declare("asinh", asinh_rule, saves=IN0, flags=SMOOTH, ufunc="arcsinh", inputs="self", aliases="arcsinh")
+ASINH = declare(
+    "asinh", asinh_rule, saves=IN0, flags=SMOOTH, ufunc="arcsinh", inputs="self", aliases="arcsinh", direct=True
+)
 
 
 def asinh(input, *, out=None):
@@ -191,7 +211,9 @@ def acosh_rule(n, g):
     return mul(g, conjugate(mul(rsqrt(sub(x, 1)), rsqrt(add(x, 1)))))
 
 
-ACOSH = declare("acosh", acosh_rule, saves=IN0, flags=SMOOTH, ufunc="arccosh", inputs="self", aliases="arccosh")
+ACOSH = declare(
+    "acosh", acosh_rule, saves=IN0, flags=SMOOTH, ufunc="arccosh", inputs="self", aliases="arccosh", direct=True
+)
 
 
 def acosh(input, *, out=None):
@@ -209,7 +231,9 @@ def atanh_rule(n, g):
     return div(g, conjugate(sub(1, mul(x, x))))
 
 
-ATANH = declare("atanh", atanh_rule, saves=IN0, flags=SMOOTH, ufunc="arctanh", inputs="self", aliases="arctanh")
+ATANH = declare(
+    "atanh", atanh_rule, saves=IN0, flags=SMOOTH, ufunc="arctanh", inputs="self", aliases="arctanh", direct=True
+)
 
 
 def atanh(input, *, out=None):
@@ -303,7 +327,7 @@ def sinc_rule(n, g):
     return mul(g, conjugate(where(near, mul(mul(x, math.pi**2), series), slope)))
 
 
-SINC = declare("sinc", sinc_rule, saves=IN0, flags=SMOOTH, kernel=sinc_array, inputs="self")
+SINC = declare("sinc", sinc_rule, saves=IN0, flags=SMOOTH, kernel=sinc_array, inputs="self", direct=True)
 
 
 def sinc(input, *, out=None):

@@ -85,6 +85,7 @@ LERP = declare(
     kernel=lerp_array,
     inputs="self end weight",
     node="LerpBackward1",
+    overloads="",
 )
 
 
@@ -167,6 +168,7 @@ ADDCMUL = declare(
     inputs="self tensor1 tensor2",
     attributes="value",
     autocast_gpu="widest",
+    arguments_first=("tensor1 tensor2", "tn", "value"),
 )
 
 
@@ -229,6 +231,7 @@ ADDCDIV = declare(
     inputs="self tensor1 tensor2",
     attributes="value",
     autocast_gpu="widest",
+    arguments_first=("tensor1 tensor2", "tn", "value"),
 )
 
 

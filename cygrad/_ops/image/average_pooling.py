@@ -216,6 +216,7 @@ def adaptive_avg_pool1d(input, output_size):
     return squeeze(adaptive_average(2, unsqueeze(t, -2), (1, size)), -2)
 
 
+@facts(in_python=True)
 def adaptive_avg_pool2d(input, output_size):
     """Average over `output_size` windows that cover images ([n,] channels, height, width).
 
@@ -231,7 +232,7 @@ def adaptive_avg_pool2d(input, output_size):
     return adaptive_average(2, input, output_size)
 
 
-@facts(autocast="float32")
+@facts(autocast="float32", in_python=True)
 def adaptive_avg_pool3d(input, output_size):
     """Average over `output_size` windows that cover volumes ([n,] channels, depth, height, width).
 
@@ -272,6 +273,7 @@ def _norms(t, pool, kernel, stride, ceil_mode, norm_type):
 _BY_DIMS = {dims: in_steps(dims, last=dims, node="PowBackward0")(_norms) for dims in (1, 2, 3)}
 
 
+@facts(in_python=True)
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """`norm_type`-norm over the windows of a sequence; see `lp_pool2d`. Gradient: 0 where the sum is not positive.
 
@@ -282,6 +284,7 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return norms("lp_pool1d", avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@facts(in_python=True)
 def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """`(sum of input^norm_type)^(1 / norm_type)` over each window of images; windows are defined as in `avg_pool2d`.
 
@@ -295,7 +298,7 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return norms("lp_pool2d", avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@facts(autocast="float32")
+@facts(autocast="float32", in_python=True)
 def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """`norm_type`-norm over the windows of volumes; see `lp_pool2d`.
 

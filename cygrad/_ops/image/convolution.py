@@ -374,7 +374,7 @@ TRANSPOSED = (
 )
 
 
-@facts(autocast="lower", autocast_gpu="lower")
+@facts(autocast="lower", autocast_gpu="lower", overloads="")
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolve sequences with filters; the one-dimensional version of `conv2d`.
 
@@ -387,7 +387,7 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return convolution_of(1, "conv1d", PLAIN, input, weight, bias, stride, padding, dilation, False, 0, groups)
 
 
-@facts(autocast="lower", autocast_gpu="lower")
+@facts(autocast="lower", autocast_gpu="lower", overloads="")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolve images with filters: each output element is the sum of an image window times a filter, plus `bias`.
 
@@ -415,7 +415,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return convolution_of(2, "conv2d", PLAIN, input, weight, bias, stride, padding, dilation, False, 0, groups)
 
 
-@facts(autocast="lower", autocast_gpu="lower")
+@facts(autocast="lower", autocast_gpu="lower", overloads="")
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolve volumes with filters; the three-dimensional version of `conv2d`.
 

@@ -4,7 +4,7 @@ import math
 from functools import lru_cache
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, METHOD_ONLY, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, METHOD_ONLY, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply1_args
 from cygrad._kernels.cpu.image import folding as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
@@ -23,6 +23,8 @@ def im2col_array(x, size, kernel, dilation, padding, stride):
     return kernels.unfold(x, where) if x.ndim == 4 else kernels.unfold(x[None], where)[0]
 
 
+COLUMNS = {"kernel_size": (1,), "dilation": (2,), "padding": (3,), "stride": (4,)}  # arguments of both nodes
+
 IM2COL = declare(
     "im2col",
     im2col_rule,
@@ -31,6 +33,7 @@ IM2COL = declare(
     node="Im2ColBackward0",
     inputs="self",
     batching=merged,
+    derived={**COLUMNS, "self_sym_argsize_minus_1": ..., "self_sym_argsize_minus_2": ...},
 )
 
 
@@ -56,6 +59,7 @@ COL2IM = declare(
     node="Col2ImBackward0",
     inputs="self",
     batching=merged,
+    derived=COLUMNS,
 )
 
 
@@ -148,6 +152,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     return im2col(t, size, *given)
 
 
+@facts(in_python=True)
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Sum columns ([n,] channels * taps, windows) at their window positions into images of `output_size`.
 

@@ -170,6 +170,11 @@ def sampler(dims):
         kernel=lambda x, grid, _, *how: kernels.sample(x, grid, *how),
         node=f"GridSampler{dims}DBackward0",
         inputs="input grid",
+        derived={
+            "align_corners": (3,),
+            "interpolation_mode": lambda n: ("bilinear", "nearest", "bicubic").index(n.args[1]),
+            "padding_mode": lambda n: ("zeros", "border", "reflection").index(n.args[2]),
+        },
     )
 
 

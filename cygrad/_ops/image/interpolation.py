@@ -13,7 +13,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, facts, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, facts, note_facts, publish
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import is_integer, require
@@ -115,12 +115,16 @@ def for_bytes(table):
 def rows():
     """Declare a row for each mode, number of dimensions and antialiasing."""
     found = {}
+    derived = {"self_sym_sizes": ..., "output_size": lambda n: tuple(n._input_metadata[0].shape[2:])}
     for dims in (1, 2, 3):
         found["nearest", dims, False] = resampling(f"UpsampleNearest{dims}DBackward0")
         found["nearest-exact", dims, False] = resampling(f"UpsampleNearestExact{dims}DBackward0")
     for mode, dims in BY_DIMS.items():
         found[mode, dims, False] = resampling(f"Upsample{mode.title()}{dims}DBackward0")
         found[mode, dims, True] = resampling(f"Upsample{mode.title()}{dims}DAaBackward0")
+    for (mode, _, antialias), row in found.items():
+        if mode != "nearest-exact" and not antialias:
+            note_facts(row.node_name, {"derived": derived})
     return found
 
 
@@ -187,7 +191,7 @@ def explicit_size(size, image):
     return tuple([int(n) for n in size])
 
 
-@facts(autocast_gpu="float32")
+@facts(autocast_gpu="float32", in_python=True, not_cast="area")
 def interpolate(
     input,
     size=None,
@@ -281,7 +285,7 @@ def deprecated(name):
     warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
-@facts(autocast_gpu="float32")
+@facts(autocast_gpu="float32", not_cast="area")
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """Deprecated alias of `interpolate`.
 

@@ -38,9 +38,10 @@ def choosing(name, node, **row):
     return declare(name, maxima_rule, saves=(0, IN1), flags=ELSEWHERE, node=node, inputs="self result1", **row)
 
 
+WINDOWS = {"kernel_size": (2, 0), "padding": (2, 2), "dilation": (2, 3), "ceil_mode": (2, 4)}
 MAX_POOL = {
-    2: choosing("max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0"),
-    3: choosing("max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0"),
+    2: choosing("max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0", derived=WINDOWS),
+    3: choosing("max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0", derived=WINDOWS),
 }
 ADAPTIVE = {
     2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0"),
@@ -298,6 +299,7 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
     return found if return_indices else found[0]
 
 
+@facts(in_python=True)
 def adaptive_max_pool2d(input, output_size, return_indices=False):
     """Return the maxima of a given number of windows that cover images ([n,] channels, height, width).
 
@@ -313,7 +315,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
     return found if return_indices else found[0]
 
 
-@facts(autocast="float32")
+@facts(autocast="float32", in_python=True)
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     """Return the maxima of a given number of windows that cover volumes; see `adaptive_max_pool2d`.
 

@@ -94,7 +94,7 @@ def read(function, dims, input, indices, kernel_size, stride, padding, output_si
     return t, indices, wanted_size(t, dims, kernel, stride, padding, output_size)
 
 
-@facts(devices="together", autocast="float32")
+@facts(devices="together", autocast="float32", in_python=True)
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Invert `max_pool1d`, given its values and indices; see `max_unpool2d`.
 
@@ -107,7 +107,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return squeeze(unpool(2, unsqueeze(t, -1), unsqueeze(indices, -1), [*size, 1]), -1)
 
 
-@facts(devices="together", autocast="float32")
+@facts(devices="together", autocast="float32", in_python=True)
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Invert `max_pool2d`, given its values and indices: the values at their positions, zeros elsewhere.
 
@@ -126,7 +126,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return unpool(2, *read("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size))
 
 
-@facts(devices="together", autocast="float32")
+@facts(devices="together", autocast="float32", in_python=True)
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Invert `max_pool3d`, given its values and indices; see `max_unpool2d`.
 

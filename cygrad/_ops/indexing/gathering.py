@@ -213,6 +213,7 @@ INDEX_ADD = declare(
     devices="together",
     out_dtype="same",
     vmap_write="index_add_",
+    derived={"source_dim": lambda n: len(n.args[2])},
 )
 
 
@@ -313,6 +314,7 @@ GATHER = declare(
     attributes="dim self_sym_sizes",
     devices="together",
     out_dtype="same",
+    derived={"sparse_grad": False},
 )
 
 
@@ -528,6 +530,7 @@ MASKED_FILL = declare(
     attributes="value",
     devices=(2, "value"),
     vmap_write="inplace arithmetic",
+    overloads="",
 )
 
 

@@ -66,6 +66,7 @@ SCATTER = declare(
     attributes="dim",
     devices="together",
     out_dtype="same",
+    overloads="",
 )
 
 
@@ -365,6 +366,7 @@ INDEX_COPY = declare(
     out_dtype="same",
     devices="together",
     autocast="widest",
+    derived={"source_dim": lambda n: len(n.args[1])},
 )
 
 
@@ -439,6 +441,7 @@ INDEX_FILL = declare(
     attributes="dim",
     devices=(3, "value"),
     vmap_write="index_fill_",
+    overloads="",
 )
 
 

@@ -393,7 +393,7 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
     return given("nonzero_static", tensor_of(rows), out)
 
 
-UNRAVEL_INDEX = declare("unravel_index", flags=NONDIFF | FUNCTION_ONLY)
+UNRAVEL_INDEX = declare("unravel_index", flags=NONDIFF | FUNCTION_ONLY, in_python=True)
 
 
 def unravel_index(indices, shape):

@@ -110,7 +110,11 @@ def added(op, inputs, beta, alpha, out):
     return write_into(op, out, array, inputs, args)
 
 
-def row(name, rule, inputs, kernel=add_product_array):
+# PyTorch's former orders of arguments: factors (n) among the tensors (t) before those that are multiplied; their names
+FACTORS_FIRST = "nt ntn tn tnn", "beta alpha"
+
+
+def row(name, rule, inputs, kernel=add_product_array, **more):
     return declare(
         name,
         rule,
@@ -119,13 +123,21 @@ def row(name, rule, inputs, kernel=add_product_array):
         kernel=kernel,
         inputs=inputs,
         attributes="beta alpha",
+        **more,
     )
 
 
 ADDMM = row("addmm", add_product_rule, "self mat1 mat2")
 
 
-@facts(devices="together", autocast="lower", autocast_gpu="lower", out_dtype="same")
+@facts(
+    devices="together",
+    autocast="lower",
+    autocast_gpu="lower",
+    out_dtype="same",
+    overloads="37",
+    arguments_first=("mat1 mat2", *FACTORS_FIRST),
+)
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (mat1 @ mat2)` for matrices (n, k) and (k, m); `input` broadcasts to (n, m).
 
@@ -148,7 +160,12 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 ADDMV = row("addmv", addmv_rule, "self mat vec")
 
 
-@facts(devices="together", autocast_gpu="lower", out_dtype="same")
+@facts(
+    devices="together",
+    autocast_gpu="lower",
+    out_dtype="same",
+    arguments_first=("mat vec", *FACTORS_FIRST),
+)
 def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (mat @ vec)` for a matrix (n, m) and a vector (m); `input` broadcasts to (n).
 
@@ -182,7 +199,14 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
 BADDBMM = row("baddbmm", add_product_rule, "self batch1 batch2")
 
 
-@facts(devices="together", autocast="lower", autocast_gpu="lower", out_dtype="same")
+@facts(
+    devices="together",
+    autocast="lower",
+    autocast_gpu="lower",
+    out_dtype="same",
+    overloads="37",
+    arguments_first=("batch1 batch2", *FACTORS_FIRST),
+)
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (batch1 @ batch2)` for stacks (b, n, k) and (b, k, m); `input` broadcasts to (b, n, m).
 
@@ -217,7 +241,13 @@ def add_stack_array(base, a, b, beta, alpha):
     return scaled_sum(base, total, beta, alpha)
 
 
-ADDBMM = row("addbmm", add_product_rule, "self batch1 batch2", add_stack_array)
+ADDBMM = row(
+    "addbmm",
+    add_product_rule,
+    "self batch1 batch2",
+    add_stack_array,
+    derived={"batch1_sym_argsize_0": ..., "batch1_sym_argsize_1": ..., "batch2_sym_argsize_2": ...},
+)
 
 
 @facts(
@@ -225,6 +255,7 @@ ADDBMM = row("addbmm", add_product_rule, "self batch1 batch2", add_stack_array)
     autocast="lower",
     autocast_gpu="lower",
     out_dtype="self and mat2 must have the same dtype, but got {out} and {result}",
+    arguments_first=("batch1 batch2", *FACTORS_FIRST),
 )
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * (batch1 @ batch2).sum(0)` for stacks (b, n, k) and (b, k, m).
@@ -271,7 +302,7 @@ def addr_rule(n, g):
 ADDR = row("addr", addr_rule, "self vec1 vec2", addr_array)
 
 
-@facts(devices="together", autocast_gpu="lower")
+@facts(devices="together", autocast_gpu="lower", arguments_first=("vec1 vec2", *FACTORS_FIRST))
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """`beta * input + alpha * outer(vec1, vec2)` for vectors (n) and (m); `input` broadcasts to (n, m).
 

@@ -300,7 +300,7 @@ def check_types(a, b):
         raise RuntimeError(f"expected scalar type {a.dtype.type_name} but found {b.dtype.type_name}")
 
 
-@facts(autocast_gpu="lower")
+@facts(autocast_gpu="lower", in_python=True)
 def einsum(*args):
     """Sum products of operands by the Einstein summation convention.
 
@@ -353,7 +353,7 @@ def _changed(t, ops):
 # -- tensordot, kron --
 
 
-@facts(autocast_gpu="widest", out_dtype="output")
+@facts(autocast_gpu="widest", out_dtype="output", in_python=True)
 def tensordot(a, b, dims=2, out=None):
     """Contract `a` and `b` over `dims`: the last dimensions of `a` with the first of `b`, or two lists of dimensions.
 

@@ -119,6 +119,7 @@ LOBPCG = declare(
     node="LOBPCGAutogradFunctionBackward",
     devices="together",
     batching=None,
+    in_python=True,
 )
 
 

@@ -179,7 +179,7 @@ def linalg_lu_factor(A, *, pivot=True, out=None):
     return factored(t, return_types.linalg_lu_factor, "lu_factor", True, out, 2)
 
 
-@facts(autocast="float32")
+@facts(autocast="float32", in_python=True)
 def lu(A, pivot=True, get_infos=False, out=None):
     """Compute the LU factors in compact format: (LU, pivots), plus infos if `get_infos`. See `linalg.lu_factor_ex`.
 

@@ -115,7 +115,7 @@ def matrix_exp(input):
 # -- products of several --
 
 
-@facts(autocast_gpu="lower", out_dtype="chain")
+@facts(autocast_gpu="lower", out_dtype="chain", in_python=True)
 def chain_matmul(*matrices, out=None):
     """Multiply several matrices in the order that needs the fewest scalar multiplications.
 

@@ -33,6 +33,7 @@ from cygrad._ops.shape.reshaping import movedim
     autocast_gpu="float32",
     takes_dtype=True,
     out_dtype="linalg.matrix_norm expected out tensor dtype {result} but got: {out}",
+    overloads="1",
 )
 def linalg_matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):
     """Compute the norm of the matrices in two dimensions.
@@ -104,7 +105,7 @@ def of_values(t, ord, row, column, keepdim):
     return movedim(unsqueeze(result, -1), (-2, -1), (row, column)) if keepdim else result
 
 
-@facts(autocast_gpu="float32")
+@facts(autocast_gpu="float32", overloads="14")
 def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
     """Compute the sum of the singular values of matrices, in the last two dimensions or in `dim`.
 
@@ -123,7 +124,7 @@ def nuclear_norm(input, dim=None, keepdim=False, *, out=None):
 # -- general norms --
 
 
-@facts(autocast_gpu="float32", takes_dtype=True)
+@facts(autocast_gpu="float32", takes_dtype=True, in_python=True)
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """Compute the p-norm of the elements over `dim`: sum(|x|^p)^(1/p); for p="nuc" the nuclear norm of matrices.
 
@@ -150,7 +151,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return vector_norm(t, p, axes_of(t, dim), bool(keepdim), out)
 
 
-@facts(autocast_gpu="float32", takes_dtype=True)
+@facts(autocast_gpu="float32", takes_dtype=True, overloads="1")
 def linalg_norm(input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
     """Compute the norm of vectors if `dim` is one dimension, of matrices if it is two.
 
@@ -195,7 +196,7 @@ def check_norm_call(t, ord, dim):
 # -- condition numbers --
 
 
-@facts(autocast="float32", out_castable="linalg.cond result")
+@facts(autocast="float32", out_castable="linalg.cond result", overloads="1")
 def linalg_cond(input, p=None, *, out=None):
     """Compute the condition number of matrices, norm(A, p) * norm(A^-1, p); inf for singular matrices.
 

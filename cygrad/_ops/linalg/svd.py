@@ -257,6 +257,7 @@ PINV = declare(
     attributes="atol rtol hermitian",
     devices=(1, "rcond", "atol", "rtol"),
     out_castable="linalg.pinv result",
+    overloads="",
 )
 
 
@@ -313,7 +314,9 @@ def pinverse(input, rcond=1e-15):
     return linalg_pinv(require(input, "pinverse"), rcond)
 
 
-@facts(devices=(1, "tol", "atol", "rtol"), autocast="float32", out_castable="torch.linalg.matrix_rank result")
+@facts(
+    devices=(1, "tol", "atol", "rtol"), autocast="float32", out_castable="torch.linalg.matrix_rank result", overloads=""
+)
 def linalg_matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None, out=None):
     """Compute the rank of matrices, int64 of shape (...): the number of singular values above a tolerance.
 

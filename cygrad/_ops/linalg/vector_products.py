@@ -14,6 +14,7 @@ from cygrad._ops.common.out_argument import given
 from cygrad._ops.linalg.common import LINALG, check_inexact, check_same_dtype
 
 
+@facts(spellings={"ger": "ger"})
 def outer(input, vec2, *, out=None):
     """Compute all products of an element of `input` (n) and one of `vec2` (m), of shape (n, m).
 

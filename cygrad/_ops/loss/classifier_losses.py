@@ -11,7 +11,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import keep
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, facts, publish, variant
+from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, facts, note_facts, publish, variant
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks
@@ -128,8 +128,11 @@ NLL = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
+    derived={"weight": None},
 )
 NLL_2D = variant(NLL, "NllLoss2DBackward0")
+note_facts("NllLoss2DBackward0", {"derived": {"weight": None}})
 
 
 def _array(optional):
@@ -309,7 +312,7 @@ def _check_target(values, classes, input, target):
 # -- cross_entropy --
 
 
-@facts(devices="together", autocast="float32", autocast_gpu="float32")
+@facts(devices="together", autocast="float32", autocast_gpu="float32", in_python=True)
 def cross_entropy(
     input,
     target,
@@ -362,7 +365,7 @@ def cross_entropy(
     return by_class
 
 
-@facts(devices="together", autocast="float32", autocast_gpu="float32")
+@facts(devices="together", autocast="float32", autocast_gpu="float32", in_python=True)
 def linear_cross_entropy(
     input,
     linear_weight,

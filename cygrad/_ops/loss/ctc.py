@@ -35,6 +35,7 @@ CTC = declare(
     attributes="_ _ _ blank _ _ zero_infinity",
     devices="together",
     autocast="float32",
+    on_cpu=(2, 3, "input_lengths", "target_lengths"),
 )
 
 

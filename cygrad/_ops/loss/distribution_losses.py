@@ -81,6 +81,8 @@ BCE = declare(
     autocast="float32",
     autocast_gpu="refused",
     batching=pointwise_loss,
+    in_python=True,
+    derived={"weight": None},
 )
 
 
@@ -163,6 +165,7 @@ BCE_WITH_LOGITS = declare(
     autocast="float32",
     autocast_gpu="float32",
     batching=pointwise_loss,
+    derived={"weight": None},
 )
 
 
@@ -386,6 +389,7 @@ GAUSSIAN = declare(
     inputs="self target var",
     attributes="reduction _ constant",
     devices="together",
+    in_python=True,
 )
 GAUSSIAN_BY_REDUCTION = by_reduction(GAUSSIAN, "MulBackward0"), by_reduction(GAUSSIAN, "AddBackward0")  # if full
 

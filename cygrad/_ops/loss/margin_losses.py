@@ -190,6 +190,7 @@ SOFT_MARGIN = declare(
     autocast="float32",
     autocast_gpu="float32",
     batching=loss_of_elements,
+    in_python=True,
 )
 
 
@@ -271,6 +272,8 @@ MULTI_MARGIN = declare(
     devices="together",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
+    derived={"weight": None},
 )
 
 
@@ -341,6 +344,7 @@ MULTILABEL_MARGIN = declare(
     autocast="float32",
     autocast_gpu="float32",
     batching=None,
+    in_python=True,
 )
 
 
@@ -388,7 +392,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return _finished(MULTILABEL_MARGIN, losses, x, (y,), how, args)
 
 
-@facts(devices="together")
+@facts(devices="together", in_python=True)
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """The mean over classes of the binary cross-entropy with logits `input`; its mean, sum, or each sample's loss.
 

@@ -50,6 +50,7 @@ MSE = declare(
     autocast="float32",
     autocast_gpu="float32",
     batching=pointwise_loss,
+    in_python=True,
 )
 
 
@@ -97,6 +98,7 @@ L1 = declare(
     autocast="float32",
     autocast_gpu="float32",
     batching=loss_of_elements,
+    in_python=True,
 )
 L1_BY_REDUCTION = by_reduction(L1, "AbsBackward0")
 
@@ -161,6 +163,7 @@ SMOOTH_L1 = declare(
     autocast="float32",
     autocast_gpu="float32",
     batching=pointwise_loss,
+    in_python=True,
 )
 
 
@@ -219,6 +222,7 @@ HUBER = declare(
     autocast="float32",
     autocast_gpu="float32",
     batching=pointwise_loss,
+    in_python=True,
 )
 
 

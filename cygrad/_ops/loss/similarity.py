@@ -150,6 +150,7 @@ def triplet_margin_of_package(anchor, positive, negative, margin=1.0, p=2, eps=1
     return reduced(losses, reduction)
 
 
+@facts(in_python=True)
 def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
 ):

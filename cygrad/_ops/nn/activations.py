@@ -115,7 +115,16 @@ def silu_rule(n, g):
     return mul(g, conjugate(mul(s, add(mul(x, sub(1, s)), 1))))
 
 
-SILU = declare("silu", silu_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kernels.silu, inputs="self")
+SILU = declare(
+    "silu",
+    silu_rule,
+    saves=IN0,
+    flags=FLAGS | ONE_PASS,
+    kernel=kernels.silu,
+    inputs="self",
+    in_python=True,
+    inplace_argument=True,
+)
 
 
 def silu(input, inplace=False):
@@ -140,7 +149,16 @@ def mish_rule(n, g):
     return mul(g, add(t, mul(mul(x, sigmoid(x)), sub(1, square(t)))))
 
 
-MISH = declare("mish", mish_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kernels.mish, inputs="self")
+MISH = declare(
+    "mish",
+    mish_rule,
+    saves=IN0,
+    flags=FLAGS | ONE_PASS,
+    kernel=kernels.mish,
+    inputs="self",
+    in_python=True,
+    inplace_argument=True,
+)
 
 
 def mish(input, inplace=False):
@@ -251,7 +269,14 @@ def tanhshrink_rule(n, g):
 
 
 TANHSHRINK = declare(
-    "tanhshrink", tanhshrink_rule, saves=IN0, flags=FLAGS, kernel=tanhshrink_array, node="SubBackward0", inputs="self"
+    "tanhshrink",
+    tanhshrink_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=tanhshrink_array,
+    node="SubBackward0",
+    inputs="self",
+    in_python=True,
 )
 
 
@@ -280,7 +305,14 @@ def softsign_rule(n, g):
 
 
 SOFTSIGN = declare(
-    "softsign", softsign_rule, saves=IN0, flags=FLAGS, kernel=softsign_array, node="DivBackward0", inputs="self"
+    "softsign",
+    softsign_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=softsign_array,
+    node="DivBackward0",
+    inputs="self",
+    in_python=True,
 )
 
 
@@ -338,6 +370,7 @@ GLU = declare(
     inputs="self",
     attributes="dim",
     batching=shifting("d"),
+    in_python=True,
 )
 
 
@@ -362,7 +395,7 @@ def glu(input, dim=-1):
 # -- built on softmax --
 
 
-@facts(autocast_gpu="float32")
+@facts(autocast_gpu="float32", in_python=True)
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """`softmax(-input, dim)`. Without `dim`, warns and uses dimension 0 (0-, 1- and 3-dimensional input) or 1.
 

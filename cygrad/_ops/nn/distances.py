@@ -77,6 +77,7 @@ CDIST = declare(
     attributes="p",
     autocast="float32",
     autocast_gpu="float32",
+    in_python=True,
 )
 
 _COMPUTE_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")

@@ -97,6 +97,7 @@ EMBEDDING = declare(
     inputs="weight indices",
     attributes="padding_idx scale_grad_by_freq sparse _",
     devices="together",
+    derived={"weight_sym_argsize_0": (3, 0)},
 )
 
 
@@ -212,6 +213,12 @@ EMBEDDING_BAG = declare(
     devices="together",
     batching=None,
     vmap_name="embedding_bag.padding_idx",
+    overloads="345678",
+    derived={
+        "indices": lambda n: tensor_of(n.args[0]),
+        "result1": lambda n: tensor_of(n.args[1]),
+        "weight_sym_argsize_0": (5, 0),
+    },
 )
 
 

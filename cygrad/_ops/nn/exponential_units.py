@@ -69,9 +69,20 @@ ELU = declare(
     kernel=elu_array,
     inputs="self",
     attributes="alpha scale input_scale",
+    in_python=True,
+    inplace_argument=True,
 )
 ELU_INPLACE = variant(ELU, "EluBackward1")
-CELU = declare("celu", celu_rule, saves=IN0, flags=FLAGS, kernel=celu_array, inputs="self", attributes="alpha")
+CELU = declare(
+    "celu",
+    celu_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=celu_array,
+    inputs="self",
+    attributes="alpha",
+    inplace_argument=True,
+)
 CELU_INPLACE = variant(CELU, "CeluBackward1")
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 

@@ -81,6 +81,7 @@ def _check_attention(query, key, value, attn_mask):
 # -- multi-head attention --
 
 
+@facts(in_python=True)
 def multi_head_attention_forward(
     query,
     key,

@@ -36,6 +36,7 @@ def channel_window(input, size, before):
     return record_n(CHANNEL_WINDOW, kernels.window_sums(array_of(input), size, before), (input,), (size, before))
 
 
+@facts(in_python=True)
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Compute `input / (k + alpha * average)^beta`, with the average of squares over `size` neighboring channels.
 
@@ -107,7 +108,7 @@ def may_be_unit(t):
 # -- normalize --
 
 
-@facts(autocast_gpu="float32")
+@facts(autocast_gpu="float32", in_python=True)
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """Compute `input / max(norm, eps)`, with the p-norm over dimension(s) `dim`.
 

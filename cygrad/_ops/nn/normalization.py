@@ -119,7 +119,7 @@ def _over_shared(t, frame):
     return total(t, frame.shared, True) if frame.shared else t
 
 
-def _row(name, node, attributes, inputs="input weight bias", rule=_rule):
+def _row(name, node, attributes, inputs="input weight bias", rule=_rule, **more):
     return declare(
         name,
         rule,
@@ -128,6 +128,7 @@ def _row(name, node, attributes, inputs="input weight bias", rule=_rule):
         node=node,
         inputs=inputs,
         attributes=f"_ _ _ _ {attributes}",
+        **more,
     )
 
 
@@ -162,7 +163,15 @@ def _optional(value, function, name, position):
 
 # -- over the batch --
 
-BATCH_NORM = _row("batch_norm", "NativeBatchNormBackward0", "running_mean running_var training eps")
+BATCH_NORM = _row(
+    "batch_norm",
+    "NativeBatchNormBackward0",
+    "running_mean running_var training eps",
+    derived={
+        "result1": lambda n: tensor_of(n.args[1].reshape(-1)),
+        "result2": lambda n: tensor_of(n.args[2].reshape(-1)),
+    },
+)
 
 
 @facts(devices="together")
@@ -346,7 +355,12 @@ def _instance_norm(input, weight, bias, running_mean, running_var, use_input_sta
 
 # -- over the last dimensions --
 
-LAYER_NORM = _row("layer_norm", "NativeLayerNormBackward0", "normalized_shape")
+LAYER_NORM = _row(
+    "layer_norm",
+    "NativeLayerNormBackward0",
+    "normalized_shape",
+    derived={"result1": lambda n: tensor_of(n.args[1]), "result2": lambda n: tensor_of(n.args[2])},
+)
 RMS_NORM = _row("rms_norm", "MulBackward0", "normalized_shape", "input weight", lambda n, g: _rule(n, g)[:2])
 
 
@@ -454,7 +468,16 @@ def _layer_norm(call):
 
 # -- over groups of channels --
 
-GROUP_NORM = _row("group_norm", "NativeGroupNormBackward0", "group eps")
+GROUP_NORM = _row(
+    "group_norm",
+    "NativeGroupNormBackward0",
+    "group eps",
+    derived={
+        "N": lambda n: n._input_metadata[0].shape[0],
+        "C": lambda n: n._input_metadata[0].shape[1],
+        "HxW": lambda n: math.prod(n._input_metadata[0].shape[2:]),
+    },
+)
 
 
 @facts(devices="together", autocast_gpu="float32")

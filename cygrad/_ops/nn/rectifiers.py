@@ -9,7 +9,18 @@ import numpy as np
 from cygrad._core.engine.blocked_gradients import in_parts
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, ONE_PASS, declare, named, publish, variant
+from cygrad._core.graph.opdef import (
+    ELEMENTWISE,
+    ELSEWHERE,
+    IN0,
+    IN1,
+    ONE_PASS,
+    declare,
+    facts,
+    named,
+    publish,
+    variant,
+)
 from cygrad._core.graph.record import apply1_args, apply_n, record_n, write_into
 from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
@@ -71,6 +82,8 @@ LEAKY_RELU = declare(
     kernel=leaky_relu_array,
     inputs="self",
     attributes="negative_slope",
+    in_python=True,
+    inplace_argument=True,
 )
 LEAKY_RELU_INPLACE = variant(LEAKY_RELU, "LeakyReluBackward1")
 
@@ -114,6 +127,7 @@ THRESHOLD = declare(
     kernel=threshold_array,
     inputs="self",
     attributes="threshold",
+    inplace_argument=True,
 )
 THRESHOLD_INPLACE = variant(THRESHOLD, "ThresholdBackward1")
 
@@ -249,6 +263,7 @@ RRELU = declare(
     inputs="self",
     attributes="lower upper training noise",
     batching=None,
+    inplace_argument=True,
 )
 RRELU_INPLACE = variant(RRELU, "RreluWithNoiseBackward1")
 
@@ -331,6 +346,8 @@ HARDTANH = declare(
     kernel=hardtanh_array,
     inputs="self",
     attributes="min_val max_val",
+    in_python=True,
+    inplace_argument=True,
 )
 
 
@@ -361,6 +378,7 @@ def hardtanh_(input, min_val=-1.0, max_val=1.0):
     return hardtanh(input, min_val, max_val, True)
 
 
+@facts(in_python=True)
 def relu6(input, inplace=False):
     """Clamp `input` to [0, 6]: `hardtanh(input, 0, 6)`. Gradient: g strictly between the bounds, else 0.
 
@@ -385,7 +403,16 @@ def hardsigmoid_rule(n, g):
     return where((x > -3) & (x < 3), mul(g, 1 / 6), 0.0) if found is None else found
 
 
-HARDSIGMOID = declare("hardsigmoid", hardsigmoid_rule, saves=IN0, flags=FLAGS, kernel=hardsigmoid_array, inputs="self")
+HARDSIGMOID = declare(
+    "hardsigmoid",
+    hardsigmoid_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=hardsigmoid_array,
+    inputs="self",
+    in_python=True,
+    inplace_argument=True,
+)
 
 
 def hardsigmoid(input, inplace=False):
@@ -414,7 +441,16 @@ def hardswish_rule(n, g):
     return where(x <= -3, 0.0, where(x < 3, middle, g))
 
 
-HARDSWISH = declare("hardswish", hardswish_rule, saves=IN0, flags=FLAGS, kernel=hardswish_array, inputs="self")
+HARDSWISH = declare(
+    "hardswish",
+    hardswish_rule,
+    saves=IN0,
+    flags=FLAGS,
+    kernel=hardswish_array,
+    inputs="self",
+    in_python=True,
+    inplace_argument=True,
+)
 
 
 def hardswish(input, inplace=False):

@@ -65,7 +65,7 @@ LAYER = declare(
     inputs="_ _ _",
     outputs="output h_n c_n",
     attributes="mode batch_sizes reverse",
-    devices="together",
+    devices="recurrent",
 )
 
 
@@ -290,7 +290,7 @@ def _signature(names, hx_is_list):
 # -- public functions --
 
 
-@facts(devices="together", autocast="lower", autocast_gpu="lower")
+@facts(devices="recurrent", autocast="lower", autocast_gpu="lower", overloads="")
 def lstm(*args, **kwargs):
     """(out, h_n, c_n): `nn.LSTM` as a function, `lstm(input, (h0, c0), params, has_biases, num_layers, dropout, train,
     bidirectional, batch_first)`, or with `data, batch_sizes` of a packed sequence for `input`, without batch_first.
@@ -309,7 +309,7 @@ def lstm(*args, **kwargs):
     return _call("lstm", args, kwargs)
 
 
-@facts(devices="together", autocast="state", autocast_gpu="lower")
+@facts(devices="recurrent", autocast="state", autocast_gpu="lower", overloads="")
 def gru(*args, **kwargs):
     """(out, h_n): `nn.GRU` as a function, `gru(input, h0, params, has_biases, num_layers, dropout, train,
     bidirectional, batch_first)`, or with `data, batch_sizes` of a packed sequence for `input`, without batch_first.
@@ -326,7 +326,7 @@ def gru(*args, **kwargs):
     return _call("gru", args, kwargs)
 
 
-@facts(devices="together", autocast="lower", autocast_gpu="lower")
+@facts(devices="recurrent", autocast="lower", autocast_gpu="lower", overloads="")
 def rnn_tanh(*args, **kwargs):
     """(out, h_n): `nn.RNN` as a function, with the arguments of `gru`; h = tanh(w_ih x + b_ih + w_hh h + b_hh).
 
@@ -338,7 +338,7 @@ def rnn_tanh(*args, **kwargs):
     return _call("rnn_tanh", args, kwargs)
 
 
-@facts(devices="together", autocast="lower", autocast_gpu="lower")
+@facts(devices="recurrent", autocast="lower", autocast_gpu="lower", overloads="")
 def rnn_relu(*args, **kwargs):
     """(out, h_n): `nn.RNN` as a function, with the arguments of `gru`; h = relu(w_ih x + b_ih + w_hh h + b_hh).
 

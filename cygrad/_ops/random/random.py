@@ -7,6 +7,7 @@ costs half as much as float64. Distributions with parameters are in sampling.py.
 import numpy as np
 
 from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import facts
 from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.types.dtypes import as_dtype, dtype_of_number, get_default_dtype
 from cygrad._kernels.cpu.base import copying
@@ -100,6 +101,7 @@ def drawn(function, draw, size, named, generator, out, dtype, requires_grad, pla
     return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
 
 
+@facts(overloads="18")
 def rand(
     *size,
     generator=None,
@@ -124,6 +126,7 @@ def rand(
     return drawn("rand", uniform, size, named, generator, out, dtype, requires_grad, place)
 
 
+@facts(overloads="18")
 def randn(
     *size,
     generator=None,
@@ -147,6 +150,7 @@ def randn(
     return drawn("randn", gaussian, size, named, generator, out, dtype, requires_grad, place)
 
 
+@facts(overloads="2")
 def randint(
     *args,
     low=None,
@@ -202,6 +206,7 @@ def drawn_like(function, draw, t, generator, dtype, memory_format, requires_grad
     return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
 
 
+@facts(overloads="18")
 def rand_like(
     input,
     *,
@@ -219,6 +224,7 @@ def rand_like(
     return drawn_like("rand_like", uniform, input, generator, dtype, memory_format, requires_grad, place)
 
 
+@facts(overloads="18")
 def randn_like(
     input,
     *,

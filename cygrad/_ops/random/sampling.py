@@ -10,7 +10,7 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import NONDIFF, declare, publish, variant
+from cygrad._core.graph.opdef import NONDIFF, declare, facts, publish, variant
 from cygrad._core.graph.record import record_n, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import is_forward
@@ -43,6 +43,7 @@ def _recorded(row, array, inputs, out, args):
 # -- integers --
 
 
+@facts(overloads="18")
 def randperm(
     n, *, generator=None, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -83,6 +84,7 @@ def _check_holds(count, wanted):
         copying.element(count - 1, wanted.numpy)  # raises if it does not fit
 
 
+@facts(overloads="")
 def randint_like(
     input,
     low_or_high=None,

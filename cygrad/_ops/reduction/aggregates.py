@@ -80,6 +80,7 @@ PROD = declare(
     takes_dtype=True,
     out_dtype="same",
     batching=reduce_all,
+    overloads="1345",
 )
 
 
@@ -208,7 +209,7 @@ def truth(op, input, dim, keepdim, axis, keepdims, out):
     return recorded(op, array, (input,), args, out)
 
 
-ALL = declare("all", flags=NONDIFF, kernel=reduce.all_)
+ALL = declare("all", flags=NONDIFF, kernel=reduce.all_, out_dtype="bool", overloads="")
 
 
 def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -222,7 +223,7 @@ def all(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
     return truth(ALL, input, dim, keepdim, axis, keepdims, out)
 
 
-ANY = declare("any", flags=NONDIFF, kernel=reduce.any_)
+ANY = declare("any", flags=NONDIFF, kernel=reduce.any_, out_dtype="bool", overloads="")
 
 
 def any(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -245,7 +246,14 @@ def _truth(call):
     return getattr(x, call.key)(shifted_argument("D", dims, call, t.ndim), keepdim)
 
 
-COUNT_NONZERO = declare("count_nonzero", flags=NONDIFF, kernel=arg_extrema.count_nonzero, batching=shifting("D."))
+COUNT_NONZERO = declare(
+    "count_nonzero",
+    flags=NONDIFF,
+    kernel=arg_extrema.count_nonzero,
+    batching=shifting("D."),
+    overloads="1",
+    takes_ints=True,
+)
 
 
 def count_nonzero(input, dim=None, *, axis=None):

@@ -178,7 +178,7 @@ MIN_DIM = choice_along(
 )
 
 
-@facts(out_castable="can_cast")
+@facts(out_castable="can_cast", overloads="14")
 def max(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=None, keepdims=None, out=None):
     """Return the largest element, the largest ones along `dim` with their indices, or the maximum of two tensors.
 
@@ -201,7 +201,7 @@ def max(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=Non
     return extreme((MAX, MAX_DIM, maximum), input, dim_or_other, keepdim, dim, other, axis, keepdims, out)
 
 
-@facts(out_castable="can_cast")
+@facts(out_castable="can_cast", overloads="14")
 def min(input, dim_or_other=..., keepdim=False, *, dim=..., other=None, axis=None, keepdims=None, out=None):
     """Return the smallest element, the smallest ones along `dim` with their indices, or the minimum of two tensors.
 
@@ -333,7 +333,14 @@ def extreme_over(op, input, dim, keepdim, axis, keepdims, out):
 
 # -- indices --
 
-ARGMAX = declare("argmax", flags=NONDIFF, kernel=POSITIONS[0], out_dtype="same")
+ARGMAX = declare(
+    "argmax",
+    flags=NONDIFF,
+    kernel=POSITIONS[0],
+    out_dtype="same",
+    advice="an index has no gradient: use weights from `torch.softmax(x, dim)`, or take the value itself with "
+    "`x.max(dim).values`",
+)
 
 
 def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):
@@ -349,7 +356,14 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None
     return position(ARGMAX, input, dim, keepdim, axis, keepdims, out)
 
 
-ARGMIN = declare("argmin", flags=NONDIFF, kernel=POSITIONS[1], out_dtype="same")
+ARGMIN = declare(
+    "argmin",
+    flags=NONDIFF,
+    kernel=POSITIONS[1],
+    out_dtype="same",
+    advice="an index has no gradient: use weights from `torch.softmax(-x, dim)`, or take the value itself with "
+    "`x.min(dim).values`",
+)
 
 
 def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=None, out=None):

@@ -142,8 +142,9 @@ HISTOGRAM = declare(
         "torch.histogram: input tensor and bin_edges tensor should have the same dtype, but got input {result_c} and "
         "bin_edges {out_c} for dimension 0",
     ),
+    overloads="16",
 )
-HISTOGRAMDD = declare("histogramdd", flags=NONDIFF | FUNCTION_ONLY, kernel=kernels.histogram)
+HISTOGRAMDD = declare("histogramdd", flags=NONDIFF | FUNCTION_ONLY, kernel=kernels.histogram, overloads="")
 
 
 def histogram(input, bins=100, *, range=None, weight=None, density=False, out=None):

@@ -439,6 +439,7 @@ def _distances(function, y, x, dx, dim):
     return dx, dim
 
 
+@facts(overloads="1")
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """Integrate `y` along `dim` by the trapezoidal rule: the sum of (x[i+1] - x[i]) * (y[i] + y[i+1]) / 2.
 
@@ -467,6 +468,7 @@ def _integrals(y, dim, dx, count=None):
     return mul(sub(total(y, dim), mul(add(select(y, dim, 0), select(y, dim, -1)), 0.5)), dx)
 
 
+@facts(overloads="1")
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
     """Compute the running integral of `y` along `dim` by the trapezoidal rule; one element shorter. See `trapezoid`.
 

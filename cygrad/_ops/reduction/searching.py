@@ -31,7 +31,12 @@ def _finished(op, array, inputs, out, args):
 # -- searchsorted --
 
 SEARCHSORTED = declare(
-    "searchsorted", flags=QUIET, kernel=kernels.searchsorted, inputs="sorted_sequence self", devices="together"
+    "searchsorted",
+    flags=QUIET,
+    kernel=kernels.searchsorted,
+    inputs="sorted_sequence self",
+    devices="together",
+    overloads="",
 )
 
 
@@ -136,7 +141,7 @@ def _check_kind(out, out_int32):
         )
 
 
-@facts(devices="together")
+@facts(devices="together", overloads="5")
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """Return the index of the interval between the ascending `boundaries` that contains each value of `input`.
 
@@ -155,7 +160,13 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 # -- isin --
 
 ISIN = declare(
-    "isin", flags=QUIET, kernel=kernels.isin, inputs="elements test_elements", devices="together", out_dtype="same"
+    "isin",
+    flags=QUIET,
+    kernel=kernels.isin,
+    inputs="elements test_elements",
+    devices="together",
+    out_dtype="same",
+    overloads="",
 )
 
 

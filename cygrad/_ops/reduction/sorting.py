@@ -47,7 +47,7 @@ SORT = choice_along("sort")
 SORT_STABLE = choice_along("sort.stable", node="SortBackward1", out_dtype="same")
 
 
-@facts(out_dtype="same")
+@facts(out_dtype="same", overloads="15")
 def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     """Sort the elements in ascending (or `descending`) order along `dim`: a tuple (values, indices) of input's shape.
 
@@ -71,7 +71,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     return chosen_along(op, t, values, indices, dim, True, out, (descending,))
 
 
-ARGSORT = declare("argsort", flags=NONDIFF)
+ARGSORT = declare("argsort", flags=NONDIFF, overloads="145")
 
 
 def argsort(input, dim=-1, descending=False, *, stable=False, out=None):

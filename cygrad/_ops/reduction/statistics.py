@@ -219,6 +219,7 @@ def both(function, op, input, dim, unbiased, correction, keepdim):
     return apply_n(op, (t,), args), mean(t) if every and not keepdim else mean(t, dim, keepdim)
 
 
+@facts(overloads="")
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
     """Compute variance and mean over `dim`, or over all elements: a tuple (variance, mean). See `var`.
 
@@ -229,6 +230,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
     return both("var_mean", VAR, input, dim, unbiased, correction, keepdim)
 
 
+@facts(overloads="")
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
     """Compute standard deviation and mean over `dim`, or over all elements: a tuple (deviation, mean). See `std`.
 
@@ -280,7 +282,7 @@ LEAST_ROW = 64  # elements; shorter rows are sorted
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@facts(devices="together", autocast="float32")
+@facts(devices="together", autocast="float32", overloads="")
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Compute the `q`-th quantiles along `dim`, or over all elements; NaN if any element is NaN.
 
@@ -295,7 +297,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
     return quantiles("quantile", input, q, dim, keepdim, interpolation, False, out)
 
 
-@facts(devices="together", autocast="float32")
+@facts(devices="together", autocast="float32", overloads="")
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
     """Compute the `q`-th quantiles of the elements that are not NaN. See `quantile`.
 

@@ -21,11 +21,22 @@ def _no_derivative(n, g):
 
 
 UNIQUE = declare(
-    "unique", _no_derivative, inputs="self", node="Unique2Backward0", kernel=kernels.distinct, batching=of_unknown_shape
+    "unique",
+    _no_derivative,
+    inputs="self",
+    node="Unique2Backward0",
+    kernel=kernels.distinct,
+    batching=of_unknown_shape,
+    in_python=True,
 )
 UNIQUE_DIM = variant(UNIQUE, "UniqueDimBackward0")
 UNIQUE_CONSECUTIVE = declare(
-    "unique_consecutive", _no_derivative, inputs="self", kernel=kernels.runs, batching=of_unknown_shape
+    "unique_consecutive",
+    _no_derivative,
+    inputs="self",
+    kernel=kernels.runs,
+    batching=of_unknown_shape,
+    in_python=True,
 )
 
 

@@ -58,6 +58,7 @@ VAR = declare(
     inputs="self",
     attributes="dim correction keepdim",
     batching=shifting("D.."),
+    overloads="",
 )
 
 
@@ -120,6 +121,7 @@ STD = declare(
     inputs="self",
     attributes="dim correction keepdim",
     batching=shifting("D.."),
+    overloads="",
 )
 
 

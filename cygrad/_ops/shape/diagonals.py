@@ -251,6 +251,7 @@ BLOCK_DIAG = declare(
     kernel=kernels.block_diag,
     inputs="tensors",
     devices="together",
+    in_python=True,
 )
 
 

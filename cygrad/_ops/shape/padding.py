@@ -141,6 +141,7 @@ _PYTORCH = {"reflect": "reflection", "replicate": "replication", "circular": "ci
 _ENTRIES = {key: _entry(*key) for key in _ROWS}
 
 
+@facts(in_python=True)
 def pad(input, pad, mode="constant", value=None):
     """Pad dimensions: `pad` has the counts (before, after) for the last dimension first; negative counts crop.
 

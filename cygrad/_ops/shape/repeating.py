@@ -96,7 +96,7 @@ def tile(input, *dims, **named):
 # -- repeat_interleave --
 
 
-@facts(devices="together", vmap_name="repeat_interleave.Tensor")
+@facts(devices="together", vmap_name="repeat_interleave.Tensor", overloads="1")
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Repeat each element along `dim` `repeats` times; a tensor `repeats` gives the number for each element.
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import METHOD_ONLY, publish, registry, variant
+from cygrad._core.graph.opdef import METHOD_ONLY, facts, publish, registry, variant
 from cygrad._ops.base.arguments import dim_argument, integers, require, variadic, wrap_dim, wrap_dims
 from cygrad._ops.base.checks.tuples import of_tuple
 from cygrad._ops.base.copying import contiguous
@@ -88,6 +88,7 @@ def unflatten(input, dim, sizes):
 # -- order of dimensions --
 
 
+@facts(overloads="", spellings={"moveaxis": "moveaxis"})
 def movedim(input, source, destination):
     """Move dimensions `source` to positions `destination`, each an int or several; the others keep their order.
 
@@ -169,6 +170,7 @@ def transpose_(self, dim0, dim1):
     return look_otherwise(TRANSPOSE_INPLACE, self, array_of(transpose(x, a, b)), (a, b))
 
 
+@facts(takes_ints=True)
 def squeeze_(self, dim=...):
     """In-place form of `squeeze`: removes dimensions of length 1 from this tensor."""
     x = bare(self, "squeeze_")

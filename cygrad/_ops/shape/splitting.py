@@ -3,7 +3,7 @@
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import note_facts, publish, registry, variant
+from cygrad._core.graph.opdef import facts, note_facts, publish, registry, variant
 from cygrad._core.graph.record import record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.base.arguments import dim_argument, integer, integers, is_integer, require
@@ -13,6 +13,7 @@ from cygrad._ops.base.slicing import chunk, split, split_with_sizes
 from cygrad._ops.base.slicing import slice as slice_of
 
 
+@facts(overloads="")
 def tensor_split(input, indices_or_sections=None, dim=0, *, indices=None, sections=None):
     """Split along `dim` into `sections` views whose lengths differ by at most one, or before each of the indices.
 
@@ -94,6 +95,7 @@ def _split_along(name, least, dim, input, indices_or_sections, indices, sections
     return tensor_split(t, where, dim)
 
 
+@facts(overloads="", takes_ints=True)
 def hsplit(input, indices_or_sections=None, *, indices=None, sections=None):
     """`tensor_split` along the second dimension, or the only one of a vector. Sections must have equal length.
 
@@ -107,11 +109,13 @@ def hsplit(input, indices_or_sections=None, *, indices=None, sections=None):
     return _split_along("hsplit", 1, dim, input, indices_or_sections, indices, sections)
 
 
+@facts(overloads="", takes_ints=True)
 def vsplit(input, indices_or_sections=None, *, indices=None, sections=None):
     """`tensor_split` along the first dimension of a tensor with at least two. Sections must have equal length."""
     return _split_along("vsplit", 2, 0, input, indices_or_sections, indices, sections)
 
 
+@facts(overloads="", takes_ints=True)
 def dsplit(input, indices_or_sections=None, *, indices=None, sections=None):
     """`tensor_split` along the third dimension. Sections must have equal length."""
     return _split_along("dsplit", 3, 2, input, indices_or_sections, indices, sections)

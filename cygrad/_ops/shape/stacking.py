@@ -6,7 +6,7 @@ import numpy as np
 
 from cygrad._core.engine.blocked_gradients import is_own
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, PRIVATE, declare, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.size import Size
@@ -36,6 +36,7 @@ def hstack(tensors, *, out=None):
     return cat(given, 0 if given[0].ndim == 1 else 1, out=out)
 
 
+@facts(spellings={"row_stack": "row_stack"})
 def vstack(tensors, *, out=None):
     """Concatenate tensors vertically, along the first dimension; vectors are treated as rows.
 
@@ -73,11 +74,13 @@ def _each(tensors, function):
     return tuple(function(t) for t in tensors)
 
 
+@facts(in_python=True)
 def atleast_1d(*tensors):
     """Return each tensor with at least one dimension."""
     return _each(tensors, lambda t: t if require(t, "atleast_1d").ndim else reshape(t, (1,)))
 
 
+@facts(in_python=True)
 def atleast_2d(*tensors):
     """Return each tensor with at least two dimensions; a vector becomes a row."""
 
@@ -88,6 +91,7 @@ def atleast_2d(*tensors):
     return _each(tensors, deepen)
 
 
+@facts(in_python=True)
 def atleast_3d(*tensors):
     """Return each tensor with at least three dimensions: shapes (1, n, 1) for a vector and (m, n, 1) for a matrix."""
 
@@ -100,6 +104,7 @@ def atleast_3d(*tensors):
     return _each(tensors, deepen)
 
 
+@facts(in_python=True)
 def broadcast_tensors(*tensors):
     """Expand the tensors to their common broadcast shape; tensors of that shape are returned as they are.
 
@@ -117,6 +122,7 @@ def broadcast_tensors(*tensors):
     return tuple(t if array_of(t).shape == shape else expand(t, shape) for t in given)
 
 
+@facts(in_python=True)
 def broadcast_shapes(*shapes):
     """Return the shape that tensors of these shapes broadcast to; an int is a shape of one dimension.
 
@@ -225,6 +231,7 @@ def stacked_grids(grids):
     return record_n(STACKED_GRIDS, out.reshape(-1, len(arrays)), tuple(grids), (shape,))
 
 
+@facts(in_python=True)
 def cartesian_prod(*tensors):
     """Return all rows with one element of each vector, in order; for one vector, the vector itself.
 

@@ -26,7 +26,17 @@ def as_strided_rule(n, g):
     return strided_sum(g, *n.args)
 
 
-AS_STRIDED = declare("as_strided", as_strided_rule, flags=VIEW | LINEAR)
+def _strides_in_elements(n):
+    size = n._input_metadata[0].dtype.itemsize
+    return tuple(length // size for length in n.args[0][1])
+
+
+AS_STRIDED = declare(
+    "as_strided",
+    as_strided_rule,
+    flags=VIEW | LINEAR,
+    derived={"size": (0, 0), "stride": _strides_in_elements},
+)
 AS_STRIDED_INPLACE = variant(AS_STRIDED, "AsStridedBackward1")
 
 

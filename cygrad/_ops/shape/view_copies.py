@@ -174,6 +174,8 @@ for _name, _view in _VIEWS.items():
     note_facts(f"{_name}_copy", {"batching": _copying_rule(_VIEW_OF.get(_name, _name), _name not in _BY_SHAPE)})
     if _name not in ("narrow", "split"):
         note_facts(f"{_name}_copy", {"out_dtype": "same"})
+note_facts("squeeze_copy", {"overloads": "1"})
+note_facts("view_copy", {"overloads": ""})
 
 composite = {f"{_name}_copy": 0 if _name == "narrow" else FUNCTION_ONLY for _name in _VIEWS}
 functions = publish(globals())

@@ -3,7 +3,7 @@
 from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, variant
+from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish, variant
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.signal import finite_differences as kernels
 from cygrad._ops.base.arguments import integer, integers, is_integer, require, wrap_dims
@@ -13,6 +13,7 @@ from cygrad._ops.base.views import reshape
 from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, linear_steps
 
 
+@facts(overloads="1")
 def gradient(input, *, spacing=None, dim=None, edge_order=1):
     """Estimate the derivatives along each of `dim` (default: all) with second-order accuracy, as a tuple of tensors.
 

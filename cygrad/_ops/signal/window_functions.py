@@ -7,7 +7,7 @@ Those of `cygrad` are periodic by default: the window of length n + 1 without it
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.types.dtypes import by_name, get_default_dtype
 from cygrad._kernels.cpu.signal import window_functions as kernels
@@ -44,6 +44,7 @@ def window(function, kernel, length, periodic, more, dtype, device, pin_memory, 
     return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 
 
+@facts(overloads="17")
 def hann_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -57,6 +58,7 @@ def hann_window(
     return window("hann_window", kernels.cosines, window_length, periodic, (HANN,), *place)
 
 
+@facts(overloads="1")
 def hamming_window(
     window_length,
     periodic=True,
@@ -79,6 +81,7 @@ def hamming_window(
     return window("hamming_window", kernels.cosines, window_length, periodic, ((alpha, beta),), *place)
 
 
+@facts(overloads="17")
 def blackman_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -92,6 +95,7 @@ def blackman_window(
     return window("blackman_window", kernels.cosines, window_length, periodic, (BLACKMAN,), *place)
 
 
+@facts(overloads="17")
 def bartlett_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -105,6 +109,7 @@ def bartlett_window(
     return window("bartlett_window", kernels.triangle, window_length, periodic, (), *place)
 
 
+@facts(overloads="18")
 def kaiser_window(
     window_length,
     periodic=True,
@@ -145,6 +150,7 @@ def shaped(function, kernel, length, more, sym, dtype, device, requires_grad):
     return delivered(array.astype(wanted.numpy), None, requires_grad, function)
 
 
+@facts(in_python=True)
 def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Bartlett (triangular) window: `1 - abs(2 k / (M - 1) - 1)` for element k.
 
@@ -155,6 +161,7 @@ def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
     return shaped("bartlett", kernels.triangle, M, (), sym, dtype, device, requires_grad)
 
 
+@facts(in_python=True)
 def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Blackman window: `0.42 - 0.5 * cos(2 pi k / (M - 1)) + 0.08 * cos(4 pi k / (M - 1))` for element k.
 
@@ -165,6 +172,7 @@ def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
     return shaped("blackman", kernels.cosines, M, (BLACKMAN,), sym, dtype, device, requires_grad)
 
 
+@facts(in_python=True)
 def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Cosine window, half a period of a sine: `sin(pi * (k + 1/2) / M)` for element k.
 
@@ -175,6 +183,7 @@ def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=F
     return shaped("cosine", kernels.half_sine, M, (), sym, dtype, device, requires_grad)
 
 
+@facts(in_python=True)
 def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Exponential window: `exp(-abs(k - center) / tau)` for element k. Raises ValueError for `sym` and a center.
 
@@ -189,6 +198,7 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
     return shaped("exponential", kernels.exponential, M, (center, tau), sym, dtype, device, requires_grad)
 
 
+@facts(in_python=True)
 def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Gaussian window: `exp(-((k - (M - 1) / 2) / std)^2 / 2)` for element k.
 
@@ -201,6 +211,7 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requ
     return shaped("gaussian", kernels.gaussian, M, (std,), sym, dtype, device, requires_grad)
 
 
+@facts(in_python=True)
 def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """General cosine window: the sum over i of (-1)^i * a[i] * cos(2 pi i k / (M - 1)) for element k.
 
@@ -215,6 +226,7 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requ
     return shaped("general_cosine", kernels.cosines, M, (tuple(a),), sym, dtype, device, requires_grad)
 
 
+@facts(in_python=True)
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """General Hamming window: `alpha - (1 - alpha) * cos(2 pi k / (M - 1))` for element k.
 
@@ -226,6 +238,7 @@ def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=
     return general_cosine(M, a=[alpha, 1.0 - alpha], **kind)
 
 
+@facts(in_python=True)
 def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Hamming window: `0.54 - 0.46 * cos(2 pi k / (M - 1))` for element k.
 
@@ -236,6 +249,7 @@ def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
     return general_hamming(M, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
+@facts(in_python=True)
 def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Hann window: `(1 - cos(2 pi k / (M - 1))) / 2` for element k.
 
@@ -246,6 +260,7 @@ def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=Fal
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
+@facts(in_python=True)
 def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Kaiser window: `i0(beta * sqrt(1 - (2 k / (M - 1) - 1)^2)) / i0(beta)` for element k.
 
@@ -258,6 +273,7 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
     return shaped("kaiser", kernels.kaiser, M, (beta,), sym, dtype, device, requires_grad)
 
 
+@facts(in_python=True)
 def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Nuttall window: a sum of four cosines with minimal side lobes.
 
