@@ -544,7 +544,7 @@ cdef bint is_small_product(Node node, Py_ssize_t i, Tensor product, object grad)
     if type(node) is not OpNode or not (<OpNode>node).op.flags & PRODUCT or type(grad) is not Tensor:
         return False
     n = <OpNode>node
-    other = n.saved1 if i != 1 else n.saved2 if n.n_edges == 3 else n.saved0
+    other = n.value_in(1 if i != 1 else 2 if n.n_edges == 3 else 0)
     return type(other) is Tensor and are_small((<Tensor>grad).array, (<Tensor>other).array, product.array)
 
 

@@ -26,7 +26,7 @@ from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, held_array, requires_grad, wrap, wrap_in_mode)
 from cygrad._core.errors import messages
-from cygrad._core.graph.hook_handles import check_post_accumulate_result
+from cygrad._core.types.hook_handles import check_post_accumulate_result
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.array_ops cimport is_contiguous, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
