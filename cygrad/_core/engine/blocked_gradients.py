@@ -10,8 +10,9 @@ from functools import wraps
 import numpy as np
 
 from cygrad._core.graph.dual import is_forward
-from cygrad._core.graph.internals import is_spare, memory_of, tensor_of
+from cygrad._core.graph.internals import memory_of, tensor_of
 from cygrad._core.graph.record import record_n
+from cygrad._core.graph.spent_gradients import is_spare
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks
@@ -28,7 +29,8 @@ SIZE = 1 << 20  # elements of a chunk: a rule takes some 20 microseconds besides
 def gradients(array, node, g, is_spare):
     """Apply the rule of `node` to the gradient `g` chunk by chunk; None if it must be computed as a whole.
 
-    `array` is that of `g`; `is_spare`: nobody else refers to it, so a result may take over its memory.
+    `array` is that of `g`; `is_spare`: nobody else refers to it, so a result may take over its memory
+    (Note [Spent gradients] in spent_gradients.pyx).
     """
     saved = node.readable_values() if array.size > 2 * SIZE else None
     if saved is None or not any(value is not None for value in saved):

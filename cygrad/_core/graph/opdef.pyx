@@ -303,7 +303,7 @@ cdef class OpNode(SavedSlots):
         """Apply the rule to one chunk of the gradient, of inputs 0 to 2 and of the result."""
         cdef ThreadState* state = thread_state()
         node = self.part(saved, self.arguments)
-        state.spare = <void*>grad if is_spare else NULL
+        state.spare = <void*>grad if is_spare else NULL         # Note [Spent gradients] in spent_gradients.pyx
         try:
             return self.op.rule(node, grad)
         finally:
