@@ -5,6 +5,7 @@ from cygrad._core.graph.inplace cimport old_value
 from cygrad._core.graph.node cimport set_meta, set_metas
 from cygrad._core.graph.opdef cimport OUT0, RESULT, OpDef, OpNode
 from cygrad._core.graph.record cimport node_of, record1, record_outputs
+from cygrad._core.graph.saved_slots cimport save_value
 from cygrad._core.runtime.thread_state cimport FORWARD, INFERENCE, ThreadState, is_recording, thread_state
 from cygrad._core.runtime.thread_state import set_forward
 from cygrad._core.graph.tensor cimport IS_INFERENCE, Tensor, counter_of, held_array, is_dual, requires_grad, wrap
@@ -221,9 +222,9 @@ cdef int keep_written(OpNode node, object kept) except -1:
         tangents().note_kept_write(kept)
         dual = tangents().written_node()
     if node is not None:
-        node.save(2, kept)
+        save_value(node, 2, kept)
     if dual is not None:
-        dual.save(2, kept)
+        save_value(dual, 2, kept)
     return 0
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from cygrad._core.graph.node cimport begin_node
 from cygrad._core.graph.profiler_events cimport FUNCTION, Events, begin_event, end_event, saved_bytes, set_node
-from cygrad._core.graph.saved_slots cimport SavedSlots, check_not_freed, read_slot, unpacked
+from cygrad._core.graph.saved_slots cimport SavedSlots, check_not_freed, read_slot, save_value, unpacked
 from cygrad._core.graph.inplace cimport check_inplace, rebase_history, set_history
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
 from cygrad._core.graph.tensor cimport (
@@ -403,7 +403,7 @@ cdef int save(PyNode node, list outputs) except -1:
         if numbers[i] >= 0:
             node.save_output(i, <Tensor>value)
         else:
-            node.save(i, value)
+            save_value(node, i, value)
     node.saved_outputs = tuple(numbers)
     node.n_saved = len(numbers)
     node.to_save = None

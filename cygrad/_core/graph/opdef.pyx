@@ -74,7 +74,7 @@ import numpy as np
 
 from cygrad._core.types.dtypes cimport COMPLEX, category_of_num
 from cygrad._core.graph.node cimport Node, forbid_making, meta_of
-from cygrad._core.graph.saved_slots cimport Packed, SavedSlots, check_not_freed, read_slot, unpacked
+from cygrad._core.graph.saved_slots cimport Packed, SavedSlots, check_not_freed, read_slot, save_value, unpacked
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport Tensor, bind_methods, wrap
 from cygrad._core.errors import messages
@@ -358,7 +358,7 @@ cdef class OpNode(SavedSlots):
         """Save `value`, a tensor or a number, as input `i`. Rules also use this for values that are not inputs."""
         if not 0 <= i < RESULT:
             raise IndexError(f"a node saves inputs 0 to 2, not {i}")
-        return self.save(i, value)
+        return save_value(self, i, value)
 
     cdef int save_outputs(self, list outs, unsigned int mask) except -1:
         """Save the results selected by the mask."""

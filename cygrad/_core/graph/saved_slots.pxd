@@ -1,7 +1,7 @@
 """Declares SavedSlots, the base of nodes that save values, and Packed; see Note [Saved slots] in saved_slots.pyx."""
 
 from cygrad._core.graph.node cimport Node
-from cygrad._core.graph.tensor cimport Tensor, version_of
+from cygrad._core.graph.tensor cimport IS_INFERENCE, Tensor, version_of
 
 cdef enum:
     N_FIELDS = 4            # slots that are fields of the node
@@ -12,8 +12,7 @@ cdef class SavedSlots(Node):
     cdef list further                               # (value, version) of each further slot; None if there is none
     cdef object freed_by                            # site of the backward call that freed the saved values
 
-    # Saving: the value of an input (or another value that the gradients need), or a result of this node.
-    cdef int save(self, Py_ssize_t i, object value) except -1
+    # Saving: `save_value` below for inputs, and for results of this node
     cdef int save_output(self, Py_ssize_t i, Tensor out) except -1
     # Unpacking: `unpacked` below, and
     cdef Tensor with_history(self, Tensor kept, int output_nr)      # a saved result as output `output_nr` of this node
@@ -70,6 +69,16 @@ cdef inline int put(SavedSlots node, Py_ssize_t i, object value, long version) e
     return 0
 
 
+cdef inline int save_value(SavedSlots node, Py_ssize_t i, object value) except -1:
+    """Save an input, or another value that the gradients need: a tensor, a number, None."""
+    cdef long version = 0
+    if isinstance(value, Tensor):
+        if (<Tensor>value).flags & IS_INFERENCE:
+            refuse_inference(<Tensor>value)
+        version = version_of(<Tensor>value)
+    return put(node, i, value, version)
+
+
 cdef inline object unpacked(SavedSlots node, object value, long version, bint is_result):
     """Return a stored value as it was saved. Raises RuntimeError if it has been changed since."""
     if isinstance(value, Tensor):
@@ -88,4 +97,5 @@ cdef inline int check_not_freed(SavedSlots node) except -1:
 cdef object read_further(SavedSlots node, Py_ssize_t i, long* version)
 cdef int put_further(SavedSlots node, Py_ssize_t i, object value, long version) except -1
 cdef int refuse_modified(SavedSlots node, Tensor changed, long version, bint is_result) except -1
+cdef int refuse_inference(Tensor saved) except -1
 cdef int refuse_freed(SavedSlots node) except -1

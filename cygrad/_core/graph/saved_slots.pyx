@@ -6,7 +6,7 @@ A node saves values in numbered slots. Those of a built-in op (OpNode) are input
 function (PyNode) the arguments of `save_for_backward`. SavedSlots, the base of both classes, owns everything that happens
 to these values:
 
-    saving      `save` stores a tensor with the version of its memory, `save_output` a result of the node itself. A result
+    saving      `save_value` stores a tensor with the version of its memory, `save_output` a result of the node itself. A result
                 is stored as an alias, because its `grad_fn` is the node and the cycle would keep memory alive until the
                 collector runs. Afterwards the recording function calls `ThreadState.on_save`, which may replace tensors
                 by the results of a pack hook (`pack_saved`, Packed).
@@ -26,7 +26,7 @@ cimport cython
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad, keep_leaf
 from cygrad._core.graph.node cimport Node, forbid_making
 from cygrad._core.graph.tensor cimport (
-    IS_INFERENCE, REQUIRES_GRAD, Tensor, accumulator_of, alias, grad_fn_of, requires_grad, version_of)
+    REQUIRES_GRAD, Tensor, accumulator_of, alias, grad_fn_of, requires_grad, version_of)
 from cygrad._core.runtime.thread_state cimport NO_GRAD, ThreadState, thread_state
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
@@ -35,14 +35,6 @@ from cygrad._core.errors import messages
 @cython.trashcan(True)
 cdef class SavedSlots(Node):
     """A node that saves values; see Note [Saved slots]."""
-
-    cdef int save(self, Py_ssize_t i, object value) except -1:
-        cdef long version = 0
-        if isinstance(value, Tensor):
-            if (<Tensor>value).flags & IS_INFERENCE:
-                raise graph_errors.inference_saved(value)
-            version = version_of(<Tensor>value)
-        return put(self, i, value, version)
 
     cdef int save_output(self, Py_ssize_t i, Tensor out) except -1:
         return put(self, i, alias(out), version_of(out))
@@ -113,6 +105,10 @@ cdef int put_further(SavedSlots node, Py_ssize_t i, object value, long version) 
 
 cdef int refuse_modified(SavedSlots node, Tensor changed, long version, bint is_result) except -1:
     raise graph_errors.modified_error(changed, node, version, version_of(changed), is_result)
+
+
+cdef int refuse_inference(Tensor saved) except -1:
+    raise graph_errors.inference_saved(saved)
 
 
 cdef int refuse_freed(SavedSlots node) except -1:
