@@ -7,13 +7,13 @@ from weakref import WeakSet
 from cygrad._core.engine.arguments import GradientEdge
 from cygrad._core.engine.backward import notes_of_run, will_run
 from cygrad._core.errors import messages
-from cygrad._core.graph import saved_tensor_hooks
-from cygrad._core.graph.hook_handles import RemovableHandle
 from cygrad._core.graph.internals import array_of, count_change, tensor_of
 from cygrad._core.graph.node import Node, nodes_alive
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, set_modes
+from cygrad._core.saved import saved_tensor_hooks
+from cygrad._core.types.hook_handles import RemovableHandle
 from cygrad._kernels.gpu.runtime.pinned_memory import pinned
 from cygrad.autograd.hook_order import hook_order, print_hook_order
 

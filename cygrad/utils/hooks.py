@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cygrad._core.graph.hook_handles import HookDict, RemovableHandle
+from cygrad._core.types.hook_handles import HookDict, RemovableHandle
 
 __all__ = ["HookDict", "RemovableHandle", "add_hook"]
 

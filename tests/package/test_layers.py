@@ -49,7 +49,7 @@ INWARD = {
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/utils/_selective.py", "cygrad._core.graph.internals"),
     ("cygrad/utils/_selective.py", "cygrad._core.registry.autocast"),
-    ("cygrad/utils/_selective.py", "cygrad._core.graph.saved_tensor_hooks"),
+    ("cygrad/utils/_selective.py", "cygrad._core.saved.saved_tensor_hooks"),
     ("cygrad/utils/_surroundings.py", "cygrad._core.registry.autocast"),
     ("cygrad/utils/checkpoint.py", "cygrad._core.runtime.interrupt_safe"),
     ("cygrad/utils/checkpoint.py", "cygrad._core.engine.backward"),
@@ -59,7 +59,7 @@ INWARD = {
     ("cygrad/utils/debugging.py", "cygrad._core.diagnostics.graph_growth"),
     ("cygrad/utils/debugging.py", "cygrad._core.errors.sites"),
     ("cygrad/utils/dlpack.py", "cygrad._ops.creation.dlpack"),
-    ("cygrad/utils/hooks.py", "cygrad._core.graph.hook_handles"),
+    ("cygrad/utils/hooks.py", "cygrad._core.types.hook_handles"),
     ("cygrad/viz/_collect.py", "cygrad._core.errors.sites"),
 }
 CUPY_IS_IMPORTED_IN = ("cygrad/_kernels/", "cygrad/_core/types/device.", "cygrad/cuda")

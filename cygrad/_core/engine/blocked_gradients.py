@@ -10,9 +10,9 @@ from functools import wraps
 import numpy as np
 
 from cygrad._core.graph.dual import is_forward
-from cygrad._core.graph.internals import is_spare, memory_of, tensor_of
-from cygrad._core.graph.opdef import Packed
+from cygrad._core.graph.internals import memory_of, tensor_of
 from cygrad._core.graph.record import record_n
+from cygrad._core.graph.spent_gradients import is_spare
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks
@@ -29,9 +29,10 @@ SIZE = 1 << 20  # elements of a chunk: a rule takes some 20 microseconds besides
 def gradients(array, node, g, is_spare):
     """Apply the rule of `node` to the gradient `g` chunk by chunk; None if it must be computed as a whole.
 
-    `array` is that of `g`; `is_spare`: nobody else refers to it, so a result may take over its memory.
+    `array` is that of `g`; `is_spare`: nobody else refers to it, so a result may take over its memory
+    (Note [Spent gradients] in spent_gradients.pyx).
     """
-    saved = _saved_values(node) if array.size > 2 * SIZE else None
+    saved = node.readable_values() if array.size > 2 * SIZE else None
     if saved is None or not any(value is not None for value in saved):
         return None
     if not all(_broadcasts(value, array.shape) for value in saved):
@@ -74,17 +75,6 @@ class _Rule:
         each = iter(grads)
         full = tuple(next(each) if there else None for there in self.there)
         return full if self.is_tuple else full[0]
-
-
-def _saved_values(node):
-    """Return saved inputs 0 to 2 and the result, or None if reading them might run hooks or fail."""
-    values = []
-    for i in range(4):
-        value, output, freed = node._place(i)
-        if freed or type(value) is Packed:
-            return None
-        values.append(None if value is None else node.saved_output(output) if output >= 0 else node.saved(i))
-    return values
 
 
 def _array_of(value):
@@ -184,7 +174,7 @@ def beside(node, shape):
 
 
 def _in_slices(rule, node, g, axis_of):
-    array, saved = memory_of(g), _saved_values(node)
+    array, saved = memory_of(g), node.readable_values()
     axis = axis_of(node, array.shape)
     if saved is None or axis is None or array.size <= 2 * SIZE or type(array) is not np.ndarray:
         return None
@@ -203,7 +193,7 @@ def _in_slices(rule, node, g, axis_of):
 
 
 def _in_parts(rule, node, g, dims, block):
-    saved = _saved_values(node)
+    saved = node.readable_values()
     if saved is None:
         return None
     dims = [d(node) if callable(d) else d for d in dims]

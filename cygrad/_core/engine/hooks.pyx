@@ -13,7 +13,7 @@ from cygrad._core.graph.opdef cimport lookup
 from cygrad._core.runtime.thread_state cimport NO_GRAD, thread_state
 from cygrad._core.graph.tensor cimport CUT_BACKWARD, Tensor, cut
 
-from cygrad._core.graph.hook_handles import check_hook_result, check_hook_results
+from cygrad._core.types.hook_handles import check_hook_result, check_hook_results
 
 
 cdef object run_tensor_pre_hooks(Node node, object grad):

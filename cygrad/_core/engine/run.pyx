@@ -20,13 +20,14 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from numpy cimport PyArray_SAMESHAPE, PyArray_SIZE, PyArray_TYPE, ndarray
 
-from cygrad._core.graph.accumulate_grad cimport AccumulateGrad, add_arrays, add_gradients, is_unshared
+from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.types.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine.hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
 from cygrad._core.graph.profiler_events cimport NODE, Events, begin_event, end_event, set_node
 from cygrad._core.graph.inplace cimport CopySlices
 from cygrad._core.graph.node cimport Node, meta_matches, meta_of
 from cygrad._core.graph.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, is_op_node, lookup
+from cygrad._core.graph.spent_gradients cimport add_arrays, add_gradients, is_unshared, offer
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.array_ops cimport cast, sum_to
@@ -346,7 +347,9 @@ cdef class Run:
                         self.add_part(<OpNode>node, <Tensor>grad, state)):
                     pass
                 else:
-                    state.spare = spare_gradient(node, grad, state)
+                    state.spare = NULL          # what the rule that started this pass was offered is not this node's
+                    if not anomaly_check and (not state.watch or selects(node)):        # checks would read it afterwards
+                        offer(node, grad, state)        # Note [Spent gradients]
                     grads = node.call(grad) if state.events == NULL else profiled_call(node, grad)
             state.spare = NULL
             state.unwanted = 0
@@ -421,16 +424,6 @@ cdef class Run:
 cdef inline bint selects(Node node) noexcept:
     """Whether the node's gradients pass `nan_check` whenever the incoming gradient does."""
     return is_op_node(node) and (<OpNode>node).op.flags & SELECTS != 0
-
-
-cdef inline void* spare_gradient(Node node, object grad, ThreadState* state) noexcept:
-    """Return the gradient that `step` holds if only the rule will read it and nobody else refers to it, else NULL."""
-    if (state.modes & (NO_GRAD | FORWARD) == NO_GRAD and is_op_node(node) and node.hooks is None
-            and state.events == NULL and not anomaly_check and (not state.watch or selects(node))
-            and type(grad) is Tensor and type((<Tensor>grad).array) is ndarray
-            and is_unshared(<Tensor>grad, 1)):
-        return <void*>grad
-    return NULL
 
 
 cdef object profiled_call(Node node, object grad):
@@ -544,7 +537,7 @@ cdef bint is_small_product(Node node, Py_ssize_t i, Tensor product, object grad)
     if type(node) is not OpNode or not (<OpNode>node).op.flags & PRODUCT or type(grad) is not Tensor:
         return False
     n = <OpNode>node
-    other = n.saved1 if i != 1 else n.saved2 if n.n_edges == 3 else n.saved0
+    other = n.value_in(1 if i != 1 else 2 if n.n_edges == 3 else 0)
     return type(other) is Tensor and are_small((<Tensor>grad).array, (<Tensor>other).array, product.array)
 
 

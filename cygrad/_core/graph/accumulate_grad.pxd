@@ -1,7 +1,5 @@
 """Declares AccumulateGrad, the node at which gradients end."""
 
-from numpy cimport ndarray
-
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
 
@@ -12,6 +10,3 @@ cdef class AccumulateGrad(Node):
 
 cdef AccumulateGrad new_accumulator(Tensor leaf)
 cdef int keep_leaf(AccumulateGrad node) except -1
-cdef bint is_unshared(Tensor t, Py_ssize_t held) except -1
-cdef ndarray add_arrays(ndarray a, ndarray b, ndarray out)
-cdef Tensor add_gradients(Tensor a, Tensor b)               # a + b; may reuse the memory of an unshared operand

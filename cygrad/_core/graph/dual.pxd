@@ -4,7 +4,7 @@ from cygrad._core.graph.opdef cimport OpDef, OpNode
 from cygrad._core.graph.tensor cimport Tensor
 
 cpdef bint is_forward() noexcept                # whether a level is open
-cdef bint any_level() except -1                 # whether a level is open, even if it is suspended just now
+cpdef bint any_level() except -1                 # whether a level is open, even if it is suspended just now
 cdef int check_read(Tensor t, bint in_condition) except -1      # before a value is read
 cdef int note_read(Tensor t) except -1                          # before the array is accessed
 cpdef bint is_recorded(Tensor t)                # whether results computed from it get a history or a tangent

@@ -3,8 +3,9 @@
 from cygrad._core.types.dtypes cimport is_float_num
 from cygrad._core.graph.inplace cimport old_value
 from cygrad._core.graph.node cimport set_meta, set_metas
-from cygrad._core.graph.opdef cimport OUT0, OpDef, OpNode
+from cygrad._core.graph.opdef cimport OUT0, RESULT, OpDef, OpNode
 from cygrad._core.graph.record cimport node_of, record1, record_outputs
+from cygrad._core.graph.saved_slots cimport save_value
 from cygrad._core.runtime.thread_state cimport FORWARD, INFERENCE, ThreadState, is_recording, thread_state
 from cygrad._core.runtime.thread_state import set_forward
 from cygrad._core.graph.tensor cimport IS_INFERENCE, Tensor, counter_of, held_array, is_dual, requires_grad, wrap
@@ -63,7 +64,7 @@ cpdef object values_of(Tensor t):
     return tangents().values_of(t) if thread_state().modes & FORWARD else held_array(t)
 
 
-cdef bint any_level() except -1:
+cpdef bint any_level() except -1:
     return len(_levels) > 0 and len(<tuple>_levels[0].levels) > 0
 
 
@@ -154,7 +155,7 @@ def kept_results(node):
     """Return the tensors that a node may have saved as its results."""
     if not isinstance(node, OpNode):
         return ()
-    kept = (<OpNode>node).result, (<OpNode>node).saved1, (<OpNode>node).saved2
+    kept = [(<OpNode>node).value_in(i) for i in (RESULT, 1, 2)]
     return tuple([value for value in kept if isinstance(value, Tensor)])
 
 
@@ -221,9 +222,9 @@ cdef int keep_written(OpNode node, object kept) except -1:
         tangents().note_kept_write(kept)
         dual = tangents().written_node()
     if node is not None:
-        node.save_input(2, kept)
+        save_value(node, 2, kept)
     if dual is not None:
-        dual.save_input(2, kept)
+        save_value(dual, 2, kept)
     return 0
 
 
@@ -237,4 +238,4 @@ def complete(OpNode node, Tensor out, unsigned int mask):
     """Set a node's metadata and saved result, once the result exists."""
     set_meta(node, out.array)
     if mask & OUT0:
-        node.save_result(out)
+        node.save_output(RESULT, out)

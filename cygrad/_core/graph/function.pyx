@@ -8,15 +8,14 @@ cimport cython
 import numpy as np
 
 from cygrad._core.graph.node cimport begin_node
-from cygrad._core.graph.opdef cimport Packed
-from cygrad._core.graph.profiler_events cimport FUNCTION, Events, begin_event, end_event, set_node
+from cygrad._core.graph.profiler_events cimport FUNCTION, Events, begin_event, end_event, saved_bytes, set_node
+from cygrad._core.graph.saved_slots cimport SavedSlots, check_not_freed, read_slot, save_value, unpacked
 from cygrad._core.graph.inplace cimport check_inplace, rebase_history, set_history
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_NON_DIFFERENTIABLE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, VIEW_CUSTOM_FUNCTION, VIEW_DEFAULT, VIEW_MULTI_OUTPUT,
+    CUT_NON_DIFFERENTIABLE, IS_VOLATILE, REQUIRES_GRAD, VIEW_CUSTOM_FUNCTION, VIEW_DEFAULT, VIEW_MULTI_OUTPUT,
     Tensor, alias, bump, grad_fn_of, requires_grad, version_of, wrap)
 from cygrad._core.types.dtypes cimport dtype_of_num, is_float_num
-from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 
 cdef object wording():
@@ -26,7 +25,7 @@ cdef object wording():
 
 
 @cython.trashcan(True)
-cdef class PyNode(Node):
+cdef class PyNode(SavedSlots):
     """The `ctx` passed to a custom function's `forward` and `backward`; also the node in the graph."""
 
     def __cinit__(self):
@@ -83,32 +82,21 @@ cdef class PyNode(Node):
     def saved_tensors(self):
         """The tensors saved by forward. Raises RuntimeError if one has been changed in place or freed since."""
         cdef Py_ssize_t i
-        cdef Tensor t
+        cdef long version
+        cdef list stored = [], values = []
         if self.in_jvp:
             return getattr(self, "saved_for_forward", ())
-        if self.freed_by is not None:
-            raise graph_errors.freed_error(self, self.freed_by)
-        cdef list saved = self.kept()
-        if saved is None:
-            return ()
-        values = []
-        for i in range(len(saved)):
-            value = saved[i]
-            if value is not None:
-                if type(value) is Packed:
-                    values.append((<Packed>value).unpacked(self))
-                    continue
-                t = <Tensor>value
-                if version_of(t) != <long>self.versions[i]:
-                    raise graph_errors.modified_error(t, self, self.versions[i], version_of(t),
-                                                self.saved_outputs[i] >= 0)
-                if self.saved_outputs[i] >= 0 and self.recorded:
-                    t = alias(t)
-                    t.grad_fn_ = self
-                    t.output_nr_ = self.saved_outputs[i]
-                    t.flags |= REQUIRES_GRAD
-                    value = t
-            values.append(value)
+        check_not_freed(self)
+        with cython.critical_section(self.lock()):      # all at once, since another thread may free them
+            for i in range(self.n_saved):
+                value = read_slot(self, i, &version)
+                stored.append((value, version))
+        for i, (value, saved_at) in enumerate(stored):
+            nr = self.saved_outputs[i]
+            found = unpacked(self, value, saved_at, nr >= 0)
+            if found is value and nr >= 0 and self.recorded:        # if a hook had packed it, it has its history
+                found = self.with_history(<Tensor>found, nr)
+            values.append(found)
         return tuple(values)
 
     def _let_go(self):
@@ -117,51 +105,26 @@ cdef class PyNode(Node):
             self.forget()
         return not self.in_jvp
 
-    # The engine holds the node's own lock while backward runs (see `args` in opdef.pyx), so saved values use another one.
+    cdef object lock(self):     # the engine holds the node's own lock while backward runs (see `args` in opdef.pyx)
+        return self.is_tensor_input
 
-    cdef list kept(self):
-        """Return the list of saved values, as a strong reference since another thread may free it; or None."""
-        with cython.critical_section(self.is_tensor_input):
-            return self.saved
-
-    cdef int forget(self) except -1:
-        with cython.critical_section(self.is_tensor_input):
-            self.saved = None
-        return 0
-
-    @property
-    def _raw_saved_tensors(self):
-        """Handles of the saved tensors, each with `register_hooks(pack, unpack)`."""
-        from cygrad._core.graph.saved_tensor_hooks import raw_saved  # few programs need it
-        if self.freed_by is not None:
-            raise graph_errors.freed_error(self, self.freed_by)
-        return tuple([raw_saved(self, i) for i in range(len(self.kept() or ()))])
-
-    def _place(self, int i):
-        """Return (the value saved in slot `i`, which output it is or -1, whether the saved values were freed)."""
-        if self.freed_by is not None:
-            return None, -1, True
-        cdef list saved = self.kept()
-        if saved is None or not 0 <= i < len(saved):
-            raise IndexError(f"nothing is saved in place {i}")
-        return saved[i], self.saved_outputs[i], False
+    cdef bint forget(self) except -1:
+        with cython.critical_section(self.lock()):
+            self.n_saved = 0
+            return SavedSlots.forget(self)
 
     cdef Py_ssize_t n_places(self):
-        cdef list saved = self.kept()
-        return 0 if saved is None else len(saved)
-
-    cdef object value_in(self, Py_ssize_t i):
-        cdef list saved = self.kept()
-        return None if saved is None else saved[i]      # a hook may have freed them
+        return self.n_saved
 
     cdef int output_in(self, Py_ssize_t i) except -2:
         return self.saved_outputs[i]
 
-    cdef int put_packed(self, Py_ssize_t i, object packed) except -1:
-        cdef list saved = self.kept()
-        if saved is not None:
-            saved[i] = packed
-        return 0
+    @property
+    def _raw_saved_tensors(self):
+        """Handles of the saved tensors, each with `register_hooks(pack, unpack)`."""
+        from cygrad._core.saved.saved_tensor_hooks import raw_saved  # few programs need it
+        check_not_freed(self)
+        return tuple([raw_saved(self, i) for i in range(self.n_saved)])
 
     @property
     def saved_variables(self):
@@ -270,14 +233,6 @@ def apply_function(PyNode node not None, forward, args, setup_context=None):
     finally:
         end_event(events, event)
         set_node(events, event, node, node.recorded, saved_bytes(node))
-
-
-cdef long long saved_bytes(PyNode node) except -1:
-    cdef long long found = 0
-    for value in node.kept() or ():
-        if isinstance(value, Tensor):
-            found += <long long>(<Tensor>value).array.nbytes
-    return found
 
 
 cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_context):
@@ -436,35 +391,31 @@ cdef Tensor alias_view(Tensor t):
 
 
 cdef int save(PyNode node, list outputs) except -1:
-    """Save the arguments of save_for_backward. Outputs are saved without their history, which is this node."""
-    cdef Py_ssize_t nr
-    cdef Tensor t
+    """Save the arguments of save_for_backward."""
+    cdef Py_ssize_t i
     if not node.to_save:
         node.to_save = None
         return 0
-    saved, versions, numbers = [], [], []
-    for value in node.to_save:
-        number = -1
-        version = 0
-        if value is not None:
-            if not isinstance(value, Tensor):
-                raise wording().not_saved(value, len(saved))
-            t = <Tensor>value
-            if t.flags & IS_INFERENCE:
-                raise graph_errors.inference_saved(t)
-            for nr in range(len(outputs)):
-                if outputs[nr] is value and t.grad_fn_ is node:
-                    number = nr
-                    value = alias(t)
-                    break
-            version = version_of(t)
-        saved.append(value)
-        versions.append(version)
-        numbers.append(number)
-    node.saved = saved
-    node.versions = versions
-    node.saved_outputs = numbers
+    numbers = [output_of(node, value, outputs) for value in node.to_save]
+    for i, value in enumerate(node.to_save):
+        if value is not None and not isinstance(value, Tensor):
+            raise wording().not_saved(value, i)
+        if numbers[i] >= 0:
+            node.save_output(i, <Tensor>value)
+        else:
+            save_value(node, i, value)
+    node.saved_outputs = tuple(numbers)
+    node.n_saved = len(numbers)
     node.to_save = None
     if thread_state().on_save != NULL:
         (<object>thread_state().on_save)(node)
     return 0
+
+
+cdef Py_ssize_t output_of(PyNode node, object value, list outputs) except -2:
+    """Return which output of `node` a value is, or -1."""
+    cdef Py_ssize_t nr
+    for nr in range(len(outputs)):
+        if outputs[nr] is value and isinstance(value, Tensor) and (<Tensor>value).grad_fn_ is node:
+            return nr
+    return -1

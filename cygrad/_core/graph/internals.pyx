@@ -75,11 +75,6 @@ def memory_of(Tensor t not None):
     return held_array(t)
 
 
-def is_spare(Tensor g not None):
-    """Whether a rule may overwrite its incoming gradient because nobody else refers to it."""
-    return thread_state().spare == <void*>g
-
-
 def same_array(Tensor t not None):
     """Return a tensor without history on the same array, and so with the same samples in a batch."""
     return alias(t, True)

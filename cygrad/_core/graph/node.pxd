@@ -80,11 +80,6 @@ cdef class Node:
     cdef object call(self, object grad)  # takes one gradient, or a tuple if n_outputs > 1; returns one or a tuple
     cdef int release_variables(self, object freed_by) except -1
     cdef bint takes_undefined(self) noexcept    # whether the node runs even if no gradient arrives
-    # Slots for saved tensors: how many, the value in slot i, and which output it is (-1: none).
-    cdef Py_ssize_t n_places(self)
-    cdef object value_in(self, Py_ssize_t i)
-    cdef int output_in(self, Py_ssize_t i) except -2
-    cdef int put_packed(self, Py_ssize_t i, object packed) except -1
     cpdef str name(self)
     cdef object label(self)             # for the profiler: the name, or an object that has it and is cheaper to get
     cdef Node shown(self)               # as users see it; see Note [Types of nodes] in opdef.pyx

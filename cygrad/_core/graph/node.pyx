@@ -15,7 +15,7 @@ from numpy cimport ndarray, PyArray_NDIM, PyArray_DIMS, PyArray_TYPE
 from cygrad._core.runtime.thread_state cimport ThreadState, current_site
 import gc
 
-from cygrad._core.graph.hook_handles import HookDict, RemovableHandle
+from cygrad._core.types.hook_handles import HookDict, RemovableHandle
 
 cnp.import_array()
 
@@ -58,18 +58,6 @@ cdef class Node:
 
     cdef bint takes_undefined(self) noexcept:
         return False
-
-    cdef Py_ssize_t n_places(self):
-        return 0
-
-    cdef object value_in(self, Py_ssize_t i):
-        return None
-
-    cdef int output_in(self, Py_ssize_t i) except -2:
-        return -1
-
-    cdef int put_packed(self, Py_ssize_t i, object packed) except -1:
-        return 0
 
     cpdef str name(self):
         """Return PyTorch's name for this kind of node, such as 'MulBackward0'."""

@@ -3,7 +3,7 @@
 from cpython.object cimport Py_TYPE, PyTypeObject
 from numpy cimport ndarray
 
-from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.saved_slots cimport SavedSlots
 from cygrad._core.runtime.thread_state cimport ThreadState
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._kernels.cpu.base.ufunc cimport Ufunc
@@ -52,35 +52,24 @@ cdef class OpDef:
     cdef readonly tuple aliases         # other public names
     cdef public object entry            # the public function
 
-cdef class OpNode(Node):
+cdef enum:
+    RESULT = 3                              # the slot of the result; slots 0 to 2 are those of the inputs
+
+cdef class OpNode(SavedSlots):
     cdef OpDef op
-    cdef object saved0, saved1, saved2      # inputs: Tensor or Python number
-    cdef object result                      # output, without history; further outputs are in saved1 and saved2
-    cdef long version0, version1, version2, version_result
     cdef tuple arguments                    # the other arguments, `args` in Python
-    cdef object freed_by                    # site of the backward call that freed the saved values
 
     cpdef bint needs(self, int i) noexcept          # whether the gradient of input i is wanted
     cpdef object saved(self, int i)                 # saved input i, checked
     cpdef Tensor saved_result(self)                 # saved output, checked
     cpdef Tensor saved_output(self, int i)          # saved output i of several, checked
     cdef object part_of(self, ndarray whole)        # the elements of an array of the whole that the part selects
-    cpdef int save_input(self, int i, object value) except -1
-    cdef int save_result(self, Tensor out) except -1
+    cpdef int save_input(self, int i, object value) except -1       # input i, or another value in its slot
     cdef int save_outputs(self, list outs, unsigned int mask) except -1
     cdef unsigned int mask(self) noexcept
 
 cdef inline bint is_op_node(object node) noexcept:
     return Py_TYPE(node).tp_dealloc == (<PyTypeObject*>OpNode).tp_dealloc
-
-cdef class Packed:
-    cdef readonly object packed, unpack_hook    # the result of the pack hook, and the hook that turns it back into a tensor
-    cdef object shape, dtype            # of the tensor that was packed
-    cdef object history                 # its node or leaf; None if it had neither, or is the node's own result
-    cdef object tangents                # {level: tangent}, or None
-    cdef int output_nr                  # which output of `history`, or of the node; -1 for a tensor without history
-
-    cdef Tensor unpacked(self, Node node)       # the tensor that was packed, with its history
 
 cdef OpDef op(str name, rule_t rule=*)      # to be followed by .row(...), which fills in the rest
 cpdef OpDef variant(OpDef row, str node=*, unsigned int flags=*, str name=*)    # with another node, or no derivative

@@ -96,14 +96,11 @@ from numpy cimport PyArray_SIZE, ndarray
 
 import numpy as np
 
-from cygrad._core.graph.accumulate_grad cimport AccumulateGrad, keep_leaf
 from cygrad._core.types.dtypes cimport COMPLEX, category_of_num
-from cygrad._core.graph.dual cimport any_level
 from cygrad._core.graph.node cimport Node, forbid_making, meta_of
+from cygrad._core.graph.saved_slots cimport Packed, SavedSlots, check_not_freed, read_slot, save_value, unpacked
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
-from cygrad._core.graph.tensor cimport (
-    IS_INFERENCE, REQUIRES_GRAD, Tensor, accumulator_of, alias, bind_methods, grad_fn_of, requires_grad, version_of, wrap)
-from cygrad._core import graph_errors
+from cygrad._core.graph.tensor cimport Tensor, bind_methods, wrap
 from cygrad._core.errors import messages
 from cygrad._kernels.array_ops cimport typenum_of, zeros_beside
 from cygrad._kernels.device.dispatch import in_memory
@@ -268,7 +265,7 @@ cdef OpDef lookup(str name):
 
 @cython.final
 @cython.trashcan(True)
-cdef class OpNode(Node):
+cdef class OpNode(SavedSlots):
     """The node of a built-in op.
 
     `_saved_<input>` attributes expose the saved values under PyTorch's names.
@@ -317,7 +314,7 @@ cdef class OpNode(Node):
         node.op, node.arguments, node.n_edges, node.n_outputs = self.op, args, self.n_edges, self.n_outputs
         node.edge0, node.edge1, node.edge2 = [None if self.target(i) is None else self.op for i in range(3)]
         node.more_edges = self.more_edges
-        node.saved0, node.saved1, node.saved2, node.result = saved
+        node.saved0, node.saved1, node.saved2, node.saved3 = saved
         return node
 
     def opened(self, saved0, saved1=None):
@@ -336,7 +333,7 @@ cdef class OpNode(Node):
         """Apply the rule to one chunk of the gradient, of inputs 0 to 2 and of the result."""
         cdef ThreadState* state = thread_state()
         node = self.part(saved, self.arguments)
-        state.spare = <void*>grad if is_spare else NULL
+        state.spare = <void*>grad if is_spare else NULL         # Note [Spent gradients] in spent_gradients.pyx
         try:
             return self.op.rule(node, grad)
         finally:
@@ -347,7 +344,7 @@ cdef class OpNode(Node):
         cdef ThreadState* state = thread_state()
         if not state.modes & IN_RULE or state.modes & FORWARD or state.events != NULL:
             return False
-        for value in (*(grads if type(grads) is tuple else (grads,)), self.saved0, self.saved1, self.saved2, self.result):
+        for value in (*(grads if type(grads) is tuple else (grads,)), self.saved0, self.saved1, self.saved2, self.saved3):
             if is_large(value):
                 return True
         return False
@@ -385,71 +382,37 @@ cdef class OpNode(Node):
         where = slice(*self.arguments[2:]) if len(self.arguments) == 5 else self.arguments[2]
         return whole[(slice(None),) * dim + (where, ...)]
 
-    # -- saved values --------------------------------------------------------------------------------------
+    # -- saved values; see Note [Saved slots] in saved_slots.pyx -------------------------------------------
 
     cpdef int save_input(self, int i, object value) except -1:
         """Save `value`, a tensor or a number, as input `i`. Rules also use this for values that are not inputs."""
-        cdef long version = 0
-        if isinstance(value, Tensor):
-            if (<Tensor>value).flags & IS_INFERENCE:
-                raise graph_errors.inference_saved(value)
-            version = version_of(<Tensor>value)
-        if i == 0:
-            self.saved0 = value
-            self.version0 = version
-        elif i == 1:
-            self.saved1 = value
-            self.version1 = version
-        elif i == 2:
-            self.saved2 = value
-            self.version2 = version
-        else:
+        if not 0 <= i < RESULT:
             raise IndexError(f"a node saves inputs 0 to 2, not {i}")
-        return 0
+        return save_value(self, i, value)
 
     cdef int save_outputs(self, list outs, unsigned int mask) except -1:
         """Save the results selected by the mask."""
         if mask & OUT0:
-            self.save_result(outs[0])
+            self.save_output(RESULT, outs[0])
         if mask & OUT1:
-            self.save_input(1, alias(outs[1]))
+            self.save_output(1, outs[1])
         if mask & OUT2:
-            self.save_input(2, alias(outs[2]))
-        return 0
-
-    cdef int save_result(self, Tensor out) except -1:
-        # Not `out` itself: its grad_fn is this node, and the cycle would keep memory alive until the collector runs.
-        self.result = alias(out)
-        self.version_result = version_of(out)
+            self.save_output(2, outs[2])
         return 0
 
     cpdef object saved(self, int i):
         """Return saved input `i`. Raises RuntimeError if it has been changed or freed since."""
-        cdef object value
+        cdef object stored, value
         cdef long version
-        cdef Tensor t
-        if i == 0:
-            value = self.saved0
-            version = self.version0
-        elif i == 1:
-            value = self.saved1
-            version = self.version1
-        elif i == 2:
-            value = self.saved2
-            version = self.version2
-        else:
+        if not 0 <= i < RESULT:
             raise IndexError(f"a node saves inputs 0 to 2, not {i}")
-        if isinstance(value, Tensor):
-            t = <Tensor>value
-            if version_of(t) != version:
-                raise graph_errors.modified_error(t, self, version, version_of(t), False)
-            if t.grad_fn_ is None and isinstance(self.target(i), Node):
+        stored = read_slot(self, i, &version)
+        value = unpacked(self, stored, version, False)
+        if value is stored:             # not packed by a hook
+            if not isinstance(value, Tensor):
+                check_not_freed(self)
+            elif (<Tensor>value).grad_fn_ is None and isinstance(self.target(i), Node):
                 raise RuntimeError(messages.SAVED_DETACHED)
-            return t
-        if type(value) is Packed:
-            return (<Packed>value).unpacked(self)
-        if self.freed_by is not None:
-            raise graph_errors.freed_error(self, self.freed_by)
         return value
 
     cpdef Tensor saved_result(self):
@@ -458,33 +421,32 @@ cdef class OpNode(Node):
 
     cpdef Tensor saved_output(self, int i):
         """Return saved result `i` of several. Raises RuntimeError if it has been changed or freed since."""
-        cdef Tensor t, kept
-        cdef object value = self.result if i == 0 else self.saved1 if i == 1 else self.saved2
-        cdef long version = self.version_result if i == 0 else self.version1 if i == 1 else self.version2
-        if self.freed_by is not None:
-            raise graph_errors.freed_error(self, self.freed_by)
-        if value is None:
+        cdef object stored
+        cdef Tensor kept
+        cdef long version
+        check_not_freed(self)
+        stored = read_slot(self, i or RESULT, &version)
+        if stored is None:
             raise RuntimeError(f"{self.op.node_name} did not save its result")
-        if type(value) is Packed:
-            return (<Packed>value).unpacked(self)
-        kept = <Tensor?>value
-        if version_of(kept) != version:
-            raise graph_errors.modified_error(kept, self, version, version_of(kept), True)
-        if i >= self.n_outputs or thread_state().modes & NO_GRAD:     # trailing results may have no derivative
-            return kept
-        t = alias(kept)
-        t.tangents = kept.tangents
-        t.grad_fn_ = self
-        t.output_nr_ = i
-        t.flags |= REQUIRES_GRAD
-        return t
+        kept = <Tensor?>unpacked(self, stored, version, True)
+        if kept is not stored or i >= self.n_outputs or thread_state().modes & NO_GRAD:     # the hook's has its history;
+            return kept                                             # trailing results may have no derivative
+        return self.with_history(kept, i)
 
-    cdef int release_variables(self, object freed_by) except -1:
-        if self.saved0 is None and self.saved1 is None and self.saved2 is None and self.result is None:
-            return 0
-        self.saved0 = self.saved1 = self.saved2 = self.result = None
-        self.freed_by = freed_by
-        return 0
+    def readable_values(self):
+        """Return saved inputs 0 to 2 and the result, or None if reading them might run hooks or fail."""
+        cdef int i
+        cdef list values = []
+        if self.freed_by is not None:
+            return None
+        for i in range(RESULT + 1):
+            value = self.value_in(i)
+            if type(value) is Packed:
+                return None
+            if value is not None:
+                value = self.saved_output(self.output_in(i)) if self.output_in(i) >= 0 else self.saved(i)
+            values.append(value)
+        return values
 
     @property
     def _is_view(self):
@@ -494,28 +456,8 @@ cdef class OpNode(Node):
     cdef unsigned int mask(self) noexcept:
         return self.op.saves[0] | self.op.saves[1] | self.op.saves[2]
 
-    def _place(self, int i):
-        """(the value saved as input 0, 1, 2 or, for 3, as result; which output it is or -1; whether it was freed)."""
-        if not 0 <= i < self.n_places():
-            raise IndexError(f"a node has the places 0 to 3, not {i}")
-        with cython.critical_section(self):
-            return self.value_in(i), self.output_in(i), self.freed_by is not None
-
-    cdef Py_ssize_t n_places(self):
-        return 4
-
-    cdef object value_in(self, Py_ssize_t i):
-        return self.saved0 if i == 0 else self.saved1 if i == 1 else self.saved2 if i == 2 else self.result
-
     cdef int output_in(self, Py_ssize_t i) except -2:
-        return 0 if i == 3 else i if 0 < i < self.n_outputs and self.mask() & (OUT0 << i) else -1
-
-    cdef int put_packed(self, Py_ssize_t i, object packed) except -1:
-        if i == 3:
-            self.result = packed
-        else:
-            self.save_input(i, packed)
-        return 0
+        return 0 if i == RESULT else <int>i if 0 < i < self.n_outputs and self.mask() & (OUT0 << i) else -1
 
     @property
     def args(self):
@@ -528,11 +470,11 @@ cdef class OpNode(Node):
         return self.freed_by
 
     def __dir__(self):
-        from cygrad._core.graph.saved_attributes import names  # few programs need it
+        from cygrad._core.saved.saved_attributes import names  # few programs need it
         return [*object.__dir__(self), *names(self, self.op)]
 
     def __getattr__(self, str name):
-        from cygrad._core.graph.saved_attributes import read  # few programs need it
+        from cygrad._core.saved.saved_attributes import read  # few programs need it
         with cython.critical_section(self):     # another thread may free what this one reads
             return read(self, self.op, name)
 
@@ -562,80 +504,7 @@ cdef object type_named(str name):
     return found
 
 
-# -- values packed by hooks --------------------------------------------------------------------------------
-
-@cython.final
-cdef class Packed:
-    """Takes the place of a saved tensor in a node: holds the pack hook's result until the unpack hook restores it."""
-
-    cdef Tensor unpacked(self, Node node):
-        cdef object value = self.unpack_hook(self.packed)
-        if not isinstance(value, Tensor) or (<Tensor>value).array.shape != self.shape or (
-                (<Tensor>value).array.dtype != self.dtype):     # kernels trust the shape and dtype of saved tensors
-            from cygrad._core.graph.saved_tensor_hooks import unlike  # needed only for errors
-            raise unlike(value, self.shape, self.dtype)
-        if self.history is None and self.output_nr < 0:
-            value = value.detach()
-        else:
-            value = joined(<Tensor>value, node if self.history is None else self.history, self.output_nr)
-        if self.tangents:
-            from cygrad._core.transforms.forward_mode import join_tangents  # needed only for forward mode or vmap
-            join_tangents(value, self.tangents)
-        return <Tensor>value
-
-forbid_making(Packed)
-
-
-cdef Packed pack(Node node, Tensor t, int output_nr, object pack_hook, object unpack_hook):
-    """Pack `t` for `node`; `output_nr` is which of the node's results it is, or -1 for an input."""
-    cdef Packed new = Packed.__new__(Packed)
-    cdef long version = version_of(t)
-    if any_level():
-        from cygrad._core.transforms import forward_mode  # needed only for forward mode or vmap
-        new.tangents = forward_mode.of_packed(t) if output_nr < 0 else forward_mode.of_packed_result(node, output_nr)
-    if output_nr >= 0:
-        t = joined(t, node, output_nr)          # store no history: `node` would own itself
-    elif requires_grad(t):
-        new.history = grad_fn_of(t)
-        output_nr = t.output_nr_
-        if new.history is None:
-            new.history = t                     # a leaf
-    new.output_nr = output_nr
-    new.unpack_hook = unpack_hook
-    new.shape, new.dtype = t.array.shape, t.array.dtype
-    new.packed = pack_hook(t)
-    if version_of(t) != version:
-        raise RuntimeError(messages.PACK_CHANGED)
-    return new
-
-
-def pack_saved(object pack_hook, object unpack_hook, Node node not None, int place=-1):
-    """Pack all tensors that `node` has saved, or only the one in slot `place`, without recording."""
-    cdef ThreadState* state = thread_state()
-    cdef unsigned int modes = state.modes
-    cdef Py_ssize_t i
-    state.modes |= NO_GRAD
-    try:
-        for i in range(node.n_places()):
-            value = node.value_in(i)
-            if isinstance(value, Tensor) and (place < 0 or place == i):
-                node.put_packed(i, pack(node, <Tensor>value, node.output_in(i), pack_hook, unpack_hook))
-    finally:
-        state.modes = modes
-
-
-cdef Tensor joined(Tensor t, object history, int output_nr):
-    """Return a tensor with the memory of `t` and the history of a leaf, or of output `output_nr` of a node."""
-    cdef Tensor new = alias(t)
-    new.flags |= REQUIRES_GRAD
-    if isinstance(history, Tensor):         # accumulating into the new tensor accumulates into the leaf
-        new.accumulator = accumulator_of(<Tensor>history)
-        keep_leaf(<AccumulateGrad>new.accumulator)
-    else:
-        new.grad_fn_ = <Node?>history
-        new.output_nr_ = output_nr
-    return new
-
+# -- checks of results, and rows without derivative ---------------------------------------------------------
 
 cdef bint is_bad_result(OpDef op, object array, ThreadState* state) except -1:
     """For `nan_check`: whether a result contains a NaN. Views, which only show their operand's NaNs, are exempt."""

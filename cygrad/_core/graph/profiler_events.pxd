@@ -3,6 +3,7 @@
 from cpython.object cimport PyObject
 
 from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.saved_slots cimport SavedSlots
 from cygrad._core.runtime.thread_state cimport ThreadState, thread_state
 
 cpdef enum:                     # kinds of events
@@ -44,6 +45,7 @@ cdef class Events:
 cdef Py_ssize_t begin_event(Events events, object owner, int kind, tuple inputs) except -1
 cdef int end_event(Events events, Py_ssize_t event) except -1
 cdef int set_node(Events events, Py_ssize_t event, Node node, bint recorded, long long saved) except -1
+cdef long long saved_bytes(SavedSlots node) except -1
 # An op with result `out` (or a list of results) ends now; `owner` is its row or another name.
 cdef int note_op(ThreadState* state, object owner, int kind, Node node, object out, tuple inputs) except -1
 cdef int mark_line(ThreadState* state) except -1        # an op begins, or has already begun; only while profiling

@@ -18,7 +18,7 @@ import sys
 from numpy cimport PyArray_BASE, PyArray_NBYTES, ndarray
 
 from cygrad._core.graph.node cimport Node
-from cygrad._core.graph.opdef cimport OpNode
+from cygrad._core.graph.saved_slots cimport SavedSlots
 from cygrad._core.runtime.thread_state cimport ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport Tensor
 
@@ -168,7 +168,7 @@ cdef int note_op(ThreadState* state, object owner, int kind, Node node, object o
     if kind == OP:
         events.events[event].allocated = sum([new_bytes(x) for x in <list>out]) if type(out) is list else new_bytes(out)
     if node is not None:
-        return set_node(events, event, node, True, saved_bytes(<OpNode>node))
+        return set_node(events, event, node, True, saved_bytes(<SavedSlots>node))
     code = current_site(&lasti)
     return set_site(&events.events[event], code, lasti)
 
@@ -188,8 +188,13 @@ cdef inline long long bytes_of(object value) except -1:
     return PyArray_NBYTES(<ndarray>array) if type(array) is ndarray else <long long>array.nbytes
 
 
-cdef inline long long saved_bytes(OpNode node) except -1:
-    return bytes_of(node.saved0) + bytes_of(node.saved1) + bytes_of(node.saved2) + bytes_of(node.result)
+cdef long long saved_bytes(SavedSlots node) except -1:
+    cdef Py_ssize_t i
+    cdef long long found = 0
+    with cython.critical_section(node.lock()):
+        for i in range(node.n_places()):
+            found += bytes_of(node.value_in(i))
+    return found
 
 
 cdef int mark_line(ThreadState* state) except -1:

@@ -28,7 +28,8 @@ from cygrad._core.graph.inplace cimport (
     rebase_history, take_shape)
 from cygrad._core.graph.node cimport begin_node, set_meta, set_metas
 from cygrad._core.graph.opdef cimport (
-    FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, OpDef, OpNode, flat, is_bad_result, refuse_result)
+    FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, RESULT, OpDef, OpNode, flat, is_bad_result, refuse_result)
+from cygrad._core.graph.saved_slots cimport save_value
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, KEEPS_CLASS,
@@ -88,7 +89,7 @@ cdef int finish(OpNode node, Tensor out, unsigned int mask, ThreadState* state) 
     out.flags |= REQUIRES_GRAD
     if mask:
         if mask & OUT0:
-            node.save_result(out)
+            node.save_output(RESULT, out)
         if state.on_save != NULL:
             (<object>state.on_save)(node)
     return 0
@@ -130,7 +131,7 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
         node.n_edges = 1
         mask = op.saves[0]
         if mask & IN0:
-            node.save_input(0, a)
+            save_value(node, 0, a)
         finish(node, out, mask, state)
     elif modes & FORWARD:
         return record_dual(op, (array,), (a,), args, 1)[0]
@@ -172,9 +173,9 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
             node.nr1 = tb.output_nr_
             mask |= op.saves[1]
         if mask & IN0:
-            node.save_input(0, a)
+            save_value(node, 0, a)
         if mask & IN1:
-            node.save_input(1, b)
+            save_value(node, 1, b)
         finish(node, out, mask, state)
     elif modes & FORWARD:
         return record_dual(op, (array,), (a, b), args, 1)[0]
@@ -234,7 +235,7 @@ cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint
             node.add_edge(None, 0)
     for i in range(min(len(inputs), 3)):
         if mask[0] & (1 << i) and inputs[i] is not None:
-            node.save_input(i, inputs[i])
+            save_value(node, i, inputs[i])
     return node
 
 
@@ -615,7 +616,7 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
     if node is not None:
         set_meta(node, out.array)
         if mask & OUT0:
-            node.save_result(out)
+            node.save_output(RESULT, out)
         rebase_history(out, node)
         if mask and state.on_save != NULL:
             (<object>state.on_save)(node)

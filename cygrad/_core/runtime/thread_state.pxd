@@ -17,7 +17,7 @@ ctypedef struct ThreadState:
     unsigned long long sequence     # number of the next node; later nodes have larger numbers
     void* run                       # the innermost backward pass of this thread (not owned)
     unsigned long long unwanted     # bit i: the running pass does not want the gradient of input i of the running node
-    void* spare                     # the gradient passed to the running node, if nobody else refers to it (not owned)
+    void* spare                     # the gradient offered to the running rule (not owned); Note [Spent gradients]
     unsigned int watch              # WATCH_* bits: what results are checked for
     void* on_save                   # NULL, or called with each new node when its values are saved (owned)
     void* on_write                  # NULL, or called before memory is changed; returns the operands (owned)

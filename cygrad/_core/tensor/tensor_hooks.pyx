@@ -12,7 +12,7 @@ from cygrad._core.graph.tensor cimport (
     CUT_DETACH, IS_VOLATILE, REQUIRES_GRAD, RETAINS_GRAD, Tensor, accumulator_of, bind_methods, cut, dtype_of, grad_fn_of,
     requires_grad, set_leaf_requires_grad)
 from cygrad._core.errors import messages
-from cygrad._core.graph.hook_handles import HookDict, RemovableHandle
+from cygrad._core.types.hook_handles import HookDict, RemovableHandle
 
 
 def register_hook(Tensor self not None, hook):

@@ -1,6 +1,5 @@
 """Addition, subtraction, multiplication, division, powers, and the Python operators for them."""
 
-from cygrad._core.graph.opdef cimport OpDef
 from cygrad._core.graph.tensor cimport Tensor
 
 cpdef Tensor add(object input, object other, object alpha=*, Tensor out=*)
@@ -10,8 +9,7 @@ cpdef Tensor div(object input, object other, Tensor out=*, object rounding_mode=
 cpdef Tensor pow(object input, object exponent, Tensor out=*)
 cpdef Tensor neg(object input, Tensor out=*)
 
-# For rules that no longer need the gradient g: its memory may be reused for the result.
-cdef Tensor spend(OpDef op, Tensor g, object other)
+# For rules that no longer need the gradient g, whose memory may hold the result (Note [Spent gradients]).
 cdef Tensor spend_mul(object g, object other)
 cdef Tensor spend_div(object g, object other)
 

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core.graph.accumulate_grad cimport is_unshared
 from cygrad._core.tensor.from_python cimport canonical
 from cygrad._core.types.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, category_of_num, dtype
 from cygrad._core.graph.profiler_events cimport mark_start
@@ -14,9 +13,10 @@ from cygrad._core.graph.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, OpDef, OpNode, lookup, op)
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.record cimport (
-    apply1, apply2, apply_n, as_type, may_write_directly, operate2, prepared, promoted, record1, record2, result_type, run2,
-    tensor_argument, write_into)
-from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, ThreadState, thread_state
+    apply1, apply2, as_type, operate2, prepared, promoted, record1, record2, result_type, run2, tensor_argument,
+    write_into)
+from cygrad._core.graph.spent_gradients cimport is_spare, spend
+from cygrad._core.runtime.thread_state cimport IN_RULE, thread_state
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, is_tensor, wrap
 from cygrad._core.errors import messages
 from cygrad._core.diagnostics.operators import unsupported_operand
@@ -168,29 +168,6 @@ cdef int check_not_bool(object a, object b) except -1:
 
 cdef inline bint is_bool(object value):
     return is_tensor(value) and (<Tensor>value).array.dtype.num == 0
-
-
-# -- reuse of the gradient's memory ------------------------------------------------------------------------
-
-cdef Tensor spend(OpDef op, Tensor g, object other):
-    """Apply an elementwise op to a gradient that the calling rule will not read again.
-
-    In a backward pass that is not recorded, the result reuses the memory of `g` if nothing else refers to it; otherwise that
-    of `other`, if `other` is an unshared intermediate of the rule.
-    """
-    cdef ThreadState* state = thread_state()
-    if state.spare != <void*>g or not may_write_directly(op, g, g.array, other):
-        if op.kernel is not None:
-            return apply_n(op, (g, other), None, None)
-        if (type(other) is Tensor and state.modes & (IN_RULE | FORWARD) == IN_RULE and state.events == NULL
-                and is_unshared(<Tensor>other, 1)
-                and may_write_directly(op, <Tensor>other, g.array, other)):
-            run2(op, g, other, (<Tensor>other).array)
-            return <Tensor>other
-        return operate2(op, g, other)
-    state.spare = NULL
-    array = run2(op, g, other, g.array) if op.kernel is None else op.kernel(g.array, (<Tensor>other).array, True)
-    return g if array is g.array else wrap(array)
 
 
 # -- mul, div ----------------------------------------------------------------------------------------------
@@ -391,7 +368,7 @@ cdef bint is_whole_inverse(object base, Tensor exponent) except -1:
 
 
 cdef object neg_rule(OpNode n, object g):
-    return spend(MUL, <Tensor>g, -1) if thread_state().spare == <void*>g else neg(g)
+    return spend(MUL, <Tensor>g, -1) if is_spare(g) else neg(g)
 
 cdef OpDef NEG = op("neg", neg_rule).row(flags=LINEAR | ELEMENTWISE | INPLACE, ufunc="negative", inputs="self",
                     aliases="negative", out_dtype="found")

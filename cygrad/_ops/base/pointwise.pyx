@@ -11,13 +11,14 @@ from cygrad._core.graph.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, SELECTS, OpDef, OpNode, op, variant)
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.record cimport apply1, tensor_argument, write_into
+from cygrad._core.graph.spent_gradients cimport spend
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, wrap
 from cygrad._kernels.cpu.base import elementwise as kernels
 from cygrad._kernels.array_ops cimport typenum_of, zeros_beside
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
 from cygrad._kernels.cpu.nn import activations
 cimport cygrad._ops.base.arguments as arguments
-from cygrad._ops.base.arithmetic cimport add, div, mul, neg, pow, spend, spend_div, spend_mul, sub
+from cygrad._ops.base.arithmetic cimport add, div, mul, neg, pow, spend_div, spend_mul, sub
 from cygrad._ops.base.comparisons cimport where
 from cygrad._core.errors import messages
 

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from cygrad._core.graph.internals import array_of, is_spare, memory_of
+from cygrad._core.graph.internals import array_of, memory_of
 from cygrad._core.graph.opdef import (
     ELEMENTWISE,
     FLOAT_RESULT,
@@ -28,6 +28,7 @@ from cygrad._core.graph.opdef import (
     registry,
 )
 from cygrad._core.graph.record import apply1, apply_n, record_view, tensor_argument
+from cygrad._core.graph.spent_gradients import is_spare
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import complex_parts as kernels
 from cygrad._kernels.device.cupy_library import is_array

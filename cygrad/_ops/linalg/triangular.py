@@ -3,9 +3,10 @@
 import numpy as np
 
 from cygrad._core.engine.blocked_gradients import in_parts
-from cygrad._core.graph.internals import array_of, is_spare
+from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, IN1, OUT0, declare, publish
 from cygrad._core.graph.record import record_n, write_into
+from cygrad._core.graph.spent_gradients import is_spare
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.linalg import triangular as kernels
 from cygrad._kernels.cpu.linalg.lapack import laid_by_columns

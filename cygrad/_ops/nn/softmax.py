@@ -6,9 +6,10 @@ The functions have the signatures of nn.functional; `cygrad` itself and Tensor h
 import cygrad._kernels.cpu.nn.softmax as kernels
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
-from cygrad._core.graph.internals import is_spare, memory_of, tensor_of
+from cygrad._core.graph.internals import memory_of, tensor_of
 from cygrad._core.graph.opdef import IN0, IN1, OUT0, PRIVATE, declare, named, publish
 from cygrad._core.graph.record import apply1_args, apply_n
+from cygrad._core.graph.spent_gradients import is_spare
 from cygrad._core.types.dtypes import as_dtype
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import mul, neg, sub

@@ -4,8 +4,8 @@ import pytest
 from core.diagnostics.wrong_calls import CALLS, arguments, outcome, wrong_values
 
 import cygrad as torch
-from cygrad._core.graph.saved_tensor_hooks import hooks_in_use, write_hook
 from cygrad._core.runtime import thread_state
+from cygrad._core.saved.saved_tensor_hooks import hooks_in_use, write_hook
 from cygrad._core.transforms import forward_mode
 from cygrad.autograd import forward_ad, graph
 

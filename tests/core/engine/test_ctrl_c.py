@@ -9,8 +9,8 @@ import pytest
 import cygrad as torch
 from cygrad._core.engine.backward import current_run
 from cygrad._core.graph.dual import is_forward
-from cygrad._core.graph.saved_tensor_hooks import _thread, hooks_in_use
 from cygrad._core.registry import autocast
+from cygrad._core.saved.saved_tensor_hooks import _thread, hooks_in_use
 from cygrad._core.transforms import forward_mode
 from cygrad.autograd import forward_ad, graph
 from cygrad.utils import checkpoint as module

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad as torch
-from cygrad._core.graph.internals import is_spare
+from cygrad._core.graph.spent_gradients import is_spare
 
 RULES = {
     "mul": lambda x, c: x * c,

@@ -47,7 +47,7 @@ def plain(value):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_same_as_pytorch(name):
-    from cygrad._core.graph.derived_attributes import stated
+    from cygrad._core.saved.derived_attributes import stated
 
     ours, theirs = told(cygrad, MAKERS[name]), told(torch, MAKERS[name])
     node = MAKERS[name](cygrad, cygrad.arange(1.0, 25.0).reshape(2, 3, 4).requires_grad_()).grad_fn

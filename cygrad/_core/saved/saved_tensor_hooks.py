@@ -8,7 +8,8 @@ from cygrad._core.errors.messages import type_name
 from cygrad._core.graph import internals
 from cygrad._core.graph.dual import record_same
 from cygrad._core.graph.node import Node
-from cygrad._core.graph.opdef import Packed, pack_saved, registry
+from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.saved_slots import Packed, pack_saved
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.interrupt_safe import putting
 from cygrad._core.runtime.thread_state import save_by, take_saving

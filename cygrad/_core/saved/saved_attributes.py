@@ -5,10 +5,10 @@ from operator import or_
 
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
-from cygrad._core.graph.derived_attributes import derived
 from cygrad._core.graph.opdef import OUT0, OUT1, OUT2
-from cygrad._core.graph.saved_tensor_hooks import raw_saved
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.saved.derived_attributes import derived
+from cygrad._core.saved.saved_tensor_hooks import raw_saved
 
 
 def _mask(row):
