@@ -120,6 +120,7 @@ def _title(function):
     if family == "fourier":
         return f"fft_{name}"
     row = dict.get(registry, name)
+    # Elementwise functions that are public elsewhere than in the package and Tensor are in torch.special
     is_special = row is not None and row.flags & ELSEWHERE == ELSEWHERE and ".elementwise." in function.__module__
     return f"special_{name}" if is_special else name
 

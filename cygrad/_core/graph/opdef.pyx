@@ -248,7 +248,7 @@ cpdef OpDef variant(OpDef row, str node=None, unsigned int flags=0, str name=Non
     return other
 
 
-ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY     # public in neither place, only in nn.functional
+ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY     # public in neither place, only in nn.functional or special
 
 
 def named(str name):
