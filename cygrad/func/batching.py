@@ -1,9 +1,9 @@
 """vmap: applies a function of one sample to all samples of a batch at once."""
 
 import functools
-import warnings
 from collections import namedtuple
 
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms import forward_mode
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
@@ -83,7 +83,7 @@ def _mapped(func, args, kwargs, leaves, dims, options):
     except NoBatchingRule as error:
         if options.randomness == "error":
             _check_not_drawn(state)
-        warnings.warn(f"{error}\n  {options.name} is called once for each sample instead", UserWarning, stacklevel=3)
+        warn(f"{error}\n  {options.name} is called once for each sample instead")
         set_rng_state(state)
         return _one_by_one(func, args, kwargs, leaves, dims, options)
     if options.randomness == "error":
