@@ -8,7 +8,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 import cygrad
@@ -379,7 +379,7 @@ def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
 
 def _count_in_tensors(state: dict[str, Any], parameter: Tensor, capturable: Any) -> None:
     """Replace numbers in a loaded state by tensors: old PyTorch releases saved step counts as Python numbers."""
-    counts = {name: cygrad.tensor(float(n), device="cpu") for name, n in state.items() if isinstance(n, Number)}
+    counts = {name: cygrad.tensor(float(n), device="cpu") for name, n in state.items() if isinstance(n, Real)}
     if capturable and parameter.is_cuda:
         _count_on_gpu(counts, parameter)
     state.update(counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import queue
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import cygrad
@@ -22,7 +22,7 @@ from cygrad.utils.data._worker import (
     stream,
 )
 from cygrad.utils.data.collate import default_collate, default_convert
-from cygrad.utils.data.dataset import IterableDataset
+from cygrad.utils.data.dataset import Dataset, IterableDataset
 from cygrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 from cygrad.utils.warning import warn
 
@@ -73,7 +73,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[T_co] | Sequence[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable | None = None,
