@@ -1,7 +1,8 @@
 """Stubs for programs that use TorchScript: here they run as plain Python."""
 
-import warnings
 from typing import Final
+
+from cygrad._core.errors.sites import warn
 
 __all__ = [
     "Final", "export", "ignore", "is_scripting", "is_tracing", "load", "save", "script", "script_if_tracing", "trace",
@@ -37,11 +38,7 @@ script_if_tracing = export = script
 
 def trace(func, example_inputs=None, *args, **kwargs):
     """Return the function or module unchanged, with a warning: unlike a trace, each call evaluates branches anew."""
-    warnings.warn(
-        "cygrad does not trace: torch.jit.trace returns its argument unchanged, with its `if`s and loops",
-        UserWarning,
-        stacklevel=2,
-    )
+    warn("cygrad does not trace: torch.jit.trace returns its argument unchanged, with its `if`s and loops")
     return func
 
 

@@ -2,12 +2,12 @@
 
 import collections.abc
 import numbers
-import warnings
 
 import numpy as np
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.errors.sites import warn
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
@@ -91,11 +91,10 @@ def assert_close(
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
     """Deprecated name of `assert_close`: dtypes and devices may differ, and NaN equals NaN."""
-    warnings.warn(
+    warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "
         "use `torch.testing.assert_close()` instead.",
         FutureWarning,
-        stacklevel=2,
     )
     actual, expected = (x if isinstance(x, Tensor) else cygrad.tensor(x) for x in (actual, expected))
     if rtol is None and atol is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import cygrad
+from cygrad._core.errors.sites import warn
 from cygrad._core.registry import autocast as core
 from cygrad._core.runtime.interrupt_safe import Block
 
@@ -72,19 +72,17 @@ class autocast(Block):
 
     def _is_possible(self) -> bool:
         if self.device == "cuda" and not cygrad.cuda.is_available():
-            warnings.warn(
+            warn(
                 "CUDA is not available or torch_xla is imported. Disabling autocast.\n"
-                'cygrad runs on the CPU: use autocast("cpu").',
-                stacklevel=3,
+                'cygrad runs on the CPU: use autocast("cpu").'
             )
             return False
         supported = {"torch.bfloat16", "torch.float16"}
         if str(self.fast_dtype) not in supported:
             name = "CPU" if self.device == "cpu" else "CUDA"
-            warnings.warn(
+            warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
-                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
-                stacklevel=3,
+                f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
             return False
         if self.fast_dtype == core.dtypes.bfloat16_dtype():
@@ -262,7 +260,7 @@ def autocast_decrement_nesting() -> int:
 
 
 def _warn_old(call: str, new: str) -> None:
-    warnings.warn(f"torch.{call} is deprecated. Please use torch.{new} instead.", DeprecationWarning, stacklevel=3)
+    warn(f"torch.{call} is deprecated. Please use torch.{new} instead.", DeprecationWarning)
 
 
 def is_autocast_cpu_enabled() -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections import defaultdict
 from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, arrays_for_update, tensor_of
 from cygrad._core.types.device import device as device_of
 from cygrad._kernels.gpu.optim import grad_scaling, optim
@@ -61,10 +61,9 @@ class GradScaler:
         self._device = device_of(device).type
         self._enabled = enabled
         if enabled and self._device == "cuda" and not cygrad.cuda.is_available():
-            warnings.warn(
+            warn(
                 "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.\n"
-                'cygrad runs on the CPU: use GradScaler("cpu").',
-                stacklevel=2,
+                'cygrad runs on the CPU: use GradScaler("cpu").'
             )
             self._enabled = False
         if not self._enabled:
@@ -189,12 +188,11 @@ class GradScaler:
             scale.mul_(self._backoff_factor)
             self._growth_tracker = 0
             if scale.item() < _HOPELESS <= before:
-                warnings.warn(
+                warn(
                     f"the scale of GradScaler has fallen to {scale.item():.1e}, because gradients were repeatedly "
                     "infinite or NaN, and no step was made.\n"
                     "No scale helps: the loss itself or the inputs are infinite or NaN. "
-                    "`with cygrad.autograd.detect_anomaly():` names the line that made the first NaN in backward.",
-                    stacklevel=3,
+                    "`with cygrad.autograd.detect_anomaly():` names the line that made the first NaN in backward."
                 )
             return
         self._growth_tracker += 1

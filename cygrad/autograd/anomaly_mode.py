@@ -1,9 +1,8 @@
 """Anomaly mode: backward stops at the first node that produces a NaN and names its line; `nan_check` is cheaper."""
 
-import warnings
-
 from cygrad._core.engine.run import get_anomaly, set_anomaly
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import WATCH_INF, WATCH_NAN, WATCH_RESULTS, get_watch, set_watch
 
@@ -68,10 +67,9 @@ class detect_anomaly(Block):
 
     def __init__(self, check_nan=True):
         self._check_nan = check_nan
-        warnings.warn(
+        warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
-            "enabled for debugging.",
-            stacklevel=2,
+            "enabled for debugging."
         )
 
     def _plan(self):

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import warnings
 
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.function import PyNode, apply_function
@@ -141,11 +140,10 @@ class Function(PyNode):
                 "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)\n"
                 f"  this function has a static forward: call it as {type(self).__name__}.apply(...)"
             )
-        warnings.warn(
+        warn(
             f"{type(self).__name__} has instance methods; make forward and backward static methods with a ctx "
             "argument and call apply()",
             DeprecationWarning,
-            stacklevel=2,
         )
         node = type(self).__new__(type(self))  # each call needs its own node
         node.__dict__.update(self.__dict__)

@@ -8,9 +8,9 @@ suspended.
 import functools
 import inspect
 import threading
-import warnings
 
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import IN_RULE, INFERENCE, NO_GRAD, get_modes, set_modes
 
@@ -200,12 +200,11 @@ class enforce_grad_layout_policy(_Granted):
 def _decorated(fn, mode):
     """Wrap `fn` so that it runs under `mode()`."""
     if inspect.isclass(fn):
-        warnings.warn(
+        warn(
             "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
             "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
             "the `__init__` method and nothing else.",
             FutureWarning,
-            stacklevel=3,
         )
         setattr(fn, "__init__", _decorated(fn.__init__, mode))  # noqa: B010  (to mypy a plain assignment is wrong)
         return fn

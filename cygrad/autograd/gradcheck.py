@@ -5,12 +5,12 @@ part of a complex result are checked one after the other.
 """
 
 import functools
-import warnings
 
 import numpy as np
 
 from cygrad._core.engine.backward import grad
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.random.random import randn, randn_like
@@ -193,10 +193,9 @@ def _check_inputs(inputs):
         if not (isinstance(x, Tensor) and x.requires_grad):
             continue
         if array_of(x).dtype.name not in ("float64", "complex128"):
-            warnings.warn(
+            warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
-                "will likely fail if all the inputs are not of double precision floating point or complex. ",
-                stacklevel=3,
+                "will likely fail if all the inputs are not of double precision floating point or complex. "
             )
         if any(step == 0 and size > 1 for step, size in zip(x.stride(), x.shape, strict=True)):
             raise RuntimeError(

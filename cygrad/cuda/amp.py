@@ -1,10 +1,10 @@
 """Deprecated aliases of `cygrad.amp` for GPUs."""
 
 import sys
-import warnings
 
 import cygrad
 from cygrad import amp
+from cygrad._core.errors.sites import warn
 from cygrad.amp import custom_bwd, custom_fwd
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
@@ -27,10 +27,9 @@ class GradScaler(amp.GradScaler):
 
 
 def _warn(name):
-    warnings.warn(
+    warn(
         f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('cuda', args...)` instead.",
         FutureWarning,
-        stacklevel=3,
     )
 
 

@@ -1,6 +1,6 @@
 """Base classes: Distribution, exponential families, and Independent."""
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import cygrad
 from cygrad import Tensor
@@ -202,7 +202,10 @@ def broadcast(*values):
     return cygrad.broadcast_tensors(*tensors)
 
 
-class Independent(Distribution):
+D = TypeVar("D", bound=Distribution)
+
+
+class Independent(Distribution, Generic[D]):
     """Reinterprets trailing batch dimensions of a distribution as event dimensions, so that log_prob sums over them.
 
     >>> import cygrad

@@ -1,7 +1,6 @@
 """Distributions of matrices: covariance matrices and Cholesky factors of correlation matrices."""
 
 import math
-import warnings
 
 import cygrad
 import cygrad.nn.functional as F
@@ -10,6 +9,7 @@ from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 from cygrad.distributions.gammas import Beta, Chi2
 from cygrad.distributions.multivariate_normal import _OfCovariances, _the_given
+from cygrad.utils._warning import warn
 
 __all__ = ["LKJCholesky", "Wishart"]
 
@@ -42,10 +42,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
         if (self.df <= length - 1).any():
             raise ValueError(f"Value of df={given} expected to be greater than ndim - 1 = {length - 1}.")
         if (self.df < length).any():
-            warnings.warn(
-                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
-                stacklevel=2,
-            )
+            warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.")
         super().__init__(batch, matrix.shape[-2:], name, matrix, validate_args)
 
     @property
@@ -85,7 +82,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
             is_singular = ~constraints.positive_definite.check(found)
             if not is_singular.any():
                 break
-            warnings.warn("Singular sample detected.", stacklevel=2)
+            warn("Singular sample detected.")
             found = cygrad.where(is_singular[..., None, None], self._drawn(sample_shape), found)
         return found
 

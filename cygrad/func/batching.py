@@ -1,14 +1,15 @@
 """vmap: applies a function of one sample to all samples of a batch at once."""
 
+import contextlib
 import functools
-import warnings
 from collections import namedtuple
 
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms import forward_mode
 from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
 from cygrad._ops.base.slicing import cat
-from cygrad._ops.random.generator import get_rng_state, set_rng_state
+from cygrad._ops.random.generator import Draws
 from cygrad._ops.shape.stacking import stack
 from cygrad.func.trees import flatten, rebuild, spread
 
@@ -55,15 +56,14 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         size = _batch_size(leaves, dims)
         if chunk_size is None or chunk_size >= size:
             return _mapped(func, args, kwargs, leaves, dims, options)
-        state, parts = get_rng_state(), []
+        draws, parts = Draws(), []
         for start in range(0, size, chunk_size):
-            if randomness == "same":
-                set_rng_state(state)
             part = [
                 x if d is None else x.narrow(d, start, min(chunk_size, size - start))
                 for x, d in zip(leaves, dims, strict=True)
             ]
-            parts.append(_mapped(func, rebuild(args, part), kwargs, part, dims, options))
+            with draws.repeated() if randomness == "same" else contextlib.nullcontext():
+                parts.append(_mapped(func, rebuild(args, part), kwargs, part, dims, options))
         return _joined_chunks(parts, options)
 
     return wrapper
@@ -77,19 +77,19 @@ def _joined_chunks(parts, options):
 
 def _mapped(func, args, kwargs, leaves, dims, options):
     """Return the results for all samples: at once, or one after the other if that is impossible."""
-    state = get_rng_state()
+    draws = Draws()
     try:
         output, found, is_drawn_for_all = _at_once(func, args, kwargs, leaves, dims, options.randomness)
     except NoBatchingRule as error:
         if options.randomness == "error":
-            _check_not_drawn(state)
-        warnings.warn(f"{error}\n  {options.name} is called once for each sample instead", UserWarning, stacklevel=3)
-        set_rng_state(state)
+            _check_not_drawn(draws)
+        warn(f"{error}\n  {options.name} is called once for each sample instead")
+        draws.take_back()
         return _one_by_one(func, args, kwargs, leaves, dims, options)
     if options.randomness == "error":
-        _check_not_drawn(state)
+        _check_not_drawn(draws)
     if options.randomness == "different" and not is_drawn_for_all:
-        set_rng_state(state)
+        draws.take_back()
         return _one_by_one(func, args, kwargs, leaves, dims, options)
     size = _batch_size(leaves, dims)
     outputs = zip(flatten(output)[0], found, _dims_of_outputs(output, options), strict=True)
@@ -160,14 +160,13 @@ def _dims_of_outputs(output, options):
 def _one_by_one(func, args, kwargs, leaves, dims, options):
     """Return the stacked results of one call per sample."""
     size = _batch_size(leaves, dims)
-    outputs, state = [], get_rng_state()
+    outputs, draws = [], Draws()
     for i in range(size) or (None,):
-        if options.randomness == "same":
-            set_rng_state(state)
         sample = rebuild(args, [_sample(x, d, i) for x, d in zip(leaves, dims, strict=True)])
-        outputs.append(forward_mode.call_inside(func, *sample, **kwargs))
+        with draws.repeated() if options.randomness == "same" else contextlib.nullcontext():
+            outputs.append(forward_mode.call_inside(func, *sample, **kwargs))
     if options.randomness == "error":
-        _check_not_drawn(state)
+        _check_not_drawn(draws)
     return _joined(outputs, size, options)
 
 
@@ -232,10 +231,10 @@ def _sample(x, dim, i):
     return x.new_zeros(x.shape[:dim] + x.shape[dim + 1 :]) if i is None else x.select(dim, i)
 
 
-def _check_not_drawn(state):
-    """Raise if random numbers were drawn since `state` was the generator's state."""
-    if not get_rng_state().equal(state):
-        set_rng_state(state)
+def _check_not_drawn(draws):
+    """Raise if this thread has drawn random numbers."""
+    if draws:
+        draws.take_back()
         raise RuntimeError(
             "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
             "randomness flags on vmap or perform the randomness operation out of vmap"

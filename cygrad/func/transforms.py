@@ -10,7 +10,7 @@ import functools
 from cygrad._core.engine.backward import grad as gradients
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms import forward_mode as forward
-from cygrad._ops.random.generator import get_rng_state, set_rng_state
+from cygrad._ops.random.generator import Draws
 from cygrad.autograd.grad_mode import enable_grad, is_grad_enabled, switches
 from cygrad.autograd.graph import copies_of_saved
 from cygrad.errors import ChangedInPlaceError
@@ -330,7 +330,7 @@ def linearized(func, primals, name=None):
     """Implements `linearize`; with `name`, for a caller of that name that accepts only tensors as outputs."""
     check_has_derivative(flatten(primals)[0])
     recorded = is_grad_enabled()
-    state = get_rng_state()
+    draws = Draws()
 
     def run():
         own = mapped(start, primals)
@@ -351,7 +351,7 @@ def linearized(func, primals, name=None):
             u, transposed = transpose(outputs, leaves)
         except ChangedInPlaceError:
             # Forward mode needs no old values, so changing them is not a mistake: run again, with copies of them.
-            set_rng_state(state)
+            draws.take_back()
             with copies_of_saved():
                 output, outputs, leaves = run()
                 u, transposed = transpose(outputs, leaves)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad.autograd.grad_mode import no_grad
+from cygrad.utils._warning import warn
 
 __all__ = [
     "calculate_gain",
@@ -311,7 +311,7 @@ def _require_matrix(tensor: Tensor) -> None:
 
 def _is_empty(tensor: Tensor) -> bool:
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warn("Initializing zero-element tensors is a no-op")
         return True
     return False
 
@@ -325,11 +325,7 @@ def _deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     @functools.wraps(function)
     def old(*args: Any, **kwargs: Any) -> Tensor:
-        warnings.warn(
-            f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warn(f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.", FutureWarning)
         return function(*args, **kwargs)
 
     old.__name__ = old.__qualname__ = old_name

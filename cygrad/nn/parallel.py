@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from cygrad.nn.modules import Module
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
 
+T = TypeVar("T", bound=Module)
 
-class DataParallel(Module):
+
+class DataParallel(Module, Generic[T]):
     """Calls `module`, as PyTorch's class does on a single device.
 
     As in PyTorch, the names in its `state_dict()` start with `module.`. Raises ValueError for several devices.
@@ -21,14 +23,14 @@ class DataParallel(Module):
     (torch.Size([3, 1]), ['module.weight', 'module.bias'])
     """
 
-    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+    def __init__(self, module: T, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError(
                 f"nn.DataParallel(device_ids={list(device_ids)}): cygrad computes on one device\n"
                 "  leave `device_ids` out"
             )
-        self.module = module
+        self.module: T = module
         self.dim, self.device_ids, self.output_device = dim, list(device_ids or []), output_device
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:

@@ -40,6 +40,8 @@ class Adafactor(Optimizer):
     tensor([[ 0.7764, -2.7764]], requires_grad=True)
     """
 
+    _counts_in_tensors = True
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -17,6 +17,7 @@ from cygrad.optim.optimizer import (
     check_implementation,
     check_learning_rate,
     loss_of,
+    recording,
 )
 
 __all__ = ["Adam", "AdamW"]
@@ -48,6 +49,8 @@ class Adam(Optimizer):
     >>> w
     tensor([ 0.9000, -2.9000], requires_grad=True)
     """
+
+    _counts_in_tensors = True
 
     def __init__(
         self,
@@ -112,7 +115,7 @@ class Adam(Optimizer):
             if not group["differentiable"]:
                 _step_compiled(params, grads, states, group)
                 continue
-            with cygrad.enable_grad():
+            with recording():
                 for param, state in zip(params, states):
                     _step_recorded(param, state, group)
         return loss

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 import cygrad
 from cygrad import Tensor
 from cygrad.optim.formula import FormulaOptimizer, zeros
@@ -79,7 +81,7 @@ class ASGD(FormulaOptimizer):
 
     def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
         average, eta, mu, lr = state["ax"], state["eta"], state["mu"], o["lr"]
-        if isinstance(t, float):
+        if isinstance(eta, np.ndarray):  # neither recorded nor on a GPU
             eta, mu, lr = float(eta.item()), float(mu.item()), float(lr)
         p *= 1 - o["lambd"] * eta
         p -= eta * g

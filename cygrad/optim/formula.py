@@ -11,7 +11,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import array_of, arrays_for_update
 from cygrad._kernels.optimizer_steps import formula_step
-from cygrad.optim.optimizer import Optimizer, _count_on_gpu, as_real, loss_of
+from cygrad.optim.optimizer import Optimizer, _count_on_gpu, as_real, loss_of, recording
 
 __all__ = ["FormulaOptimizer"]
 
@@ -23,6 +23,7 @@ class FormulaOptimizer(Optimizer):
     operators: it runs on arrays, or with `differentiable` on tensors, recorded.
     """
 
+    _counts_in_tensors = True
     _of_elements: ClassVar[tuple[str, ...] | None] = None  # names of elementwise state, if there is a GPU form
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -41,18 +42,13 @@ class FormulaOptimizer(Optimizer):
                     if group.get("capturable") and param.is_cuda:
                         _count_on_gpu(state, param)
                 if group["differentiable"]:
-                    with cygrad.enable_grad():
+                    with recording():
                         self._step_recorded(param, state, group)
                 elif not self._goes_along(rows, param, state, group):
                     self._step_arrays(param, state, group)
         if rows:
             formula_step(self._owner().__name__, rows)
         return loss
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for values in self.state.values():  # states saved by old PyTorch releases hold numbers
-            values.update({k: cygrad.tensor(float(v)) for k, v in values.items() if not isinstance(v, Tensor)})
 
     def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         """Return the state before the first step; its `"step"` entry counts the steps."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 import cygrad
 from cygrad import Tensor
 from cygrad.optim.formula import FormulaOptimizer, zeros
@@ -91,7 +93,7 @@ class NAdam(FormulaOptimizer):
         mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (s * o["momentum_decay"])) for s in (t, t + 1))
         product = state["mu_product"]
         product *= mu
-        done = float(product.item()) if isinstance(t, float) else product
+        done = float(product.item()) if isinstance(product, np.ndarray) else product  # recorded, or on a GPU
         mean += (1 - beta1) * (g - mean)
         square *= beta2
         square += (1 - beta2) * g * g

@@ -5,18 +5,21 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
-import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import cygrad
 from cygrad import Tensor
 from cygrad._core.runtime.thread_state import events_are_collected
+from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like
+from cygrad.utils._warning import warn
 
 __all__ = [
     "Optimizer",
@@ -55,6 +58,8 @@ class Optimizer:
     tensor([0.8000, 1.6000], requires_grad=True)
     >>> optimizer.zero_grad()
     """
+
+    _counts_in_tensors = False  # whether numbers in the state are 0-dim tensors
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -144,10 +149,9 @@ class Optimizer:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             group.setdefault(name, default)
         if len(parameters) != len(set(parameters)):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
-                "see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=3,
+                "see github.com/pytorch/pytorch/issues/40967 for more information"
             )
         known = {p for other in self.param_groups for p in other["params"]}
         if not known.isdisjoint(parameters):
@@ -254,6 +258,9 @@ class Optimizer:
         for group in self.param_groups:  # options added after the state was saved
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
+            if self._counts_in_tensors:
+                for parameter in group["params"]:
+                    _count_in_tensors(self.state.get(parameter, {}), parameter, group.get("capturable"))
 
     # Hooks
 
@@ -370,11 +377,29 @@ def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
     return tensor.to("cpu" if name in _NUMBERS else parameter.device, wanted, copy=True)
 
 
+def _count_in_tensors(state: dict[str, Any], parameter: Tensor, capturable: Any) -> None:
+    """Replace numbers in a loaded state by tensors: old PyTorch releases saved step counts as Python numbers."""
+    counts = {name: cygrad.tensor(float(n), device="cpu") for name, n in state.items() if isinstance(n, Real)}
+    if capturable and parameter.is_cuda:
+        _count_on_gpu(counts, parameter)
+    state.update(counts)
+
+
 def _count_on_gpu(state: dict[str, Any], parameter: Tensor) -> None:
     """Move step counts and similar scalars to the parameter's device, in single precision."""
     for name, value in state.items():
         if isinstance(value, Tensor) and not value.is_cuda and value.dim() == 0:
             state[name] = value.to(parameter.device, cygrad.float32)
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """A block in which a step is recorded, even though it modifies parameters and state in place.
+
+    The graph saves copies: each update would otherwise modify what the previous update or step has saved.
+    """
+    with cygrad.enable_grad(), saved_tensors_hooks(lambda tensor: tensor.detach().clone(), lambda tensor: tensor):
+        yield
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:

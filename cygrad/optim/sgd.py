@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import arrays_for_update, tensor_of, with_gradients
 from cygrad._kernels.optimizer_steps import sgd_step
@@ -14,6 +13,7 @@ from cygrad.optim.optimizer import (
     check_implementation,
     check_learning_rate,
     loss_of,
+    recording,
 )
 
 __all__ = ["SGD"]
@@ -94,7 +94,7 @@ class SGD(Optimizer):
             if not group["differentiable"]:
                 self._step_compiled(params, grads, group)
                 continue
-            with cygrad.enable_grad():
+            with recording():
                 for param in params:
                     self._step_recorded(param, group)
         return loss

@@ -7,9 +7,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from cygrad._core.diagnostics.graph_growth import Watch
-from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad.optim.optimizer import global_post_hooks
+from cygrad.utils._warning import warn
 
 __all__ = ["debug"]
 

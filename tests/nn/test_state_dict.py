@@ -238,3 +238,64 @@ def test_hook_after_loading_may_pardon_missing_keys():
     layer.register_load_state_dict_post_hook(lambda module, keys: keys)
     with pytest.raises(AssertionError, match="are not expected to return new values"):
         layer.load_state_dict({"weight": torch.ones(1, 1)})
+
+
+@pytest.mark.parametrize("has_metadata", [False, True])
+def test_spectral_norm_loads_states_without_the_right_vector(has_metadata):
+    """PyTorch 0.4 saved the divided weight and the left vector u only; v follows from W v = u."""
+    weight = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 2.0]])
+    u = np.array([0.6, 0.8])
+    norm = 2.5
+    state = OrderedDict(
+        bias=torch.zeros(2),
+        weight_orig=torch.tensor(weight, dtype=torch.float32),
+        weight_u=torch.tensor(u, dtype=torch.float32),
+        weight=torch.tensor(weight / norm, dtype=torch.float32),
+    )
+    if has_metadata:
+        state._metadata = OrderedDict([("", {"version": 1})])
+    layer = nn.utils.spectral_norm(nn.Linear(3, 2))
+    outer = nn.Sequential(layer)
+    result = outer.load_state_dict({f"0.{key}": value for key, value in state.items()})
+    assert result.missing_keys == result.unexpected_keys == []
+    direction = np.linalg.pinv(weight) @ u
+    expected = direction * norm / (u @ weight @ direction)
+    np.testing.assert_allclose(layer.weight_v.numpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(layer.eval()(torch.eye(3)).detach().numpy(), weight.T / norm, rtol=1e-5)
+    layer.load_state_dict(state)
+    layer.load_state_dict(layer.state_dict())
+    np.testing.assert_allclose(layer.weight_v.numpy(), expected, rtol=1e-5)
+    del state["weight_u"]
+    with pytest.raises(RuntimeError, match='Missing key\\(s\\) in state_dict: "weight_u", "weight_v"'):
+        layer.load_state_dict(state)
+    nn.utils.remove_spectral_norm(layer)
+    assert not layer._load_state_dict_pre_hooks and not layer._state_dict_hooks
+
+
+@pytest.mark.parametrize(
+    "arguments, options, error",
+    [
+        ((torch.float64,), {"dtype": torch.float32}, TypeError),
+        ((torch.float64,), {"device": "cpu"}, TypeError),
+        ((torch.ones(1),), {"dtype": torch.float32}, TypeError),
+        (("cpu", "cpu"), {}, TypeError),
+        ((torch.float64,), {"non_blocking": "x"}, TypeError),
+        ((torch.float64,), {"copy": 3}, TypeError),
+        ((), {"memory_format": 3}, TypeError),
+        (("nowhere",), {}, RuntimeError),
+    ],
+)
+def test_arguments_that_to_refuses(arguments, options, error):
+    for convert in (torch.ones(2).to, nn.Linear(1, 1).to, nn.ReLU().to):  # a layer without parameters refuses them too
+        if options.get("copy") and convert.__self__.__class__ is not torch.Tensor:
+            continue
+        with pytest.raises(error):
+            convert(*arguments, **options)
+
+
+def test_modules_are_not_copied():
+    for arguments, options in ((("cpu", torch.float64, False, True), {}), (("cpu",), {"copy": True})):
+        layer = nn.Linear(1, 1)
+        with pytest.raises(RuntimeError, match="^\\.to\\(\\) does not accept copy argument"):
+            layer.to(*arguments, **options)
+        assert layer.weight.dtype is torch.float32

@@ -557,3 +557,36 @@ def test_no_warnings_of_threads():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(list(DataLoader(range(5), num_workers=64))) == 5
+
+
+@pytest.mark.parametrize(
+    "generic",
+    [
+        torch.utils.data.DataLoader,
+        torch.utils.data.Dataset,
+        torch.utils.data.IterableDataset,
+        torch.utils.data.ConcatDataset,
+        torch.utils.data.ChainDataset,
+        torch.utils.data.StackDataset,
+        torch.utils.data.Subset,
+        torch.utils.data.Sampler,
+        torch.utils.data.DistributedSampler,
+        torch.nn.DataParallel,
+        torch.distributions.Independent,
+    ],
+)
+def test_classes_that_are_generic_in_pytorch_take_a_parameter(generic):
+    parametrized = generic[torch.Tensor]
+    assert parametrized.__origin__ is generic and parametrized.__args__ == (torch.Tensor,)
+
+    class Own(parametrized):
+        pass
+
+    assert issubclass(Own, generic)
+
+
+def test_a_parametrized_loader_makes_loaders():
+    loader = DataLoader[torch.Tensor](range(3), batch_size=2)
+    assert type(loader) is DataLoader and [batch.tolist() for batch in loader] == [[0, 1], [2]]
+    model = torch.nn.DataParallel[torch.nn.Linear](torch.nn.Linear(2, 1))
+    assert model(torch.ones(3, 2)).shape == (3, 1)

@@ -1,11 +1,10 @@
 """Error messages for incorrect custom functions."""
 
 import inspect
-import warnings
 
 from cygrad._core.errors.classes import InvalidGradientError
 from cygrad._core.errors.messages import type_name
-from cygrad._core.errors.sites import at
+from cygrad._core.errors.sites import at, warn
 from cygrad._core.graph.function import PyNode
 from cygrad._core.graph.tensor import Tensor
 
@@ -33,11 +32,9 @@ def check_dirty(value, is_output, is_input):
             "modified inplace must all be outputs of the Function."
         )
     if not is_input:
-        warnings.warn(
+        warn(
             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
-            "should be passed to ctx.mark_dirty().",
-            UserWarning,
-            stacklevel=2,
+            "should be passed to ctx.mark_dirty()."
         )
 
 

@@ -1,12 +1,12 @@
 """Checks the arguments of backward passes (tensors, gradients, inputs), and runs passes over a batch of gradients."""
 
-import warnings
 from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
 
 from cygrad._core.engine.run import run_alone
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.node import Node, set_attribute
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
@@ -229,7 +229,7 @@ def batched(grad, outputs, inputs, gradients, keep_last, create_graph, allow_unu
         pairs = zip(found, samples, strict=True)
         results = tuple(t.expand(batch.size, *t.shape) if t is not None and s is None else s for t, s in pairs)
     except vmap_levels.NoBatchingRule as error:
-        warnings.warn(f"{error}\n  each gradient goes through the graph separately instead", UserWarning, stacklevel=2)
+        warn(f"{error}\n  each gradient goes through the graph separately instead")
         rows = zip(*gradients, strict=True)
         found = [grad(outputs, row, inputs, True, create_graph, allow_unused) for row in rows]
         columns = zip(*found, strict=True)

@@ -43,7 +43,7 @@ cdef object run_backward(tuple tensors, tuple gradients, object retain_graph, ob
     if transform_check is not None:
         transform_check()
     cdef Run run = Run.__new__(Run)
-    cdef bint recorded = flag(create_graph)
+    cdef bint recorded = create_graph is not None and flag(create_graph)    # None was the default of early PyTorch
     run.caller = caller
     run.keep_graph = recorded if retain_graph is None else flag(retain_graph)
     if inputs is not None:
@@ -61,8 +61,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
     `tensors` is a tensor or a sequence of tensors; `grad_tensors` contains for each the gradient of the final result
     with respect to it (None means 1, for tensors with one element). `retain_graph` keeps the saved values for another
-    pass (default: `create_graph`). `create_graph` records the pass. `inputs` limits accumulation to the given tensors.
-    `grad_variables` and `retain_variables` are deprecated names of `grad_tensors` and `retain_graph`.
+    pass (default: `create_graph`). `create_graph` records the pass (None: do not). `inputs` limits accumulation to the
+    given tensors. `grad_variables` and `retain_variables` are deprecated names of `grad_tensors` and `retain_graph`.
 
     Raises RuntimeError for a tensor that does not require grad, a gradient with the wrong shape, a graph that has been
     freed, or a saved tensor that was changed in place.
@@ -108,7 +108,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
                          "but got: allow_unused=False.")
     if not only_inputs:
         messages.only_inputs_deprecated()
-    create_graph = flag(create_graph)
+    create_graph = create_graph is not None and flag(create_graph)
     retain_graph = create_graph if retain_graph is None else flag(retain_graph)
     allow_unused = materialize_grads if allow_unused is None else flag(allow_unused)
     outputs = arguments.roots_of(outputs)

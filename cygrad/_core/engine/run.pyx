@@ -201,7 +201,10 @@ cdef class Run:
 
         This way the gradients of many parts do not each allocate a zero-filled array.
         """
-        cdef Py_ssize_t j = self.find(node.target(0))
+        cdef object target = node.target(0)
+        if target is None:                      # a part of a view made in no_grad mode
+            return False
+        cdef Py_ssize_t j = self.find(target)
         cdef Entry* e = &self.entries[j]
         cdef Tensor present
         cdef bint fits

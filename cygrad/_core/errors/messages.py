@@ -1,6 +1,6 @@
 """Error messages and warnings: PyTorch's first line, then what went wrong, where, and how to fix it."""
 
-import warnings
+from cygrad._core.errors.sites import warn
 
 NON_LEAF_REQUIRES_GRAD = (
     "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
@@ -181,7 +181,7 @@ def check_data_assignment(tensor, value):
 
 def warn_imaginary_lost():
     """Warn that a complex tensor was written into a real one."""
-    warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
+    warn("Casting complex values to real discards the imaginary part")
 
 
 said: set[str] = set()  # messages to be issued once per process that have been
@@ -193,11 +193,9 @@ def warn_scalar_of_gradient():
 
     if "scalar of gradient" in said and not is_warn_always_enabled():
         return
-    warnings.warn(
+    warn(
         "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-        "Consider using tensor.detach() first.",
-        UserWarning,
-        stacklevel=2,
+        "Consider using tensor.detach() first."
     )
     said.add("scalar of gradient")
 
@@ -276,8 +274,6 @@ def check_inplace_shape(result, out):
 
 def output_resized(shape, required):
     """Warn that an `out` with elements is resized."""
-    from cygrad._core.errors.sites import warn  # needed only for the warning
-
     warn(
         f"An output with one or more elements was resized since it had shape {list(shape)}, which does not match the "
         f"required output shape {list(required)}. This behavior is deprecated, and in a future PyTorch release outputs "
@@ -297,20 +293,16 @@ NOT_RESIZABLE = (
 
 def warn_volatile():
     """Warn that a tensor is made volatile."""
-    from cygrad._core.errors.sites import warn  # needed only for the warning
-
     warn("volatile=True is deprecated: run the computation inside `with no_grad():`", DeprecationWarning)
 
 
 def deprecated(old, new):
     """Warn that a deprecated name was used."""
-    warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=2)
+    warn(f"{old} is deprecated; use {new}", DeprecationWarning)
 
 
 def former_order(function, old, new):
     """Warn that arguments were passed in the order of early PyTorch."""
-    from cygrad._core.errors.sites import warn  # needed only for the warning
-
     out = ", Tensor out = None"
     warn(
         f"This overload of {function} is deprecated:\n\t{function}({old}, *{out})\nConsider using one of the following "
@@ -320,16 +312,15 @@ def former_order(function, old, new):
 
 def grad_variables_deprecated():
     """Warn that `grad_variables` was passed to `backward`."""
-    warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+    warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
 
 
 def only_inputs_deprecated():
     """Warn that `only_inputs=False` has no effect."""
-    warnings.warn(
+    warn(
         "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient "
         "for other parts of the graph, please use torch.autograd.backward.",
         FutureWarning,
-        stacklevel=2,
     )
 
 

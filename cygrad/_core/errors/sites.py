@@ -1,5 +1,6 @@
 """Resolves sites (code object, instruction offset) to `file:line` (see Note [Sites] in thread_state.pyx)."""
 
+import contextlib
 import os
 import sys
 import warnings
@@ -9,6 +10,11 @@ from types import FrameType
 from cygrad import _library
 
 _OUR_FILES = os.path.dirname(os.path.abspath(_library.__file__)) + os.sep
+_BETWEEN = {  # files of the standard library through which a user's line reaches ours
+    contextlib.contextmanager.__code__.co_filename,
+    "<frozen importlib._bootstrap>",
+    "<frozen importlib._bootstrap_external>",
+}
 
 
 def is_ours(code):
@@ -66,9 +72,17 @@ def at(code, offset):
 
 
 def warn(text, category=UserWarning):
-    """Issue a warning attributed to the innermost Python line outside cygrad."""
-    depth = 2
+    """Issue a warning attributed to the user's line: the innermost Python line outside cygrad.
+
+    Counting frames for `stacklevel` would not do: `warnings.warn` skips those of imports, and a block made by
+    `contextlib` has frames of the standard library between the user's line and ours.
+    """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code):
-        depth, frame = depth + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=depth)
+    while frame is not None and (is_ours(frame.f_code) or frame.f_code.co_filename in _BETWEEN):
+        frame = frame.f_back
+    if frame is None:  # a thread of our own
+        warnings.warn(text, category, stacklevel=2)
+        return
+    module = frame.f_globals.get("__name__") or "<string>"
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, module, registry)

@@ -94,6 +94,8 @@ from cpython.object cimport Py_TYPE, PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from numpy cimport PyArray_SIZE, ndarray
 
+import sys
+
 import numpy as np
 
 from cygrad._core.types.dtypes cimport COMPLEX, category_of_num
@@ -131,6 +133,7 @@ cdef extern from "checked_call.h":
 
 registry = Registry()
 entries_by_ufunc = {}   # entry points of the imported families, keyed by the NumPy ufuncs that map to them
+namespaces = {}         # globals of the Python modules that declared the rows, keyed by row name
 unpublished = {}        # rows whose entry point has not been bound yet
 ufuncs_by_name = {}     # names of NumPy ufuncs, keyed by row name
 # The facts on ops that are looked up by name: {fact: {name of a row or function: value}}; see the module docstring.
@@ -160,8 +163,10 @@ cdef class OpDef:
         self.outputs = tuple(outputs.split())
         self.attributes = tuple(attributes.split())
         self.aliases = tuple(aliases.split())
-        if self.name in registry:
+        namespace = imported_namespace()
+        if self.name in registry and not is_imported_again(namespaces[self.name], namespace):
             raise ValueError(f"op {self.name!r} is declared twice")
+        namespaces[self.name] = namespace
         registry[self.name] = unpublished[self.name] = self
         ufuncs_by_name[self.name] = [*([ufunc] if ufunc else []), *numpy.split()]
         if "derived" in facts:
@@ -182,6 +187,19 @@ cdef class OpDef:
     def saved_masks(self):
         """The masks of what is saved for the gradients of inputs 0, 1, 2."""
         return self.saves[0], self.saves[1], self.saves[2]
+
+
+cdef dict imported_namespace():
+    """The globals of the innermost Python module that is being imported: a helper of another may declare its rows."""
+    frame = sys._getframe()
+    while frame.f_code.co_name != "<module>" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_globals
+
+
+cdef bint is_imported_again(dict before, dict now) except -1:
+    """Whether a family declares its rows anew, in a new module, because its import was interrupted (by Ctrl-C, say)."""
+    return before is not now and before.get("__name__") == now.get("__name__") != "importlib._bootstrap"
 
 
 def note_facts(str name, dict given):

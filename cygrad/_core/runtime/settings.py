@@ -4,9 +4,8 @@ have no effect here.
 On the CPU, results are always deterministic. Warnings are issued through Python's `warnings`.
 """
 
-import warnings
-
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._kernels.device.cupy_library import switches
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision, apply
 
@@ -103,10 +102,9 @@ def set_float32_matmul_precision(precision):
     Products on the CPU always have float32 precision.
     """
     if precision not in ("highest", "high", "medium"):
-        warnings.warn(
+        warn(
             f"{precision} is not one of 'highest', 'high', or 'medium'; "
-            "the currentsetFloat32MatmulPrecision call has no effect.",
-            stacklevel=2,
+            "the currentsetFloat32MatmulPrecision call has no effect."
         )
         return
     Precision.matmul = precision

@@ -1,10 +1,9 @@
 """Conversions of tensors: to lists, NumPy arrays, copies and pickles. Bound as methods of Tensor."""
 
-import warnings
-
 import numpy as np
 
 from cygrad._core import graph_errors
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import array_of, attributes_of, bind, dictionary_of, of_class, tensor_of
 from cygrad._core.graph.opdef import registry
@@ -113,11 +112,10 @@ def __init_subclass__(cls, **kwargs):
 
         begin_overriding(cls)
     if vars(cls).get("__torch_dispatch__") is not None:
-        warnings.warn(
+        warn(
             f"{cls.__name__}.__torch_dispatch__ will not be called: ops are not dispatched to classes. "
             "`__torch_function__` and methods and operators that the class defines itself are called, and results are "
-            "instances of it; see docs/architecture.md, Subclasses",
-            stacklevel=2,
+            "instances of it; see docs/architecture.md, Subclasses"
         )
 
 
@@ -153,11 +151,10 @@ def __reduce_ex__(self, protocol):
     """
     for hook in (self._backward_hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
+            warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
                 "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
-                "suppress this warning",
-                stacklevel=2,
+                "suppress this warning"
             )
     array, rest = array_of(self), (self.requires_grad, attributes_of(self))
     if is_array(array):

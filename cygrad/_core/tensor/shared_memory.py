@@ -3,10 +3,10 @@
 import functools
 import os
 import sys
-import warnings
 
 import numpy as np
 
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, bind, memory_of, tensor_of
 from cygrad._core.types.device import device as device_of
 from cygrad._kernels.device import cupy_library
@@ -82,10 +82,9 @@ def to_send(array):
         return array
     files = getattr(starting, "_fds", None)
     if owner.file is None or files is None or starting.method != "spawn":
-        warnings.warn(
+        warn(
             "a tensor in shared memory is copied for a new process, which then changes only its copy: use the start "
-            "method 'fork', or 'spawn' on Linux with enough file descriptors (`ulimit -n`)",
-            stacklevel=2,
+            "method 'fork', or 'spawn' on Linux with enough file descriptors (`ulimit -n`)"
         )
         return array
     if owner.file not in files:

@@ -1,7 +1,5 @@
 """Comparisons, comparison operators, and `where`. Results of comparisons are boolean and have no derivative."""
 
-import warnings
-
 from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE
 
 from cygrad._core.types.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, default_dtype, dtype, promote_types
@@ -12,6 +10,7 @@ from cygrad._core.graph.record cimport apply2, as_type, record2, result_type, te
 from cygrad._core.graph.tensor cimport CUT_NONE, Tensor, cut, dtype_of
 from cygrad._ops.base.arithmetic cimport operand
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._core.registry import device_checks
 from cygrad._core.diagnostics.operators import unordered
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
@@ -212,8 +211,8 @@ cdef int check_condition(Tensor condition) except -1:
     if kind.name != "uint8":
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
                            f"{kind.type_name}\n  compare it with something first: `condition != 0`")
-    warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
-                  "future version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+    warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
+         "future version of PyTorch. Use a boolean condition instead.")
     return 0
 
 

@@ -95,7 +95,8 @@ def to(self, *args, dtype=None, device=None, other=None, non_blocking=False, cop
     """
     cdef Tensor t = require(self, "to")
     cdef object one = args[0] if len(args) == 1 and device is None else device if not args else None
-    if other is None and type(one) is dtype_class:
+    if (other is None and dtype is None and device is None and type(one) is dtype_class
+            and type(non_blocking) is bool and type(copy) is bool):
         dtype = one
     elif other is not None or dtype is not None or type(copy) is not bool or not is_where(t, one):
         dtype, device, non_blocking, copy = checks.read_to(args, dtype, device, other, non_blocking, copy)

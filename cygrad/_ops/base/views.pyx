@@ -5,8 +5,6 @@ one in place modifies the others (Note [Views and in-place] in inplace.pyx). The
 one, rearranged to the input's shape, with zeros for elements outside the view.
 """
 
-import warnings
-
 from numpy cimport npy_intp
 
 from cygrad._core.types.dtypes cimport dtype, dtype_of_num
@@ -21,6 +19,7 @@ from cygrad._core.runtime.thread_state cimport FORWARD, is_recording, thread_sta
 from cygrad._core.graph.tensor cimport (
     CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, requires_grad, version_of)
 from cygrad._core.errors import messages
+from cygrad._core.errors.sites import warn
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS
 from cygrad._kernels.cpu.base.view_geometry cimport (
     Geometry, geometry_of, insert_dim, permute_dims, remove_dim, reshape as fit_dims, swap_dims, view_of)
@@ -275,21 +274,20 @@ def reversed_dims(self):
     """The dimensions in reverse order: the transpose of a matrix."""
     cdef Tensor t = require(self, "T")
     if t.array.ndim != 2:
-        warnings.warn(
+        warn(
             "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases."
             if t.array.ndim == 0 else
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            UserWarning, stacklevel=1)
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+        )
     return permuted(t, tuple(range(t.array.ndim - 1, -1, -1)))
 
 
 def matrix_transpose(self):
     """The last two dimensions swapped."""
     if self.ndim == 0:
-        warnings.warn("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.",
-                      UserWarning, stacklevel=1)
+        warn("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
         return self
     if self.ndim == 1:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")

@@ -8,11 +8,11 @@ and `resolve_neg` return the tensor itself, and modifying a conjugate does not a
 Gradients follow PyTorch's convention: for a real loss L and z = x + iy, the gradient is dL/dx + i dL/dy.
 """
 
-import warnings
 from functools import partial
 
 import numpy as np
 
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, memory_of
 from cygrad._core.graph.opdef import (
     ELEMENTWISE,
@@ -247,9 +247,7 @@ def of_matrix(t, name):
     if t.ndim == 1:
         raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
     if t.ndim == 0:
-        warnings.warn(
-            f"Tensor.{name} is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=3
-        )
+        warn(f"Tensor.{name} is deprecated on 0-D tensors. Consider using x.conj().")
         return conj(t)
     return conj(transpose(t, -2, -1))
 

@@ -65,6 +65,8 @@ def solve_array(a, b):
 def inv_array(a):
     """Return (A^-1, info)."""
     if isinstance(a, np.ndarray):
+        if a.size == 0:
+            return np.empty(a.shape, a.dtype), np.zeros(a.shape[:-2], np.int32)
         try:
             found = by_columns("inv", "x->x", (a,), a.shape)
             if found is None:

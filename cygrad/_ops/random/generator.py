@@ -37,6 +37,8 @@ class Generator:
 
     device: device
 
+    draws = 0  # how often threads that named no generator drew from this one
+
     def __init__(self, device="cpu"):
         self.device = check_device(device)
         self._seed = _FIRST_SEED
@@ -172,7 +174,9 @@ default_generator.seed()
 
 
 class _OfThread(_local):
-    generator = None  # class default: looking up a missing attribute takes ten times as long
+    # class defaults: looking up a missing attribute takes ten times as long
+    generator = None
+    draws = 0  # how often this thread drew from its generator
 
 
 _of_thread = _OfThread()
@@ -224,6 +228,8 @@ def source_of(generator, function, place=None):
         if place is not None:
             return kernels_of_gpu, gpu_generator(place)._stream
         found = current_generator()
+        found.draws += 1
+        _of_thread.draws += 1
         return kernels, found._numpy or found.numpy_generator()
     if not isinstance(generator, Generator):
         raise TypeError(f"{function}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
@@ -235,6 +241,37 @@ def source_of(generator, function, place=None):
     if generator.device.index != place:
         raise RuntimeError(f"Expected a generator of cuda:{place} but found one of {generator.device}")
     return kernels_of_gpu, generator._stream
+
+
+class Draws:
+    """What this thread draws from its generator from now on. True if it has drawn anything.
+
+    Other threads may draw from the default generator meanwhile. It is never set back then: their numbers would be drawn
+    a second time.
+    """
+
+    def __init__(self):
+        self._generator, self._own = current_generator(), _of_thread.draws
+        self._state, self._all = self._generator.get_state(), self._generator.draws
+
+    def __bool__(self):
+        return _of_thread.draws != self._own
+
+    def take_back(self):
+        """Set the generator back, if no other thread has drawn from it."""
+        if self and _of_thread.draws - self._own == self._generator.draws - self._all:
+            self._generator.set_state(self._state)
+            self._own, self._all = _of_thread.draws, self._generator.draws
+
+    @contextlib.contextmanager
+    def repeated(self):
+        """A block that draws the same numbers each time. The generator then continues behind the last of them."""
+        own = Generator()
+        own.set_state(self._state)
+        with drawing_from(own):
+            yield
+        if own.draws and self._generator.draws == self._all:
+            self._generator.set_state(own.get_state())
 
 
 # -- generators of GPUs --

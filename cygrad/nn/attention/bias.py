@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from enum import IntEnum
 
 import cygrad
 from cygrad import Tensor
+from cygrad.utils._warning import warn
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
@@ -44,10 +44,9 @@ class CausalBias(Tensor):
 
     def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
         if seq_len_q > seq_len_kv and variant == CausalVariant.LOWER_RIGHT:
-            warnings.warn(
+            warn(
                 "Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!\n"
-                "(In cygrad, queries that may attend to nothing get zeros.)",
-                stacklevel=2,
+                "(In cygrad, queries that may attend to nothing get zeros.)"
             )
 
     def __repr__(self) -> str:

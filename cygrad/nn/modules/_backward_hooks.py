@@ -17,12 +17,12 @@ in place. Only multiple outputs, or hooks that replace output gradients, need a 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from cygrad import Tensor
 from cygrad.autograd import Function
+from cygrad.utils._warning import warn
 
 Gradients = tuple[Tensor | None, ...]
 
@@ -70,10 +70,9 @@ class BackwardHooks:
         """Return the output for the caller, arranged so that its gradients trigger the hooks."""
         outputs = output if isinstance(output, tuple) else (output,)
         if not all(isinstance(item, Tensor) for item in outputs):
-            warnings.warn(
+            warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of "
-                f"Tensors but received {type(output)}",
-                stacklevel=5,
+                f"Tensors but received {type(output)}"
             )
             return output
         places = _places(outputs)
@@ -112,10 +111,9 @@ class BackwardHooks:
         return grad_output
 
     def _run_without_inputs(self, grad_output: Gradients) -> None:
-        warnings.warn(
+        warn(
             "Full backward hook is firing when gradients are computed with respect to module "
-            "outputs since no inputs require gradients.",
-            stacklevel=2,
+            "outputs since no inputs require gradients."
         )
         nothing: Gradients = (None,) * self.n_inputs
         for hook in self.hooks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from cygrad.nn.modules._backward_hooks import BackwardHooks, register_regular_ho
 from cygrad.nn.modules._use import Called
 from cygrad.nn.modules._use import global_hooks as _global_hooks
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
+from cygrad.utils._warning import warn
 
 
 class ForwardHook:
@@ -178,10 +178,9 @@ class Hooked(Called):
         try:
             hook.after(self, args, kwargs, None)
         except Exception as error:
-            warnings.warn(
+            warn(
                 "module forward hook with ``always_call=True`` raised an exception that was "
-                f"silenced as another error was raised in forward: {error}",
-                stacklevel=2,
+                f"silenced as another error was raised in forward: {error}"
             )
 
 

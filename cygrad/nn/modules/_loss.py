@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 from cygrad import Tensor
 from cygrad.nn.modules._function_module import FunctionModule
+from cygrad.utils._warning import warn
 
 
 class Loss(FunctionModule):
@@ -16,12 +16,7 @@ class Loss(FunctionModule):
         super().__init__()
         if size_average is not None or reduce is not None:
             reduction = _meant(size_average, reduce)
-            # Each class in the MRO down to this one that defines `__init__` adds a stack frame below the caller's.
-            frames = sum("__init__" in vars(kind) for kind in type(self).__mro__ if issubclass(kind, Loss))
-            warnings.warn(
-                f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-                stacklevel=frames + 1,
-            )
+            warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.")
         self.reduction = reduction
 
     def _call(self, *tensors: Any, **more: Any) -> Tensor:

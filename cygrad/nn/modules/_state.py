@@ -11,7 +11,6 @@ missing and unexpected keys, so if there are any, the copies are made before the
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -24,6 +23,7 @@ from cygrad import Tensor
 from cygrad.nn.parameter import Parameter, is_lazy
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like
+from cygrad.utils._warning import warn
 
 EXTRA_STATE = "_extra_state"
 
@@ -86,11 +86,7 @@ class Stateful:
         ['0.weight', '0.bias']
         """
         if args:
-            warnings.warn(
-                "Positional args are being deprecated, use kwargs instead.",
-                FutureWarning,
-                stacklevel=2,
-            )
+            warn("Positional args are being deprecated, use kwargs instead.", FutureWarning)
             given = {"destination": destination, "prefix": prefix, "keep_vars": keep_vars}
             return self.state_dict(**{**given, **dict(zip(given, args))})
         if destination is None:

@@ -5,12 +5,12 @@ Margin losses are in margin_loss.py.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from cygrad import Tensor
 from cygrad.nn import functional as F
 from cygrad.nn.modules._loss import Loss, TargetLoss, WeightedLoss
+from cygrad.utils._warning import warn
 
 __all__ = [
     "BCELoss",
@@ -180,11 +180,10 @@ class NLLLoss2d(NLLLoss):
     """Deprecated alias of `NLLLoss`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
+        warn(
             "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
             "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
             FutureWarning,
-            stacklevel=2,
         )
         super().__init__(*args, **kwargs)
 

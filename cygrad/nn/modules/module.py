@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,9 @@ from cygrad.nn.modules._members import Members
 from cygrad.nn.modules._state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, scripts look for it here
 from cygrad.nn.modules._state import Stateful
 from cygrad.nn.parameter import is_lazy
+from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
+from cygrad.utils._warning import warn
 
 if TYPE_CHECKING:
     from typing import Self
@@ -156,6 +157,14 @@ class Module(Hooked, Stateful, Members):
         >>> cygrad.nn.Linear(2, 3).to(cygrad.float64).weight.dtype
         torch.float64
         """
+        order = kwargs.pop("memory_format", None)  # applies to 4-D and 5-D weights only
+        if order is not None and not isinstance(order, cygrad.memory_format):
+            raise TypeError(f"to(): argument 'memory_format' must be torch.memory_format, not {typename(order)}")
+        flags = [value for value in args if isinstance(value, bool)]
+        if kwargs.get("copy") or flags[1:] == [True]:
+            raise RuntimeError(".to() does not accept copy argument")
+        if args or kwargs:  # raises for wrong arguments before anything is changed
+            cygrad.empty(0).to(*args, **kwargs)
         dtype = next(
             (
                 value if isinstance(value, cygrad.dtype) else value.dtype
@@ -170,15 +179,12 @@ class Module(Hooked, Stateful, Members):
             )
 
         if dtype is not None and dtype.is_complex:
-            warnings.warn(
+            warn(
                 "Complex modules are a new feature under active development whose design may change, and some modules "
                 "might not work as expected when using complex tensors as parameters or buffers. Please file an issue "
                 "at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not "
-                "work as expected.",
-                stacklevel=2,
+                "work as expected."
             )
-
-        order = kwargs.pop("memory_format", None)  # applies to 4-D and 5-D weights only
 
         def convert(tensor: Tensor) -> Tensor:
             ordered = {} if order is None or tensor.dim() not in (4, 5) else {"memory_format": order}

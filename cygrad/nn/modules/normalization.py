@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any
 
 import cygrad
@@ -13,6 +12,7 @@ from cygrad.nn import init
 from cygrad.nn.modules._function_module import UnaryFunctionModule
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import Parameter
+from cygrad.utils._warning import warn
 
 __all__ = [
     "BatchNorm1d",
@@ -229,10 +229,9 @@ class _InstanceNorm(_NormBase):
                 f"expected input's size at dim={dim} to match num_features ({self.num_features}), "
                 f"but got: {input.shape[dim]}."
             )
-        warnings.warn(
+        warn(
             f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing "
-            "in num_features, which is not used because affine=False",
-            stacklevel=2,
+            "in num_features, which is not used because affine=False"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import cygrad
@@ -11,6 +10,7 @@ from cygrad.nn import functional as F
 from cygrad.nn import init as initializers
 from cygrad.nn.modules._function_module import Activation, InPlaceActivation
 from cygrad.nn.parameter import Parameter
+from cygrad.utils._warning import warn
 
 __all__ = [
     "CELU",
@@ -353,5 +353,5 @@ class Hardshrink(_Shrink):
 
 def _renamed(name: str, value: float) -> float:
     """Return `value` after warning that its argument has been renamed to `name`."""
-    warnings.warn(f"keyword argument `{name}ue` is deprecated and renamed to `{name}`", FutureWarning, stacklevel=3)
+    warn(f"keyword argument `{name}ue` is deprecated and renamed to `{name}`", FutureWarning)
     return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import cygrad
@@ -13,6 +12,7 @@ from cygrad.nn.modules._packed_sequence import PackedSequence
 from cygrad.nn.modules._recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import Parameter
+from cygrad.utils._warning import warn
 
 if TYPE_CHECKING:
     pass
@@ -90,10 +90,9 @@ class RNNBase(Module):
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
         if dropout > 0 and self.num_layers == 1:
-            warnings.warn(
+            warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
-                stacklevel=4,
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}"
             )
         for name in ("input_size", "hidden_size"):
             if not isinstance(getattr(self, name), int):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import types
-import warnings
 from collections.abc import Iterable
 
 import cygrad
 from cygrad import Tensor
+from cygrad.utils._warning import warn
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -93,10 +93,9 @@ def clip_grad_norm_(
     is_generator = isinstance(parameters, types.GeneratorType)
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if is_generator and not parameters:
-        warnings.warn(
+        warn(
             "`parameters` is an empty generator, no gradient clipping will occur.\n"
-            "A generator yields its parameters once: call `model.parameters()` again for each use.",
-            stacklevel=2,
+            "A generator yields its parameters once: call `model.parameters()` again for each use."
         )
     grads = _gradients(parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
@@ -112,10 +111,8 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """Deprecated alias of `clip_grad_norm_`."""
-    warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
-        FutureWarning,
-        stacklevel=2,
+    warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -10,6 +10,7 @@ from cygrad.nn import functional as F
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.utils._before_forward import hook_on, take_hook
 from cygrad.nn.utils.parametrizations import as_matrix, iterate, output_dim
+from cygrad.utils.interop import as_tensor
 
 __all__ = ["remove_spectral_norm", "spectral_norm"]
 
@@ -40,6 +41,24 @@ class SpectralNorm:
 
     def __call__(self, module: Any, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+    def complete(self, module: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *_: Any) -> None:
+        """Before loading, replace the normalized weight that states without a version hold by the vector `v`.
+
+        As v is not saved there, it becomes the least-squares solution of W v = u, with its length chosen so that
+        u^T W v is the norm by which the weight was divided.
+        """
+        noted = local_metadata.get("spectral_norm", {}).get(self.name + ".version")
+        weight, original, u = (prefix + self.name + part for part in ("", "_orig", "_u"))
+        if (noted is not None and noted >= self.version) or not {weight, original, u} <= state_dict.keys():
+            return
+        with cygrad.no_grad():
+            divided, whole, left = (as_tensor(state_dict[key]) for key in (weight, original, u))
+            del state_dict[weight]
+            matrix = as_matrix(whole, self.dim)
+            right = cygrad.linalg.pinv(matrix) @ left
+            norm = (whole / divided).mean()
+            state_dict[f"{prefix}{self.name}_v"] = right * (norm / cygrad.dot(left, matrix @ right))
 
     def note_version(self, module: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         """Write the version into the metadata of a state dict."""
@@ -73,6 +92,7 @@ def spectral_norm(
     module.register_buffer(name + "_v", v)
     module.register_forward_pre_hook(hook)
     module._register_state_dict_hook(hook.note_version)
+    module._register_load_state_dict_pre_hook(hook.complete, with_module=True)
     return module
 
 
@@ -85,7 +105,8 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     for part in ("orig", "u", "v"):
         delattr(module, f"{name}_{part}")
     module.register_parameter(name, Parameter(weight))
-    for number, other in list(module._state_dict_hooks.items()):
-        if other == hook.note_version:
-            del module._state_dict_hooks[number]
+    for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
+        for number, other in list(hooks.items()):
+            if getattr(other, "function", other) in (hook.note_version, hook.complete):
+                del hooks[number]
     return module

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from cygrad import Tensor
 from cygrad.nn.modules.module import Module
+from cygrad.utils._warning import warn
 
 __all__ = ["functional_call"]
 
@@ -23,11 +23,10 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """Deprecated alias of `cygrad.func.functional_call`."""
-    warnings.warn(
+    warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
         "version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
         FutureWarning,
-        stacklevel=2,
     )
     return call_with(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
 

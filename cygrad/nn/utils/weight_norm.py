@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from cygrad import Tensor
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.utils._before_forward import hook_on, take_hook
 from cygrad.nn.utils.parametrizations import norm_except
+from cygrad.utils._warning import warn
 
 __all__ = ["remove_weight_norm", "weight_norm"]
 
@@ -34,10 +34,9 @@ def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:
 
     Raises `RuntimeError` if the weight is already normalized.
     """
-    warnings.warn(
+    warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
-        stacklevel=2,
     )
     if hook_on(module, WeightNorm, name):
         raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import types
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 from cygrad import Tensor
 from cygrad.optim.optimizer import Optimizer
+from cygrad.utils._warning import warn
 
 __all__ = ["LRScheduler"]
 
@@ -83,9 +83,9 @@ class LRScheduler:
         """Advance to the next epoch, after the optimizer's step (or to the given epoch: deprecated)."""
         if self._step_count == 1:
             if not hasattr(self.optimizer.step, "_is_watched"):
-                warnings.warn(_OVERRIDDEN, UserWarning, stacklevel=2)
+                warn(_OVERRIDDEN)
             elif not getattr(self.optimizer, "_has_stepped", False):
-                warnings.warn(_ORDER, UserWarning, stacklevel=2)
+                warn(_ORDER)
         self._step_count += 1
         if epoch is not None:
             warn_of_epoch()
@@ -114,11 +114,7 @@ class LRScheduler:
     def _group_rates(self) -> list[Any]:
         """Return the current rates of the groups, for a `get_lr` that modifies them."""
         if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.")
         return values_of(self.optimizer, "lr")
 
     def state_dict(self) -> dict[str, Any]:
@@ -167,7 +163,7 @@ def check_optimizer(optimizer: Any) -> None:
 
 def warn_of_epoch() -> None:
     """Warn the caller of `step` that its argument is deprecated."""
-    warnings.warn(_EPOCH, UserWarning, stacklevel=3)
+    warn(_EPOCH)
 
 
 def _copied(value: Any) -> Any:

@@ -288,4 +288,4 @@ class PolynomialLR(_ByFactor):
         return (1.0 - min(self.total_iters, n) / self.total_iters) ** self.power
 
     def _ratio(self, n: int) -> float:
-        return 1.0 if self._is_initial or n > self.total_iters else super()._ratio(n)
+        return 1.0 if self._is_initial or n > self.total_iters else self._factor(n) / self._factor(n - 1)

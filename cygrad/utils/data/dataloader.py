@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import queue
-import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 import cygrad
 from cygrad.utils.data._pinning import in_pinned_memory
@@ -23,15 +22,18 @@ from cygrad.utils.data._worker import (
     stream,
 )
 from cygrad.utils.data.collate import default_collate, default_convert
-from cygrad.utils.data.dataset import IterableDataset
+from cygrad.utils.data.dataset import Dataset, IterableDataset
 from cygrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
+from cygrad.utils._warning import warn
 
 __all__ = ["DataLoader"]
+
+T_co = TypeVar("T_co", covariant=True)
 
 _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
 
 
-class DataLoader:
+class DataLoader(Generic[T_co]):
     """An iterable of the batches of a dataset.
 
     dataset: indexed by number, or an `IterableDataset`.
@@ -71,7 +73,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[T_co] | Sequence[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable | None = None,
@@ -237,10 +239,9 @@ class _Batches(Iterator[Any]):
         self.given = 0
         self.pins = loader.pin_memory and cygrad.cuda.is_available()
         if loader.pin_memory and not self.pins:
-            warnings.warn(
+            warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
-                "used.",
-                stacklevel=4,
+                "used."
             )
 
     def pinned(self, batch: Any) -> Any:
@@ -255,14 +256,13 @@ class _Batches(Iterator[Any]):
         self.given += 1
         loader = self.loader
         if loader._said is not None and self.given == loader._said + 1:
-            warnings.warn(
+            warn(
                 f"Length of IterableDataset {loader.dataset} was reported to be {loader._said}(when accessing "
                 f"len(dataloader)), but {self.given} samples have been fetched. "
                 + (
                     "Each worker gives all samples unless the dataset uses get_worker_info()."
                     * (loader.num_workers > 0)
-                ),
-                stacklevel=3,
+                )
             )
 
 

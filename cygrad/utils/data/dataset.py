@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import cygrad
 from cygrad import Tensor
+from cygrad.utils._warning import warn
 
 __all__ = [
     "ChainDataset",
@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 T_co = TypeVar("T_co", covariant=True)
+T_stack = TypeVar("T_stack", tuple[Any, ...], dict[str, Any])
 
 
 class Dataset(Generic[T_co]):
@@ -93,7 +94,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return self.tensors[0].size(0)
 
 
-class StackDataset(Dataset[Any]):
+class StackDataset(Dataset[T_stack]):
     """Sample i is a tuple, or dict, of the i-th samples of several datasets of the same length.
 
     Raises ValueError if the lengths differ, or if datasets are given both by position and by name.
@@ -249,7 +250,7 @@ def _shares(total: int, fractions: Sequence[float]) -> list[int]:
         lengths[i % len(lengths)] += 1
     for i, length in enumerate(lengths):
         if length == 0:
-            warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3)
+            warn(f"Length of split at index {i} is 0. This might result in an empty dataset.")
     return lengths
 
 

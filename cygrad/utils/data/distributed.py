@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sized
+from typing import Any
 
 import cygrad
-from cygrad.utils.data.sampler import Sampler
+from cygrad.utils.data.sampler import Sampler, T_co
 
 __all__ = ["DistributedSampler"]
 
 
-class DistributedSampler(Sampler[int]):
+class DistributedSampler(Sampler[T_co]):
     """The indices that process `rank` of `num_replicas` reads, equally many in each process.
 
     The order is shuffled by `seed` and the epoch, which `set_epoch` sets before each iteration. If the parts are
@@ -53,7 +54,7 @@ class DistributedSampler(Sampler[int]):
         """The number of indices all processes read together."""
         return self.num_samples * self.num_replicas
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:
         length = len(self.dataset)
         if self.shuffle:
             generator = cygrad.Generator().manual_seed(self.seed + self.epoch)

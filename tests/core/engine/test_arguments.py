@@ -155,7 +155,16 @@ def test_flags_are_integers(name, value):
     assert x.grad.tolist() == [4.0, 8.0]
 
 
-def test_no_default_stands_for_create_graph():
-    y = leaf(1.0).sum()
-    with fails(TypeError, "'NoneType' object cannot be interpreted as an integer"):
-        y.backward(create_graph=None)
+def test_none_for_create_graph_is_false():
+    x = leaf(2.0)
+    (x * x).sum().backward(create_graph=None)
+    assert x.grad.tolist() == [4.0] and not x.grad.requires_grad
+    backward((x * x).sum(), create_graph=None)
+    assert x.grad.tolist() == [8.0] and not x.grad.requires_grad
+    y = (x * x).sum()
+    (found,) = grad(y, x, create_graph=None)
+    assert found.tolist() == [4.0] and not found.requires_grad
+    with fails(RuntimeError, "Trying to backward through the graph a second time..."):
+        y.backward()
+    (found,) = grad((x * x).sum(), x, torch.ones(2), is_grads_batched=True, create_graph=None)
+    assert found.tolist() == [[4.0], [4.0]] and not found.requires_grad

@@ -421,3 +421,31 @@ def test_data_can_only_be_set_to_tensors_that_fit():
     with fails(RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"):
         del x.data
     assert x.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda b: b.t(),
+        lambda b: b.view(2, 4),
+        lambda b: b.movedim(0, 1),
+        lambda b: b.narrow(0, 0, 2),
+        lambda b: b.tensor_split(2)[0],
+        lambda b: b[1:],
+        lambda b: b.unsqueeze(0),
+        lambda b: b[:, :1].expand(4, 3),
+        lambda b: b.diagonal(),
+    ],
+)
+@pytest.mark.parametrize(
+    "part", [lambda v: v[:1], lambda v: v.narrow(0, 0, 1), lambda v: v.select(0, 0), lambda v: v * 1]
+)
+def test_nothing_flows_through_a_view_made_in_no_grad_mode(view, part):
+    x = torch.ones(4, 2, requires_grad=True)
+    b = x * 1
+    with torch.no_grad():
+        v = view(b)
+    (part(v).exp().sum() + 0 * part(v).sum()).backward()  # two parts, whose gradients meet in the view
+    assert x.grad is None and v.grad is None
+    (part(v).exp().sum() + b.sum()).backward()
+    assert x.grad.tolist() == [[1.0, 1.0]] * 4

@@ -5,6 +5,7 @@ in the processor's cache.
 """
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -193,8 +194,23 @@ def _blocks(shape, axis, size):
     length = shape[axis]
     count = min(-(-math.prod(shape) // size), length)
     step = -(-length // count)
-    before = (slice(None),) * axis
-    return [(*before, slice(start, start + step)) for start in range(0, length, step)]
+    return _Blocks((slice(None),) * axis, range(0, length, step))
+
+
+class _Blocks(Sequence):
+    """The chunks as indices. They are made one by one: there may be more of them than fit into memory."""
+
+    def __init__(self, before, starts):
+        self._before, self._starts = before, starts
+
+    def __len__(self):
+        return len(self._starts)
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return _Blocks(self._before, self._starts[i])
+        start = self._starts[i]
+        return *self._before, slice(start, start + self._starts.step)
 
 
 def _part(a, block, shape):

@@ -13,6 +13,11 @@ def svd(a, full_matrices):
     *stack, m, n = a.shape
     k = min(m, n)
     shapes = (*stack, m, m if full_matrices else k), None, (*stack, n if full_matrices else k, n)
+    if k == 0 and not full_matrices:  # LAPACK's loops would go through the columns
+        return tuple(
+            np.zeros(s, d, like=a)
+            for s, d in zip((shapes[0], (*stack, 0), shapes[2]), (a.dtype, a.real.dtype, a.dtype))
+        )
     name = "svd_f" if full_matrices else "svd_s"
     if hasattr(loops, "svd_m_f"):  # up to NumPy 2.0, wide matrices have their own loop
         name = name.replace("_", "_m_" if m < n else "_n_")
@@ -23,6 +28,8 @@ def svd(a, full_matrices):
 @over_stacks(2)
 def values(a, hermitian=False):
     """S alone, descending; for `hermitian` matrices the absolute eigenvalues, in no particular order."""
+    if 0 in a.shape[-2:]:
+        return np.zeros((*a.shape[:-2], 0), a.real.dtype, like=a)
     if hermitian:
         return np.abs(np.linalg.eigvalsh(a))
     return np.linalg.svd(a, compute_uv=False)

@@ -35,6 +35,8 @@ def read_to(args, wanted, place, other, non_blocking, copy):
     elif rest and (rest[0] is None or isinstance(rest[0], (str, int, device))):
         is_twice = place is not None or other is not None
         place, *rest = rest
+    elif rest:  # a dtype is the only argument besides flags
+        is_twice = place is not None or other is not None
     if rest and other is None:
         is_twice = is_twice or wanted is not None
         wanted = rest.pop(0)

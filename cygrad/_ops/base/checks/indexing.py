@@ -1,7 +1,5 @@
 """Index parts that are neither ints, slices nor tensors, and the errors for invalid indices."""
 
-import warnings
-
 import numpy as np
 
 from cygrad._core.errors.sites import warn
@@ -62,12 +60,10 @@ def is_like_tuple(index):
         return False
     if not any(part is None or part is ... or isinstance(part, (Tensor, slice)) or is_sequence(part) for part in index):
         return False
-    warnings.warn(
+    warn(
         "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; "
         "use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
-        "x[torch.tensor(seq)], which will result either in an error or a different result",
-        UserWarning,
-        stacklevel=2,
+        "x[torch.tensor(seq)], which will result either in an error or a different result"
     )
     return True
 
@@ -129,11 +125,7 @@ def wrong_type():
 
 def warn_of_bytes():
     """Warn about a uint8 mask."""
-    warnings.warn(
-        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-        UserWarning,
-        stacklevel=2,
-    )
+    warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
 
 
 def warn_of_expanded(name):
