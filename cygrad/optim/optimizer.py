@@ -13,7 +13,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.runtime.thread_state import events_are_collected
+from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.utils import typename
 from cygrad.utils._warning import warn
@@ -313,7 +313,7 @@ def _with_hooks(step: Callable) -> Callable:
     @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        profiled = events_are_collected()
+        profiled = is_observed()
         if not (before or after or global_pre_hooks or global_post_hooks or profiled):
             return step(self, *args, **kwargs)
         if type(self).step is not step_with_hooks:

@@ -7,7 +7,7 @@ from ops.calls import SAMPLES, Call
 
 import cygrad as torch
 from cygrad._core.graph.opdef import registry
-from cygrad._core.runtime.thread_state import events_are_collected
+from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd import profiler
 from cygrad.autograd.profiler import profile, record_function
 from helpers import fails, in_threads, leaf, line_marked
@@ -38,7 +38,7 @@ def named(prof, name):
 @pytest.fixture(autouse=True)
 def nothing_stays_on():
     yield
-    assert not events_are_collected(), "the profiler is still on"
+    assert not is_observed(), "the profiler is still on"
 
 
 # ------------------------------------------------------------------ recorded events
@@ -488,3 +488,22 @@ def test_events_made_by_hand():
     assert parent.device_type is profiler.DeviceType.CPU and parent.self_device_memory_usage == 32
     total = profiler.EventList([parent, child]).total_average()
     assert (total.count, total.device_memory_usage, total.cpu_time_total, total.flops) == (2, 32, 14, 5)
+
+
+def test_algorithms_of_convolutions(tmp_path):
+    shapes = (2, 4, 8, 8), (4, 1, 3, 3), (3, 4, 1, 1)
+    x, depthwise, product = (torch.rand(*shape, dtype=torch.float64) for shape in shapes)
+    conv2d = torch.nn.functional.conv2d
+    conv2d(x, product)  # not of an event
+    with profile() as profiled:
+        y = (x * 2).log_softmax(1)
+        conv2d(conv2d(y, depthwise.requires_grad_(), groups=4), product).sum().backward()
+    found = [(event.name, event.algorithm) for event in profiled.function_events if event.algorithm]
+    assert found == [
+        ("aten::convolution", "depthwise"),
+        ("aten::convolution", "product"),
+        ("aten::convolution", "product"),
+        ("aten::filter_gradient", "depthwise"),
+    ]
+    profiled.export_chrome_trace(tmp_path / "trace.json")
+    assert (tmp_path / "trace.json").read_text().count('"Algorithm": "product"') == 2
