@@ -9,7 +9,7 @@ from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 from cygrad.distributions.gammas import Beta, Chi2
 from cygrad.distributions.multivariate_normal import _OfCovariances, _the_given
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 __all__ = ["LKJCholesky", "Wishart"]
 

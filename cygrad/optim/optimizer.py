@@ -16,10 +16,10 @@ from cygrad import Tensor
 from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.utils import typename
-from cygrad.utils._warning import warn
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like
+from cygrad.utils.warning import warn
 
 __all__ = [
     "Optimizer",

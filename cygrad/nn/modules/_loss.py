@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from cygrad import Tensor
 from cygrad.nn.modules._function_module import FunctionModule
-from cygrad.utils._warning import warn
+from cygrad.utils.warning import warn
 
 
 class Loss(FunctionModule):

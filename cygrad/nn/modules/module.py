@@ -19,8 +19,8 @@ from cygrad.nn.modules._state import IncompatibleKeys as _IncompatibleKeys  # no
 from cygrad.nn.modules._state import Stateful
 from cygrad.nn.parameter import is_lazy
 from cygrad.utils import typename
-from cygrad.utils._warning import warn
 from cygrad.utils.gradients import clear_grad
+from cygrad.utils.warning import warn
 
 if TYPE_CHECKING:
     from typing import Self
