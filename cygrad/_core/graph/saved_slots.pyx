@@ -6,10 +6,10 @@ A node saves values in numbered slots. Those of a built-in op (OpNode) are input
 function (PyNode) the arguments of `save_for_backward`. SavedSlots, the base of both classes, owns everything that happens
 to these values:
 
-    saving      `save_value` stores a tensor with the version of its memory, `save_output` a result of the node itself. A result
-                is stored as an alias, because its `grad_fn` is the node and the cycle would keep memory alive until the
-                collector runs. Afterwards the recording function calls `ThreadState.on_save`, which may replace tensors
-                by the results of a pack hook (`pack_saved`, Packed).
+    saving      `save_value` stores a tensor with the version of its memory, `save_output` a result of the node itself. A
+                result is stored as an alias, because its `grad_fn` is the node and the cycle would keep memory alive until
+                the collector runs. Afterwards the recording function calls `ThreadState.on_save`, which may replace
+                tensors by the results of a pack hook (`pack_saved`, Packed).
     unpacking   `unpacked` undoes the pack hook, or compares the version; `with_history` makes a saved result an output
                 of the node again.
     releasing   `forget` clears the slots once the node has run; `freed_by` is the site of the backward call, for the error
