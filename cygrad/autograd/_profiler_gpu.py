@@ -4,8 +4,8 @@
 ends.
 """
 
+from cygrad._core.graph.observers import NODE
 from cygrad._core.graph.opdef import registry
-from cygrad._core.graph.profiler_events import NODE
 from cygrad._core.runtime.thread_state import get_modes, next_sequence_nr
 from cygrad._kernels.device import cupy_library, gpu_forms
 from cygrad._kernels.gpu.runtime.graph_capture import is_capturing
@@ -29,11 +29,10 @@ class DeviceTimes:
         """An op begins."""
         self._mark = self._now()
 
-    def note(self, number, out):
+    def note(self, number, outs):
         """The op has ended; `number` is the index of its event."""
         first, self._mark = self._mark, None
-        result = out[0] if isinstance(out, list) else out
-        if first is not None and getattr(result, "is_cuda", False):
+        if first is not None and outs and outs[0].is_cuda:
             self._pairs[number] = first, self._now()
 
     def begin(self, number, owner, kind, sequence):
@@ -97,7 +96,7 @@ class Ranges:
     def mark(self):
         """An op begins; its kernels have ranges of their own."""
 
-    def note(self, number, out):
+    def note(self, number, outs):
         """An op ends."""
 
     def begin(self, number, owner, kind, sequence):

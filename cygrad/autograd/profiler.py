@@ -12,7 +12,7 @@ import functools
 import threading
 
 from cygrad._core.errors.sites import warn
-from cygrad._core.graph.profiler_events import Events, begin_range, end_range
+from cygrad._core.profiling.profiler_events import Events, begin_range, end_range
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._kernels.device.cupy_library import is_available
 from cygrad.autograd._profiler_gpu import DeviceTimes, Ranges

@@ -5,7 +5,7 @@ import itertools
 from typing import Any
 
 from cygrad._core.errors.sites import is_ours, place
-from cygrad._core.graph.profiler_events import FUNCTION, IN_PLACE, NODE, RANGE, WITH_OUT
+from cygrad._core.graph.observers import FUNCTION, IN_PLACE, NODE, RANGE, WITH_OUT
 from cygrad.autograd import _profiler_table as tables
 
 __all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.runtime.thread_state import events_are_collected
+from cygrad._core.runtime.thread_state import is_observed
 from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
@@ -306,7 +306,7 @@ def _with_hooks(step: Callable) -> Callable:
     @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-        profiled = events_are_collected()
+        profiled = is_observed()
         if not (before or after or global_pre_hooks or global_post_hooks or profiled):
             return step(self, *args, **kwargs)
         if type(self).step is not step_with_hooks:

@@ -7,7 +7,7 @@ from ops.calls import SAMPLES, Call
 
 import cygrad as torch
 from cygrad._core.graph.opdef import registry
-from cygrad._core.runtime.thread_state import events_are_collected
+from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd import profiler
 from cygrad.autograd.profiler import profile, record_function
 from helpers import fails, in_threads, leaf, line_marked
@@ -38,7 +38,7 @@ def named(prof, name):
 @pytest.fixture(autouse=True)
 def nothing_stays_on():
     yield
-    assert not events_are_collected(), "the profiler is still on"
+    assert not is_observed(), "the profiler is still on"
 
 
 # ------------------------------------------------------------------ recorded events

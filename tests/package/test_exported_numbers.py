@@ -18,7 +18,7 @@ def defined(path, prefix=""):
 
 STATE = defined("runtime/thread_state.pxd")
 CUTS = defined("graph/tensor.pxd", "CUT_")
-NAMES = {*STATE, *CUTS, *defined("graph/opdef.pxd"), *defined("graph/profiler_events.pxd")} - {"FORWARD"}
+NAMES = {*STATE, *CUTS, *defined("graph/opdef.pxd"), *defined("graph/observers.pxd")} - {"FORWARD"}
 
 
 def test_exported_numbers_are_those_of_the_definitions():

@@ -23,7 +23,7 @@ from numpy cimport PyArray_SAMESHAPE, PyArray_SIZE, PyArray_TYPE, ndarray
 from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
 from cygrad._core.types.dtypes cimport COMPLEX, category_of_num, dtype_of_num
 from cygrad._core.engine.hooks cimport run_post_hooks, run_pre_hooks, run_tensor_pre_hooks
-from cygrad._core.graph.profiler_events cimport NODE, Events, begin_event, end_event, set_node
+from cygrad._core.graph.observers cimport NODE, enter_all, leave_all
 from cygrad._core.graph.inplace cimport CopySlices
 from cygrad._core.graph.node cimport Node, meta_matches, meta_of
 from cygrad._core.graph.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, is_op_node, lookup
@@ -206,7 +206,7 @@ cdef class Run:
         cdef Tensor present
         cdef bint fits
         if (j < 0 or e.grad == NULL or (<Node>e.node).n_outputs != 1 or not state.modes & NO_GRAD
-                or state.modes & FORWARD or state.events != NULL or state.watch or anomaly_check
+                or state.modes & FORWARD or state.observers != NULL or state.watch or anomaly_check
                 or node.hooks is not None or self.streams is not None):
             return False
         present = <Tensor>e.grad
@@ -350,7 +350,7 @@ cdef class Run:
                     state.spare = NULL          # what the rule that started this pass was offered is not this node's
                     if not anomaly_check and (not state.watch or selects(node)):        # checks would read it afterwards
                         offer(node, grad, state)        # Note [Spent gradients]
-                    grads = node.call(grad) if state.events == NULL else profiled_call(node, grad)
+                    grads = node.call(grad) if state.observers == NULL else observed_call(node, grad, state)
             state.spare = NULL
             state.unwanted = 0
             if anomaly_check or (state.watch and not selects(node)):
@@ -426,18 +426,14 @@ cdef inline bint selects(Node node) noexcept:
     return is_op_node(node) and (<OpNode>node).op.flags & SELECTS != 0
 
 
-cdef object profiled_call(Node node, object grad):
-    """Call `node.call(grad)` as an event of the profiler."""
-    cdef Events events = <Events>thread_state().events
+cdef object observed_call(Node node, object grad, ThreadState* state):
+    """Call `node.call(grad)` while others observe."""
     cdef tuple grads = grad if type(grad) is tuple else (grad,)
-    cdef Py_ssize_t event = begin_event(events, node.label(), NODE, grads)
-    set_node(events, event, node, True, 0)
-    if events.watcher is not None:
-        events.watcher.begin(event, node.label(), NODE, node.sequence_nr)
+    entered = enter_all(node, NODE, grads, state)
     try:
         return node.call(grad)
     finally:
-        end_event(events, event)
+        leave_all(entered, node, NODE, True)
 
 
 cdef int cut_and_accumulate(Node node, Tensor grad) except -1:

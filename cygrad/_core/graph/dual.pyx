@@ -1,12 +1,15 @@
 """Forward-mode hooks of the recording path, used while a dual level is open. See Note [Forward mode] in forward_mode.py."""
 
+cimport cython
+
 from cygrad._core.types.dtypes cimport is_float_num
 from cygrad._core.graph.inplace cimport old_value
 from cygrad._core.graph.node cimport set_meta, set_metas
+from cygrad._core.graph.observers cimport GEOMETRY, OP, Observer, Recorded, carry_by, forget_changes
 from cygrad._core.graph.opdef cimport OUT0, RESULT, OpDef, OpNode
-from cygrad._core.graph.record cimport node_of, record1, record_outputs
+from cygrad._core.graph.record cimport node_of, record1
 from cygrad._core.graph.saved_slots cimport save_value
-from cygrad._core.runtime.thread_state cimport FORWARD, INFERENCE, ThreadState, is_recording, thread_state
+from cygrad._core.runtime.thread_state cimport FORWARD, INFERENCE, is_recording, thread_state
 from cygrad._core.runtime.thread_state import set_forward
 from cygrad._core.graph.tensor cimport IS_INFERENCE, Tensor, counter_of, held_array, is_dual, requires_grad, wrap
 
@@ -48,6 +51,7 @@ def leave(level):
                 break
         set_forward(bool(thread.levels))
         thread.written = thread.writing = thread.looking = thread.step = None
+        forget_changes()
         for each in inner:
             each.close()
         if not has_batch():
@@ -109,30 +113,49 @@ cpdef int keep(Tensor result, int slot, object value) except -1:
     return 0
 
 
-# -- new results -------------------------------------------------------------------------------------------
+# -- as an observer ----------------------------------------------------------------------------------------
 
-cdef tuple record_dual(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
-    """Record results, and defer the computation of their tangents."""
-    cdef ThreadState* state = thread_state()
-    cdef unsigned int modes = state.modes
+@cython.final
+cdef class Carrier(Observer):
+    """Forward mode and `vmap`, which carry tangents and samples along with each op (Note [Observers] in observers.pyx)."""
+
+    cdef int before_op(self, Recorded done) except -1:
+        cdef Tensor x
+        if done.kind == OP:
+            tangents().flush()
+        elif done.kind == GEOMETRY:
+            x = done.outs[0]
+            tangents().before_look(done)
+            if is_dual(x) and x.view is None:
+                begin_carrying(done.op, x, wrap(x.array), done.inputs, done.arguments)
+        else:
+            tangents().before_write(done)
+        return 0
+
+    cdef int after_op(self, Recorded done) except -1:
+        if type(done.op) is not OpDef:          # a new tensor, which has neither
+            return 0
+        if done.kind != OP:
+            tangents().end_write(done.outs[0], done.node)
+            return 0
+        tangents().note_step(done)
+        if (<OpDef>done.op).rule != NULL and not thread_state().modes & INFERENCE and any_dual(done.inputs):
+            tangents().defer(dual_node(done), (<OpDef>done.op).flags, done.inputs, done.outs[:done.n_differentiable])
+        return 0
+
+carry_by(Carrier())
+
+
+cdef OpNode dual_node(Recorded done):
+    """Return a node for the tangents of the results, with an edge for each input that has a tangent."""
     cdef unsigned int mask
-    cdef OpNode node = None
-    cdef tuple outs
-    tangents().flush()
-    state.modes = modes & ~FORWARD
-    try:
-        outs = record_outputs(op, arrays, inputs, args, n_differentiable)
-        if op.rule != NULL and not modes & INFERENCE and any_dual(inputs):
-            node = node_of(op, inputs, args, &mask, True)
-            set_metas(node, arrays[:n_differentiable])
-            node.save_outputs(list(outs), mask)
-    finally:
-        state.modes = modes
-    tangents().note_step(op, outs, inputs, args)
-    if node is not None:
-        tangents().defer(node, op.flags, inputs, outs[:n_differentiable])
-    return outs
+    cdef OpNode node = node_of(done.op, done.inputs, done.arguments, &mask, True)
+    set_metas(node, tuple([(<Tensor>out).array for out in done.outs[:done.n_differentiable]]))
+    node.save_outputs(list(done.outs), mask)
+    return node
 
+
+# -- new results -------------------------------------------------------------------------------------------
 
 cdef int leave_to_base(Tensor out) except -1:
     """Notify the forward mode that `out` has become a view."""
@@ -161,9 +184,8 @@ def kept_results(node):
 
 # -- writing into a tensor ---------------------------------------------------------------------------------
 
-cdef bint concerns_tangents(OpDef op, tuple inputs, tuple args, Tensor out) except -1:
+cdef bint concerns_tangents(OpDef op, tuple inputs, Tensor out) except -1:
     """Whether a write into `out` affects tangents. Raises if the write is not supported."""
-    tangents().before_write(op, out, inputs, args)
     if not is_dual(out) and not any_dual(inputs):
         return False
     if out is not inputs[0]:
@@ -207,14 +229,6 @@ cdef object unchanged(object value, Tensor out):
     return copy
 
 
-cdef int begin_looking(OpDef op, Tensor x, tuple args) except -1:
-    """Same as `begin_carrying`, for an op that only changes how `x` views its memory."""
-    tangents().before_look(op, x, args)
-    if is_dual(x) and x.view is None:
-        begin_carrying(op, x, wrap(x.array), (x,), args)
-    return 0
-
-
 cdef int keep_written(OpNode node, object kept) except -1:
     """Save a value in the third slot, between the two halves of a write (see `keep`)."""
     cdef OpNode dual = None
@@ -225,12 +239,6 @@ cdef int keep_written(OpNode node, object kept) except -1:
         save_value(node, 2, kept)
     if dual is not None:
         save_value(dual, 2, kept)
-    return 0
-
-
-cdef int end_carrying(Tensor out, OpNode node) except -1:
-    """Update the tangents after `out` was changed; `node` is the one of its history, or None."""
-    tangents().end_write(out, node)
     return 0
 
 

@@ -8,7 +8,7 @@ cimport cython
 import numpy as np
 
 from cygrad._core.graph.node cimport begin_node
-from cygrad._core.graph.profiler_events cimport FUNCTION, Events, begin_event, end_event, saved_bytes, set_node
+from cygrad._core.graph.observers cimport FUNCTION, enter_all, leave_all
 from cygrad._core.graph.saved_slots cimport SavedSlots, check_not_freed, read_slot, save_value, unpacked
 from cygrad._core.graph.inplace cimport check_inplace, rebase_history, set_history
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
@@ -222,21 +222,17 @@ def apply_function(PyNode node not None, forward, args, setup_context=None):
     `forward` is called with `args`; afterwards `setup_context(ctx, args, output)` is called, if given.
     """
     cdef ThreadState* state = thread_state()
-    cdef Events events
-    cdef Py_ssize_t event
-    if state.events == NULL:
+    if state.observers == NULL:
         return apply_quietly(node, forward, args, setup_context)
-    events = <Events>state.events
-    event = begin_event(events, node.label(), FUNCTION, args)
+    entered = enter_all(node, FUNCTION, args, state)
     try:
         return apply_quietly(node, forward, args, setup_context)
     finally:
-        end_event(events, event)
-        set_node(events, event, node, node.recorded, saved_bytes(node))
+        leave_all(entered, node, FUNCTION, node.recorded)
 
 
 cdef object apply_quietly(PyNode node, object forward, tuple args, object setup_context):
-    """Same as `apply_function`, without the profiler."""
+    """Same as `apply_function`, without telling observers."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef unsigned int flags

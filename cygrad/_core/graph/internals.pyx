@@ -7,7 +7,7 @@ import gc
 import numpy as np
 
 from cygrad._core.graph.dual cimport is_forward, note_read
-from cygrad._core.graph.profiler_events cimport mark_start
+from cygrad._core.graph.observers cimport mark_start
 from cygrad._core.graph.inplace cimport set_array, set_tangents as give_tangents
 from cygrad._core.graph.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.runtime.thread_state cimport ThreadState, thread_state
@@ -170,7 +170,7 @@ def keep_apart(tuple views, tuple arrays, OpDef row):
     cdef ThreadState* state = thread_state()
     cdef Tensor t = views[0]
     cdef Py_ssize_t i
-    if not is_op_node(t.grad_fn_) or t.view is None or state.modes or state.events != NULL:
+    if not is_op_node(t.grad_fn_) or t.view is None or state.modes or state.observers != NULL:
         return False
     (<OpNode>t.grad_fn_).op = row
     for i in range(len(views)):

@@ -299,7 +299,7 @@ cdef class OpNode(SavedSlots):
             if self.op.flags & (ELEMENTWISE | LINEAR) == ELEMENTWISE and is_large(grad) and not (
                     self.op.flags & ONE_PASS and not (of_other_size(self.saved0, grad) or of_other_size(self.saved1, grad))
                     ) and not (
-                    modes & FORWARD or state.unwanted or state.events != NULL):
+                    modes & FORWARD or state.unwanted or state.observers != NULL):
                 from cygrad._core.engine.blocked_gradients import gradients  # which imports this module
                 found = call_kernel(gradients, ((<Tensor>grad).array,), (self, grad, state.spare == <void*>grad))
                 if found is not None:
@@ -342,7 +342,7 @@ cdef class OpNode(SavedSlots):
     def may_run_in_parts(self, grads):
         """Whether the rule may process large arrays chunk by chunk, since nothing records or watches its ops."""
         cdef ThreadState* state = thread_state()
-        if not state.modes & IN_RULE or state.modes & FORWARD or state.events != NULL:
+        if not state.modes & IN_RULE or state.modes & FORWARD or state.observers != NULL:
             return False
         for value in (*(grads if type(grads) is tuple else (grads,)), self.saved0, self.saved1, self.saved2, self.saved3):
             if is_large(value):

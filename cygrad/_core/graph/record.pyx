@@ -20,8 +20,9 @@ import numpy as np
 from cygrad._core.types.dtypes cimport (
     FLOATING, category_of_num, category_of_number, combine, default_dtype, dtype, dtype_of_scalar, promote_types)
 from cygrad._core.graph.dual cimport (
-    begin_carrying, concerns_tangents, end_carrying, keep_samples, keep_written, leave_to_base, record_dual)
-from cygrad._core.graph.profiler_events cimport IN_PLACE, OP, WITH_OUT, is_detailed, mark_start, note_op
+    begin_carrying, concerns_tangents, keep_samples, keep_written, leave_to_base)
+from cygrad._core.graph.observers cimport (
+    IN_PLACE, OP, WITH_OUT, Recorded, after, before, begin_change, described, end_change, is_observed, mark_start)
 from cygrad._core.graph.kernel_call cimport run_kernel
 from cygrad._core.graph.inplace cimport (
     check_inplace, check_memory, check_operand_memory, check_out, check_result, keeps_shape, old_value, out_argument,
@@ -117,11 +118,19 @@ cdef int note_cut(OpDef op, Tensor out, Tensor source, unsigned int flags, unsig
 
 
 cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
-    cdef Tensor out = wrap_like(a, array)
-    cdef unsigned int flags = watched(a)
     cdef ThreadState* state = thread_state()
-    cdef unsigned int mask, modes = state.modes
-    cdef OpNode node = None
+    if not is_observed(state):
+        return record1_unobserved(op, array, a, args, state)
+    if state.modes & FORWARD:
+        return record_observed(op, (array,), (a,), args, 1)[0]
+    done = begin_op(op, (a,), args, 1, state)
+    return end_op(done, (record1_unobserved(op, array, a, args, state),), state)[0]
+
+
+cdef inline Tensor record1_unobserved(OpDef op, object array, Tensor a, tuple args, ThreadState* state):
+    cdef Tensor out = wrap_like(a, array)
+    cdef unsigned int mask, flags = watched(a), modes = state.modes
+    cdef OpNode node
     if state.watch and is_bad_result(op, array, state):
         refuse_result(op, array, (a,), state)
     if records(op, flags, modes):
@@ -133,23 +142,28 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
         if mask & IN0:
             save_value(node, 0, a)
         finish(node, out, mask, state)
-    elif modes & FORWARD:
-        return record_dual(op, (array,), (a,), args, 1)[0]
     elif flags or modes or a.origin_kind != CUT_NONE:
         leave_unrecorded(op, out, a, flags, modes)
-    if state.events != NULL:
-        note_op(state, op, OP, node, out, (a,) if is_detailed(state) else None)
     return out
 
 
 cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
+    cdef ThreadState* state = thread_state()
+    if not is_observed(state):
+        return record2_unobserved(op, array, a, b, args, state)
+    if state.modes & FORWARD:
+        return record_observed(op, (array,), (a, b), args, 1)[0]
+    done = begin_op(op, (a, b), args, 1, state)
+    return end_op(done, (record2_unobserved(op, array, a, b, args, state),), state)[0]
+
+
+cdef inline Tensor record2_unobserved(OpDef op, object array, object a, object b, tuple args, ThreadState* state):
     cdef Tensor out
     cdef Tensor ta = None
     cdef Tensor tb = None
     cdef unsigned int kept = 0, fa = 0, fb = 0, mask = 0
-    cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
-    cdef OpNode node = None
+    cdef OpNode node
     if is_tensor(a):
         ta = <Tensor>a
         fa = watched(ta)
@@ -177,16 +191,12 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
         if mask & IN1:
             save_value(node, 1, b)
         finish(node, out, mask, state)
-    elif modes & FORWARD:
-        return record_dual(op, (array,), (a, b), args, 1)[0]
     elif fa or fb or modes:
         leave_unrecorded(op, out, ta if fa or (ta is not None and not fb) else tb, fa | fb, modes)
     elif ta is not None and ta.origin_kind != CUT_NONE:
         leave_unrecorded(op, out, ta, 0, 0)
     elif tb is not None and tb.origin_kind != CUT_NONE:
         leave_unrecorded(op, out, tb, 0, 0)
-    if state.events != NULL:
-        note_op(state, op, OP, node, out, (a, b) if is_detailed(state) else None)
     return out
 
 
@@ -243,9 +253,9 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
     cdef Tensor out
     cdef ThreadState* state = thread_state()
     cdef unsigned int mask
-    cdef OpNode node = None
-    if state.modes & FORWARD:
-        return record_dual(op, (array,), inputs, args, 1)[0]
+    cdef OpNode node
+    if is_observed(state):
+        return record_observed(op, (array,), inputs, args, 1)[0]
     out = wrap_result(model_of(inputs), array)
     flags, source = flags_and_source(inputs)
     if state.watch and is_bad_result(op, array, state):
@@ -255,21 +265,52 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
         finish(node, out, mask, state)
     else:
         leave_unrecorded(op, out, source, flags, state.modes)
-    if state.events != NULL:
-        note_op(state, op, OP, node, out, inputs)
     return out
 
 
 cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
     """Record several results, of which the first `n_differentiable` have gradients."""
+    if is_observed(thread_state()):
+        return record_observed(op, arrays, inputs, args, n_differentiable)
+    return record_unobserved(op, arrays, inputs, args, n_differentiable)
+
+
+cdef tuple record_observed(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
+    """Same as `record_outputs`, and hand the op to the observers of this thread (Note [Observers] in observers.pyx)."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes
+    cdef Recorded done = begin_op(op, inputs, args, n_differentiable, state)
+    cdef tuple outs
+    state.modes = modes & ~FORWARD
+    try:
+        outs = record_unobserved(op, arrays, inputs, args, n_differentiable)
+    finally:
+        state.modes = modes
+    return end_op(done, outs, state)
+
+
+cdef Recorded begin_op(OpDef op, tuple inputs, tuple args, int n_differentiable, ThreadState* state):
+    """Describe an op that is about to be recorded, and tell the observers."""
+    cdef Recorded done = described(op, OP, inputs, args, None)
+    done.n_differentiable = n_differentiable
+    before(done, state)
+    return done
+
+
+cdef tuple end_op(Recorded done, tuple outs, ThreadState* state):
+    """Hand the op over, and return its results."""
+    done.outs = outs
+    after(done, (<Tensor>outs[0]).grad_fn_ if outs else None, state)
+    return outs
+
+
+cdef tuple record_unobserved(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
     cdef Tensor out
     cdef Tensor model
     cdef list outs
     cdef ThreadState* state = thread_state()
     cdef unsigned int mask
     cdef int i
-    if state.modes & FORWARD:
-        return record_dual(op, arrays, inputs, args, n_differentiable)
     model = model_of(inputs)
     outs = [wrap_result(model, array) for array in arrays]
     flags, source = flags_and_source(inputs)
@@ -280,8 +321,6 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
     if not records(op, flags, state.modes):
         for out in outs:
             leave_unrecorded(op, out, source, flags, state.modes)
-        if state.events != NULL:
-            note_op(state, op, OP, None, outs, inputs)
         return tuple(outs)
     node = node_of(op, inputs, args, &mask)
     set_metas(node, arrays[:n_differentiable])
@@ -296,8 +335,6 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
     node.save_outputs(outs, mask)
     if mask and state.on_save != NULL:
         (<object>state.on_save)(node)
-    if state.events != NULL:
-        note_op(state, op, OP, node, outs, inputs)
     return tuple(outs)
 
 
@@ -566,10 +603,14 @@ cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, object o
 
 cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned int* mask, str label=None):
     """Run all checks and return the node, with the history from before the write; None if nothing is recorded."""
-    cdef unsigned int modes = thread_state().modes & ~FORWARD
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int modes = state.modes & ~FORWARD
     cdef bint in_place = out is inputs[0]
-    cdef bint dual = thread_state().modes & FORWARD and concerns_tangents(op, inputs, args, out)
+    cdef bint dual = False
     cdef Tensor original
+    if is_observed(state):
+        begin_change(op, IN_PLACE if in_place else WITH_OUT, out, inputs, args, label, state)
+        dual = state.modes & FORWARD and concerns_tangents(op, inputs, out)
     flags, source = flags_and_source(inputs)
     cdef bint recording = flags & WATCHED == REQUIRES_GRAD and not modes
     if in_place:
@@ -579,8 +620,8 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     check_memory(out, op.flags & MAY_OVERLAP)
     for value in inputs:
         check_operand_memory(out, value)
-    if thread_state().on_write != NULL:
-        inputs = (<object>thread_state().on_write)(out, inputs)     # copies inputs that share this memory, too
+    if state.on_write != NULL:
+        inputs = (<object>state.on_write)(out, inputs)     # copies inputs that share this memory, too
     if op.rule == NULL and in_place and (recording and requires_grad(out) or dual and is_dual(out)):
         op = flat(op)
     dual = dual and op.rule != NULL
@@ -620,10 +661,8 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
         rebase_history(out, node)
         if mask and state.on_save != NULL:
             (<object>state.on_save)(node)
-    if state.modes & FORWARD:
-        end_carrying(out, node)
-    if state.events != NULL:
-        note_op(state, label or op, IN_PLACE if out is inputs[0] else WITH_OUT, node, out, inputs)
+    if is_observed(state):
+        end_change(out, node, state)
     return out
 
 

@@ -17,7 +17,7 @@ cdef ndarray add_arrays(ndarray a, ndarray b, ndarray out)
 cdef inline int offer(Node node, object grad, ThreadState* state) except -1:
     """Offer the incoming gradient, to which the caller holds the only reference, to the rule of `node`."""
     if (state.modes & (NO_GRAD | FORWARD) == NO_GRAD and is_op_node(node) and node.hooks is None
-            and state.events == NULL and type(grad) is Tensor and type((<Tensor>grad).array) is ndarray
+            and state.observers == NULL and type(grad) is Tensor and type((<Tensor>grad).array) is ndarray
             and is_unshared(<Tensor>grad, 1)):
         state.spare = <void*>grad
     return 0

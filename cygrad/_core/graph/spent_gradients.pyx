@@ -49,7 +49,7 @@ cdef Tensor spend(OpDef op, Tensor g, object other):
     if state.spare != <void*>g or not may_write_directly(op, g, g.array, other):
         if op.kernel is not None:
             return apply_n(op, (g, other), None, None)
-        if (type(other) is Tensor and state.modes & (IN_RULE | FORWARD) == IN_RULE and state.events == NULL
+        if (type(other) is Tensor and state.modes & (IN_RULE | FORWARD) == IN_RULE and state.observers == NULL
                 and is_unshared(<Tensor>other, 1)
                 and may_write_directly(op, <Tensor>other, g.array, other)):
             run2(op, g, other, (<Tensor>other).array)

@@ -22,7 +22,8 @@ ctypedef struct ThreadState:
     void* on_save                   # NULL, or called with each new node when its values are saved (owned)
     void* on_write                  # NULL, or called before memory is changed; returns the operands (owned)
     void* stream                    # NULL, or the token of the stream in use (owned); see streams.py
-    void* events                    # NULL, or the profiler's events of this thread (owned); see profiler_events.pyx
+    void* observers                 # NULL, or a tuple of who sees the ops of this thread (owned); see observers.pyx
+    void* changing                  # NULL, or what observers have been told of the write in progress (owned)
 
 cdef ThreadState* thread_state() noexcept
 

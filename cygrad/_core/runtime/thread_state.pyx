@@ -42,7 +42,7 @@ cdef extern from *:
 
     typedef struct { unsigned int modes; unsigned long long sequence; void *run;
         unsigned long long unwanted; void *spare; unsigned int watch; void *on_save; void *on_write;
-        void *stream; void *events;
+        void *stream; void *observers; void *changing;
     } cygrad_thread_state;
     static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state;
 
@@ -62,7 +62,7 @@ cdef extern from *:
         void* on_save
         void* on_write
         void* stream
-        void* events
+        void* observers
     cygrad_thread_state cygrad_state
     size_t* cygrad_code_entry(PyObject* code) noexcept
     ctypedef struct cygrad_frame
@@ -172,9 +172,9 @@ def set_stream(place):
     return exchange(&cygrad_state.stream, place)
 
 
-def events_are_collected():
-    """Whether the profiler is on in this thread."""
-    return cygrad_state.events != NULL
+def is_observed():
+    """Whether the profiler or another observer sees the ops of this thread."""
+    return cygrad_state.observers != NULL
 
 
 def saving_is_watched():

@@ -35,12 +35,13 @@ from cygrad._core.graph import internals
 from cygrad._core.graph.dual import complete, kept_results, record_same, take_levels
 from cygrad._core.graph.dual import leave as leave  # compiled, but part of this module's interface
 from cygrad._core.graph.inplace import place_in_base
+from cygrad._core.graph.observers import Recorded
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, set_forward, set_modes
 from cygrad._core.tensor.tensor_hooks import check_before_requires_grad
 from cygrad._core.transforms.jvp_rules import apply, derivative, zeros_like
-from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule, Step
+from cygrad._core.transforms.vmap_levels import Batch, NoBatchingRule
 
 _NOTHING: dict = {}
 
@@ -64,11 +65,11 @@ class Level:
 class _Thread(threading.local):
     levels: tuple = ()  # the open levels, outermost first
     deferred: tuple | None = None  # (node, flags, inputs, results) of the last op
-    step: Step | None = None  # the last op, if a batch is open
+    step: Recorded | None = None  # the last op, if a batch is open
     modes = 0  # the modes under which it was recorded
     reads: dict = {}  # in a batch: {id: (tensor, reader)} of arrays read by an op that was not recorded since
-    writing: Step | None = None  # the write in progress, if a batch is open
-    looking: Step | None = None  # the in-place change of a tensor's geometry in progress, if it has samples
+    writing: Recorded | None = None  # the write in progress, if a batch is open
+    looking: Recorded | None = None  # the in-place change of a tensor's geometry in progress, if it has samples
     packed: dict = (
         _NOTHING  # {id of a node: [(result number, dictionary to fill with its tangents)]}, for values packed by hooks
     )
@@ -315,13 +316,13 @@ def flush():
         set_modes(modes)
 
 
-def before_write(op, out, inputs, args):
-    """Flush before `out` is changed, and forget a write that failed."""
+def before_write(step):
+    """Flush before a tensor is changed, and forget a write that failed."""
     flush()
     _thread.written = _thread.writing = None
     if _has_batch():
-        _thread.writing = Step(op, (out,), inputs, args, True)
-        _check_write(_thread.writing)
+        _thread.writing = step
+        _check_write(step)
 
 
 def begin_write(node, mask, flags, inputs, t):
@@ -398,19 +399,20 @@ def _has_batch():
 take_levels(_thread, flush, _has_batch)
 
 
-def note_step(op, outs, inputs, args):
+def note_step(step):
     """Note an op whose results get samples or tangents when the next op is recorded."""
     _thread.modes = get_modes()
     if _has_batch():
-        _thread.step = Step(op, outs, inputs, args)
+        _thread.step = step
 
 
-def before_look(op, t, args):
-    """Prepare an in-place change of the geometry of `t`, which its samples must follow."""
+def before_look(step):
+    """Prepare an in-place change of a tensor's geometry, which its samples must follow."""
     flush()
     _thread.looking = None
+    (t,) = step.outs
     if batch_of((t,))[0] is not None:
-        _thread.looking = Step(op, (t,), (internals.same_array(t),), args)
+        _thread.looking = step.with_inputs((internals.same_array(t),))
 
 
 def note_kept(result, slot, value):

@@ -7,11 +7,12 @@ queries of the function itself: shape, strides, dtype, whether it requires grad.
 first, are stored along dimension 0 of another tensor, which is looked up by the array of the former (`Batch.samples`),
 so that tensors that share an array share their samples.
 
-While a batch is open (the mode FORWARD, and a `Batch` among the levels in forward_mode.py), each recorded op leaves a
-`Step`. When the next op is recorded, the op's batching rule (see `_ops/base/batching/rules.py`) applies the op to the
-samples of its operands, by ops on the tensors that hold them. Only the levels outside the batch are open meanwhile.
-Therefore `grad` and `jvp` inside the function act on each sample separately, and code outside sees ordinary ops on
-whole batches, including those whose gradients reach tensors without samples.
+While a batch is open (the mode FORWARD, and a `Batch` among the levels in forward_mode.py), each recorded op leaves its
+description, a `Recorded` (observers.pyx). When the next op is recorded, the op's batching rule
+(`_ops/base/batching/rules.py`) applies the op to the samples of its operands, by ops on the tensors that hold them. Only the
+levels outside the batch are open meanwhile. Therefore `grad` and `jvp` inside the function act on each sample
+separately, and code outside sees ordinary ops on whole batches, including those whose gradients reach tensors without
+samples.
 
 A tensor that requires grad outside requires grad inside too, so that transforms inside the function know that their
 results need a history. A tensor without history inside, because of `detach` or `no_grad`, has none outside.
@@ -23,7 +24,6 @@ from weakref import ref
 
 from cygrad._core.graph.internals import identity_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import facts_of, registry
-from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.device.cupy_library import filled_like
 from cygrad._library import later
 
@@ -38,34 +38,6 @@ class NoBatchingRule(RuntimeError):
             "There is a performance drop because we have not yet implemented the batching rule for "
             f"aten::{facts_of['vmap_name'].get(name, name)}."
         )
-
-
-def _add_tensors(values, found):
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, (tuple, list)):
-            _add_tensors(value, found)
-
-
-class Step:
-    """An op that has run: its row, results, inputs, other arguments, and values it saved in addition."""
-
-    __slots__ = ("args", "inputs", "kept", "op", "outs", "writes")
-
-    def __init__(self, op, outs, inputs, args, writes=False):
-        self.op, self.outs, self.inputs, self.args = op, outs, inputs, args or ()
-        self.kept, self.writes = {}, writes
-
-    def operands(self):
-        """Return all tensors that the op has read."""
-        found: list = []
-        _add_tensors(self.inputs, found)
-        if self.args:
-            _add_tensors(self.args, found)
-        if self.kept:
-            _add_tensors(self.kept.values(), found)
-        return found
 
 
 class Batch:

@@ -4,7 +4,7 @@ import operator
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 
-from cygrad._core.graph.profiler_events cimport mark_start
+from cygrad._core.graph.observers cimport mark_start
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS

@@ -8,7 +8,7 @@ import numpy as np
 
 from cygrad._core.tensor.from_python cimport canonical
 from cygrad._core.types.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, category_of_num, dtype
-from cygrad._core.graph.profiler_events cimport mark_start
+from cygrad._core.graph.observers cimport mark_start
 from cygrad._core.graph.opdef cimport (
     ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, ONE_PASS, OUT0, PRIVATE, OpDef, OpNode, lookup, op)
 from cygrad._core.graph.opdef import publish

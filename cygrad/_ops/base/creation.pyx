@@ -17,7 +17,7 @@ from numpy cimport (
 from cygrad._core.tensor.from_python cimport canonical, checked_lengths, data_array
 from cygrad._core.types.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
 from cygrad._core.graph.dual cimport is_forward, spread
-from cygrad._core.graph.profiler_events cimport OP, WITH_OUT, mark_start, note_op
+from cygrad._core.graph.observers cimport OP, WITH_OUT, after, described, mark_start
 from cygrad._core.graph.inplace cimport check_memory, take_shape
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
@@ -159,8 +159,8 @@ cpdef Tensor fresh(object array, object requires_grad, str function, Tensor mode
         if type(requires_grad) is not bool or not is_float_num(typenum_of(array)):
             raise checks().cannot_require_grad(requires_grad, t, function)
         t.flags |= REQUIRES_GRAD
-    if state.events != NULL and function:
-        note_op(state, function, OP, None, t, ())
+    if state.observers != NULL and function:
+        after(described(function, OP, (), None, (t,)), None, state)
     return t
 
 
@@ -176,8 +176,8 @@ cpdef Tensor delivered(object array, object out, object requires_grad, str funct
         take_shape(target, array, False)
     copying.copy_into(target.array, array)
     bump(target, f"{function}(out=)")
-    if thread_state().events != NULL:
-        note_op(thread_state(), function, WITH_OUT, None, target, ())
+    if thread_state().observers != NULL:
+        after(described(function, WITH_OUT, (), None, (target,)), None, thread_state())
     return target
 
 

@@ -18,7 +18,7 @@ from numpy cimport NPY_BOOL, NPY_INT32, NPY_INT64, NPY_UINT8, ndarray
 import numpy as np
 
 from cygrad._core.types.dtypes cimport is_float_num
-from cygrad._core.graph.profiler_events cimport mark_start
+from cygrad._core.graph.observers cimport mark_start
 from cygrad._core.graph.inplace cimport check_apart, check_inplace
 from cygrad._core.graph.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, OpNode, op, variant
 from cygrad._core.graph.opdef import publish

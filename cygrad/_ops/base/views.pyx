@@ -10,14 +10,13 @@ import warnings
 from numpy cimport npy_intp
 
 from cygrad._core.types.dtypes cimport dtype, dtype_of_num
-from cygrad._core.graph.profiler_events cimport mark_start
+from cygrad._core.graph.observers cimport GEOMETRY, begin_change, end_change, is_observed, mark_start
 from cygrad._core.graph.inplace cimport check_inplace, give_history, set_array
 from cygrad._core.graph.node cimport set_meta
 from cygrad._core.graph.opdef cimport LINEAR, METHOD_ONLY, PRIVATE, SELECTS, VIEW, OpDef, OpNode, op
 from cygrad._core.graph.opdef import publish
-from cygrad._core.graph.dual cimport begin_looking, end_carrying
 from cygrad._core.graph.record cimport node_of, record1, record_view
-from cygrad._core.runtime.thread_state cimport FORWARD, is_recording, thread_state
+from cygrad._core.runtime.thread_state cimport ThreadState, is_recording, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, requires_grad, version_of)
 from cygrad._core.errors import messages
@@ -456,12 +455,13 @@ cpdef Tensor alias(object input):
 # Families in Python use these to change no element, but a tensor's own shape and strides.
 
 cpdef Tensor look_otherwise(OpDef op, Tensor x, object array, tuple args):
+    cdef ThreadState* state = thread_state()
     cdef OpNode node = None
     cdef unsigned int mask
     if requires_grad(x) and is_recording():
         node = node_of(op, (x,), args, &mask)
-    if thread_state().modes & FORWARD:
-        begin_looking(op, x, args)
+    if is_observed(state):
+        begin_change(op, GEOMETRY, x, (x,), args, None, state)
     set_array(x, array)
     bump(x, op.name + "_")
     if node is not None:
@@ -469,8 +469,8 @@ cpdef Tensor look_otherwise(OpDef op, Tensor x, object array, tuple args):
         give_history(x, node)
         if x.view is not None:
             x.view.attr_version = version_of(x)
-    if thread_state().modes & FORWARD:
-        end_carrying(x, node)
+    if is_observed(state):
+        end_change(x, node, state)
     return x
 
 

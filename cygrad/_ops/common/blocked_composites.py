@@ -15,7 +15,7 @@ from cygrad._core.graph.dual import is_forward, keep
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.graph.record import record_n, record_outputs
-from cygrad._core.runtime.thread_state import NO_GRAD, events_are_collected, get_modes, saving_is_watched
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes, is_observed, saving_is_watched
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.stack_chunks import cut
@@ -175,7 +175,7 @@ def _are_large(tensors):
         and _are_in_memory(arrays)
         and not get_modes() & ~NO_GRAD
         and not is_forward()
-        and not events_are_collected()
+        and not is_observed()
         and not saving_is_watched()
     )
 

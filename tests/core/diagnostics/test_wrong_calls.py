@@ -15,7 +15,7 @@ def modes():
     found = [
         thread_state.get_modes(),
         thread_state.set_forward(False),
-        thread_state.events_are_collected(),
+        thread_state.is_observed(),
         forward_mode.levels(),
     ]
     found += [torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()]

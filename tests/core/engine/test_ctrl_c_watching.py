@@ -7,13 +7,13 @@ import pytest
 from core.engine.test_ctrl_c import interrupted_everywhere, nothing_is_left
 
 import cygrad as torch
-from cygrad._core.runtime.thread_state import events_are_collected
+from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd import profiler
 
 
 def nothing_is_watched():
     nothing_is_left()
-    assert not torch.is_anomaly_enabled() and not events_are_collected()
+    assert not torch.is_anomaly_enabled() and not is_observed()
     assert np.isnan(torch.tensor([-1.0]).log().item())  # nan_check would raise
     assert torch.is_autocast_cache_enabled() and torch.get_autocast_dtype("cpu") is torch.bfloat16
 

@@ -1,10 +1,10 @@
 """Events of the profiler: what ran when in a thread, as an array of structs.
 
-`ThreadState.events` is NULL unless profiling is on, and recording an op tests only that. An event allocates nothing
-beyond its struct; names, lines and the call tree are computed when the user requests them.
+Events are an observer (Note [Observers] in observers.pyx), so recording an op costs one test while nobody profiles. An event
+allocates nothing beyond its struct; names, lines and the call tree are computed when the user requests them.
 
-An op is noted when it ends, by the common path of all ops (record.pyx). Its start is taken from a mark that entry points
-set when they check their arguments (`mark_start`; of several marks at one line, the first counts).
+An op is noted when it ends. Its start is taken from a mark that entry points set when they check their arguments
+(`mark_start`; of several marks at one line, the first counts).
 """
 
 cimport cython
@@ -18,8 +18,10 @@ import sys
 from numpy cimport PyArray_BASE, PyArray_NBYTES, ndarray
 
 from cygrad._core.graph.node cimport Node
-from cygrad._core.graph.saved_slots cimport SavedSlots
-from cygrad._core.runtime.thread_state cimport ThreadState, current_site, thread_state
+from cygrad._core.graph.observers cimport (
+    FUNCTION, GEOMETRY, NODE, OP, RANGE, Observer, Recorded, ignore, observe, observers_of)
+from cygrad._core.graph.saved_slots cimport SavedSlots, read_slot
+from cygrad._core.runtime.thread_state cimport current_site, thread_state
 from cygrad._core.graph.tensor cimport Tensor
 
 cdef extern from "clock.h":
@@ -30,7 +32,7 @@ cdef unsigned long long NO_NODE = <unsigned long long>-1
 
 
 @cython.final
-cdef class Events:
+cdef class Events(Observer):
     """The events of this thread between `start` and `stop`, for `cygrad.autograd.profiler`."""
 
     def __cinit__(self, bint with_shapes=False, bint with_stack=False):
@@ -49,30 +51,30 @@ cdef class Events:
 
     def start(self):
         """Start collecting the events of this thread."""
-        cdef ThreadState* state = thread_state()
-        self.outer = None if state.events == NULL else <object>state.events
-        Py_INCREF(self)
-        state.events = <void*>self
+        self.outer = collecting()
+        if self.outer is not None:
+            ignore(self.outer)
+        observe(self)
         self.started = cygrad_nanoseconds()
         self.first_tick = cygrad_ticks()
         return self.started
 
     def stop(self):
         """Stop collecting, and resume the collection that was active before."""
-        cdef ThreadState* state = thread_state()
-        if state.events != <void*>self:
+        if collecting() is not self:
             raise RuntimeError("the profiler was not started in this thread, or another that was started later still runs")
-        state.events = NULL if self.outer is None else <void*>self.outer
-        Py_XDECREF(<PyObject*>self)
+        ignore(self)
+        if self.outer is not None:
+            observe(self.outer)
         self.outer = None
         self.last_tick = cygrad_ticks()
         self.stopped = cygrad_nanoseconds()
         return self.stopped
 
     def rows(self):
-        """Return (start, end, owner, kind, node, sequence, saved, allocated, code, lasti, shapes, stack) of each event.
+        """Return a tuple for each event, with times in microseconds since the start.
 
-        Times are in microseconds since the start.
+        Its items are start, end, owner, kind, node, sequence, saved, allocated, code, lasti, shapes and stack.
         """
         cdef Py_ssize_t i
         cdef Event* e
@@ -117,6 +119,62 @@ cdef class Events:
             self.stacks[event] = stack
         return 0
 
+    # -- as an observer ------------------------------------------------------------------------------------
+
+    cdef int begins(self) except -1:
+        cdef int lasti = 0
+        code = current_site(&lasti)
+        if self.mark == 0 or self.mark_code != <PyObject*>code or self.mark_lasti != lasti:
+            if self.watcher is not None:
+                self.watcher.mark()
+            self.mark = cygrad_ticks()
+            self.mark_code = <PyObject*>code
+            self.mark_lasti = lasti
+        return 0
+
+    cdef int after_op(self, Recorded done) except -1:
+        cdef long long now = cygrad_ticks()
+        cdef Py_ssize_t event
+        if done.kind == GEOMETRY:
+            return 0
+        event = self.add(done.op if done.label is None else done.label, done.kind, self.mark or now)
+        self.events[event].end = now
+        self.mark = 0
+        if self.watcher is not None:
+            self.watcher.note(event, done.outs)
+        if self.detailed:
+            self.describe(event, done.inputs)
+        if done.kind == OP:
+            for out in done.outs:
+                self.events[event].allocated += new_bytes(out)
+        if done.node is not None:
+            return set_node(self, event, done.node, True, saved_bytes(<SavedSlots>done.node))
+        return set_site(&self.events[event], done.code, done.lasti)
+
+    cdef object enter(self, Node node, int kind, tuple inputs):
+        cdef object label = node.label()
+        cdef Py_ssize_t event = begin_event(self, label, kind, inputs)
+        if kind == NODE:
+            set_node(self, event, node, True, 0)
+            if self.watcher is not None:
+                self.watcher.begin(event, label, NODE, node.sequence_nr)
+        return event
+
+    cdef int leave(self, object entered, Node node, int kind, bint recorded) except -1:
+        cdef Py_ssize_t event = entered
+        end_event(self, event)
+        if kind == FUNCTION:
+            set_node(self, event, node, recorded, saved_bytes(<SavedSlots>node))
+        return 0
+
+
+cdef Events collecting():
+    """Return the events that this thread collects, or None."""
+    for observer in observers_of(thread_state()):
+        if type(observer) is Events:
+            return <Events>observer
+    return None
+
 
 cdef Py_ssize_t begin_event(Events events, object owner, int kind, tuple inputs) except -1:
     cdef Py_ssize_t event = events.add(owner, kind, cygrad_ticks())
@@ -154,25 +212,6 @@ cdef inline int set_site(Event* e, object code, int lasti) except -1:
     return 0
 
 
-cdef int note_op(ThreadState* state, object owner, int kind, Node node, object out, tuple inputs) except -1:
-    cdef Events events = <Events>state.events
-    cdef long long now = cygrad_ticks()
-    cdef Py_ssize_t event = events.add(owner, kind, events.mark or now)
-    cdef int lasti
-    events.events[event].end = now
-    events.mark = 0
-    if events.watcher is not None:
-        events.watcher.note(event, out)
-    if events.detailed:
-        events.describe(event, inputs)
-    if kind == OP:
-        events.events[event].allocated = sum([new_bytes(x) for x in <list>out]) if type(out) is list else new_bytes(out)
-    if node is not None:
-        return set_node(events, event, node, True, saved_bytes(<SavedSlots>node))
-    code = current_site(&lasti)
-    return set_site(&events.events[event], code, lasti)
-
-
 cdef inline long long new_bytes(object result) except -1:
     """Return the size in bytes of a result that owns its memory, 0 for views."""
     array = (<Tensor>result).array
@@ -191,31 +230,17 @@ cdef inline long long bytes_of(object value) except -1:
 cdef long long saved_bytes(SavedSlots node) except -1:
     cdef Py_ssize_t i
     cdef long long found = 0
+    cdef long version
     with cython.critical_section(node.lock()):
         for i in range(node.n_places()):
-            found += bytes_of(node.value_in(i))
+            found += bytes_of(read_slot(node, i, &version))
     return found
-
-
-cdef int mark_line(ThreadState* state) except -1:
-    cdef Events events = <Events>state.events
-    cdef int lasti = 0
-    code = current_site(&lasti)
-    if events.mark == 0 or events.mark_code != <PyObject*>code or events.mark_lasti != lasti:
-        if events.watcher is not None:
-            events.watcher.mark()
-        events.mark = cygrad_ticks()
-        events.mark_code = <PyObject*>code
-        events.mark_lasti = lasti
-    return 0
 
 
 def begin_range(str name):
     """Begin a user-named range; return the argument for `end_range`."""
-    cdef ThreadState* state = thread_state()
-    if state.events == NULL:
-        return None
-    return <object>state.events, begin_event(<Events>state.events, name, RANGE, ())
+    cdef Events events = collecting()
+    return None if events is None else (events, begin_event(events, name, RANGE, ()))
 
 
 def end_range(range):
