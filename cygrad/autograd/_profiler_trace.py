@@ -33,6 +33,8 @@ def _slice(event, process):
         args["Input Dims"] = [list(shape) for shape in event.input_shapes]
     if event.saved_bytes:
         args["Saved bytes"] = event.saved_bytes
+    if event.algorithm:
+        args["Algorithm"] = event.algorithm
     found = _event("X", event, process, event.name, _CATEGORIES.get(event.scope, "cpu_op"))
     return found | {"dur": _length(event), "args": args}
 

@@ -99,8 +99,8 @@ class FunctionEvent(_Times):
 
     `cpu_parent` and `cpu_children` form a tree of events; `sequence_nr` is that of the node that an op recorded, or of
     the node that ran; `forward` of a node's event is the event of its op; `site` is `file:line` of the op, also for its
-    node; `saved_bytes` is the memory that the node saves for backward. Attributes that only PyTorch's tracer can fill
-    have the values that mean "nothing" there.
+    node; `saved_bytes` is the memory that the node saves for backward; `algorithm` is the one that a convolution ran,
+    such as 'winograd'. Attributes that only PyTorch's tracer can fill have the values that mean "nothing" there.
     """
 
     count = 1
@@ -115,7 +115,7 @@ class FunctionEvent(_Times):
         scope=0, use_device=None, cpu_memory_usage=0, device_memory_usage=0, is_async=False, is_remote=False,
         sequence_nr=-1, node_id=-1, device_type=DeviceType.CPU, device_index=0, device_resource_id=None,
         is_legacy=False, flops=None, trace_name=None, concrete_inputs=None, kwinputs=None, is_user_annotation=False,
-        is_python_function=False, *, saved_bytes=0, code=None, offset=0
+        is_python_function=False, *, saved_bytes=0, code=None, offset=0, algorithm=None
     ):  # fmt: skip
         self.id, self.name, self.thread, self.overload_name = id, name, thread, overload_name
         self.trace_name, self.key = trace_name or name, name
@@ -129,7 +129,7 @@ class FunctionEvent(_Times):
         self.device_resource_id = thread if device_resource_id is None else device_resource_id
         self.is_async, self.is_remote, self.is_legacy, self.flops = is_async, is_remote, is_legacy, flops
         self.is_user_annotation, self.is_python_function = is_user_annotation, is_python_function
-        self.saved_bytes = saved_bytes
+        self.saved_bytes, self.algorithm = saved_bytes, algorithm
         self.code, self.offset = code, offset
         self.cpu_children, self.cpu_parent, self.forward, self.kernels = [], None, None, []
         self._total_memory = None
@@ -366,12 +366,12 @@ def events_of(rows, thread, profile_memory=False, device_times=None):
     open_events: list[FunctionEvent] = []
     rows.sort(key=lambda row: (row[0], -row[1]))
     for number, row in enumerate(rows, 1):
-        start, end, owner, kind, node, sequence, saved, allocated, code, offset, shapes, stack, on_device = row
+        start, end, owner, kind, node, sequence, saved, allocated, code, offset, shapes, stack, algorithm, device = row
         name, overload = _name(owner, kind)
         event = FunctionEvent(
             number, name, thread, start, end, overload, None, shapes, _stack_lines(stack),
             _SCOPES.get(kind, 0), cpu_memory_usage=allocated if profile_memory else 0, sequence_nr=sequence,
-            is_user_annotation=kind == RANGE, saved_bytes=saved, code=code, offset=offset
+            is_user_annotation=kind == RANGE, saved_bytes=saved, code=code, offset=offset, algorithm=algorithm
         )  # fmt: skip
         while open_events and open_events[-1].time_range.end <= start:
             open_events.pop()
@@ -384,9 +384,9 @@ def events_of(rows, thread, profile_memory=False, device_times=None):
             event.fwd_thread = thread if event.forward is not None else None
         elif sequence >= 0:
             recorded[node, sequence] = event
-        if on_device is not None:
+        if device is not None:
             event.use_device = "cuda"
-            event.append_kernel(name, *on_device)
+            event.append_kernel(name, *device)
         events.append(event)
     return events
 

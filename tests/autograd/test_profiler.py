@@ -488,3 +488,22 @@ def test_events_made_by_hand():
     assert parent.device_type is profiler.DeviceType.CPU and parent.self_device_memory_usage == 32
     total = profiler.EventList([parent, child]).total_average()
     assert (total.count, total.device_memory_usage, total.cpu_time_total, total.flops) == (2, 32, 14, 5)
+
+
+def test_algorithms_of_convolutions(tmp_path):
+    shapes = (2, 4, 8, 8), (4, 1, 3, 3), (3, 4, 1, 1)
+    x, depthwise, product = (torch.rand(*shape, dtype=torch.float64) for shape in shapes)
+    conv2d = torch.nn.functional.conv2d
+    conv2d(x, product)  # not of an event
+    with profile() as profiled:
+        y = (x * 2).log_softmax(1)
+        conv2d(conv2d(y, depthwise.requires_grad_(), groups=4), product).sum().backward()
+    found = [(event.name, event.algorithm) for event in profiled.function_events if event.algorithm]
+    assert found == [
+        ("aten::convolution", "depthwise"),
+        ("aten::convolution", "product"),
+        ("aten::convolution", "product"),
+        ("aten::filter_gradient", "depthwise"),
+    ]
+    profiled.export_chrome_trace(tmp_path / "trace.json")
+    assert (tmp_path / "trace.json").read_text().count('"Algorithm": "product"') == 2

@@ -23,6 +23,7 @@ cdef class Events(Observer):
     cdef long long first_tick, last_tick            # at those times
     cdef dict shapes            # {index of the event: shapes of its inputs}
     cdef dict stacks
+    cdef dict algorithms        # {index of the event: the algorithm that its kernel has chosen}
     cdef public object watcher  # None, or notified when events begin and end (autograd/_profiler_gpu.py)
     cdef object outer           # the collection that was active when this one started
     cdef long long mark         # when the running op began

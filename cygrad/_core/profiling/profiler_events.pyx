@@ -20,9 +20,11 @@ from numpy cimport PyArray_BASE, PyArray_NBYTES, ndarray
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.observers cimport (
     FUNCTION, GEOMETRY, NODE, OP, RANGE, Observer, Recorded, ignore, observe, observers_of)
+from cygrad._core.graph.opdef cimport OpDef
 from cygrad._core.graph.saved_slots cimport SavedSlots, read_slot
 from cygrad._core.runtime.thread_state cimport current_site, thread_state
 from cygrad._core.graph.tensor cimport Tensor
+from cygrad._kernels.cpu.base import chosen_algorithm
 
 cdef extern from "clock.h":
     long long cygrad_ticks() noexcept
@@ -41,6 +43,7 @@ cdef class Events(Observer):
         self.detailed = with_shapes or with_stack
         self.shapes = {}
         self.stacks = {}
+        self.algorithms = {}
 
     def __dealloc__(self):
         cdef Py_ssize_t i
@@ -54,6 +57,7 @@ cdef class Events(Observer):
         self.outer = collecting()
         if self.outer is not None:
             ignore(self.outer)
+        chosen_algorithm.take()         # that of an op before the profiler started
         observe(self)
         self.started = cygrad_nanoseconds()
         self.first_tick = cygrad_ticks()
@@ -74,7 +78,7 @@ cdef class Events(Observer):
     def rows(self):
         """Return a tuple for each event, with times in microseconds since the start.
 
-        Its items are start, end, owner, kind, node, sequence, saved, allocated, code, lasti, shapes and stack.
+        Its items are start, end, owner, kind, node, sequence, saved, allocated, code, lasti, shapes, stack and algorithm.
         """
         cdef Py_ssize_t i
         cdef Event* e
@@ -86,7 +90,8 @@ cdef class Events(Observer):
                 (e.start - self.first_tick) * tick, ((e.end or self.last_tick) - self.first_tick) * tick,
                 <object>e.owner, e.kind, <size_t>e.node,
                 -1 if <long long>e.sequence < 0 else <long long>e.sequence, e.saved, e.allocated,
-                None if e.code == NULL else <object>e.code, e.lasti, self.shapes.get(i), self.stacks.get(i)))
+                None if e.code == NULL else <object>e.code, e.lasti, self.shapes.get(i), self.stacks.get(i),
+                self.algorithms.get(i)))
         return rows
 
     cdef Py_ssize_t add(self, object owner, int kind, long long start) except -1:
@@ -144,6 +149,10 @@ cdef class Events(Observer):
             self.watcher.note(event, done.outs)
         if self.detailed:
             self.describe(event, done.inputs)
+        if type(done.op) is OpDef and (<OpDef>done.op).ufunc is None:
+            algorithm = chosen_algorithm.take()
+            if algorithm is not None:
+                self.algorithms[event] = algorithm
         if done.kind == OP:
             for out in done.outs:
                 self.events[event].allocated += new_bytes(out)

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 import cygrad._kernels.cpu.image.patches as images
+from cygrad._kernels.cpu.base import chosen_algorithm
 from cygrad._kernels.cpu.base import chunks as parts
 from cygrad._kernels.cpu.base.arrays import new_array, zeros
 from cygrad._kernels.cpu.base.matmul import matmul, matmul_into
@@ -140,7 +141,11 @@ def correlate(x, w, b, where, groups):
         out = winograd_convolution.correlate(x, w, b, where)
     elif algorithm == "patchwise":
         out = patch_convolution.correlate(x, w, b, where, groups)
-    return plus(correlate_directly(x, w, where, groups), b) if out is None else out
+    if out is None:
+        algorithm = direct_algorithm_for(w.shape, where, groups)
+        out = plus(correlate_directly(x, w, where, groups), b)
+    chosen_algorithm.note(algorithm)
+    return out
 
 
 def plus(out, b):
@@ -202,10 +207,16 @@ def spread(g, w, b, where, groups):
     if algorithm == "winograd":
         out = winograd_convolution.correlate(g, w, b, where.backwards, True)
         if out is not None:
+            chosen_algorithm.note(algorithm)
             return out
     if algorithm == "patchwise" or algorithm == "winograd" and patch_convolution.suits(g, w.shape, where, groups):
+        algorithm = "patchwise"
         out = patch_convolution.spread(g, w, where, groups)
-    return plus(spread_directly(g, w, where, groups) if out is None else out, b)
+    if out is None:
+        algorithm = direct_algorithm_for(w.shape, where, groups)
+        out = spread_directly(g, w, where, groups)
+    chosen_algorithm.note(algorithm)
+    return plus(out, b)
 
 
 def spread_directly(g, w, where, groups):
@@ -257,7 +268,11 @@ def filter_gradient(x, g, where, groups):
         out = winograd_convolution.filter_gradient(x, g, where)
     elif algorithm == "patchwise":
         out = patch_convolution.filter_gradient(x, g, where, groups)
-    return filter_gradient_directly(x, g, where, groups) if out is None else out
+    if out is None:
+        algorithm = direct_algorithm_for((g.shape[1], x.shape[1] // groups, *where.kernel), where, groups)
+        out = filter_gradient_directly(x, g, where, groups)
+    chosen_algorithm.note(algorithm)
+    return out
 
 
 def filter_gradient_directly(x, g, where, groups):
