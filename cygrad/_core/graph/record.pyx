@@ -30,7 +30,7 @@ from cygrad._core.graph.inplace cimport (
 from cygrad._core.graph.node cimport begin_node, set_meta, set_metas
 from cygrad._core.graph.opdef cimport (
     FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, RESULT, OpDef, OpNode, flat, is_bad_result, refuse_result)
-from cygrad._core.graph.saved_slots cimport save_value
+from cygrad._core.graph.saved_slots cimport save_output, save_value
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, KEEPS_CLASS,
@@ -90,7 +90,7 @@ cdef int finish(OpNode node, Tensor out, unsigned int mask, ThreadState* state) 
     out.flags |= REQUIRES_GRAD
     if mask:
         if mask & OUT0:
-            node.save_output(RESULT, out)
+            save_output(node, RESULT, out)
         if state.on_save != NULL:
             (<object>state.on_save)(node)
     return 0
@@ -657,7 +657,7 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
     if node is not None:
         set_meta(node, out.array)
         if mask & OUT0:
-            node.save_output(RESULT, out)
+            save_output(node, RESULT, out)
         rebase_history(out, node)
         if mask and state.on_save != NULL:
             (<object>state.on_save)(node)

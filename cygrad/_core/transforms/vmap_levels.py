@@ -8,9 +8,9 @@ first, are stored along dimension 0 of another tensor, which is looked up by the
 so that tensors that share an array share their samples.
 
 While a batch is open (the mode FORWARD, and a `Batch` among the levels in forward_mode.py), each recorded op leaves its
-description, a `Recorded` (observers.pyx). When the next op is recorded, the op's batching rule
-(`_ops/base/batching/rules.py`) applies the op to the samples of its operands, by ops on the tensors that hold them. Only the
-levels outside the batch are open meanwhile. Therefore `grad` and `jvp` inside the function act on each sample
+description, a `Recorded` (observers.pyx). When the next op is recorded, the op's batching rule (see
+`_ops/base/batching/rules.py`) applies the op to the samples of its operands, by ops on the tensors that hold them. Only
+the levels outside the batch are open meanwhile. Therefore `grad` and `jvp` inside the function act on each sample
 separately, and code outside sees ordinary ops on whole batches, including those whose gradients reach tensors without
 samples.
 
