@@ -27,6 +27,7 @@ from cygrad._core.graph.observers cimport NODE, enter_all, leave_all
 from cygrad._core.graph.inplace cimport CopySlices
 from cygrad._core.graph.node cimport Node, meta_matches, meta_of
 from cygrad._core.graph.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, is_op_node, lookup
+from cygrad._core.graph.saved_slots cimport value_in
 from cygrad._core.graph.spent_gradients cimport add_arrays, add_gradients, is_unshared, offer
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
@@ -536,7 +537,7 @@ cdef bint is_small_product(Node node, Py_ssize_t i, Tensor product, object grad)
     if type(node) is not OpNode or not (<OpNode>node).op.flags & PRODUCT or type(grad) is not Tensor:
         return False
     n = <OpNode>node
-    other = n.value_in(1 if i != 1 else 2 if n.n_edges == 3 else 0)
+    other = value_in(n, 1 if i != 1 else 2 if n.n_edges == 3 else 0)
     return type(other) is Tensor and are_small((<Tensor>grad).array, (<Tensor>other).array, product.array)
 
 

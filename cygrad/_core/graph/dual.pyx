@@ -8,7 +8,7 @@ from cygrad._core.graph.node cimport set_meta, set_metas
 from cygrad._core.graph.observers cimport GEOMETRY, OP, Observer, Recorded, carry_by, forget_changes
 from cygrad._core.graph.opdef cimport OUT0, RESULT, OpDef, OpNode
 from cygrad._core.graph.record cimport node_of, record1
-from cygrad._core.graph.saved_slots cimport save_value
+from cygrad._core.graph.saved_slots cimport save_output, save_value, value_in
 from cygrad._core.runtime.thread_state cimport FORWARD, INFERENCE, is_recording, thread_state
 from cygrad._core.runtime.thread_state import set_forward
 from cygrad._core.graph.tensor cimport IS_INFERENCE, Tensor, counter_of, held_array, is_dual, requires_grad, wrap
@@ -178,7 +178,7 @@ def kept_results(node):
     """Return the tensors that a node may have saved as its results."""
     if not isinstance(node, OpNode):
         return ()
-    kept = [(<OpNode>node).value_in(i) for i in (RESULT, 1, 2)]
+    kept = [value_in(<OpNode>node, i) for i in (RESULT, 1, 2)]
     return tuple([value for value in kept if isinstance(value, Tensor)])
 
 
@@ -246,4 +246,4 @@ def complete(OpNode node, Tensor out, unsigned int mask):
     """Set a node's metadata and saved result, once the result exists."""
     set_meta(node, out.array)
     if mask & OUT0:
-        node.save_output(RESULT, out)
+        save_output(node, RESULT, out)

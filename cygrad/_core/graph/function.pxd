@@ -1,8 +1,8 @@
 """Declares PyNode, the node of a custom function, which is also its context `ctx`."""
 
-from cygrad._core.graph.saved_slots cimport SavedSlots
+from cygrad._core.graph.node cimport Node
 
-cdef class PyNode(SavedSlots):
+cdef class PyNode(Node):
     cdef tuple needs                        # for each argument of forward, whether it needs a gradient
     cdef public tuple to_save
     "The arguments of `save_for_backward`, until forward has returned."
@@ -19,5 +19,6 @@ cdef class PyNode(SavedSlots):
     cdef bint in_jvp                        # `saved_tensors` returns the arguments of `save_for_forward`
     cdef dict __dict__
 
+    cdef int drop_saved(self) except -1
     cdef tuple materialized(self, tuple grads)
     cdef tuple checked(self, object results)

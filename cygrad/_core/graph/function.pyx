@@ -9,7 +9,8 @@ import numpy as np
 
 from cygrad._core.graph.node cimport begin_node
 from cygrad._core.graph.observers cimport FUNCTION, enter_all, leave_all
-from cygrad._core.graph.saved_slots cimport SavedSlots, check_not_freed, read_slot, save_value, unpacked
+from cygrad._core.graph.saved_slots cimport (
+    as_output, check_not_freed, forget, place_in, read_slot, save_output, save_value, unpacked)
 from cygrad._core.graph.inplace cimport check_inplace, rebase_history, set_history
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, ThreadState, is_recording, thread_state
 from cygrad._core.graph.tensor cimport (
@@ -25,7 +26,7 @@ cdef object wording():
 
 
 @cython.trashcan(True)
-cdef class PyNode(SavedSlots):
+cdef class PyNode(Node):
     """The `ctx` passed to a custom function's `forward` and `backward`; also the node in the graph."""
 
     def __cinit__(self):
@@ -95,23 +96,28 @@ cdef class PyNode(SavedSlots):
             nr = self.saved_outputs[i]
             found = unpacked(self, value, saved_at, nr >= 0)
             if found is value and nr >= 0 and self.recorded:        # if a hook had packed it, it has its history
-                found = self.with_history(<Tensor>found, nr)
+                found = as_output(self, <Tensor>found, nr)
             values.append(found)
         return tuple(values)
 
     def _let_go(self):
         """Free what was saved for backward. Return False, and keep it, inside `jvp`."""
         if not self.in_jvp:
-            self.forget()
+            self.drop_saved()
         return not self.in_jvp
 
     cdef object lock(self):     # the engine holds the node's own lock while backward runs (see `args` in opdef.pyx)
         return self.is_tensor_input
 
-    cdef bint forget(self) except -1:
+    cdef int drop_saved(self) except -1:
         with cython.critical_section(self.lock()):
             self.n_saved = 0
-            return SavedSlots.forget(self)
+            forget(self)
+        return 0
+
+    def _place(self, Py_ssize_t i):
+        """Return (the value in slot `i` as stored, which output it is or -1, whether the saved values were freed)."""
+        return place_in(self, i)
 
     cdef Py_ssize_t n_places(self):
         return self.n_saved
@@ -136,7 +142,7 @@ cdef class PyNode(SavedSlots):
         return True
 
     cdef int release_variables(self, object freed_by) except -1:
-        self.forget()
+        self.drop_saved()
         self.to_save = None
         self.freed_by = freed_by
         return 0
@@ -397,7 +403,7 @@ cdef int save(PyNode node, list outputs) except -1:
         if value is not None and not isinstance(value, Tensor):
             raise wording().not_saved(value, i)
         if numbers[i] >= 0:
-            node.save_output(i, <Tensor>value)
+            save_output(node, i, <Tensor>value)
         else:
             save_value(node, i, value)
     node.saved_outputs = tuple(numbers)

@@ -64,6 +64,11 @@ cdef class Node:
     cdef int n_outputs
     cdef Meta meta                      # of output 0
     cdef tuple metas                    # ((shape, num), ...) of all outputs; None if `meta` suffices
+    # saved values, which belong to saved_slots.pyx (Note [Saved slots])
+    cdef object saved0, saved1, saved2, saved3      # tensors, numbers, None, or Packed
+    cdef long version0, version1, version2, version3
+    cdef list further                   # (value, version) of each further slot; None if there is none
+    cdef object freed_by                # site of the backward call that freed the saved values
     # order of recording, and site
     cdef unsigned long long sequence_nr
     cdef object code
@@ -80,6 +85,10 @@ cdef class Node:
     cdef object call(self, object grad)  # takes one gradient, or a tuple if n_outputs > 1; returns one or a tuple
     cdef int release_variables(self, object freed_by) except -1
     cdef bint takes_undefined(self) noexcept    # whether the node runs even if no gradient arrives
+    # The slots for saved values: how many, which output the value in slot i is (-1: none), and whose lock guards them.
+    cdef Py_ssize_t n_places(self)
+    cdef int output_in(self, Py_ssize_t i) except -2
+    cdef object lock(self)
     cpdef str name(self)
     cdef object label(self)             # for the profiler: the name, or an object that has it and is cheaper to get
     cdef Node shown(self)               # as users see it; see Note [Types of nodes] in opdef.pyx

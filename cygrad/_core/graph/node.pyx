@@ -59,6 +59,15 @@ cdef class Node:
     cdef bint takes_undefined(self) noexcept:
         return False
 
+    cdef Py_ssize_t n_places(self):
+        return 0
+
+    cdef int output_in(self, Py_ssize_t i) except -2:
+        return -1
+
+    cdef object lock(self):
+        return self
+
     cpdef str name(self):
         """Return PyTorch's name for this kind of node, such as 'MulBackward0'."""
         return type(self).__name__

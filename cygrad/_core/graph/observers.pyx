@@ -5,7 +5,7 @@ Note [Observers]
 The profiler, forward mode and `vmap` follow every op. The recording functions (record.pyx) know none of them. Each of their
 paths describes an op once, as a `Recorded`, and hands it over:
 
-    new results             `record_observed`, which all record functions call if `is_observed`
+    new results             `begin_op` and `end_op` in record.pyx, which all record functions use if `is_observed`
     changes of a tensor     `begin_write` and `end_write`; `look_otherwise` in `_ops/base/views.pyx` for its geometry alone
     tensors from data       `fresh` and `delivered` in `_ops/base/creation.pyx`
 

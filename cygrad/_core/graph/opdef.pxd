@@ -3,7 +3,7 @@
 from cpython.object cimport Py_TYPE, PyTypeObject
 from numpy cimport ndarray
 
-from cygrad._core.graph.saved_slots cimport SavedSlots
+from cygrad._core.graph.node cimport Node
 from cygrad._core.runtime.thread_state cimport ThreadState
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._kernels.cpu.base.ufunc cimport Ufunc
@@ -55,7 +55,7 @@ cdef class OpDef:
 cdef enum:
     RESULT = 3                              # the slot of the result; slots 0 to 2 are those of the inputs
 
-cdef class OpNode(SavedSlots):
+cdef class OpNode(Node):
     cdef OpDef op
     cdef tuple arguments                    # the other arguments, `args` in Python
 

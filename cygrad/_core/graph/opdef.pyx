@@ -100,7 +100,8 @@ import numpy as np
 
 from cygrad._core.types.dtypes cimport COMPLEX, category_of_num
 from cygrad._core.graph.node cimport Node, forbid_making, meta_of
-from cygrad._core.graph.saved_slots cimport Packed, SavedSlots, check_not_freed, read_slot, save_value, unpacked
+from cygrad._core.graph.saved_slots cimport (
+    Packed, as_output, check_not_freed, forget, place_in, read_slot, save_output, save_value, unpacked, value_in)
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport Tensor, bind_methods, wrap
 from cygrad._core.errors import messages
@@ -283,7 +284,7 @@ cdef OpDef lookup(str name):
 
 @cython.final
 @cython.trashcan(True)
-cdef class OpNode(SavedSlots):
+cdef class OpNode(Node):
     """The node of a built-in op.
 
     `_saved_<input>` attributes expose the saved values under PyTorch's names.
@@ -411,11 +412,11 @@ cdef class OpNode(SavedSlots):
     cdef int save_outputs(self, list outs, unsigned int mask) except -1:
         """Save the results selected by the mask."""
         if mask & OUT0:
-            self.save_output(RESULT, outs[0])
+            save_output(self, RESULT, outs[0])
         if mask & OUT1:
-            self.save_output(1, outs[1])
+            save_output(self, 1, outs[1])
         if mask & OUT2:
-            self.save_output(2, outs[2])
+            save_output(self, 2, outs[2])
         return 0
 
     cpdef object saved(self, int i):
@@ -449,7 +450,7 @@ cdef class OpNode(SavedSlots):
         kept = <Tensor?>unpacked(self, stored, version, True)
         if kept is not stored or i >= self.n_outputs or thread_state().modes & NO_GRAD:     # the hook's has its history;
             return kept                                             # trailing results may have no derivative
-        return self.with_history(kept, i)
+        return as_output(self, kept, i)
 
     def readable_values(self):
         """Return saved inputs 0 to 2 and the result, or None if reading them might run hooks or fail."""
@@ -458,7 +459,7 @@ cdef class OpNode(SavedSlots):
         if self.freed_by is not None:
             return None
         for i in range(RESULT + 1):
-            value = self.value_in(i)
+            value = value_in(self, i)
             if type(value) is Packed:
                 return None
             if value is not None:
@@ -473,6 +474,18 @@ cdef class OpNode(SavedSlots):
 
     cdef unsigned int mask(self) noexcept:
         return self.op.saves[0] | self.op.saves[1] | self.op.saves[2]
+
+    cdef int release_variables(self, object freed_by) except -1:
+        if forget(self):
+            self.freed_by = freed_by
+        return 0
+
+    def _place(self, Py_ssize_t i):
+        """Return (the value in slot `i` as stored, which output it is or -1, whether the saved values were freed)."""
+        return place_in(self, i)
+
+    cdef Py_ssize_t n_places(self):
+        return RESULT + 1
 
     cdef int output_in(self, Py_ssize_t i) except -2:
         return 0 if i == RESULT else <int>i if 0 < i < self.n_outputs and self.mask() & (OUT0 << i) else -1

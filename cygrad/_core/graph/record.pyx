@@ -30,7 +30,7 @@ from cygrad._core.graph.inplace cimport (
 from cygrad._core.graph.node cimport begin_node, set_meta, set_metas
 from cygrad._core.graph.opdef cimport (
     FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, RESULT, OpDef, OpNode, flat, is_bad_result, refuse_result)
-from cygrad._core.graph.saved_slots cimport save_value
+from cygrad._core.graph.saved_slots cimport save_output, save_value
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, KEEPS_CLASS,
@@ -90,7 +90,7 @@ cdef int finish(OpNode node, Tensor out, unsigned int mask, ThreadState* state) 
     out.flags |= REQUIRES_GRAD
     if mask:
         if mask & OUT0:
-            node.save_output(RESULT, out)
+            save_output(node, RESULT, out)
         if state.on_save != NULL:
             (<object>state.on_save)(node)
     return 0
@@ -118,14 +118,19 @@ cdef int note_cut(OpDef op, Tensor out, Tensor source, unsigned int flags, unsig
 
 
 cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
-    cdef Tensor out
     cdef ThreadState* state = thread_state()
-    cdef unsigned int mask, flags, modes = state.modes
-    cdef OpNode node
-    if is_observed(state):
+    if not is_observed(state):
+        return record1_unobserved(op, array, a, args, state)
+    if state.modes & FORWARD:
         return record_observed(op, (array,), (a,), args, 1)[0]
-    out = wrap_like(a, array)
-    flags = watched(a)
+    done = begin_op(op, (a,), args, 1, state)
+    return end_op(done, (record1_unobserved(op, array, a, args, state),), state)[0]
+
+
+cdef inline Tensor record1_unobserved(OpDef op, object array, Tensor a, tuple args, ThreadState* state):
+    cdef Tensor out = wrap_like(a, array)
+    cdef unsigned int mask, flags = watched(a), modes = state.modes
+    cdef OpNode node
     if state.watch and is_bad_result(op, array, state):
         refuse_result(op, array, (a,), state)
     if records(op, flags, modes):
@@ -143,15 +148,22 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
 
 
 cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
+    cdef ThreadState* state = thread_state()
+    if not is_observed(state):
+        return record2_unobserved(op, array, a, b, args, state)
+    if state.modes & FORWARD:
+        return record_observed(op, (array,), (a, b), args, 1)[0]
+    done = begin_op(op, (a, b), args, 1, state)
+    return end_op(done, (record2_unobserved(op, array, a, b, args, state),), state)[0]
+
+
+cdef inline Tensor record2_unobserved(OpDef op, object array, object a, object b, tuple args, ThreadState* state):
     cdef Tensor out
     cdef Tensor ta = None
     cdef Tensor tb = None
     cdef unsigned int kept = 0, fa = 0, fb = 0, mask = 0
-    cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef OpNode node
-    if is_observed(state):
-        return record_observed(op, (array,), (a, b), args, 1)[0]
     if is_tensor(a):
         ta = <Tensor>a
         fa = watched(ta)
@@ -267,16 +279,29 @@ cdef tuple record_observed(OpDef op, tuple arrays, tuple inputs, tuple args, int
     """Same as `record_outputs`, and hand the op to the observers of this thread (Note [Observers] in observers.pyx)."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
+    cdef Recorded done = begin_op(op, inputs, args, n_differentiable, state)
+    cdef tuple outs
+    state.modes = modes & ~FORWARD
+    try:
+        outs = record_unobserved(op, arrays, inputs, args, n_differentiable)
+    finally:
+        state.modes = modes
+    return end_op(done, outs, state)
+
+
+cdef Recorded begin_op(OpDef op, tuple inputs, tuple args, int n_differentiable, ThreadState* state):
+    """Describe an op that is about to be recorded, and tell the observers."""
     cdef Recorded done = described(op, OP, inputs, args, None)
     done.n_differentiable = n_differentiable
     before(done, state)
-    state.modes = modes & ~FORWARD
-    try:
-        done.outs = record_unobserved(op, arrays, inputs, args, n_differentiable)
-    finally:
-        state.modes = modes
-    after(done, (<Tensor>done.outs[0]).grad_fn_ if done.outs else None, state)
-    return done.outs
+    return done
+
+
+cdef tuple end_op(Recorded done, tuple outs, ThreadState* state):
+    """Hand the op over, and return its results."""
+    done.outs = outs
+    after(done, (<Tensor>outs[0]).grad_fn_ if outs else None, state)
+    return outs
 
 
 cdef tuple record_unobserved(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
@@ -632,7 +657,7 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
     if node is not None:
         set_meta(node, out.array)
         if mask & OUT0:
-            node.save_output(RESULT, out)
+            save_output(node, RESULT, out)
         rebase_history(out, node)
         if mask and state.on_save != NULL:
             (<object>state.on_save)(node)

@@ -1,28 +1,10 @@
-"""Declares SavedSlots, the base of nodes that save values, and Packed; see Note [Saved slots] in saved_slots.pyx."""
+"""Values that nodes save: saving, unpacking, releasing and traversing them; Note [Saved slots] in saved_slots.pyx."""
 
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport IS_INFERENCE, Tensor, version_of
 
 cdef enum:
-    N_FIELDS = 4            # slots that are fields of the node
-
-cdef class SavedSlots(Node):
-    cdef object saved0, saved1, saved2, saved3      # tensors, numbers, None, or Packed
-    cdef long version0, version1, version2, version3
-    cdef list further                               # (value, version) of each further slot; None if there is none
-    cdef object freed_by                            # site of the backward call that freed the saved values
-
-    # Saving: `save_value` below for inputs, and for results of this node
-    cdef int save_output(self, Py_ssize_t i, Tensor out) except -1
-    # Unpacking: `unpacked` below, and
-    cdef Tensor with_history(self, Tensor kept, int output_nr)      # a saved result as output `output_nr` of this node
-    # Releasing: `release_variables` of Node, and
-    cdef bint forget(self) except -1                # returns whether something was saved
-    # Traversing: how many slots there are, the value in slot i as stored, and which output it is (-1: none).
-    cdef Py_ssize_t n_places(self)
-    cdef object value_in(self, Py_ssize_t i)
-    cdef int output_in(self, Py_ssize_t i) except -2
-    cdef object lock(self)                          # the object whose lock guards the slots
+    N_FIELDS = 4            # slots that have fields of their own
 
 cdef class Packed:
     cdef readonly object packed, unpack_hook    # the result of the pack hook, and the hook that turns it back into a tensor
@@ -34,7 +16,7 @@ cdef class Packed:
     cdef Tensor unpacked(self, Node node)       # the tensor that was packed, with its history
 
 
-cdef inline object read_slot(SavedSlots node, Py_ssize_t i, long* version):
+cdef inline object read_slot(Node node, Py_ssize_t i, long* version):
     """Return the value in a slot as stored, and set the version at which it was saved."""
     if i == 0:
         version[0] = node.version0
@@ -51,7 +33,7 @@ cdef inline object read_slot(SavedSlots node, Py_ssize_t i, long* version):
     return read_further(node, i, version)
 
 
-cdef inline int put(SavedSlots node, Py_ssize_t i, object value, long version) except -1:
+cdef inline int put(Node node, Py_ssize_t i, object value, long version) except -1:
     if i == 0:
         node.saved0 = value
         node.version0 = version
@@ -69,7 +51,7 @@ cdef inline int put(SavedSlots node, Py_ssize_t i, object value, long version) e
     return 0
 
 
-cdef inline int save_value(SavedSlots node, Py_ssize_t i, object value) except -1:
+cdef inline int save_value(Node node, Py_ssize_t i, object value) except -1:
     """Save an input, or another value that the gradients need: a tensor, a number, None."""
     cdef long version = 0
     if isinstance(value, Tensor):
@@ -79,7 +61,7 @@ cdef inline int save_value(SavedSlots node, Py_ssize_t i, object value) except -
     return put(node, i, value, version)
 
 
-cdef inline object unpacked(SavedSlots node, object value, long version, bint is_result):
+cdef inline object unpacked(Node node, object value, long version, bint is_result):
     """Return a stored value as it was saved. Raises RuntimeError if it has been changed since."""
     if isinstance(value, Tensor):
         if version_of(<Tensor>value) != version:
@@ -89,13 +71,32 @@ cdef inline object unpacked(SavedSlots node, object value, long version, bint is
     return value
 
 
-cdef inline int check_not_freed(SavedSlots node) except -1:
+cdef inline int check_not_freed(Node node) except -1:
     if node.freed_by is not None:
         refuse_freed(node)
     return 0
 
-cdef object read_further(SavedSlots node, Py_ssize_t i, long* version)
-cdef int put_further(SavedSlots node, Py_ssize_t i, object value, long version) except -1
-cdef int refuse_modified(SavedSlots node, Tensor changed, long version, bint is_result) except -1
+
+cdef inline object value_in(Node node, Py_ssize_t i):
+    """Return the value in a slot as stored."""
+    cdef long version
+    return read_slot(node, i, &version)
+
+
+cdef inline bint forget(Node node) except -1:
+    """Release the saved values. Return whether there were any."""
+    if (node.saved0 is None and node.saved1 is None and node.saved2 is None and node.saved3 is None
+            and node.further is None):
+        return False
+    node.saved0 = node.saved1 = node.saved2 = node.saved3 = None
+    node.further = None
+    return True
+
+cdef int save_output(Node node, Py_ssize_t i, Tensor out) except -1     # save a result of this node
+cdef Tensor as_output(Node node, Tensor kept, int output_nr)         # a saved result as an output of this node
+cdef tuple place_in(Node node, Py_ssize_t i)
+cdef object read_further(Node node, Py_ssize_t i, long* version)
+cdef int put_further(Node node, Py_ssize_t i, object value, long version) except -1
+cdef int refuse_modified(Node node, Tensor changed, long version, bint is_result) except -1
 cdef int refuse_inference(Tensor saved) except -1
-cdef int refuse_freed(SavedSlots node) except -1
+cdef int refuse_freed(Node node) except -1

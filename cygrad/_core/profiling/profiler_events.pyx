@@ -21,7 +21,7 @@ from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.observers cimport (
     FUNCTION, GEOMETRY, NODE, OP, RANGE, Observer, Recorded, ignore, observe, observers_of)
 from cygrad._core.graph.opdef cimport OpDef
-from cygrad._core.graph.saved_slots cimport SavedSlots
+from cygrad._core.graph.saved_slots cimport value_in
 from cygrad._core.runtime.thread_state cimport current_site, thread_state
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._kernels.cpu.base import chosen_algorithm
@@ -154,9 +154,10 @@ cdef class Events(Observer):
             if algorithm is not None:
                 self.algorithms[event] = algorithm
         if done.kind == OP:
-            self.events[event].allocated = sum([new_bytes(x) for x in done.outs])
+            for out in done.outs:
+                self.events[event].allocated += new_bytes(out)
         if done.node is not None:
-            return set_node(self, event, done.node, True, saved_bytes(<SavedSlots>done.node))
+            return set_node(self, event, done.node, True, saved_bytes(done.node))
         return set_site(&self.events[event], done.code, done.lasti)
 
     cdef object enter(self, Node node, int kind, tuple inputs):
@@ -172,7 +173,7 @@ cdef class Events(Observer):
         cdef Py_ssize_t event = entered
         end_event(self, event)
         if kind == FUNCTION:
-            set_node(self, event, node, recorded, saved_bytes(<SavedSlots>node))
+            set_node(self, event, node, recorded, saved_bytes(node))
         return 0
 
 
@@ -235,12 +236,12 @@ cdef inline long long bytes_of(object value) except -1:
     return PyArray_NBYTES(<ndarray>array) if type(array) is ndarray else <long long>array.nbytes
 
 
-cdef long long saved_bytes(SavedSlots node) except -1:
+cdef long long saved_bytes(Node node) except -1:
     cdef Py_ssize_t i
     cdef long long found = 0
     with cython.critical_section(node.lock()):
         for i in range(node.n_places()):
-            found += bytes_of(node.value_in(i))
+            found += bytes_of(value_in(node, i))
     return found
 
 
