@@ -57,8 +57,8 @@ cdef class Events(Observer):
         self.outer = collecting()
         if self.outer is not None:
             ignore(self.outer)
-        chosen_algorithm.take()         # that of an op before the profiler started
         observe(self)
+        chosen_algorithm.take()         # that of an earlier op; after `observe`, since Ctrl-C may interrupt Python code
         self.started = cygrad_nanoseconds()
         self.first_tick = cygrad_ticks()
         return self.started
