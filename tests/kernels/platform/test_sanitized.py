@@ -50,7 +50,7 @@ ACCESSES = {
     "by NumPy's loop": "Ufunc(numpy.exp)(restride(a, (n + 1,), (4,), 0))",
     "by NumPy's loop, written": "Ufunc(numpy.exp)(numpy.ones(n + 1, 'f'), out=restride(a, (n + 1,), (4,), 0))",
     "by NumPy's loop, strided": "Ufunc(numpy.exp)(restride(a, (2, n + 1), (0, 4), 0))",
-    "by BLAS": "blas.matmul(restride(a, (3, n), (4, 4), 0), numpy.ones((n, 2), 'f'))",
+    "by BLAS": "matmul.matmul(restride(a, (3, n), (4, 4), 0), numpy.ones((n, 2), 'f'))",
     "by NumPy's copy": "restride(a, (n + 1,), (4,), 0).tobytes()",
     "of what has died": "b = restride(e, (n,), (4,), a.ctypes.data - e.ctypes.data); del a; reduce.sum(b)",
 }
