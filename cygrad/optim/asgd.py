@@ -83,6 +83,9 @@ class ASGD(FormulaOptimizer):
         average, eta, mu, lr = state["ax"], state["eta"], state["mu"], o["lr"]
         if isinstance(eta, np.ndarray):  # neither recorded nor on a GPU
             eta, mu, lr = float(eta.item()), float(mu.item()), float(lr)
+        elif isinstance(eta, Tensor):
+            wide = cygrad.promote_types(p.dtype, eta.dtype)  # in float32, `1 - lambd * eta` would lose digits
+            eta, mu = eta.to(wide), mu.to(wide)
         p *= 1 - o["lambd"] * eta
         p -= eta * g
         average += mu * (p - average)

@@ -16,6 +16,8 @@ def test_flags(name):
     def program(torch, say):
         x = torch.ones(2, requires_grad=True)
         for flag in FLAGS:
+            if name == "create_graph" and flag is None:  # False here, as early PyTorch documents it
+                continue
             say(lambda flag=flag: torch.autograd.grad((x * x).sum(), x, **{name: flag})[0].tolist())
             if name == "retain_graph" or (name == "create_graph" and flag not in (True, 1)):  # otherwise PyTorch warns
                 say(lambda flag=flag: (x * x).sum().backward(**{name: flag}))
