@@ -1,9 +1,9 @@
 """Which of its algorithms a kernel has run, for the profiler."""
 
-import threading
+from _thread import _local  # importing `threading` takes as long as importing an op family
 
 
-class _Thread(threading.local):
+class _Thread(_local):
     name: str | None = None
 
 

@@ -1,5 +1,5 @@
 /* The formulas of the fused elementwise functions. Each is written once: the CPU's loops (fused_loops.h), the text of the
-   GPU's kernels (gpu/elementwise/fused_loops.py) and the names in Python (`FUSED` of loop_table.pyx) are made from it.
+   GPU's kernels (gpu/elementwise/fused_loops.py) and `FUSED_NUMBERS` of loop_table.pyx are made from it.
 
    x, y and z are elements of the operands; a, b and c are numbers. An entry of
 
