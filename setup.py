@@ -13,6 +13,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import Cython
 import numpy
 from Cython.Build import cythonize
 from Cython.Compiler.Errors import CompileError as CythonError
@@ -89,8 +90,8 @@ if SANITIZE:
     COMPILER_FLAGS += [sanitizers, "-fno-wrapv", "-fno-omit-frame-pointer", "-O0", "-g1"]
     LINKER_FLAGS += [sanitizers]
 
-GENERATED = Path("build/cython")
-SETTINGS = GENERATED / "settings.txt"  # how the last build was configured
+GENERATED = Path("build/cython")  # the C files; builds for all interpreters share them
+SETTINGS = "settings.txt"  # how the last build in a directory was configured, which time stamps do not show
 PREFIX = Path("cygrad/_core/include/fast_import.h")  # included before the C code of each module
 INCLUDE_ROOTS = [Path("cygrad/_core/include"), Path("cygrad/_kernels/include")]
 SHARED = Path("cygrad/_cython.c")  # what Cython would otherwise repeat in every module: its function type and others
@@ -139,6 +140,16 @@ def supported(compiler, flags, link=False):
         return [flag for flag in flags if messages(flag) == expected]
 
 
+def settings_changed(directory, *settings):
+    """Tell whether the last build in a directory had other settings, and write down those of this one."""
+    file, text = directory / SETTINGS, repr(settings)
+    if file.exists() and file.read_text(encoding="utf-8") == text:
+        return False
+    directory.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return True
+
+
 class build(setuptools_build):
     """Removes files of earlier builds, and compiles first, so that errors do not follow a long list of copied files."""
 
@@ -167,6 +178,8 @@ class build_ext(setuptools_build_ext):
         print(f"compiling up to {len(sources)} modules; all of them take about two minutes on two cores", flush=True)
         try:
             units = self._translate(sources)
+            compiler = (self.compiler.compiler_type, getattr(self.compiler, "compiler_so", None))
+            settings_changed(Path(self.build_temp), compiler, self.compile_args, units, numpy.__version__)
             with ThreadPoolExecutor(self.parallel) as pool:
                 objects = list(pool.map(self._compile, *zip(*units)))
             self._link(library, objects)
@@ -196,7 +209,9 @@ class build_ext(setuptools_build_ext):
         translated = [*(source for source in sources if source.suffix == ".pyx"), SHARED]
         names = ("CYGRAD_MODULES", f'"{" ".join(sorted(map(module_name, translated)))}"')
         units = [(LIBRARY, LIBRARY, [names])]
-        self._keep_settings(numpy.__version__, TABLE, MACROS, names, self.compile_args)
+        if settings_changed(GENERATED, Cython.__version__, TABLE, names):
+            for unit in GENERATED.rglob("*.c"):
+                unit.unlink()
         for directives in (DIRECTIVES, CORE_DIRECTIVES, KERNEL_DIRECTIVES):
             parts = [source for source in translated if how(source)[0] is directives]
             extensions = cythonize(
@@ -211,18 +226,10 @@ class build_ext(setuptools_build_ext):
             units += [(source, Path(extension.sources[0]), MACROS) for source, extension in zip(parts, extensions)]
         return units
 
-    def _keep_settings(self, *settings):
-        """Discard the generated files if they were made with other settings, which time stamps do not show."""
-        text = repr((self.compiler.compiler_type, getattr(self.compiler, "compiler_so", None), settings))
-        if not SETTINGS.exists() or SETTINGS.read_text(encoding="utf-8") != text:
-            shutil.rmtree(GENERATED, ignore_errors=True)
-            GENERATED.mkdir(parents=True)
-            SETTINGS.write_text(text, encoding="utf-8")
-
     def _compile(self, source, unit, macros):
         """Compile a C file unless its object file is up to date; returns the object file."""
         (target,) = self.compiler.object_filenames([unit.as_posix()], output_dir=self.build_temp)
-        if self.force or newer_group([unit, SETTINGS, *headers(source)], target):
+        if self.force or newer_group([unit, Path(self.build_temp, SETTINGS), *headers(source)], target):
             folders = [source.parent, *filter(Path.is_dir, INCLUDE_ROOTS)]
             self.compiler.compile(
                 [unit.as_posix()],
