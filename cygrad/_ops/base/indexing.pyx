@@ -386,9 +386,8 @@ cdef object run_index(object kernel, Tensor t, list indices, object values, bint
         raise checks().index_error(t.array.shape, indices) from None
     except ValueError:
         raise checks().values_error(t.array, indices, values) from None
-    except (TypeError, RuntimeError):
-        checks().check_devices(t.array, indices, values)
-        raise
+    except (TypeError, RuntimeError) as error:
+        raise checks().explanation(error, checks().check_devices, t.array, indices, values) from None
 
 
 # -- putting by tensors ------------------------------------------------------------------------------------

@@ -154,9 +154,8 @@ cdef Tensor multiplied(OpDef op, Tensor a, Tensor b, Tensor out):
         checks().check_factors(op.name, a, b)
     try:
         array = product(a.array, b.array)
-    except ValueError:
-        checks().check_factors(op.name, a, b)
-        raise
+    except ValueError as error:
+        raise checks().explanation(error, checks().check_factors, op.name, a, b) from None
     args = KINDS[ROW if a.array.ndim == 1 else kind_of(b.array)]
     if out is None:
         return record2(op, array, a, b, args)
@@ -369,9 +368,8 @@ def linear(input, weight, bias=None):
         checks().check_linear(a, w, b)
     try:
         array = linear_array(b.array, a.array, w.array)
-    except ValueError:
-        checks().check_linear(a, w, b)
-        raise
+    except ValueError as error:
+        raise checks().explanation(error, checks().check_linear, a, w, b) from None
     return record_n(LINEAR if a.array.ndim == 2 else LINEAR_FOLDED, array, (b, a, w), None)
 
 

@@ -26,6 +26,15 @@ def require_tensors(op, *values, names=("input", "other"), first=1):
             tensor_argument(op, value, names[i], first + i)  # raises
 
 
+def explanation(error, check, *operands):
+    """Return the error that a check raises for operands that a kernel refused, or else the kernel's own error."""
+    try:
+        check(*operands)
+    except Exception as better:
+        return better
+    return error
+
+
 def kind_of(dtype):
     """Return 'b' for boolean, 'i' for integer, 'f' for floating-point, and 'c' for complex dtypes."""
     if dtype.is_floating_point or dtype.is_complex:

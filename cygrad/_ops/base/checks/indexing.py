@@ -10,6 +10,7 @@ from cygrad._core.types.dtypes import dtype_by_num
 from cygrad._kernels.cpu.indexing import indexing, scatter
 from cygrad._kernels.device import gpu_forms
 from cygrad._ops.base.arguments import type_name
+from cygrad._ops.base.checks.common import explanation as explanation
 from cygrad._ops.base.creation import from_values
 
 BOOLEAN_MASK = (

@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
+from cygrad._ops.base.checks.common import explanation as explanation
 from cygrad._ops.base.views import expand
 
 
