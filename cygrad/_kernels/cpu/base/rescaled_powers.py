@@ -4,8 +4,8 @@ Note [Sums of powers]
 ---------------------
 The square of a float32 beyond 1e19 is infinite and that of one below 1e-19 loses digits or is 0, although the norm or
 the standard deviation is a number like any other. Kernels nevertheless add up plain squares, which is fastest, and look
-at the sums, of which there are few: one that is infinite, NaN or tiny sends the call here. What is computed here is first
-divided by the power of two next to the largest number, which is exact, and multiplied by it at the end.
+at the sums, of which there are few: one that is infinite, NaN or tiny sends the call here. Here, numbers are first
+divided by the power of two next to the largest, which is exact, and the result is multiplied by it.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def norm(a, p, axes, keepdim):
         return as_array(np.power(size.sum(axes, size.dtype, keepdims=keepdim), 1 / p))
     extreme = size.max(axes, keepdims=True) if p > 0 else size.min(axes, keepdims=True)
     exponent = exponents(extreme)
-    size = np.ldexp(size, exponent)
+    size = as_array(np.ldexp(size, exponent))
     powers = np.square(size, out=size) if p == 2 else np.power(size, p, out=size)
     total = powers.sum(axes, keepdims=True)
     total = np.sqrt(total) if p == 2 else np.power(total, 1 / p)
@@ -43,11 +43,13 @@ def spread(a, center, axes, freedom, keepdim, is_root):
         total = distance.sum(axes, distance.dtype, keepdims=True)
         return _restored(total / total.dtype.type(freedom), 0, axes, keepdim)
     exponent = exponents(distance.max(axes, keepdims=True))
-    distance = np.ldexp(distance, exponent)
+    distance = as_array(np.ldexp(distance, exponent))
     total = np.square(distance, out=distance).sum(axes, keepdims=True)
     total = total / total.dtype.type(freedom)
-    return _restored(np.sqrt(total), -exponent, axes, keepdim) if is_root else _restored(
-        total, -2 * exponent, axes, keepdim
+    return (
+        _restored(np.sqrt(total), -exponent, axes, keepdim)
+        if is_root
+        else _restored(total, -2 * exponent, axes, keepdim)
     )
 
 

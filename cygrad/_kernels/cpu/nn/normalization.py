@@ -153,7 +153,7 @@ def are_accurate(factor):
 
 @silent
 def scale_of_squares(factor):
-    """Powers of two near the factors, to multiply numbers by before they are squared; None if no square leaves the range.
+    """Powers of two near the factors, by which to multiply numbers before they are squared; None if no square needs it.
 
     On GPUs always powers of two, because looking at the factors would wait for them.
     """
