@@ -60,7 +60,7 @@ def _write_distances(out, x, y, p, by_product):
 
 def distances_by_product(x, y):
     """2-norm distances from the matrix product, those of near points from differences."""
-    x, y, products, (own, others) = _products(x, y)
+    x, y, products, (own, others) = centred_products(x, y)
     both = own[..., :, None] + others[..., None, :]
     apart = np.subtract(both, 2 * products, out=products)
     is_lost = ~((apart >= both * CANCELLED) & _are_accurate(apart, x.shape[-1]))
@@ -74,7 +74,7 @@ def distances_by_product(x, y):
     return found
 
 
-def _products(x, y):
+def centred_products(x, y):
     """Return (x, y, the products of their rows about a center, the squares of their rows about it).
 
     Without a center, points that are far from 0 and near each other would lose all digits.
@@ -144,7 +144,7 @@ def _in_parts(function, out, x, y, p):
 
 def _by_loop_of_products(out, x, y, p):
     """Overwrite `out` with the 2-norm distances between rows of `x` and of `y`, from the matrix product."""
-    x, y, out[...], squares = _products(x, y)
+    x, y, out[...], squares = centred_products(x, y)
     _finish(out, x, y, False, *squares)
 
 
