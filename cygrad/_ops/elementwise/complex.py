@@ -37,7 +37,8 @@ from cygrad._ops.base.arithmetic import add, div, mul
 from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import require_broadcast, require_tensors
 from cygrad._ops.base.copying import contiguous
-from cygrad._ops.base.pointwise import conj_physical, cos, sin, square
+from cygrad._ops.base.pointwise import abs as absolute
+from cygrad._ops.base.pointwise import conj_physical, cos, sin
 from cygrad._ops.base.slicing import select
 from cygrad._ops.base.views import transpose
 from cygrad._ops.elementwise.selection import where
@@ -272,9 +273,9 @@ def angle_rule(n, g):
     z = n.saved(0)
     if not z.is_complex():
         return mul(g, 0.0)
-    at_0 = z == 0
-    size = add(square(real(z)), square(imag(z)))
-    return where(at_0, 0.0, mul(mul(div(g, where(at_0, 1.0, size)), z), 1j))
+    size = absolute(z)  # not the sum of squares, which may leave the range
+    size = where(size == 0, 1.0, size)  # makes the gradient 0 there
+    return mul(mul(div(g, size), div(z, size)), 1j)
 
 
 ANGLE = declare(

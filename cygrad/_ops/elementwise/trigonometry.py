@@ -25,7 +25,9 @@ SMOOTH = ELEMENTWISE | INPLACE | FLOAT_RESULT
 
 def asin_rule(n, g):
     x = n.saved(0)
-    return mul(g, conjugate(rsqrt(sub(1, mul(x, x)))))
+    if x.is_complex():  # whose square may leave the range
+        return mul(g, conjugate(mul(rsqrt(sub(1, x)), rsqrt(add(x, 1)))))
+    return mul(g, rsqrt(sub(1, mul(x, x))))
 
 
 ASIN = declare(
@@ -82,7 +84,10 @@ def acos(input, *, out=None):
 
 def atan_rule(n, g):
     x = n.saved(0)
-    return div(g, conjugate(add(mul(x, x), 1)))
+    if x.is_complex():  # whose square may leave the range
+        turned = mul(x, 1j)
+        return div(div(g, conjugate(sub(1, turned))), conjugate(add(turned, 1)))
+    return div(g, add(mul(x, x), 1))
 
 
 ATAN = declare("atan", atan_rule, saves=IN0, flags=SMOOTH, ufunc="arctan", inputs="self", aliases="arctan", direct=True)
@@ -98,16 +103,15 @@ def atan(input, *, out=None):
     return apply1(ATAN, input, out)
 
 
-def over_squares(g, y, x):
-    """Compute g / (y^2 + x^2), but 0 where both are 0."""
-    squares = add(mul(y, y), mul(x, x))
-    return where(squares == 0, 0.0, div(g, squares))
-
-
 def atan2_rule(n, g):
-    y, x = n.saved(0).to(g.dtype), n.saved(1).to(g.dtype)  # squares of integers would wrap around
-    share = over_squares(g, y, x)
-    return mul(share, x) if n.needs(0) else None, neg(mul(share, y)) if n.needs(1) else None
+    y, x = n.saved(0).to(g.dtype), n.saved(1).to(g.dtype)  # integers may be too large for their own type
+    size = hypot(y, x)  # not the sum of squares, which may leave the range
+    size = where(size == 0, 1.0, size)  # makes the gradient 0 there
+    share = div(g, size)
+    return (
+        mul(share, div(x, size)) if n.needs(0) else None,
+        neg(mul(share, div(y, size))) if n.needs(1) else None,
+    )
 
 
 ATAN2 = declare(
@@ -188,7 +192,10 @@ def cosh(input, *, out=None):
 
 def asinh_rule(n, g):
     x = n.saved(0)
-    return mul(g, conjugate(rsqrt(add(mul(x, x), 1))))
+    if x.is_complex():
+        turned = mul(x, 1j)
+        return mul(g, conjugate(mul(rsqrt(sub(1, turned)), rsqrt(add(turned, 1)))))
+    return div(g, hypot(x, x.new_ones(())))  # squares may leave the range
 
 
 ASINH = declare(
@@ -228,7 +235,9 @@ def acosh(input, *, out=None):
 
 def atanh_rule(n, g):
     x = n.saved(0)
-    return div(g, conjugate(sub(1, mul(x, x))))
+    if x.is_complex():
+        return div(div(g, conjugate(sub(1, x))), conjugate(add(x, 1)))
+    return div(g, sub(1, mul(x, x)))
 
 
 ATANH = declare(
@@ -343,8 +352,8 @@ def sinc(input, *, out=None):
 
 
 def hypot_rule(n, g):
-    share = div(g, n.saved_result())
-    return mul(share, n.saved(0)) if n.needs(0) else None, mul(share, n.saved(1)) if n.needs(1) else None
+    size = n.saved_result()  # each is divided by it first, because g / size may vanish
+    return tuple([mul(g, div(n.saved(i), size)) if n.needs(i) else None for i in (0, 1)])
 
 
 HYPOT = declare("hypot", hypot_rule, saves=(IN0 | OUT0, IN1 | OUT0), flags=ELEMENTWISE | INPLACE, ufunc="hypot")

@@ -71,7 +71,7 @@ def vector_norm_rule(n, g):
 
 def _times_slope(g, x, divisor, ord):
     size = abs(x)
-    slope = pow(div(where(size == 0, 1.0, size), divisor), ord - 1)
+    slope = pow(div(where(size == 0, divisor, size), divisor), ord - 1)  # where size is 0, so is its sign
     return mul(g, mul(sgn(x), slope))
 
 

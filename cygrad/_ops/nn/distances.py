@@ -20,10 +20,12 @@ from cygrad._ops.base.copying import zeros_of
 from cygrad._ops.base.pointwise import abs as absolute
 from cygrad._ops.base.pointwise import conj_physical, sign
 from cygrad._ops.base.products import matmul
+from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import transpose, unsqueeze
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill
+from cygrad._ops.linalg.vector_norms import linalg_vector_norm
 from cygrad._ops.shape.diagonals import triu_indices
 
 # -- pairwise distances --
@@ -37,6 +39,8 @@ def cdist_rule(n, g):
         return zeros_of(x), zeros_of(y)
     if p == 2:
         weight = where(distance == 0, 0.0, div(g, _nonzero(distance)))
+        center = mean(x.detach(), -2, True)  # else points far from 0 and near each other would lose all digits
+        x, y = sub(x, center), sub(y, center)
         return _pull(weight, x, y) if n.needs(0) else None, _pull(_turned(weight), y, x) if n.needs(1) else None
     pull = _pulls(g, sub(unsqueeze(x, -2), unsqueeze(y, -3)), unsqueeze(distance, -1), p)
     return total(pull, -2) if n.needs(0) else None, neg(total(pull, -3)) if n.needs(1) else None
@@ -86,8 +90,8 @@ _COMPUTE_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Return p-norm distances of the rows of `x1` (..., n, d) to the rows of `x2` (..., m, d), of shape (..., n, m).
 
-    With `compute_mode` 'use_mm_for_euclid_dist', and in the default mode above 25 rows, Euclidean distances are
-    computed by a matrix product, which is faster but less accurate for close points. Saves both and the result.
+    With `compute_mode` "use_mm_for_euclid_dist", and in the default mode above 25 rows, Euclidean distances of long
+    rows are computed by a matrix product where that loses no digits, which is faster. Saves both and the result.
     Gradient: g times the direction from one point to the other; 0 where they coincide, and for p = 0. Raises
     RuntimeError for incompatible shapes, integers, and a negative p.
 
@@ -278,11 +282,7 @@ def _renorm_gradient(n, g):
     x = n.saved(0)
     others = [d for d in range(x.ndim) if d != dim]
     size = absolute(x)
-    if p == float("inf"):
-        norms = size.amax(others, True)
-    else:
-        norms = total(where(size == 0, 0.0, _nonzero(size) ** p), others, True)
-        norms = where(norms == 0, 0.0, _nonzero(norms) ** (1 / p))
+    norms = linalg_vector_norm(x, p, others, True)
     long = norms > maxnorm
     if not values_of(long).any():
         return g
@@ -290,7 +290,7 @@ def _renorm_gradient(n, g):
     factor = where(long, maxnorm / add(safe, kernels.TINY), 1.0)
     along = total(mul(conj_physical(g), x), others, True)
     along = along.real if along.is_complex() else along
-    shrink = where(long, neg(mul(along, maxnorm / add(safe, kernels.TINY) ** 2)), 0.0)
+    shrink = where(long, neg(mul(div(along, add(safe, kernels.TINY)), factor)), 0.0)
     if p == float("inf"):
         top = size == norms
         slope = mul(x.sgn(), div(top.to(size.dtype), total(top, others, True)))

@@ -3,23 +3,25 @@
 Means and inverse deviations have no gradient; their dtype is that of the weights, if there are any.
 """
 
+import math
+
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.base.arguments import require
-from cygrad._ops.base.arithmetic import add
 from cygrad._ops.base.checks.common import typed
-from cygrad._ops.base.pointwise import rsqrt
+from cygrad._ops.base.pointwise import reciprocal
 from cygrad._ops.base.views import reshape
+from cygrad._ops.elementwise.trigonometry import hypot
 from cygrad._ops.nn.normalization import batch_norm_of_package, check_both_running, group_norm_of_package, layer_norm
-from cygrad._ops.reduction.statistics import var_mean
+from cygrad._ops.reduction.statistics import std_mean
 
 
 def _statistics(t, axes, shape, eps, *parameters):
     """Return (mean, 1 / deviation) over `axes`, reshaped to `shape`."""
     x = t.detach().float() if t.dtype.itemsize == 2 else t.detach()
-    squares, middle = var_mean(x, axes, correction=0, keepdim=True)
-    factor = rsqrt(add(squares, eps))
+    deviation, middle = std_mean(x, axes, correction=0, keepdim=True)
+    factor = reciprocal(hypot(deviation, deviation.new_full((), math.sqrt(eps))))  # squares may leave the range
     kind = next((p for p in parameters if p is not None), t).dtype
     return reshape(middle, shape).to(kind), reshape(factor, shape).to(kind)
 

@@ -98,8 +98,12 @@ def _recorded(n, g):
         xhat = mul(sub(x, tensor_of(middle)), factor)
     else:
         d = sub(x, mean(x, frame.axes, True)) if frame.centered else x
-        factor = rsqrt(add(mean(square(d), frame.axes, True), frame.eps))
-        xhat = mul(d, factor)
+        scale = kernels.scale_of_squares(factor)
+        if scale is None:
+            factor = rsqrt(add(mean(square(d), frame.axes, True), frame.eps))
+            xhat = mul(d, factor)
+        else:
+            xhat, factor = _in_scale(d, tensor_of(scale), frame)
     grad_input = grad_weight = grad_bias = None
     if n.needs(1):
         grad_weight = reshape(_over_shared(mul(h, xhat), frame), shape)
@@ -113,6 +117,13 @@ def _recorded(n, g):
             h = sub(sub(h, mean(h, frame.axes, True)) if frame.centered else h, along)
         grad_input = reshape(mul(h, factor), tuple(input.shape))
     return grad_input, grad_weight, grad_bias
+
+
+def _in_scale(d, scale, frame):
+    """d * factor, and the factor 1 / sqrt(mean(d^2) + eps), where squares leave the range: `scale` brings d near 1."""
+    d = mul(d, scale)
+    factor = rsqrt(add(mean(square(d), frame.axes, True), mul(mul(scale, frame.eps), scale)))
+    return mul(d, factor), mul(factor, scale)
 
 
 def _over_shared(t, frame):

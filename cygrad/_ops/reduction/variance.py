@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
@@ -12,7 +10,6 @@ from cygrad._core.graph.opdef import IN0, OUT0, declare, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks, stack_chunks
-from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arithmetic import div, mul, sub
 from cygrad._ops.base.batching.rules import shifting
 from cygrad._ops.base.reductions import axes_argument, flag_argument, mean, restored
@@ -40,14 +37,22 @@ def var_rule(n, g):
 
 
 def var_array(a, axes, correction, keepdim):
-    """Process large arrays chunk by chunk, except rows, for which `reduce.var` keeps no array of differences."""
+    return _in_chunks(reduce.var, a, axes, correction, keepdim)
+
+
+def std_array(a, axes, correction, keepdim):
+    return _in_chunks(reduce.std, a, axes, correction, keepdim)
+
+
+def _in_chunks(function, a, axes, correction, keepdim):
+    """Process large arrays chunk by chunk, except rows, for which the kernel keeps no array of differences."""
     if a.size <= chunks.SIZE or stack_chunks.is_of_rows(a, axes):
-        return reduce.var(a, axes, correction, keepdim)
+        return function(a, axes, correction, keepdim)
 
-    def var(part, axes, keepdim):
-        return reduce.var(part, axes, correction, keepdim)
+    def spread(part, axes, keepdim):
+        return function(part, axes, correction, keepdim)
 
-    return stack_chunks.reduced(var, a, axes, keepdim)
+    return stack_chunks.reduced(spread, a, axes, keepdim)
 
 
 VAR = declare(
@@ -103,14 +108,18 @@ def warn_of_freedom(function, count):
     warn(f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than {count}.")
 
 
-def std_array(a, axes, correction, keepdim):
-    return as_array(np.sqrt(var_array(a, axes, correction, keepdim)))
-
-
 def std_rule(n, g):
-    std = n.saved_result()
-    half = where(std == 0, 0.0, div(g, mul(where(std == 0, 1.0, std), 2)))
-    return var_gradient(half, n.saved(0), *n.args)
+    return std_gradient(g, n.saved(0), n.saved_result(), *n.args)
+
+
+def std_gradient(g, x, std, axes, correction, keepdim):
+    """g * (x - mean) / (std * (count - correction)), 0 where std is 0; divides first, so that nothing overflows."""
+    freedom = reduced_count(x, axes) - correction
+    at_zero = std == 0
+    g = mul(where(at_zero, 0.0, g), 1 / freedom if freedom > 0 else math.inf)
+    apart = sub(x, mean(x, axes, True))
+    apart = div(apart, restored(where(at_zero, 1.0, std), x.shape, axes, keepdim), out=reused(apart))
+    return mul(apart, restored(g, x.shape, axes, keepdim), out=reused(apart))
 
 
 STD = declare(

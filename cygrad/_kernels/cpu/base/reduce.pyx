@@ -21,7 +21,7 @@ from cygrad._kernels.cpu.base.ufunc cimport Ufunc
 from cygrad._kernels.platform.thread_pool cimport LIGHT, share
 from cygrad._kernels.cpu.base.nditer cimport (
     Loop, Walk, coalesce, lengthen_innermost, loop_t, memory_order, run, run_reduction)
-from cygrad._kernels.cpu.base import numpy_fallback
+from cygrad._kernels.cpu.base import numpy_fallback, rescaled_powers
 from cygrad._kernels.device.dispatch import dispatching
 
 cnp.import_array()
@@ -33,6 +33,7 @@ cdef extern from "base/reduce.h" nogil:
     double sum_of_row(bint is_double, const void* x, Py_ssize_t n) noexcept
     void add_squares(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, const void* center,
                      void* out) noexcept
+    bint are_accurate(bint is_double, const void* sums, Py_ssize_t n, Py_ssize_t count) noexcept
 
 cdef extern from "base/ufunc_reductions.h":
     void replace_reduction(bint is_product, char kind, loop_t* loop, void** settings) noexcept
@@ -471,50 +472,69 @@ cdef cnp.ndarray _squares_along_rows(cnp.ndarray a, Shape* shape, cnp.ndarray ce
     return out
 
 
+cdef inline bint _are_accurate(cnp.ndarray sums, Shape* shape) noexcept:
+    """Whether no sum of powers left the range of the type. Note [Sums of powers] in rescaled_powers.py tells the rest."""
+    return are_accurate(cnp.PyArray_TYPE(sums) == cnp.NPY_DOUBLE, cnp.PyArray_DATA(sums), cnp.PyArray_SIZE(sums),
+                        shape.count)
+
+
 cpdef cnp.ndarray var(cnp.ndarray a, tuple axes=None, double correction=1, bint keepdim=False):
     """Sum of squared distances from the mean, divided by the number of elements less `correction` (but at least 0)."""
+    return _spread(a, axes, correction, keepdim, False)
+
+
+cpdef cnp.ndarray std(cnp.ndarray a, tuple axes=None, double correction=1, bint keepdim=False):
+    """The square root of `var`, also where that itself would leave the range of the type."""
+    return _spread(a, axes, correction, keepdim, True)
+
+
+cdef cnp.ndarray _spread(cnp.ndarray a, tuple axes, double correction, bint keepdim, bint is_root):
     cdef Shape shape
     cdef int t = cnp.PyArray_TYPE(a)
-    cdef cnp.ndarray center, out
+    cdef double freedom
+    cdef cnp.ndarray center, distance, out
     if _is_narrow(t):
-        return cast(var(cast(a, cnp.NPY_FLOAT), axes, correction, keepdim), t)
+        return cast(_spread(cast(a, cnp.NPY_FLOAT), axes, correction, keepdim, is_root), t)
     _plan(&shape, a, axes, keepdim)
     center = mean(a, axes, True)
     out = _squares_along_rows(a, &shape, center)
     if out is None:
-        a = _subtract.call2(a, center, None)
+        distance = _subtract.call2(a, center, None)
         if cnp.PyTypeNum_ISCOMPLEX(t):
-            a = _absolute.call1(a, None)
-        out = _reduce(_add, _multiply.call2(a, a, a), &shape, ZERO)
-    return _divide.call2_scalar(out, max(0.0, shape.count - correction), False, out)
+            distance = _absolute.call1(distance, None)
+        out = _reduce(_add, _multiply.call2(distance, distance, distance), &shape, ZERO)
+    freedom = max(0.0, shape.count - correction)
+    if not _are_accurate(out, &shape):
+        return rescaled_powers.spread(a, center, axes, freedom, keepdim, is_root)
+    out = _divide.call2_scalar(out, freedom, False, out)
+    return _sqrt.call1(out, out) if is_root else out
 
 
 cpdef cnp.ndarray norm(cnp.ndarray a, double p=2, tuple axes=None, bint keepdim=False):
     """The p-norm of the elements over `axes`, for any p including inf and -inf; p=0 counts the nonzero elements."""
     cdef Shape shape
     cdef int t = cnp.PyArray_TYPE(a)
-    cdef cnp.ndarray out
+    cdef cnp.ndarray size, powers, out = None
     if _is_narrow(t):
         return cast(norm(cast(a, cnp.NPY_FLOAT), p, axes, keepdim), t)
     _plan(&shape, a, axes, keepdim)
     if p == 2:
         out = _squares_along_rows(a, &shape, None)
-        if out is not None:
-            return _sqrt.call1(out, out)
-    a = _absolute.call1(a, None)
-    if p == INFINITY:
-        return _reduce(_maximum, a, &shape, FIRST)
-    if p == -INFINITY:
-        return _reduce(_minimum, a, &shape, FIRST)
-    if p == 0:
-        return cast(sum(cast(a, cnp.NPY_BOOL), axes, keepdim), cnp.PyArray_TYPE(a))
-    if p == 1:
-        return _reduce(_add, a, &shape, ZERO)
-    if p == 2:
-        out = _reduce(_add, _multiply.call2(a, a, a), &shape, ZERO)
-        return _sqrt.call1(out, out)
-    out = _reduce(_add, _power.call2_scalar(a, p, False, a), &shape, ZERO)
-    return _power.call2_scalar(out, 1 / p, False, out)
+    if out is None:
+        size = _absolute.call1(a, None)
+        if p == INFINITY:
+            return _reduce(_maximum, size, &shape, FIRST)
+        if p == -INFINITY:
+            return _reduce(_minimum, size, &shape, FIRST)
+        if p == 0:
+            return cast(sum(cast(size, cnp.NPY_BOOL), axes, keepdim), cnp.PyArray_TYPE(size))
+        if p == 1:
+            return _reduce(_add, size, &shape, ZERO)
+        powers = _multiply.call2(size, size, size) if p == 2 else _power.call2_scalar(size, p, False, size)
+        out = _reduce(_add, powers, &shape, ZERO)
+    if not _are_accurate(out, &shape):
+        return rescaled_powers.norm(a, p, axes, keepdim)
+    return _sqrt.call1(out, out) if p == 2 else _power.call2_scalar(out, 1 / p, False, out)
 
 
 cpdef cnp.ndarray logsumexp(cnp.ndarray a, tuple axes=None, bint keepdim=False):
@@ -572,4 +592,4 @@ cdef tuple _shape_of(Shape* shape):
     return tuple([shape.dims[i] for i in range(shape.ndim)])
 
 
-dispatching(globals(), "sum prod mean sum_to var norm logsumexp amax amin all_ any_")
+dispatching(globals(), "sum prod mean sum_to var std norm logsumexp amax amin all_ any_")

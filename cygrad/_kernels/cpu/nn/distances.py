@@ -13,17 +13,18 @@ from cygrad._kernels.cpu.base.elementwise import power
 from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import norm
-from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.cpu.base.stack_chunks import reduced, sum_of_products
 from cygrad._kernels.device.cupy_library import dense
 
-DISTANCES, PAIRS_GRADIENT = LOOPS.DISTANCES, LOOPS.PAIRS_GRADIENT
+DISTANCES, FINISHED_DISTANCES, PAIRS_GRADIENT = LOOPS.DISTANCES, LOOPS.FINISHED_DISTANCES, LOOPS.PAIRS_GRADIENT
 PULLED_TOGETHER = LOOP_SIZES.PULLED_TOGETHER  # columns per work item of PAIRS_GRADIENT
 PIECE = 1 << 15  # differences per chunk
 COPIED = 1 << 16  # elements of columns copied at a time
 _KINDS = {2: 0, 1: 1, np.inf: 2}  # as in distances.h
 BLOCK = 1 << 15  # differences computed at a time in `pdist` and its gradient
 DIFFERENCES = 1 << 17  # the same in `cdist`
+FEWEST_COLUMNS = 32  # for up to so many, sums of squares are faster than products of matrices, and more accurate
+CANCELLED = 0.25  # as in distances.h
 TINY = 1e-7  # added to the norm by which a slice is divided
 
 
@@ -36,8 +37,9 @@ def cdist(x, y, p, by_product):
         x, y = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
     out = np.empty((*batch, x.shape[-2], y.shape[-2]), x.dtype)
     by_product = p == 2 and by_product and x.shape[-1] > 0
-    if not by_product and p in _KINDS and loop_table.has_loops(x) and x.dtype == y.dtype and x.size and y.size:
-        return _by_loop_in_parts(out, x, y, p)
+    if p in _KINDS and loop_table.has_loops(x) and x.dtype == y.dtype and x.size and y.size:
+        by_product = by_product and x.shape[-1] > FEWEST_COLUMNS
+        return _in_parts(_by_loop_of_products if by_product else _by_loop, out, x, y, p)
     _write_distances(out, x, y, p, by_product)
     return out
 
@@ -57,10 +59,35 @@ def _write_distances(out, x, y, p, by_product):
 
 
 def distances_by_product(x, y):
-    """2-norm distances from the matrix product."""
-    squares = np.square(x).sum(-1)[..., :, None] + np.square(y).sum(-1)[..., None, :]
-    squares -= 2 * np.matmul(x, y.swapaxes(-1, -2))
-    return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
+    """2-norm distances from the matrix product, those of near points from differences."""
+    x, y, products, (own, others) = centred_products(x, y)
+    both = own[..., :, None] + others[..., None, :]
+    apart = np.subtract(both, 2 * products, out=products)
+    is_lost = ~((apart >= both * CANCELLED) & _are_accurate(apart, x.shape[-1]))
+    *batch, i, j = np.nonzero(is_lost)
+    found = np.sqrt(apart, out=apart)
+    step = max(1, DIFFERENCES // x.shape[-1])
+    for start in range(0, len(i), step):
+        part = slice(start, start + step)
+        at = tuple(b[part] for b in batch)
+        found[(*at, i[part], j[part])] = norm(x[(*at, i[part])] - y[(*at, j[part])], 2, (1,))
+    return found
+
+
+def centred_products(x, y):
+    """Return (x, y, the products of their rows about a center, the squares of their rows about it).
+
+    Without a center, points that are far from 0 and near each other would lose all digits.
+    """
+    center = x.mean(-2, keepdims=True) if x.shape[-2] else x.dtype.type(0)
+    a, b = x - center, y - center
+    return x, y, np.matmul(a, b.swapaxes(-1, -2)), [np.square(each).sum(-1) for each in (a, b)]
+
+
+def _are_accurate(sums, count):
+    """Whether each sum of so many powers is one that lost no digits by underflow, and is finite."""
+    info = np.finfo(sums.dtype)
+    return (sums >= count * info.tiny) & (sums <= info.max)
 
 
 def _by_difference(x, y, p):
@@ -71,7 +98,20 @@ def _by_difference(x, y, p):
     for start in range(step, x.shape[-1], step):
         here = slice(start, start + step)
         (np.maximum if p == np.inf else np.add)(found, _powers(x[..., here], y[..., here], p), out=found)
-    return found if p in (0, 1, np.inf) else np.sqrt(found) if p == 2 else found ** (1 / p)
+    if p in (0, 1, np.inf):
+        return found
+    if not _are_accurate(found, x.shape[-1]).all():
+        return _rescaled(x, y, p, step)
+    return np.sqrt(found) if p == 2 else found ** (1 / p)
+
+
+def _rescaled(x, y, p, step):
+    """The same where powers leave the range: the norm of norms of a few columns each."""
+    norms = [
+        norm(x[..., :, None, first : first + step] - y[..., None, :, first : first + step], p, (x.ndim,), True)
+        for first in range(0, x.shape[-1], step)
+    ]
+    return norm(np.concatenate(norms, -1), p, (x.ndim,))
 
 
 def _powers(x, y, p):
@@ -87,22 +127,38 @@ def _powers(x, y, p):
     return size.sum(-1) if p == 1 else np.power(size, p, out=size).sum(-1)
 
 
-def _by_loop_in_parts(out, x, y, p):
-    """Run `_by_loop` on a few matrices of a large batch at a time, so that only these are copied."""
+def _in_parts(function, out, x, y, p):
+    """Run `function` on a few matrices of a large batch at a time, so that only these are copied."""
     size = max(x.size, y.size)
     if out.ndim == 2 or size <= chunks.SIZE:
-        _by_loop(out, x, y, p, False)
+        function(out, x, y, p)
     elif len(out) == 1:
-        _by_loop_in_parts(out[0], x[0], y[0], p)
+        _in_parts(function, out[0], x[0], y[0], p)
     else:
         step = max(1, len(out) * chunks.SIZE // size)
         for start in range(0, len(out), step):
             part = slice(start, start + step)
-            _by_loop_in_parts(out[part], x[part], y[part], p)
+            _in_parts(function, out[part], x[part], y[part], p)
     return out
 
 
-def _by_loop(out, x, y, p, are_pairs):
+def _by_loop_of_products(out, x, y, p):
+    """Overwrite `out` with the 2-norm distances between rows of `x` and of `y`, from the matrix product."""
+    x, y, out[...], squares = centred_products(x, y)
+    _finish(out, x, y, False, *squares)
+
+
+def _finish(out, x, y, are_pairs, *squares):
+    """Make squares of distances in `out`, or products, given squares of rows, the distances."""
+    k, m = x.shape[-1], y.shape[-2]
+    x = dense_in_memory(x)
+    y = x if are_pairs else dense_in_memory(y)
+    squares = [dense_in_memory(a) for a in squares] or (None, None)
+    numbers = k, x.shape[-2], m, 0, are_pairs
+    loop_table.run(FINISHED_DISTANCES, (x, y, out, *squares), numbers, 0, x.size // k - are_pairs, max(1, PIECE // m))
+
+
+def _by_loop(out, x, y, p, are_pairs=False):
     """Overwrite `out` with the distances between rows of `x` and of `y`; with `are_pairs` only to later rows."""
     rows, k = x.shape[-2:]
     m = y.shape[-2]
@@ -113,7 +169,9 @@ def _by_loop(out, x, y, p, are_pairs):
         ys = xs if x is y else dense_in_memory(y[..., first : first + step].swapaxes(-1, -2))
         numbers = xs.shape[-2], rows, m, _KINDS[p], are_pairs, first > 0
         loop_table.run(DISTANCES, (xs, ys, out), numbers, 0, items, max(1, PIECE // (xs.shape[-2] * m)))
-    return np.sqrt(out, out=out) if p == 2 else out
+    if p == 2:
+        _finish(out, x, y, are_pairs)
+    return out
 
 
 def pdist(x, p):
@@ -197,15 +255,8 @@ def renorm(a, p, axis, largest):
     if p == 2 and type(a) is np.ndarray and a.dtype.char in "fd":
         norms = norm(a, 2, others, True)
         return MULTIPLY(a, np.where(norms > largest, largest / (norms + TINY), 1).astype(a.dtype, copy=False))
-    size = a if p == 2 and a.dtype.kind == "f" else np.abs(a)
-    if p == np.inf:
-        norms = size.max(others, keepdims=True) if size.size else size.sum(others, keepdims=True)
-    else:
-        size = np.square(size, out=None if size is a else size) if p == 2 else np.power(size, p, out=size)
-        norms = sum_of_array(size, others, True) ** (1 / p)
-    factor = np.where(norms > largest, largest / (norms + TINY), 1).astype(size.dtype)
-    del size  # free it before the result is allocated
-    return dense(a * factor)
+    norms = norm(a, p, others, True) if a.size else np.abs(a).sum(others, keepdims=True)
+    return dense(a * np.where(norms > largest, largest / (norms + TINY), 1).astype(norms.dtype))
 
 
 def has_renorm_gradient(x, p):
@@ -218,17 +269,17 @@ def renorm_gradient(g, x, p, axis, largest):
     """Gradient of `renorm` for real numbers, chunk by chunk."""
     others = tuple(d for d in range(x.ndim) if d != axis)
 
-    def sums_of_powers(a, axes, keepdims):
-        return sum_of_array(np.square(a) if p == 2 else power(np.abs(a), p), axes, keepdims)
+    def norms_of(a, axes, keepdims):
+        return norm(a, p, axes, keepdims)
 
-    norms = reduced(sums_of_powers, x, others, True, sum_of_array) ** (1 / p)
+    norms = reduced(norms_of, x, others, True, norms_of)
     is_long = norms > largest
     if not is_long.any():
         return g
     safe = np.where(is_long, norms, 1).astype(x.dtype)
     factor = np.where(is_long, largest / (safe + TINY), 1).astype(x.dtype)
     along = sum_of_products(g, x, others)
-    shrink = np.where(is_long, along * (largest / (safe + TINY) ** 2), 0).astype(x.dtype)
+    shrink = np.where(is_long, along / (safe + TINY) * factor, 0).astype(x.dtype)
 
     def slopes(g, x, factor, shrink, safe):
         slope = x / safe

@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._kernels.cpu.base.arrays import dense, fill, new_array
 from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.base.reduce import norm
 from cygrad._kernels.cpu.indexing.add_rows import add_rows as add_taken
 from cygrad._kernels.cpu.indexing.scatter import add_rows
 from cygrad._kernels.device.dispatch import dispatching
@@ -33,7 +34,7 @@ def scaled_to_norm(table, places, largest, p):
     """Return (indices of the rows with a norm above `largest`, these rows scaled down to it)."""
     rows = table[places]
     with np.errstate(all="ignore"):
-        norms = np.linalg.norm(rows, p, 1)
+        norms = norm(rows, p, (1,))
         longer = norms > largest
         factors = (largest / (norms[longer] + 1e-7)).astype(table.dtype)
         return places[longer], rows[longer] * factors[:, None]

@@ -140,7 +140,38 @@ def normalized_and_followed(x, weight, bias, frame, running):
 def _in_passes(x, weight, bias, frame, given):
     middle, squares = given or statistics(x, frame.axes, frame.centered)
     factor = as_array(1 / np.sqrt(squares + frame.eps)).astype(x.dtype, copy=False)
+    if given is None and type(x) is np.ndarray and not are_accurate(factor):
+        factor = _relative_factor(x, middle, factor, frame)
     return scaled(standardized(x, middle, factor), weight, bias), middle, factor, squares
+
+
+def are_accurate(factor):
+    """Whether no mean square left the range of its type."""
+    info = np.finfo(factor.dtype)
+    return bool(((factor > 1 / np.sqrt(info.max)) & (factor < np.sqrt(info.eps / info.tiny))).all())
+
+
+@silent
+def scale_of_squares(factor):
+    """Powers of two near the factors, by which to multiply numbers before they are squared; None if no square needs it.
+
+    On GPUs always powers of two, because looking at the factors would wait for them.
+    """
+    if type(factor) is np.ndarray and are_accurate(factor):
+        return None
+    _, exponent = np.frexp(factor)
+    exponent[~np.isfinite(factor)] = 0
+    return np.ldexp(np.ones_like(factor), exponent)
+
+
+def _relative_factor(x, middle, plain, frame):
+    """1 / sqrt(mean square + eps) from numbers divided by the largest; `plain` where none is, or one is not finite."""
+    away = np.abs(x - middle)
+    largest = away.max(frame.axes, keepdims=True, initial=0)
+    largest = np.where((largest > 0) & np.isfinite(largest), largest, np.nan)
+    away /= largest
+    found = 1 / np.sqrt(mean(np.square(away, out=away), frame.axes, True) + frame.eps / largest / largest) / largest
+    return np.where(np.isnan(largest), plain, found).astype(x.dtype)
 
 
 @silent

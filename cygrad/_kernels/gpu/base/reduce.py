@@ -65,22 +65,35 @@ def sum_to(a, shape):
 
 def var(a, axes=None, correction=1, keepdim=False):
     """Sum of squares around the mean, divided by the number of elements minus `correction`."""
+    return _spread(a, axes, correction, keepdim).astype(_real_type(a), copy=False)
+
+
+def std(a, axes=None, correction=1, keepdim=False):
+    """The square root of `var`, also where that itself would leave the range of the type."""
+    return cupy().sqrt(_spread(a, axes, correction, keepdim)).astype(_real_type(a), copy=False)
+
+
+def _real_type(a):
+    return np.dtype(a.dtype.char.lower()) if a.dtype.kind == "c" else a.dtype
+
+
+def _spread(a, axes, correction, keepdim):
+    """The variance in float64."""
     if a.size:
         count = _count(a, axes)
         middle = folded(a, axes, "sum", True, scale=1 / count)
         if middle is not None:
             left = max(count - correction, 0)
             scale = 1 / left if left else math.inf
-            found = folded(a, axes, "centred squares", keepdim, a.dtype, scale, middle)
+            found = folded(a, axes, "centred squares", keepdim, np.float64, scale, middle)
             if found is not None:
                 return found
-    return _in_float32(_var, a, axes, correction, keepdim)
+    return _spread_by_cupy(a.astype(wide_type(a.dtype), copy=False), axes, correction, keepdim)
 
 
-def _var(a, axes, correction, keepdim):
-    centred = a - cupy().mean(a, axes, keepdims=True)
-    squares = centred.real**2 + centred.imag**2 if a.dtype.kind == "c" else centred * centred
-    total = cupy().sum(squares, axes, keepdims=keepdim)
+def _spread_by_cupy(a, axes, correction, keepdim):
+    distance = cupy().abs(a - cupy().mean(a, axes, keepdims=True)).astype(np.float64, copy=False)
+    total = cupy().sum(distance * distance, axes, keepdims=keepdim)
     count = a.size // max(total.size, 1)
     return total / max(count - correction, 0)
 
@@ -88,7 +101,7 @@ def _var(a, axes, correction, keepdim):
 def norm(a, p=2, axes=None, keepdim=False):
     """(sum |a|^p)^(1/p); the largest or smallest |a| for p = inf or -inf, the nonzero count for p = 0."""
     how = _OF_NORMS.get(p)
-    found = None if how is None else folded(a, axes, how, keepdim, wide_type(a.dtype) if p == 2 else a.dtype)
+    found = None if how is None else folded(a, axes, how, keepdim, np.float64 if p == 2 else a.dtype)
     if found is None:
         return _in_float32(_norm, a, p, axes, keepdim)
     return cupy().sqrt(found).astype(a.dtype, copy=False) if p == 2 else found
@@ -107,9 +120,10 @@ def _norm(a, p, axes, keepdim):
         return cupy().sum(size != 0, axes, size.dtype, keepdims=keepdim)
     if p == 1:
         return cupy().sum(size, axes, size.dtype, keepdims=keepdim)
+    dtype, size = size.dtype, size.astype(np.float64, copy=False)  # powers may leave the range of float32
     if p == 2:
-        return cupy().sqrt(cupy().sum(size * size, axes, size.dtype, keepdims=keepdim))
-    return cupy().sum(size**p, axes, size.dtype, keepdims=keepdim) ** (1 / p)
+        return cupy().sqrt(cupy().sum(size * size, axes, keepdims=keepdim)).astype(dtype, copy=False)
+    return (cupy().sum(size**p, axes, keepdims=keepdim) ** (1 / p)).astype(dtype, copy=False)
 
 
 def logsumexp(a, axes=None, keepdim=False):

@@ -115,6 +115,8 @@ _HOW = {
     "largest size": ("fabs(x)", "Larger", "V(0)"),
     "smallest size": ("fabs(x)", "Smaller", "infinity(V())"),
 }
+# Squares are added up in float64: those of float32 may leave its range although their root does not.
+_SQUARES = "squares", "centred squares"
 _AGAIN = {"Add": "sum", "Larger": "largest", "Smaller": "smallest"}  # combines partial results of chunks
 _BLOCKS, _LEAST = 1 << 10, 1 << 13  # blocks to aim for in a launch, minimum elements of each
 _WARP = 32
@@ -127,6 +129,10 @@ def _wide(dtype):
     if dtype.name in _WHOLE:
         return np.dtype(np.int64), "whole"
     return (wide_type(dtype), "W") if dtype.name in FLOATS else None
+
+
+def _accumulator(dtype, how):
+    return (np.dtype(np.float64), "double") if how in _SQUARES else _wide(dtype)
 
 
 def _takes(a, how, dtype):
@@ -152,7 +158,7 @@ def runs_of(shape, axes):
 def folded(a, axes, how, keepdim=False, dtype=None, scale=1.0, middle=None, beside=None):
     """Reduce the elements along axes and multiply by `scale`; None if unsupported.
 
-    `middle` is a contiguous array with one number per result, in the accumulation type. `beside` is an array like `a`.
+    `middle` is a contiguous array with one number per result. `beside` is an array like `a`.
     """
     if not _takes(a, how, dtype):
         return None
@@ -168,7 +174,7 @@ def folded(a, axes, how, keepdim=False, dtype=None, scale=1.0, middle=None, besi
     shape = tuple(1 if d in dims else n for d, n in enumerate(a.shape) if keepdim or d not in dims)
     if not any(own for own, _ in runs):
         runs.append((True, 1))
-    found, given = a, (beside, middle)
+    found, given = a, (beside, None if middle is None else middle.astype(_accumulator(a.dtype, how)[0], copy=False))
     while any(own for own, _ in runs):
         i = max(i for i, (own, _) in enumerate(runs) if own)
         (_, n), before, after = runs.pop(i), 1, 1
@@ -204,7 +210,7 @@ def _fold(a, before, n, after, how, given, scale, is_final):
     step = 16 * _WARP  # so that chunks begin at multiples of 16 bytes
     each = (n + parts * step - 1) // (parts * step) * step if parts > 1 else n
     parts = -(-n // each)
-    wide, word = _wide(a.dtype)
+    wide, word = _accumulator(a.dtype, how)
     dtype = a.dtype if parts == 1 and is_final else wide
     out = cupy().empty((before, parts, after), dtype)
     formula, join, start = _HOW[how]

@@ -12,6 +12,9 @@ from cygrad._kernels.gpu.launch.program import FLOATS, Program
 
 OVER_ROW = """
 struct Add { template <typename V> __device__ V operator()(V a, V b) const { return a + b; } };
+// Whether a sum of squares has neither overflowed nor, by underflow, lost digits; false for NaN.
+__device__ inline bool is_accurate(float s) { return s >= 1e-31f && s <= 3.4028235e38f; }
+__device__ inline bool is_accurate(double s) { return s >= 1e-292 && s <= 1.7976931348623157e308; }
 struct Larger { template <typename V> __device__ V operator()(V a, V b) const { return a > b || a != a ? a : b; } };
 
 template <typename V, typename F> __device__ V over_row(V v, F f) {

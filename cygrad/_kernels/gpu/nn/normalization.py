@@ -32,7 +32,17 @@ extern "C" __global__ void normalize_rows(const T* a, const W* weight, const W* 
             m = over_row(m, Add()) / W(n);
         }
         EACH(i, k, n) { W d = x.get(k, i) - m; s += d * d; }
-        W f = W(1) / sqrt(over_row(s, Add()) / W(n) + W(eps));
+        s = over_row(s, Add()) / W(n) + W(eps);
+        W f = W(1) / sqrt(s);
+        if (!is_accurate(s)) {  // again, divided by the largest
+            W top = 0, q = 0;
+            EACH(i, k, n) { W d = fabs(x.get(k, i) - m); top = Larger()(d, top); }
+            top = over_row(top, Larger());
+            if (top > W(0) && top < infinity(W())) {
+                EACH(i, k, n) { W d = (x.get(k, i) - m) / top; q += d * d; }
+                f = W(1) / sqrt(over_row(q, Add()) / W(n) + W(eps) / top / top) / top;
+            }
+        }
         Line<W> scale{weight}, shift{bias};
         Made y{out + row * n};
         EACH(i, k, n) {
@@ -102,8 +112,8 @@ extern "C" __global__ void column_sums(const T* grad, const T* a, const W* middl
 _MOST_PARTS = 256
 _OVER_PARTS = """
 // The sum over what threads with the same x have.
-__device__ W over_parts(W v) {
-    __shared__ W kept[32][32];
+template <typename V> __device__ V over_parts(V v) {
+    __shared__ V kept[32][32];
     __syncthreads();
     kept[threadIdx.y][threadIdx.x] = v;
     __syncthreads();
@@ -181,8 +191,8 @@ def _normalized_rows(x, weight, bias, frame):
 def _normalized_long_rows(a, weight, bias, frame, wide):
     rows, n = a.shape
     middle = folded(a, (1,), "sum", True, scale=1 / n) if frame.centered else cupy().zeros((rows, 1), wide)
-    squares = folded(a, (1,), "centred squares", True, scale=1 / n, middle=middle)
-    factor = 1 / cupy().sqrt(squares + wide.type(frame.eps))
+    squares = folded(a, (1,), "centred squares", True, np.float64, scale=1 / n, middle=middle)
+    factor = (1 / cupy().sqrt(squares + frame.eps)).astype(wide, copy=False)
     weight = wide.type(1) if weight is None else weight.astype(wide, copy=False)
     bias = wide.type(0) if bias is None else bias.astype(wide, copy=False)
     return _NORMALIZE_LONG(a, middle, factor, weight, bias), middle, factor
@@ -228,19 +238,24 @@ def _gradients_of_rows(g, x, weight, middle, factor, frame, needs):
 _RUNS = """
 __device__ inline whole group_of(whole run, whole each, whole groups) { return rest(quotient(run, each), groups); }
 """
-# The mean of each row, then the mean of squares around it.
+# The mean of each row, and the mean of squares around it.
 _MOMENTS = RowProgram(
     "moments",
     """
-extern "C" __global__ void moments(const T* a, W* found, whole rows, whole n) {
+extern "C" __global__ void moments(const T* a, W* means, double* squares, whole rows, whole n) {
     EACH_ROW(row, rows) {
         Row x(a + row * n, n);
         W m = 0, s = 0;
         EACH(i, k, n) m += x.get(k, i);
         m = over_row(m, Add()) / W(n);
         EACH(i, k, n) { W d = x.get(k, i) - m; s += d * d; }
-        s = over_row(s, Add()) / W(n);
-        if (!threadIdx.x) { found[row] = m; found[rows + row] = s; }
+        double square = over_row(s, Add()) / W(n);
+        if (!is_accurate(W(square))) {  // again, in float64
+            double q = 0;
+            EACH(i, k, n) { double d = x.get(k, i) - m; q += d * d; }
+            square = over_row(q, Add()) / double(n);
+        }
+        if (!threadIdx.x) { means[row] = m; squares[row] = square; }
     }
 }
 """,
@@ -250,27 +265,28 @@ _SETTLE = Program(
     "settle",
     _OVER_PARTS
     + """
-extern "C" __global__ void __launch_bounds__(1024) settle(const W* means, const W* squares, W* middle, W* factor,
+extern "C" __global__ void __launch_bounds__(1024) settle(const W* means, const double* squares, W* middle, W* factor,
                                                           W* square, double eps, whole parts, whole n, RUNNING* mean,
                                                           RUNNING* variance, double momentum, double correction) {
     const whole c = blockIdx.x * (whole)32 + threadIdx.x;
-    W m = 0, s = 0;
+    W m = 0;
+    double s = 0;
     if (c < n) for (whole p = threadIdx.y; p < parts; p += blockDim.y) m += means[p * n + c];
     m = over_parts(m) / W(parts);
     if (c < n)
         for (whole p = threadIdx.y; p < parts; p += blockDim.y) {
-            W d = means[p * n + c] - m;
+            double d = means[p * n + c] - m;
             s += squares[p * n + c] + d * d;
         }
-    s = over_parts(s) / W(parts);
+    s = over_parts(s) / double(parts);
     if (threadIdx.y == 0 && c < n) {
         middle[c] = m;
-        factor[c] = W(1) / sqrt(s + W(eps));
-        square[c] = s;
+        factor[c] = W(1 / sqrt(s + eps));
+        square[c] = W(s);
         if (mean) {
             W share = W(momentum), left = W(1 - momentum);
             mean[c] = RUNNING(W(mean[c]) * left + m * share);
-            variance[c] = RUNNING(W(variance[c]) * left + s * W(correction) * share);
+            variance[c] = RUNNING(W(variance[c]) * left + W(s) * W(correction) * share);
         }
     }
 }
@@ -350,15 +366,16 @@ extern "C" __global__ void scale_runs(const T* a, const W* middle, const W* fact
 # the number of elements in a group.
 _COMBINE = """
 struct Combine {
-    W middle, factor, along, level;
+    W middle, own, factor, along, level;
     __device__ Combine(const W* middles, const W* factors, const W* weight, const W* sums, const W* products,
-                       const W* left, double share, whole group, whole channel) : middle(middles[group]) {
-        const W f = factors[group], by = -f * W(share) * (left ? left[group] : W(1));
+                       const W* left, double share, whole group, whole channel)
+        : middle(middles[group]), own(factors[group]) {
+        const W f = own, by = -f * W(share) * (left ? left[group] : W(1));
         factor = f * (weight ? weight[channel] : W(1));
-        along = products[group] * by * f;
+        along = products[group] * by;
         level = sums[group] * by;
     }
-    __device__ W of(W g, W x) const { return g * factor + (x - middle) * along + level; }
+    __device__ W of(W g, W x) const { return g * factor + (x - middle) * own * along + level; }
 };
 """
 _COMBINE_RUNS = Program(
@@ -448,7 +465,10 @@ _runs = lru_cache(256)(_Runs)
 
 def _normalized_runs(x, weight, bias, frame, given, running):
     runs, wide, x = _runs(frame), wide_type(x.dtype), dense(x)
-    parts, means, squares = _moments(runs, x, wide) if given is None else (1, *(of_type(a, wide) for a in given))
+    if given is None:
+        parts, means, squares = _moments(runs, x, wide)
+    else:
+        parts, means, squares = 1, of_type(given[0], wide), of_type(given[1], np.float64)
     middle, factor, squares = _settled(x.dtype, runs, parts, means, squares, running)
     out = cupy().empty(frame.view, x.dtype)
     args = x, middle, factor, of_type(weight, wide), of_type(bias, wide)
@@ -465,9 +485,8 @@ def _moments(runs, x, wide):
     if are_for_many_blocks(rows, length):
         means, squares = _moments_along(x.reshape(rows, length), 1)
     else:
-        found = cupy().empty((2, rows), wide)
-        _MOMENTS.over_rows(x.dtype, rows, length, (x, found))
-        means, squares = found[0], found[1]
+        means, squares = cupy().empty(rows, wide), cupy().empty(rows, np.float64)
+        _MOMENTS.over_rows(x.dtype, rows, length, (x, means, squares))
     if parts < _MANY_PARTS:
         return parts, means, squares
     means, squares = (a.reshape(parts, -1) for a in (means, squares))
@@ -476,9 +495,9 @@ def _moments(runs, x, wide):
 
 
 def _moments_along(a, axis):
-    """Return (means, mean squares around them) of a matrix along an axis."""
+    """Return (means, mean squares around them in float64) of a matrix along an axis."""
     middle = folded(a, (axis,), "sum", scale=1 / a.shape[axis])
-    return middle, folded(a, (axis,), "centred squares", scale=1 / a.shape[axis], middle=middle)
+    return middle, folded(a, (axis,), "centred squares", dtype=np.float64, scale=1 / a.shape[axis], middle=middle)
 
 
 def _settled(dtype, runs, parts, means, squares, running):

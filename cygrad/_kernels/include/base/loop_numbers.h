@@ -42,6 +42,7 @@
     LOOP(COUNT_NONZERO, count_nonzero_part) \
     LOOP(UNIFORM, uniform_part) \
     LOOP(DISTANCES, distances_part) \
+    LOOP(FINISHED_DISTANCES, finished_distances_part) \
     LOOP(RESAMPLE, resample_part) \
     LOOP(TABLED, tabled_part) \
     LOOP(FOLLOW, follow_part) \

@@ -8,6 +8,7 @@
 #ifndef CYGRAD_REDUCE_H
 #define CYGRAD_REDUCE_H
 
+#include <float.h>
 #include <stdint.h>
 #include <string.h>
 #include "platform/target_clones.h"
@@ -18,15 +19,23 @@
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
+#define LEAST FLT_MIN
+#define MOST FLT_MAX
 #define NAME(name) name##_f32
 #include "base/reduce.h"
 #undef REAL
+#undef LEAST
+#undef MOST
 #undef NAME
 
 #define REAL double
+#define LEAST DBL_MIN
+#define MOST DBL_MAX
 #define NAME(name) name##_f64
 #include "base/reduce.h"
 #undef REAL
+#undef LEAST
+#undef MOST
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -36,6 +45,7 @@ CYGRAD_END_LOOPS
 #define add_columns(is_double, ...) ((is_double) ? add_columns_f64(__VA_ARGS__) : add_columns_f32(__VA_ARGS__))
 #define sum_of_row(is_double, ...) ((is_double) ? sum_of_row_f64(__VA_ARGS__) : sum_of_row_f32(__VA_ARGS__))
 #define add_squares(is_double, ...) ((is_double) ? add_squares_f64(__VA_ARGS__) : add_squares_f32(__VA_ARGS__))
+#define are_accurate(is_double, ...) ((is_double) ? are_accurate_f64(__VA_ARGS__) : are_accurate_f32(__VA_ARGS__))
 
 #endif
 #else
@@ -155,6 +165,16 @@ static void NAME(add_squares)(const REAL *x, Py_ssize_t outer, Py_ssize_t n, con
 {
     for (Py_ssize_t i = 0; i < outer; i++)
         out[i] = (REAL)NAME(row)(x + i * n, n, NAME(block_of_squares), center ? center[i] : 0);
+}
+
+/* Whether none of these sums of `count` squares each overflowed, is NaN, or is so small that squares that underflowed may
+   have cost it digits. */
+static int NAME(are_accurate)(const REAL *sums, Py_ssize_t n, Py_ssize_t count)
+{
+    const REAL least = count * LEAST;
+    int all = 1;
+    for (Py_ssize_t i = 0; i < n; i++) all &= (sums[i] >= least) & (sums[i] <= MOST);
+    return all;
 }
 
 #endif

@@ -4,9 +4,11 @@
 #ifndef CYGRAD_DISTANCES_H
 #define CYGRAD_DISTANCES_H
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "platform/target_clones.h"
+#include "simd/accumulators.h"
 
 enum { SQUARES, SIZES, LARGEST_SIZE };      /* how the differences of two columns are combined */
 enum { MET_TOGETHER = 128, PULLED_TOGETHER = 32 };
@@ -15,21 +17,33 @@ CYGRAD_BEGIN_CHOOSING_LOOPS
 
 #define REAL float
 #define ABS fabsf
+#define SQRT sqrtf
+#define LEAST FLT_MIN
+#define MOST FLT_MAX
 #define CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "nn/distances.h"
 #undef REAL
 #undef ABS
+#undef SQRT
+#undef LEAST
+#undef MOST
 #undef CLONES
 #undef NAME
 
 #define REAL double
 #define ABS fabs
+#define SQRT sqrt
+#define LEAST DBL_MIN
+#define MOST DBL_MAX
 #define CLONES
 #define NAME(name) name##_f64
 #include "nn/distances.h"
 #undef REAL
 #undef ABS
+#undef SQRT
+#undef LEAST
+#undef MOST
 #undef CLONES
 #undef NAME
 
@@ -48,6 +62,20 @@ static void distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
         void *out = AT(2, c->n[4] ? row * (2 * m - 1 - row) / 2 : i * m);
         BY_TYPE(c->is_double, distances, x, rows, y, m, k, m - skipped, (int)c->n[3], (int)c->n[5],
                 out);
+    }
+}
+
+/* data: matrices (rows, k), matrices (m, k), results as above, the squares of the rows of both, or NULL; n: k, rows, m,
+   not used, whether both are one matrix as above. Items are rows of the first. */
+static void finished_distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const native_call *c = context;
+    const Py_ssize_t k = c->n[0], rows = c->n[1], m = c->n[2];
+    for (Py_ssize_t i = first; i < first + count; i++) {
+        const Py_ssize_t row = i % rows, skipped = c->n[4] ? row + 1 : 0, other = i / rows * m + skipped;
+        void *out = AT(2, c->n[4] ? row * (2 * m - 1 - row) / 2 : i * m);
+        BY_TYPE(c->is_double, finished_distances, AT(0, i * k), AT(1, other * k), AT(3, i), AT(4, other), k,
+                m - skipped, out);
     }
 }
 
@@ -113,5 +141,63 @@ static CLONES void NAME(distances)(const REAL *x, Py_ssize_t x_step, const REAL 
         }
     }
 }
+
+#define SQUARE_APART(i) (x[i] - y[i]) * (x[i] - y[i])
+DEFINE_SUM(squares_apart, SQUARE_APART, const REAL *x, const REAL *y)
+#undef SQUARE_APART
+
+/* The distance of two rows, divided by the largest difference where squares leave the range. */
+static REAL NAME(distance_of)(const REAL *x, const REAL *y, Py_ssize_t k)
+{
+    const REAL square = NAME(squares_apart)(k, x, y);
+    REAL largest = 0;
+    double shares = 0;
+    if (square >= k * LEAST && square <= MOST) return SQRT(square);
+    for (Py_ssize_t i = 0; i < k; i++) {
+        const REAL size = ABS(x[i] - y[i]);
+        if (size != size) return size;
+        if (size > largest) largest = size;
+    }
+    if (largest == 0 || largest > MOST) return largest;
+    for (Py_ssize_t i = 0; i < k; i++) {
+        const double share = (double)(x[i] - y[i]) / largest;
+        shares += share * share;
+    }
+    return (REAL)(largest * sqrt(shares));
+}
+
+#define CANCELLED (REAL)0.25    /* squares smaller than this share of the squares of both rows are computed again */
+
+/* Turns squares of distances between a row x and rows y or, given the squares of these rows about some center, products
+   of them about it, into distances. Those with too few digits are computed again from the rows. */
+static CLONES void NAME(finished_distances)(const REAL *x, const REAL *y, const REAL *own, const REAL *others,
+                                            Py_ssize_t k, Py_ssize_t m, REAL *out)
+{
+    const REAL level = k * LEAST, square = own ? *own : 0;
+    char are_lost[MET_TOGETHER];
+    for (; m > 0; m -= MET_TOGETHER, y += MET_TOGETHER * k, out += MET_TOGETHER) {
+        const Py_ssize_t n = m < MET_TOGETHER ? m : MET_TOGETHER;
+        int is_any_lost = 0;
+        if (others) CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) {
+            const REAL both = square + others[j], apart = both - 2 * out[j];
+            const int is_lost = !((apart >= both * CANCELLED) & (apart >= level) & (apart <= MOST));
+            is_any_lost |= is_lost;
+            are_lost[j] = (char)is_lost;
+            out[j] = SQRT(apart);
+        }
+        else CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) {
+            const REAL apart = out[j];
+            const int is_lost = !((apart >= level) & (apart <= MOST));
+            is_any_lost |= is_lost;
+            are_lost[j] = (char)is_lost;
+            out[j] = SQRT(apart);
+        }
+        if (is_any_lost) for (Py_ssize_t j = 0; j < n; j++)
+            if (are_lost[j]) out[j] = NAME(distance_of)(x, y + j * k, k);
+        if (others) others += MET_TOGETHER;
+    }
+}
+
+#undef CANCELLED
 
 #endif

@@ -8,6 +8,7 @@
 #ifndef CYGRAD_NORMS_H
 #define CYGRAD_NORMS_H
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "platform/target_clones.h"
@@ -38,24 +39,40 @@ static Py_ssize_t rows_together(Py_ssize_t rows, Py_ssize_t n)
 
 #define REAL float
 #define SQRT sqrtf
+#define LEAST (FLT_MIN / FLT_EPSILON)
+#define MOST FLT_MAX
+#define NEAREST 1e-15f          /* factors whose third power is used as it is */
+#define FARTHEST 1e10f
 #define ROW_CLONES CYGRAD_WIDE_CLONES   /* a row stays in the L1 cache for all its passes */
 #define COLUMN_CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "nn/normalization.h"
 #undef REAL
 #undef SQRT
+#undef LEAST
+#undef MOST
+#undef NEAREST
+#undef FARTHEST
 #undef ROW_CLONES
 #undef COLUMN_CLONES
 #undef NAME
 
 #define REAL double
 #define SQRT sqrt
+#define LEAST (DBL_MIN / DBL_EPSILON)
+#define MOST DBL_MAX
+#define NEAREST 1e-130
+#define FARTHEST 1e90
 #define ROW_CLONES CYGRAD_CLONES
 #define COLUMN_CLONES
 #define NAME(name) name##_f64
 #include "nn/normalization.h"
 #undef REAL
 #undef SQRT
+#undef LEAST
+#undef MOST
+#undef NEAREST
+#undef FARTHEST
 #undef ROW_CLONES
 #undef COLUMN_CLONES
 #undef NAME
@@ -174,16 +191,16 @@ DEFINE_LOOP(CYGRAD_CLONES, combine, out[i] = g[i] * a + ((x[i] - c) * b + d),
 #undef DEFINE_LOOP
 
 #define ADD_TERMS(i, j) {                                                                                       \
-        const REAL away = x[i] - c, weighted = g[i] * w[i];                                                     \
+        const REAL away = (x[i] - c) * f, weighted = g[i] * w[i];                                               \
         level[j] += weighted;                                                                                   \
         along[j] += weighted * away;                                                                            \
-        grad_w[i] += g[i] * (away * f);                                                                         \
+        grad_w[i] += g[i] * away;                                                                               \
         grad_b[i] += g[i];                                                                                      \
     }
 #define FOLD_TERMS(width) for (int j = 0; j < width; j++) level[j] += level[j + width], along[j] += along[j + width]
 
 /* Everything the gradients of a row need, in one pass: adds to the gradients of w and b, and returns the sums of g * w
-   and of g * w * (x - c). */
+   and of g * w * (x - c) * f. */
 static ROW_CLONES void NAME(add_row)(const REAL *g, const REAL *x, const REAL *w, Py_ssize_t n, REAL c, REAL f,
                                      REAL *grad_w, REAL *grad_b, REAL sums[2])
 {
@@ -229,6 +246,59 @@ static void NAME(add)(Py_ssize_t n, const REAL *g, REAL *out) { NAME(add_columns
 /* The functions that follow only call these loops. */
 CYGRAD_END_LOOPS
 
+/* Squares of float32 beyond 1e19 are infinite, and without eps those below 1e-19 vanish. If the mean square shows that,
+   the sum is repeated with numbers divided by the largest. */
+
+static REAL NAME(largest_distance)(const REAL *x, Py_ssize_t n, Py_ssize_t step, REAL c, REAL largest)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const REAL away = x[i * step] - c, size = away < 0 ? -away : away;
+        if (!(size <= largest)) largest = size;
+        if (size != size) break;
+    }
+    return largest;
+}
+
+static double NAME(relative_squares)(const REAL *x, Py_ssize_t n, Py_ssize_t step, REAL c, REAL largest)
+{
+    double sum = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const double share = (double)(x[i * step] - c) / largest;
+        sum += share * share;
+    }
+    return sum;
+}
+
+/* 1 / sqrt(mean square + eps), from the mean of the squares divided by that of the largest number. */
+static REAL NAME(relative_factor)(double square, REAL largest, double eps)
+{
+    return (REAL)(1 / sqrt(square + eps / largest / largest) / largest);
+}
+
+#define IS_ACCURATE(square) ((square) >= LEAST && (square) <= MOST)
+
+/* The same for n numbers with a step. */
+static REAL NAME(factor_of)(const REAL *x, Py_ssize_t n, Py_ssize_t step, REAL c, REAL square, double eps)
+{
+    REAL largest;
+    square += (REAL)eps;
+    if (IS_ACCURATE(square)) return 1 / SQRT(square);
+    largest = NAME(largest_distance)(x, n, step, c, 0);
+    if (!(largest > 0 && largest <= MOST)) return 1 / SQRT(square);
+    return NAME(relative_factor)(NAME(relative_squares)(x, n, step, c, largest) / n, largest, eps);
+}
+
+/* The gradient of x where powers of the factor f leave the range: along is the mean of g * w * (x - c) * f, level that
+   of g * w. */
+static void NAME(combine_far)(Py_ssize_t n, Py_ssize_t step, const REAL *g, const REAL *x, const REAL *w,
+                              Py_ssize_t w_step, REAL *out, REAL c, REAL f, REAL along, REAL level)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        out[i * step] = f * (g[i * step] * (w ? w[i * w_step] : 1) - (x[i * step] - c) * f * along - level);
+}
+
+#define IS_FAR(f) ((f) < NEAREST || (f) > FARTHEST)
+
 /* out = (x - mean) * factor * w + b; the mean is 0 if not `centered`. */
 static void NAME(normalize_rows)(const REAL *x, const REAL *w, const REAL *b, REAL *out, REAL *mean, REAL *factor,
                                  Py_ssize_t rows, Py_ssize_t n, double eps, int centered)
@@ -237,7 +307,7 @@ static void NAME(normalize_rows)(const REAL *x, const REAL *w, const REAL *b, RE
         count = rows_together(rows, n);
         for (Py_ssize_t i = 0; i < count; i++) mean[i] = centered ? NAME(total)(n, x + i * n) / n : 0;
         for (Py_ssize_t i = 0; i < count; i++)
-            factor[i] = 1 / SQRT(NAME(squares)(n, x + i * n, mean[i]) / n + (REAL)eps);
+            factor[i] = NAME(factor_of)(x + i * n, n, 1, mean[i], NAME(squares)(n, x + i * n, mean[i]) / n, eps);
         for (Py_ssize_t i = 0; i < count; i++)
             NAME(scale_by_row)(n, x + i * n, out + i * n, mean[i], factor[i], w, b);
     }
@@ -253,8 +323,9 @@ static void NAME(rows_gradient)(const REAL *g, const REAL *x, const REAL *w, con
         for (Py_ssize_t i = 0; i < count; i++)
             NAME(add_row)(g + i * n, x + i * n, w, n, mean[i], factor[i], grad_w, grad_b, sums[i]);
         for (Py_ssize_t i = 0; grad_x && i < count; i++, grad_x += n) {
-            const REAL f = factor[i], level = centered ? sums[i][0] / n : 0, along = f * f * sums[i][1] / n;
-            NAME(combine_by_row)(n, g + i * n, x + i * n, w, grad_x, mean[i], f, -f * along, -f * level);
+            const REAL f = factor[i], level = centered ? sums[i][0] / n : 0, along = sums[i][1] / n;
+            if (IS_FAR(f)) NAME(combine_far)(n, 1, g + i * n, x + i * n, w, 1, grad_x, mean[i], f, along, level);
+            else NAME(combine_by_row)(n, g + i * n, x + i * n, w, grad_x, mean[i], f, -f * f * along, -f * level);
         }
     }
 }
@@ -289,6 +360,14 @@ static void NAME(normalize_runs)(const REAL *x, const REAL *w, const REAL *b, RE
             square[group] = (REAL)(sum_of_squares / count);
         }
         factor[group] = 1 / SQRT(square[group] + (REAL)eps);
+        if (!given && !IS_ACCURATE(square[group] + (REAL)eps)) {
+            REAL largest = 0;
+            double shares = 0;
+            FOR_RUNS largest = NAME(largest_distance)(x + at, layout->length, 1, mean[group], largest);
+            FOR_RUNS shares += NAME(relative_squares)(x + at, layout->length, 1, mean[group], largest);
+            if (largest > 0 && largest <= MOST)
+                factor[group] = NAME(relative_factor)(shares / count, largest, eps);
+        }
         FOR_RUNS NAME(scale)(layout->length, x + at, out + at, mean[group], factor[group] * WEIGHT(own_w, 1),
                              WEIGHT(own_b, 0));
     }
@@ -317,8 +396,15 @@ static void NAME(runs_gradient)(const REAL *g, const REAL *x, const REAL *w, con
                 all = all_products = 0;
             }
         }
-        level *= -f / count;
-        along *= -f * f * f / count;
+        level /= count;
+        along = along * f / count;
+        if (grad_x && IS_FAR(f) && !given) {
+            FOR_RUNS NAME(combine_far)(layout->length, 1, g + at, x + at, own_w ? &own_w[run * layout->weight_step] : NULL,
+                                       0, grad_x + at, c, f, (REAL)along, (REAL)level);
+            continue;
+        }
+        level *= -f;
+        along *= -f * f;
         if (grad_x) FOR_RUNS {
             const REAL slope = f * WEIGHT(own_w, 1);
             if (given) NAME(scale)(layout->length, g + at, grad_x + at, 0, slope, 0);
@@ -355,7 +441,8 @@ static void NAME(normalize_columns)(const REAL *x, const REAL *w, const REAL *b,
         for (Py_ssize_t i = 0; i < n; i++) square[i] = (REAL)(sums[i] / all);
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        factor[i] = 1 / SQRT(square[i] + (REAL)eps);
+        factor[i] = given ? 1 / SQRT(square[i] + (REAL)eps)
+                          : NAME(factor_of)(x + i, all, step, mean[i], square[i], eps);
         slope[i] = w ? factor[i] * w[i] : factor[i];
         base[i] = b ? b[i] : 0;
     }
@@ -378,14 +465,24 @@ static void NAME(columns_gradient)(const REAL *g, const REAL *x, const REAL *w, 
             products[i] = (REAL)(along[i] * factor[i]);
             if (given) continue;
             d[i] = (REAL)(-slope[i] * level[i] / all);
-            b[i] = (REAL)(-slope[i] * factor[i] * factor[i] * along[i] / all);
+            b[i] = (REAL)(-slope[i] * factor[i] * (factor[i] * along[i]) / all);
         }
     }
     if (grad_x && given) NAME(scale_columns)(all, step, n, g, grad_x, b, slope, d);
-    else if (grad_x) NAME(combine_columns)(all, step, n, g, x, grad_x, mean, slope, b, d);
+    else if (grad_x) {
+        NAME(combine_columns)(all, step, n, g, x, grad_x, mean, slope, b, d);
+        for (Py_ssize_t i = 0; i < n; i++)
+            if (IS_FAR(factor[i])) {
+                const REAL weight = w ? w[i] : 1;
+                NAME(combine_far)(all, step, g + i, x + i, w ? &weight : NULL, 0, grad_x + i, mean[i], factor[i],
+                                  (REAL)(along[i] * factor[i] / all * weight), (REAL)(level[i] / all * weight));
+            }
+    }
 }
 
 #undef SUM_COLUMNS
+#undef IS_ACCURATE
+#undef IS_FAR
 
 static void NAME(follow)(REAL *running, const REAL *new, Py_ssize_t n, double kept, double taken)
 {
