@@ -314,9 +314,8 @@ def _by_logarithms(x, y, dim, g):
         size = np.abs(values_of(g)).max().item() or 1
         is_below = ((g.real if g.is_complex() else g) < 0).to(g.dtype)
         shift = mul(sub(1, mul(is_below, 2)), size)
-        return sub(
-            _by_logarithms(x, y, dim, add(g, shift)), _by_logarithms(x, y, dim, shift)
-        )  # the gradient is linear in g
+        positive = _by_logarithms(x, y, dim, add(g, shift))  # the gradient is linear in g
+        return sub(positive, _by_logarithms(x, y, dim, shift))
     if x.is_complex():
         x, y = conjugate(x), conjugate(y)
         size = log(where(nothing, 1.0, g))

@@ -24,8 +24,10 @@ TOGETHER = LOOP_SIZES.SUMS_TOGETHER  # adjacent lines that are added together
 
 
 def cumsum(a, axis, reverse=False):
-    """Cumulative sum along an axis, from the end if `reverse`. Single precision is accumulated in double precision, and half
-    precision in at least single."""
+    """Cumulative sum along an axis, from the end if `reverse`.
+
+    Single and half precision are accumulated in double precision, and rounded once.
+    """
     if a.ndim == 0:
         return a.copy()
     if a.size and has_scans(a):
