@@ -234,7 +234,7 @@ def _step_recorded(param: Tensor, state: dict[str, Tensor], group: dict[str, Any
         v = largest.copy_(cygrad.maximum(largest, v))
     t = step.item()
     root = (v / (1 - beta2**t)).sqrt()
-    param.sub_((lr / (1 - beta1**t)) * m / (root + group["eps"]))
+    param.sub_((lr / (1 - beta1**t)) * widened(m) / (root + group["eps"]))
 
 
 def _check_betas(betas: Any, foreach: bool | None, capturable: bool) -> None:
