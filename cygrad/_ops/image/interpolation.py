@@ -274,8 +274,9 @@ def check_sizes(t, image, size):
     if min(*image, *size) <= 0:
         letters = "DHW"[-len(image) :]
         given, wanted = (", ".join(f"{a}: {n}" for a, n in zip(letters, lengths)) for lengths in (image, size))
+        between = "and " if len(image) == 1 else ""
         raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input ({given}) output ({wanted})"
+            f"Input and output sizes should be greater than 0, but got input ({given}) {between}output ({wanted})"
         )
     if t.shape[1] == 0:
         raise RuntimeError(f"Non-empty {t.dim()}D data tensor expected but got a tensor with sizes {list(t.shape)}")

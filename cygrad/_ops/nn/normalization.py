@@ -31,6 +31,7 @@ from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.batching.rules import regroup, rule
 from cygrad._ops.base.checks.common import check_constant, typed
+from cygrad._ops.base.copying import clone
 from cygrad._ops.base.pointwise import rsqrt, square
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.reductions import sum as total
@@ -230,6 +231,8 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     w, b = _optional(weight, name, "weight", 2), _optional(bias, name, "bias", 3)
     means, variances = _optional(running_mean, name, "running_mean", 4), _optional(running_var, name, "running_var", 5)
     shape = array_of(require(input, name)).shape
+    if not math.prod(shape) and (len(shape) < 2 or not training and (means is None or variances is None)):
+        return _of_nothing(input, w, b)
     channels = shape[1] if len(shape) > 1 else 0
     _check_channels(channels, means, variances, w, b, training)
     if len(shape) < 2:
@@ -245,6 +248,13 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     if means is not None and math.prod(shape):
         running = array_of(means), array_of(variances), momentum
     return _normalized(BATCH_NORM, input, w, b, frame, None, more, running)[0]
+
+
+def _of_nothing(input, weight, bias):
+    """Return an empty tensor, normalized; weight and bias get gradients of 0."""
+    result = clone(input)
+    result = result if weight is None else mul(result, total(weight))
+    return result if bias is None else add(result, total(bias))
 
 
 @lru_cache(256)
@@ -344,6 +354,8 @@ def _instance_norm(input, weight, bias, running_mean, running_var, use_input_sta
     if not use_input_stats:
         return reshape(_batch_norm(input, w, b, running_mean, running_var, False, momentum, eps), shape)
     _check_running(input, running_mean, running_var)
+    if not channels:
+        return _of_nothing(input, w, b)
     frame = _frame_of_groups(shape, channels, float(eps))
     result, middle, squares = _normalized(INSTANCE_NORM, input, w, b, frame, None, (channels, frame.eps))
     if running_mean is not None and math.prod(shape):

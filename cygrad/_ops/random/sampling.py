@@ -252,8 +252,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     """Draw indices with probabilities proportional to `input`; of int64.
 
     Shapes: input (n) or (m, n), result (num_samples) or (m, num_samples). Without `replacement`, each index is drawn at
-    most once. Raises RuntimeError for weights that are negative, not finite, all zero, or of which fewer than needed are
-    above 0.
+    most once. Raises RuntimeError for weights that are negative, not finite or all zero, and if fewer of them than
+    needed are above 0.
 
     >>> import cygrad
     >>> cygrad.multinomial(cygrad.tensor([0.0, 10.0, 0.0]), 3, replacement=True)
