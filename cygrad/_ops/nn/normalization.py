@@ -17,7 +17,18 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, facts, named, publish, registry
+from cygrad._core.graph.opdef import (
+    ELSEWHERE,
+    IMAGE,
+    IMAGE_GRADIENT,
+    IN0,
+    IN1,
+    declare,
+    facts,
+    named,
+    publish,
+    registry,
+)
 from cygrad._core.graph.record import record_n, result_type
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
@@ -120,12 +131,12 @@ def _over_shared(t, frame):
     return total(t, frame.shared, True) if frame.shared else t
 
 
-def _row(name, node, attributes, inputs="input weight bias", rule=_rule, **more):
+def _row(name, node, attributes, inputs="input weight bias", rule=_rule, flags=0, **more):
     return declare(
         name,
         rule,
         saves=(IN0 | IN1, IN0, 0),
-        flags=ELSEWHERE,
+        flags=ELSEWHERE | flags,
         node=node,
         inputs=inputs,
         attributes=f"_ _ _ _ {attributes}",
@@ -373,7 +384,14 @@ LAYER_NORM = _row(
     "normalized_shape",
     derived={"result1": lambda n: tensor_of(n.args[1]), "result2": lambda n: tensor_of(n.args[2])},
 )
-RMS_NORM = _row("rms_norm", "MulBackward0", "normalized_shape", "input weight", lambda n, g: _rule(n, g)[:2])
+RMS_NORM = _row(
+    "rms_norm",
+    "MulBackward0",
+    "normalized_shape",
+    "input weight",
+    lambda n, g: _rule(n, g)[:2],
+    IMAGE | IMAGE_GRADIENT,
+)
 
 
 def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
@@ -484,6 +502,7 @@ GROUP_NORM = _row(
     "group_norm",
     "NativeGroupNormBackward0",
     "group eps",
+    flags=IMAGE | IMAGE_GRADIENT,
     derived={
         "N": lambda n: n._input_metadata[0].shape[0],
         "C": lambda n: n._input_metadata[0].shape[1],
