@@ -7,7 +7,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, loss_of
+from cygrad.optim.optimizer import Optimizer, loss_of, widened
 
 __all__ = ["Adafactor"]
 
@@ -90,17 +90,21 @@ class Adafactor(Optimizer):
     def _change(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         if param.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
+        grad, given = widened(grad), param
         state = self.state[param] or self._first_state(param, grad)
         state["step"] += 1
         t, lr = state["step"].item(), float(group["lr"])
         eps, least = group["eps"]
         if eps is None:
             eps = cygrad.finfo(param.dtype).eps
+        param = widened(param)
         size = _at_least(least, _rms(param)) * -min(lr, t**-0.5)  # a tensor, to avoid waiting for the GPU
         if group["weight_decay"]:
             param.mul_(1 - lr * group["weight_decay"])
         update = grad / _mean_square(grad, state, t ** group["beta2_decay"], eps).clamp_(min=eps * eps).sqrt_()
         param.addcmul_(update, size / _at_least(1.0, _rms(update) / group["d"]))
+        if param is not given:
+            given.copy_(param)
 
     def _first_state(self, param: Tensor, grad: Tensor) -> dict[str, Tensor]:
         state = self.state[param]

@@ -8,7 +8,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad.optim.formula import FormulaOptimizer
-from cygrad.optim.optimizer import check_implementation, check_learning_rate, check_not_negative
+from cygrad.optim.optimizer import check_implementation, check_learning_rate, check_not_negative, state_dtype
 
 __all__ = ["Adagrad"]
 
@@ -82,7 +82,10 @@ class Adagrad(FormulaOptimizer):
     def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         first = group["initial_accumulator_value"]
         value = complex(first, first) if param.is_complex() else first
-        return {"step": cygrad.tensor(0.0, device="cpu"), "sum": cygrad.full_like(param.detach(), value)}
+        return {
+            "step": cygrad.tensor(0.0, device="cpu"),
+            "sum": cygrad.full_like(param.detach(), value, dtype=state_dtype("sum", param)),
+        }
 
     def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
         total = state["sum"]

@@ -18,6 +18,8 @@ from cygrad.optim.optimizer import (
     check_learning_rate,
     loss_of,
     recording,
+    state_dtype,
+    widened,
 )
 
 __all__ = ["Adam", "AdamW"]
@@ -172,7 +174,7 @@ class AdamW(Adam):
 def _begin(state: dict[str, Tensor], param: Tensor, group: dict[str, Any]) -> None:
     state["step"] = cygrad.tensor(0.0).to(param.device if group["capturable"] else "cpu")
     for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if group["amsgrad"] else 2]:
-        state[name] = cygrad.zeros_like(param.detach())
+        state[name] = cygrad.zeros_like(param.detach(), dtype=state_dtype(name, param))
 
 
 def _step_compiled(
@@ -225,13 +227,14 @@ def _step_recorded(param: Tensor, state: dict[str, Tensor], group: dict[str, Any
     elif decay:
         grad = grad + decay * param
     step.add_(1)
+    grad = widened(grad)
     m.mul_(beta1).add_(grad * (1 - beta1))
     v.mul_(beta2).add_(grad * grad * (1 - beta2))
     if largest is not None and group["amsgrad"]:
         v = largest.copy_(cygrad.maximum(largest, v))
     t = step.item()
     root = (v / (1 - beta2**t)).sqrt()
-    param.sub_((lr / (1 - beta1**t)) * m / (root + group["eps"]))
+    param.sub_((lr / (1 - beta1**t)) * widened(m) / (root + group["eps"]))
 
 
 def _check_betas(betas: Any, foreach: bool | None, capturable: bool) -> None:

@@ -11,7 +11,16 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import array_of, arrays_for_update
 from cygrad._kernels.optimizer_steps import formula_step
-from cygrad.optim.optimizer import Optimizer, _count_on_gpu, as_real, loss_of, recording
+from cygrad.optim.optimizer import (
+    Optimizer,
+    _count_on_gpu,
+    as_real,
+    is_half,
+    loss_of,
+    recording,
+    state_dtype,
+    widened,
+)
 
 __all__ = ["FormulaOptimizer"]
 
@@ -89,15 +98,28 @@ class FormulaOptimizer(Optimizer):
     def _step_arrays(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         p, *arrays = [as_real(a) for a in arrays_for_update([param, *state.values()])]
         grad = as_real(array_of(param.grad))
+        wide = [wide_array(a) for a in (p, grad, *arrays)]
         with np.errstate(all="ignore"):  # infinities and NaN pass silently, as in all ops
-            self._advance(np, p, grad, dict(zip(state, arrays)), {**group, "lr": rate_of(group)})
+            self._advance(np, wide[0], wide[1], dict(zip(state, wide[2:])), {**group, "lr": rate_of(group)})
+            for array, found in zip((p, *arrays), (wide[0], *wide[2:])):
+                if found is not array:
+                    array[...] = found.astype(array.dtype)
 
     def _step_recorded(self, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
         if param.is_complex():
             raise RuntimeError(f"{type(self).__name__} supports complex parameters only if differentiable is False")
         for name, tensor in state.items():  # the graph keeps the previous step's tensors
             state[name] = tensor.clone()
-        self._advance(cygrad, param, param.grad, state, group)
+        if not is_half(param):
+            self._advance(cygrad, param, param.grad, state, group)
+            return
+        assert param.grad is not None
+        wide = {name: widened(tensor) for name, tensor in state.items()}
+        found = param.float()
+        self._advance(cygrad, found, param.grad.float(), wide, group)
+        param.copy_(found)
+        for name, tensor in wide.items():
+            state[name] = tensor.to(state[name].dtype)
 
     def _advance(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any]) -> None:
         steps = state["step"]
@@ -115,7 +137,13 @@ class FormulaOptimizer(Optimizer):
 
 def zeros(param: Tensor, *names: str) -> dict[str, Tensor]:
     """Return an initial state: a step counter, and zeros like the parameter under these names."""
-    return {"step": cygrad.tensor(0.0, device="cpu"), **{name: cygrad.zeros_like(param.detach()) for name in names}}
+    values = {name: cygrad.zeros_like(param.detach(), dtype=state_dtype(name, param)) for name in names}
+    return {"step": cygrad.tensor(0.0, device="cpu"), **values}
+
+
+def wide_array(array: Any) -> Any:
+    """Convert an array of half precision to float32; return others as they are."""
+    return array.astype(np.float32) if array.dtype.itemsize == 2 and array.dtype.kind in "fV" else array
 
 
 def rate_of(group: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, check_learning_rate
+from cygrad.optim.optimizer import Optimizer, check_learning_rate, widened
 
 __all__ = ["LBFGS"]
 
@@ -131,7 +131,7 @@ class LBFGS(Optimizer):
     def _flat_grad(self) -> Tensor:
         """Concatenate the gradients of all parameters, with zeros where there are none."""
         grads = [cygrad.zeros_like(p) if p.grad is None else p.grad for p in self._params]
-        return cygrad.cat([_as_real(g).reshape(-1) for g in grads])
+        return cygrad.cat([widened(_as_real(g).reshape(-1)) for g in grads])
 
     def _move(self, length: float, direction: Tensor) -> None:
         """Add `length` times the direction to the parameters."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, check_learning_rate, loss_of
+from cygrad.optim.optimizer import Optimizer, check_learning_rate, loss_of, widened
 
 __all__ = ["Muon"]
 
@@ -131,9 +131,9 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
         raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = coefficients
     is_tall = matrix.shape[-2] > matrix.shape[-1]
-    x = matrix.mT if is_tall else matrix
+    x = widened(matrix.mT if is_tall else matrix)
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=eps)
     for _ in range(steps):
         square = x @ x.mT
         x = a * x + (b * square + c * (square @ square)) @ x
-    return x.mT if is_tall else x
+    return (x.mT if is_tall else x).to(matrix.dtype)

@@ -362,6 +362,29 @@ def _split_names(params: Any) -> tuple[list[Any], list[str] | None]:
 
 
 _NUMBERS = ("step", "eta", "mu", "mu_product")  # state entries that the CPU reads in each step
+# State entries with squares of gradients, or made of them, which stay in float32 for parameters of half precision: the
+# square of 1e-4 is 0 in float16, and a bfloat16 does not change when it is multiplied by 0.999.
+_SQUARES = frozenset(
+    """
+    exp_avg_sq max_exp_avg_sq square_avg acc_delta grad_avg sum row_var col_var variance
+    d prev_flat_grad old_dirs old_stps ro H_diag
+    """.split()
+)
+
+
+def is_half(tensor: Tensor) -> bool:
+    """Whether a tensor is of half precision, in which no step is computed: in float16 the usual `eps` is 0."""
+    return tensor.dtype.itemsize == 2 and tensor.is_floating_point()
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """Convert half precision to float32; return other tensors as they are."""
+    return tensor.float() if is_half(tensor) else tensor
+
+
+def state_dtype(name: str, parameter: Tensor) -> Any:
+    """Return the dtype of an entry of a parameter's state."""
+    return cygrad.float32 if name in _SQUARES and is_half(parameter) else parameter.dtype
 
 
 def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
@@ -373,7 +396,7 @@ def _adapted(name: str, value: Any, parameter: Tensor) -> Any:
     if not is_tensor_like(value):
         return value
     tensor = as_tensor(value).detach()
-    wanted = parameter.dtype if name != "step" and parameter.is_floating_point() else tensor.dtype
+    wanted = state_dtype(name, parameter) if name != "step" and parameter.is_floating_point() else tensor.dtype
     return tensor.to("cpu" if name in _NUMBERS else parameter.device, wanted, copy=True)
 
 

@@ -34,6 +34,8 @@ cpdef enum:             # OpDef.flags
     ONE_PASS = 1024         # the elementwise rule allocates no large array besides the gradients
     SELECTS = 2048          # gradient elements are those of the incoming gradient, or 0, so a rule cannot produce a NaN
     PRODUCT = 8192          # gradients are matrix products of the incoming gradient and a saved other input
+    IMAGE = 16384           # the results are channels-last images if the first input is one,
+    IMAGE_GRADIENT = 32768  # and the gradient of the first input if that of the result is
     IS_PART = 4096          # the result is the elements selected by `part_of`; the gradient is zero elsewhere
 
 cdef class OpDef:

@@ -108,6 +108,7 @@ from cygrad._core.errors import messages
 from cygrad._kernels.array_ops cimport typenum_of, zeros_beside
 from cygrad._kernels.device.dispatch import in_memory
 from cygrad._kernels.cpu.base.ufunc cimport Ufunc
+from cygrad._kernels.cpu.base.view_geometry cimport in_format_of
 from cygrad._kernels.platform.memory_pool cimport call_kernel
 from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
 
@@ -227,6 +228,18 @@ cdef OpDef op(str name, rule_t rule=NULL):
     return row
 
 
+cdef object as_image(object found, object grad):
+    """Return the gradients that a rule has found, of which that of input 0 gets the memory format of the incoming one."""
+    cdef object own = found[0] if type(found) is tuple else found
+    if not isinstance(own, Tensor) or not isinstance(grad, Tensor):
+        return found
+    array = in_format_of((<Tensor>own).array, (<Tensor>grad).array)
+    if array is (<Tensor>own).array:
+        return found
+    own = wrap(array)
+    return (own, *found[1:]) if type(found) is tuple else own
+
+
 cdef inline bint is_large(object grad) noexcept:
     """Whether this is a single gradient large enough that computing it in chunks may pay off."""
     return type(grad) is Tensor and type((<Tensor>grad).array) is ndarray and (
@@ -323,6 +336,8 @@ cdef class OpNode(Node):
                 found = call_kernel(gradients, ((<Tensor>grad).array,), (self, grad, state.spare == <void*>grad))
                 if found is not None:
                     return found
+            if self.op.flags & IMAGE_GRADIENT:
+                return as_image(self.op.rule(self, grad), grad)
             return self.op.rule(self, grad)
         finally:
             state.modes = modes

@@ -29,7 +29,7 @@ from cygrad._core.graph.inplace cimport (
     rebase_history, take_shape)
 from cygrad._core.graph.node cimport begin_node, set_meta, set_metas
 from cygrad._core.graph.opdef cimport (
-    FLOAT_RESULT, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, RESULT, OpDef, OpNode, flat, is_bad_result, refuse_result)
+    FLOAT_RESULT, IMAGE, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, RESULT, OpDef, OpNode, flat, is_bad_result, refuse_result)
 from cygrad._core.graph.saved_slots cimport save_output, save_value
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport (
@@ -42,6 +42,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.array_ops cimport are_of_one_shape, cast, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport broadcasts_to, copy_array, is_on_cpu
+from cygrad._kernels.cpu.base.view_geometry cimport in_format_of
 
 cnp.import_array()
 
@@ -128,6 +129,8 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
 
 
 cdef inline Tensor record1_unobserved(OpDef op, object array, Tensor a, tuple args, ThreadState* state):
+    if op.flags & IMAGE:
+        array = in_format_of(array, a.array)
     cdef Tensor out = wrap_like(a, array)
     cdef unsigned int mask, flags = watched(a), modes = state.modes
     cdef OpNode node
@@ -256,6 +259,8 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
     cdef OpNode node
     if is_observed(state):
         return record_observed(op, (array,), inputs, args, 1)[0]
+    if op.flags & IMAGE:
+        array = in_format_of(array, (<Tensor>inputs[0]).array)
     out = wrap_result(model_of(inputs), array)
     flags, source = flags_and_source(inputs)
     if state.watch and is_bad_result(op, array, state):
@@ -312,6 +317,8 @@ cdef tuple record_unobserved(OpDef op, tuple arrays, tuple inputs, tuple args, i
     cdef unsigned int mask
     cdef int i
     model = model_of(inputs)
+    if op.flags & IMAGE:
+        arrays = tuple([in_format_of(array, (<Tensor>inputs[0]).array) for array in arrays])
     outs = [wrap_result(model, array) for array in arrays]
     flags, source = flags_and_source(inputs)
     if state.watch:

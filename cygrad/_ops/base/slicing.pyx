@@ -12,7 +12,8 @@ from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, wrap
 from cygrad._core.types.dtypes import can_cast
 from cygrad._kernels.array_ops cimport (
     concatenate, copy_into, length_of, may_overlap, ndim_of, stack as stack_arrays, typenum_of, zeros_beside)
-from cygrad._kernels.cpu.base.view_geometry cimport Geometry, geometry_of, remove_dim, select_at, slice_at, view_of
+from cygrad._kernels.cpu.base.view_geometry cimport (
+    Geometry, geometry_of, in_format_of, is_channels_last, remove_dim, select_at, slice_at, view_of)
 from cygrad._ops.base.arguments cimport dim_argument, integer, integers, require, tensor_list
 
 
@@ -403,9 +404,14 @@ cdef Tensor concatenated(tuple tensors, int dim):
     """Concatenate tensors whose shapes match, after all checks."""
     cdef Tensor t
     cdef list lengths = []
+    cdef object array = cat_array(tensors, dim)
+    cdef bint are_images = 4 <= ndim_of(array) <= 5
     for t in tensors:
         lengths.append(None if is_skipped(t) else length_of(t.array, dim))
-    return record_n(CAT, cat_array(tensors, dim), tensors, (dim, lengths))
+        are_images = are_images and is_channels_last(t.array)
+    if are_images:
+        array = in_format_of(array, (<Tensor>tensors[0]).array)
+    return record_n(CAT, array, tensors, (dim, lengths))
 
 
 # -- stack -------------------------------------------------------------------------------------------------

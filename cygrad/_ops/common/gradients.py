@@ -2,6 +2,7 @@
 
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
+from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.cpu.elementwise.fused_loops import fused
 from cygrad._ops.base.pointwise import conjugate
 from cygrad._ops.base.views import transpose
@@ -13,6 +14,14 @@ def fused_gradient(name, *operands, numbers=()):
         return None
     found = fused(name, *map(array_of, operands), numbers=numbers)
     return None if found is None else tensor_of(found)
+
+
+def sum_type(t):
+    """Return the dtype in which to add and count elements like those of `t`: float32 for half precision.
+
+    float16 ends at 65504, and bfloat16 has no odd numbers above 256.
+    """
+    return by_name()["float32"] if t.dtype.itemsize == 2 and t.dtype.is_floating_point else t.dtype
 
 
 def adjoint(t):

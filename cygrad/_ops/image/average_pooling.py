@@ -44,7 +44,7 @@ def window_lengths(image, kernel, stride, padding, size, with_padding):
     return np.minimum(starts + kernel, image) - np.maximum(starts, 0)
 
 
-AVERAGE = {dims: resampling(f"AvgPool{dims}DBackward0") for dims in (2, 3)}
+AVERAGE = {2: resampling("AvgPool2DBackward0"), 3: resampling("AvgPool3DBackward0", 0)}
 
 
 def _refuse_image(shape):
@@ -169,7 +169,7 @@ def adaptive_table(image, size):
     return Table(image, first[:, None] + np.arange(width), last - first), last - first
 
 
-ADAPTIVE = {dims: resampling(f"AdaptiveAvgPool{dims}DBackward0") for dims in (2, 3)}
+ADAPTIVE = {2: resampling("AdaptiveAvgPool2DBackward0"), 3: resampling("AdaptiveAvgPool3DBackward0", 0)}
 
 
 def adaptive_average(dims, input, size):

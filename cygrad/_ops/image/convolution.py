@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, PRIVATE, declare, facts, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IMAGE, IMAGE_GRADIENT, IN0, IN1, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
@@ -57,7 +57,7 @@ CONVOLUTION = declare(
     "convolution",
     convolution_rule,
     saves=(IN1, IN0, 0),
-    flags=FUNCTION_ONLY,
+    flags=FUNCTION_ONLY | IMAGE | IMAGE_GRADIENT,
     kernel=lambda x, w, b, *args: convolution_array(x, w, b, *args[:7]),
     inputs="input weight bias",
     attributes="stride padding dilation transposed output_padding groups",

@@ -4,7 +4,17 @@ import math
 from functools import lru_cache
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.opdef import FUNCTION_ONLY, LINEAR, METHOD_ONLY, PRIVATE, declare, facts, publish
+from cygrad._core.graph.opdef import (
+    FUNCTION_ONLY,
+    IMAGE,
+    IMAGE_GRADIENT,
+    LINEAR,
+    METHOD_ONLY,
+    PRIVATE,
+    declare,
+    facts,
+    publish,
+)
 from cygrad._core.graph.record import apply1_args
 from cygrad._kernels.cpu.image import folding as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
@@ -205,7 +215,7 @@ def shuffle_rule(n, g):
 PIXEL_SHUFFLE = declare(
     "pixel_shuffle",
     shuffle_rule,
-    flags=FUNCTION_ONLY | LINEAR,
+    flags=FUNCTION_ONLY | LINEAR | IMAGE | IMAGE_GRADIENT,
     kernel=kernels.shuffle,
     inputs="self",
     attributes="upscale_factor",
@@ -250,7 +260,7 @@ def unshuffle_rule(n, g):
 PIXEL_UNSHUFFLE = declare(
     "pixel_unshuffle",
     unshuffle_rule,
-    flags=FUNCTION_ONLY | LINEAR,
+    flags=FUNCTION_ONLY | LINEAR | IMAGE | IMAGE_GRADIENT,
     kernel=kernels.unshuffle,
     inputs="self",
     attributes="downscale_factor",

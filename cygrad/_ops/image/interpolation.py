@@ -13,7 +13,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, facts, note_facts, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IMAGE, IMAGE_GRADIENT, METHOD_ONLY, facts, note_facts, publish
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import is_integer, require
@@ -117,11 +117,13 @@ def rows():
     found = {}
     derived = {"self_sym_sizes": ..., "output_size": lambda n: tuple(n._input_metadata[0].shape[2:])}
     for dims in (1, 2, 3):
-        found["nearest", dims, False] = resampling(f"UpsampleNearest{dims}DBackward0")
-        found["nearest-exact", dims, False] = resampling(f"UpsampleNearestExact{dims}DBackward0")
+        flags = IMAGE if dims == 3 else IMAGE | IMAGE_GRADIENT  # PyTorch's gradients of volumes are contiguous
+        found["nearest", dims, False] = resampling(f"UpsampleNearest{dims}DBackward0", flags)
+        found["nearest-exact", dims, False] = resampling(f"UpsampleNearestExact{dims}DBackward0", flags)
     for mode, dims in BY_DIMS.items():
-        found[mode, dims, False] = resampling(f"Upsample{mode.title()}{dims}DBackward0")
-        found[mode, dims, True] = resampling(f"Upsample{mode.title()}{dims}DAaBackward0")
+        flags = IMAGE if mode == "bicubic" else IMAGE | IMAGE_GRADIENT  # likewise
+        found[mode, dims, False] = resampling(f"Upsample{mode.title()}{dims}DBackward0", flags)
+        found[mode, dims, True] = resampling(f"Upsample{mode.title()}{dims}DAaBackward0", flags)
     for (mode, _, antialias), row in found.items():
         if mode != "nearest-exact" and not antialias:
             note_facts(row.node_name, {"derived": derived})
@@ -274,8 +276,9 @@ def check_sizes(t, image, size):
     if min(*image, *size) <= 0:
         letters = "DHW"[-len(image) :]
         given, wanted = (", ".join(f"{a}: {n}" for a, n in zip(letters, lengths)) for lengths in (image, size))
+        between = "and " if len(image) == 1 else ""
         raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input ({given}) output ({wanted})"
+            f"Input and output sizes should be greater than 0, but got input ({given}) {between}output ({wanted})"
         )
     if t.shape[1] == 0:
         raise RuntimeError(f"Non-empty {t.dim()}D data tensor expected but got a tensor with sizes {list(t.shape)}")

@@ -11,7 +11,17 @@ import numpy as np
 from cygrad._core.graph.dual import is_recorded, keep
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.kernel_call import as_float32
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, facts, publish, registry
+from cygrad._core.graph.opdef import (
+    FUNCTION_ONLY,
+    IMAGE,
+    IMAGE_GRADIENT,
+    IN1,
+    METHOD_ONLY,
+    declare,
+    facts,
+    publish,
+    registry,
+)
 from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.image import max_pooling as kernels
 from cygrad._kernels.cpu.image.window_geometry import geometry
@@ -23,6 +33,7 @@ from cygrad._ops.image.pooling_common import adaptive_spans, check_elements, num
 from cygrad._ops.indexing.gathering import put_back
 
 ELSEWHERE = FUNCTION_ONLY | METHOD_ONLY  # found in nn.functional
+IMAGES = ELSEWHERE | IMAGE | IMAGE_GRADIENT  # PyTorch's results of other poolings are contiguous
 
 
 def maxima_rule(n, g):
@@ -34,17 +45,17 @@ def maxima_rule(n, g):
     return reshape(put_back(flatten(g, start), start, flatten(n.saved(1), start), flat), shape)
 
 
-def choosing(name, node, **row):
-    return declare(name, maxima_rule, saves=(0, IN1), flags=ELSEWHERE, node=node, inputs="self result1", **row)
+def choosing(name, node, flags=ELSEWHERE, **row):
+    return declare(name, maxima_rule, saves=(0, IN1), flags=flags, node=node, inputs="self result1", **row)
 
 
 WINDOWS = {"kernel_size": (2, 0), "padding": (2, 2), "dilation": (2, 3), "ceil_mode": (2, 4)}
 MAX_POOL = {
-    2: choosing("max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0", derived=WINDOWS),
-    3: choosing("max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0", derived=WINDOWS),
+    2: choosing("max_pool2d_with_indices", "MaxPool2DWithIndicesBackward0", IMAGES, derived=WINDOWS),
+    3: choosing("max_pool3d_with_indices", "MaxPool3DWithIndicesBackward0", IMAGES, derived=WINDOWS),
 }
 ADAPTIVE = {
-    2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0"),
+    2: choosing("adaptive_max_pool2d_with_indices", "AdaptiveMaxPool2DBackward0", IMAGES),
     3: choosing("adaptive_max_pool3d_with_indices", "AdaptiveMaxPool3DBackward0"),
 }
 

@@ -7,7 +7,7 @@ import numpy as np
 from cygrad._core.errors.messages import not_implemented_for
 from cygrad._core.graph.dual import keep
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN1, METHOD_ONLY, declare, facts, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IMAGE, IMAGE_GRADIENT, IN1, METHOD_ONLY, declare, facts, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image import max_pooling as kernels
@@ -28,7 +28,8 @@ def unpool_rule(n, g):
 
 
 def unpooling(dims):
-    return declare(f"max_unpool{dims}d", unpool_rule, saves=(0, IN1), flags=ELSEWHERE, inputs="self indices")
+    flags = ELSEWHERE | IMAGE_GRADIENT | (IMAGE if dims == 2 else 0)  # PyTorch's volumes are contiguous
+    return declare(f"max_unpool{dims}d", unpool_rule, saves=(0, IN1), flags=flags, inputs="self indices")
 
 
 UNPOOL = {2: unpooling(2), 3: unpooling(3)}

@@ -1,6 +1,6 @@
 """Declares the op that is linear along each spatial dimension, used by average pooling and interpolation."""
 
-from cygrad._core.graph.opdef import LINEAR, PRIVATE, declare, publish, variant
+from cygrad._core.graph.opdef import IMAGE, IMAGE_GRADIENT, LINEAR, PRIVATE, declare, publish, variant
 from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.image import resampling as kernels
 from cygrad._ops.base.batching.rules import leading
@@ -21,9 +21,9 @@ def resample(input, tables, divisor=None, back=False, row=RESAMPLE):
     return apply_n(row, (input,), (tables, divisor, back))
 
 
-def resampling(node):
-    """Return the row with another node name."""
-    return variant(RESAMPLE, node)
+def resampling(node, flags=IMAGE | IMAGE_GRADIENT):
+    """Return the row with another node name; `flags` are those for channels-last images."""
+    return variant(RESAMPLE, node, flags)
 
 
 functions = publish(globals())

@@ -22,6 +22,7 @@ from cygrad._ops.base.batching.rules import rule, vectors
 from cygrad._ops.base.checks.common import check_gradient_of_part, first_outside
 from cygrad._ops.base.slicing import slice as slice_of
 from cygrad._ops.base.views import expand, reshape
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import (
     check_bounds,
@@ -181,8 +182,8 @@ def _reduced_gradients(n, g, dim, index, reduce, include_self):
     if reduce == "sum":
         return g, gather(g, dim, index) if n.needs(1) else None
     if reduce == "mean":
-        ones = tensor_of(_filled(index, 1, g.dtype.numpy))
-        counts = tensor_of(_filled(g, int(include_self), g.dtype.numpy))
+        ones = tensor_of(_filled(index, 1, sum_type(g).numpy))
+        counts = tensor_of(_filled(g, int(include_self), sum_type(g).numpy))
         share = div(g, scatter_add(counts, dim, index, ones).clamp(min=1))
         return share, gather(share, dim, index) if n.needs(1) else None
     t, source = n.saved(0), _first(n.saved(1), tuple(index.shape))
@@ -191,7 +192,8 @@ def _reduced_gradients(n, g, dim, index, reduce, include_self):
     result = n.saved_result()
     hit, sent = t == result, source == gather(result, dim, index)
     counts = hit if include_self else tensor_of(_filled(t, 0, bool))
-    share = div(g, scatter_add(counts.to(g.dtype), dim, index, sent.to(g.dtype)).clamp(min=1))
+    kind = sum_type(g)
+    share = div(g, scatter_add(counts.to(kind), dim, index, sent.to(kind)).clamp(min=1))
     return where(hit, share, 0.0), where(sent, gather(share, dim, index), 0.0) if n.needs(1) else None
 
 

@@ -13,6 +13,7 @@ from cygrad._core.graph.record import record_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.chunks import SIZE
+from cygrad._kernels.cpu.base.half_sums import sum_type
 from cygrad._kernels.cpu.base.matmul import addmm as sum_with_product
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.numpy_fallback import silent
@@ -235,10 +236,11 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
 def add_stack_array(base, a, b, beta, alpha):
     """Return beta * base + alpha * the sum of all products a[i] @ b[i]."""
     step = max(1, SIZE // max(a.shape[1] * b.shape[2], 1))  # number of products summed at once
-    total = matmul(a[:step], b[:step]).sum(0, dtype=a.dtype)
+    kind = sum_type(a.dtype)
+    total = matmul(a[:step], b[:step]).sum(0, dtype=kind)
     for start in range(step, len(a), step):
-        total += matmul(a[start : start + step], b[start : start + step]).sum(0, dtype=a.dtype)
-    return scaled_sum(base, total, beta, alpha)
+        total += matmul(a[start : start + step], b[start : start + step]).sum(0, dtype=kind)
+    return scaled_sum(base, total.astype(a.dtype, copy=False), beta, alpha)
 
 
 ADDBMM = row(

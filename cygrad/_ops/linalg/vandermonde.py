@@ -7,11 +7,12 @@ from cygrad._core.graph.opdef import FUNCTION_ONLY, publish, registry
 from cygrad._core.graph.record import record_n
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.types.dtypes import dtype_of_number
+from cygrad._kernels.cpu.base.half_sums import is_half
 from cygrad._kernels.cpu.indexing.axis_ops import put_powers
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.creation import ones
 from cygrad._ops.base.slicing import cat
-from cygrad._ops.base.views import unsqueeze
+from cygrad._ops.base.views import reshape, unsqueeze
 from cygrad._ops.common.blocked_composites import in_steps
 from cygrad._ops.linalg.common import LINALG
 from cygrad._ops.reduction.scans import CUMPROD, cumprod
@@ -24,7 +25,7 @@ def powers(vectors, count, falling=False):
     if count <= 1:
         return ones((*vectors.shape, count), dtype=kind, device=vectors.device)
     repeated, array = unsqueeze(vectors, -1).expand(*vectors.shape, count - 1), memory_of(vectors)
-    if array.dtype != kind.numpy or not isinstance(array, np.ndarray):
+    if array.dtype != kind.numpy or not isinstance(array, np.ndarray) or is_half(array):
         first = ones((*vectors.shape, 1), dtype=kind, device=vectors.device)
         rows = cat((first, cumprod(repeated, -1)), -1)
         return flip(rows, (-1,)) if falling else rows
@@ -69,7 +70,7 @@ def vander(x, N=None, increasing=False):
 def linalg_vander(x, *, N=None):
     """Return the powers of each element in a row, rising from 1: x (..., n), result (..., n, N); N defaults to n.
 
-    Integers give int64. Raises RuntimeError for N < 2.
+    A 0-dim tensor counts as a vector of one element. Integers give int64. Raises RuntimeError for N < 2.
 
     >>> import cygrad
     >>> cygrad.linalg.vander(cygrad.tensor([1, 2, 3]))
@@ -85,7 +86,7 @@ def linalg_vander(x, *, N=None):
     count = (t.shape[-1] if t.ndim else 1) if N is None else integer(N, "linalg_vander", "N", 2)
     if count <= 1:
         raise RuntimeError("N must be greater than 1.")
-    return powers(t, count)
+    return powers(t if t.ndim else reshape(t, (1,)), count)
 
 
 composite = {"vander": FUNCTION_ONLY, "linalg_vander": LINALG}

@@ -24,6 +24,7 @@ from cygrad._ops.base.creation import zeros_like
 from cygrad._ops.base.pointwise import abs, sgn
 from cygrad._ops.base.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.linalg.common import LINALG, check_inexact
 from cygrad._ops.reduction.aggregates import times
@@ -58,7 +59,7 @@ def vector_norm_rule(n, g):
     if math.isinf(ord):
         size = abs(x)
         reached = (size == norm) | ((size != size) & (norm != norm))
-        return mul(div(mul(g, reached), total(reached, axes, True)), sgn(x))
+        return mul(div(mul(g, reached), total(reached, axes, True).to(sum_type(g))), sgn(x))
     if n.may_run_in_parts(g) and isinstance(array_of(x), np.ndarray):
 
         def part(g, x, divisor):

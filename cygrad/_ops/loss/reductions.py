@@ -23,6 +23,7 @@ from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.batching.rules import operands
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.elementwise.selection import where
 
 NONE, MEAN, SUM = range(3)
@@ -134,7 +135,8 @@ def weighted(losses, weight, input, reduction, function):
         raise ValueError("Weights and input must have the same size.")
     losses = mul(losses, weight)
     if reduction == MEAN:
-        return div(total(losses), total(weight))
+        kind = sum_type(losses)  # in float16 the sums may be infinite where the mean is not
+        return div(total(losses, dtype=kind), total(weight, dtype=sum_type(weight))).to(losses.dtype)
     return reduced(losses, reduction)
 
 

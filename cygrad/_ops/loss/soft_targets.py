@@ -8,6 +8,7 @@ from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.indexing.gathering import index_select, masked_fill
 from cygrad._ops.linalg.summed_products import sum_of_products
 from cygrad._ops.loss import checks
@@ -47,13 +48,13 @@ def soft_loss(logp, target, weight, ignore_index, reduction, smoothing):
     return div(losses, logp.numel() / classes if classes else 0.0)
 
 
-def _number(ignored, classes, weight, like):
+def _number(ignored, classes, weight, kind):
     """Return the sum of the weights of the classes that are not ignored."""
     if weight is None:
-        return sub(ignored.numel(), total(ignored)).to(like.dtype)
+        return sub(ignored.numel(), total(ignored)).to(kind)
     places = reshape(masked_fill(classes, ignored, 0), (-1,))
     taken = index_select(weight.detach(), 0, places)
-    return total(masked_fill(taken, reshape(ignored, (-1,)), 0))
+    return total(masked_fill(taken, reshape(ignored, (-1,)), 0), dtype=kind)
 
 
 def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing):
@@ -67,7 +68,8 @@ def smoothed(by_class, logp, target, weight, ignore_index, reduction, smoothing)
     if is_array(values) or values.any():
         even = masked_fill(even, reshape(ignored, even.shape), 0.0)
     if reduction == MEAN:
-        even = div(reduced(even, SUM), _number(ignored, target, weight, even))
+        kind = sum_type(even)  # in float16 the sums may be infinite where the mean is not
+        even = div(total(even, dtype=kind), _number(ignored, target, weight, kind)).to(even.dtype)
     else:
         even = reduced(even, reduction)
     classes = logp.shape[dim]

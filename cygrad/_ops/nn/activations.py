@@ -15,7 +15,18 @@ from cygrad._core.engine.blocked_gradients import in_parts, over
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, ONE_PASS, PRIVATE, declare, facts, publish
+from cygrad._core.graph.opdef import (
+    ELEMENTWISE,
+    ELSEWHERE,
+    IMAGE,
+    IMAGE_GRADIENT,
+    IN0,
+    ONE_PASS,
+    PRIVATE,
+    declare,
+    facts,
+    publish,
+)
 from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import elementary
@@ -85,7 +96,13 @@ def gelu_rule(n, g):
 
 
 GELU = declare(
-    "gelu", gelu_rule, saves=IN0, flags=FLAGS | ONE_PASS, kernel=kernels.gelu, inputs="self", attributes="approximate"
+    "gelu",
+    gelu_rule,
+    saves=IN0,
+    flags=FLAGS | ONE_PASS | IMAGE_GRADIENT,
+    kernel=kernels.gelu,
+    inputs="self",
+    attributes="approximate",
 )
 
 
@@ -119,7 +136,7 @@ SILU = declare(
     "silu",
     silu_rule,
     saves=IN0,
-    flags=FLAGS | ONE_PASS,
+    flags=FLAGS | ONE_PASS | IMAGE_GRADIENT,
     kernel=kernels.silu,
     inputs="self",
     in_python=True,
@@ -153,7 +170,7 @@ MISH = declare(
     "mish",
     mish_rule,
     saves=IN0,
-    flags=FLAGS | ONE_PASS,
+    flags=FLAGS | ONE_PASS | IMAGE_GRADIENT,
     kernel=kernels.mish,
     inputs="self",
     in_python=True,
@@ -365,7 +382,7 @@ GLU = declare(
     "glu",
     glu_rule,
     saves=IN0,
-    flags=ELSEWHERE,
+    flags=ELSEWHERE | IMAGE,
     kernel=glu_array,
     inputs="self",
     attributes="dim",

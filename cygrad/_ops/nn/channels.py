@@ -6,7 +6,19 @@ from typing import Any
 import numpy as np
 
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, IN2, LINEAR, PRIVATE, declare, facts, publish
+from cygrad._core.graph.opdef import (
+    FUNCTION_ONLY,
+    IMAGE,
+    IMAGE_GRADIENT,
+    IN0,
+    IN1,
+    IN2,
+    LINEAR,
+    PRIVATE,
+    declare,
+    facts,
+    publish,
+)
 from cygrad._core.graph.record import apply_n
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.matmul import matmul as matmul_arrays
@@ -33,7 +45,7 @@ def channel_shuffle_rule(n, g):
 CHANNEL_SHUFFLE = declare(
     "channel_shuffle",
     channel_shuffle_rule,
-    flags=LINEAR | FUNCTION_ONLY,
+    flags=LINEAR | FUNCTION_ONLY | IMAGE | IMAGE_GRADIENT,
     kernel=shuffled_array,
     inputs="self",
     attributes="groups",

@@ -27,6 +27,7 @@ from cygrad._ops.base.batching.rules import leading, rule
 from cygrad._ops.base.checks.common import are_within, check_unbatched, first_outside, typed
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.views import reshape, unsqueeze
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.creation.ranges import arange
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill, scatter_add
@@ -74,8 +75,8 @@ def embedding_rule(n, g):
 def _added_by_ops(rows, taken, padding_idx, by_frequency, shape):
     """Like `_added_rows`, for higher derivatives or separate indices for each sample of a batch."""
     if by_frequency:
-        ones = rows.new_ones(taken.shape)
-        counts = index_add(rows.new_zeros(shape[:1]), 0, taken, ones)
+        ones = rows.new_ones(taken.shape, dtype=sum_type(rows))
+        counts = index_add(ones.new_zeros(shape[:1]), 0, taken, ones)
         rows = div(rows, unsqueeze(index_select(counts, 0, taken), 1))
     if padding_idx >= 0:
         rows = masked_fill(rows, unsqueeze(taken == padding_idx, 1), 0)

@@ -17,7 +17,18 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import ELSEWHERE, IN0, IN1, declare, facts, named, publish, registry
+from cygrad._core.graph.opdef import (
+    ELSEWHERE,
+    IMAGE,
+    IMAGE_GRADIENT,
+    IN0,
+    IN1,
+    declare,
+    facts,
+    named,
+    publish,
+    registry,
+)
 from cygrad._core.graph.record import record_n, result_type
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
@@ -31,6 +42,7 @@ from cygrad._ops.base.arguments import integers, require
 from cygrad._ops.base.arithmetic import add, mul, sub
 from cygrad._ops.base.batching.rules import regroup, rule
 from cygrad._ops.base.checks.common import check_constant, typed
+from cygrad._ops.base.copying import clone
 from cygrad._ops.base.pointwise import rsqrt, square
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.reductions import sum as total
@@ -130,12 +142,12 @@ def _over_shared(t, frame):
     return total(t, frame.shared, True) if frame.shared else t
 
 
-def _row(name, node, attributes, inputs="input weight bias", rule=_rule, **more):
+def _row(name, node, attributes, inputs="input weight bias", rule=_rule, flags=0, **more):
     return declare(
         name,
         rule,
         saves=(IN0 | IN1, IN0, 0),
-        flags=ELSEWHERE,
+        flags=ELSEWHERE | flags,
         node=node,
         inputs=inputs,
         attributes=f"_ _ _ _ {attributes}",
@@ -241,6 +253,8 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     w, b = _optional(weight, name, "weight", 2), _optional(bias, name, "bias", 3)
     means, variances = _optional(running_mean, name, "running_mean", 4), _optional(running_var, name, "running_var", 5)
     shape = array_of(require(input, name)).shape
+    if not math.prod(shape) and (len(shape) < 2 or not training and (means is None or variances is None)):
+        return _of_nothing(input, w, b)
     channels = shape[1] if len(shape) > 1 else 0
     _check_channels(channels, means, variances, w, b, training)
     if len(shape) < 2:
@@ -256,6 +270,13 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
     if means is not None and math.prod(shape):
         running = array_of(means), array_of(variances), momentum
     return _normalized(BATCH_NORM, input, w, b, frame, None, more, running)[0]
+
+
+def _of_nothing(input, weight, bias):
+    """Return an empty tensor, normalized; weight and bias get gradients of 0."""
+    result = clone(input)
+    result = result if weight is None else mul(result, total(weight))
+    return result if bias is None else add(result, total(bias))
 
 
 @lru_cache(256)
@@ -355,6 +376,8 @@ def _instance_norm(input, weight, bias, running_mean, running_var, use_input_sta
     if not use_input_stats:
         return reshape(_batch_norm(input, w, b, running_mean, running_var, False, momentum, eps), shape)
     _check_running(input, running_mean, running_var)
+    if not channels:
+        return _of_nothing(input, w, b)
     frame = _frame_of_groups(shape, channels, float(eps))
     result, middle, squares = _normalized(INSTANCE_NORM, input, w, b, frame, None, (channels, frame.eps))
     if running_mean is not None and math.prod(shape):
@@ -372,7 +395,14 @@ LAYER_NORM = _row(
     "normalized_shape",
     derived={"result1": lambda n: tensor_of(n.args[1]), "result2": lambda n: tensor_of(n.args[2])},
 )
-RMS_NORM = _row("rms_norm", "MulBackward0", "normalized_shape", "input weight", lambda n, g: _rule(n, g)[:2])
+RMS_NORM = _row(
+    "rms_norm",
+    "MulBackward0",
+    "normalized_shape",
+    "input weight",
+    lambda n, g: _rule(n, g)[:2],
+    IMAGE | IMAGE_GRADIENT,
+)
 
 
 def _last_dims(input, normalized_shape, weight, bias, eps, function, centered):
@@ -483,6 +513,7 @@ GROUP_NORM = _row(
     "group_norm",
     "NativeGroupNormBackward0",
     "group eps",
+    flags=IMAGE | IMAGE_GRADIENT,
     derived={
         "N": lambda n: n._input_metadata[0].shape[0],
         "C": lambda n: n._input_metadata[0].shape[1],

@@ -252,7 +252,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     """Draw indices with probabilities proportional to `input`; of int64.
 
     Shapes: input (n) or (m, n), result (num_samples) or (m, num_samples). Without `replacement`, each index is drawn at
-    most once. Raises RuntimeError for weights that are negative, not finite, all zero, or fewer than needed.
+    most once. Raises RuntimeError for weights that are negative, not finite or all zero, and if fewer of them than
+    needed are above 0.
 
     >>> import cygrad
     >>> cygrad.multinomial(cygrad.tensor([0.0, 10.0, 0.0]), 3, replacement=True)
@@ -268,15 +269,16 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     first, *others = [weights[start : start + step] for start in range(0, len(weights), step or 1)] or [weights]
     kernels, numbers = source_of(generator, "multinomial", place_of(t))
     draw = kernels.picked if replacement else kernels.picked_once
-    found = _with_sums(kernels, first)
+    needed = 1 if replacement else count
+    found = _with_sums(kernels, first, needed)
     for part in others:  # checks the weights before anything is drawn
-        _with_sums(kernels, part)
+        _with_sums(kernels, part, needed)
     array = draw(numbers, *found, count)
     if others:
         whole = np.empty((len(weights), count), np.int64)
         whole[:step] = array
         for start, part in zip(range(step, len(weights), step), others):
-            whole[start : start + step] = draw(numbers, *_with_sums(kernels, part), count)
+            whole[start : start + step] = draw(numbers, *_with_sums(kernels, part, needed), count)
         array = whole
     args = count, replacement, generator
     return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out, args)
@@ -290,15 +292,31 @@ def _picked(call):
     return call.shaped(multinomial(rows, count, replacement, generator=generator), call.out.shape)
 
 
-def _with_sums(kernels, weights):
-    """Return rows of weights in float64, and their running sums. Raises RuntimeError for invalid weights."""
+def _with_sums(kernels, weights, needed):
+    """Return rows of weights in float64, and their running sums.
+
+    Raises RuntimeError for invalid weights, and for rows with fewer than `needed` weights above 0.
+    """
     wide = weights.astype(np.float64)
     sums = kernels.running_weights(wide)
     if sums is None:
         if (wide >= 0).all() and (wide.sum(1) < math.inf).all():
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if needed > 1 and np.count_nonzero(wide) < wide.size:
+        _check_enough(np.count_nonzero(wide, 1), needed)
     return wide, sums
+
+
+def _check_enough(counts, needed):
+    """Raise RuntimeError unless each row of weights has enough that are not 0."""
+    if (counts < needed).any():
+        row = int((counts < needed).argmax())
+        raise RuntimeError(
+            "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)\n"
+            f"  {needed} different indices are to be drawn, but row {row} of the weights has {int(counts[row])} above "
+            "0: draw fewer, or with replacement=True"
+        )
 
 
 def _check_weights(t, count, replacement):

@@ -28,6 +28,7 @@ from cygrad._ops.base.batching.rules import reduce_along, rule, shifting
 from cygrad._ops.base.checks.common import require_kind
 from cygrad._ops.base.reductions import axes_argument, flag_argument, restored
 from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.common.out_argument import write_several
 from cygrad._ops.elementwise.selection import maximum, minimum, where
 
@@ -38,7 +39,7 @@ def share_between_equals(n, g):
     x, chosen = n.saved(0), n.saved_result()
     if is_array(array_of(x)) or is_forward():  # samples of a batch may have other ties
         reached = (x == chosen) | ((x != x) & (chosen != chosen))
-        return where(reached, div(g, total(reached)), 0.0)
+        return where(reached, div(g, total(reached).to(sum_type(g))), 0.0)
     reached = (x != x) if np.isnan(array_of(chosen)) else (x == chosen)
     return where(reached, div(g, int(np.count_nonzero(array_of(reached)))), 0.0)
 
@@ -269,7 +270,7 @@ def share_over_axes(n, g):
     x = n.saved(0)
     reached = x == restored(n.saved_result(), x.shape, axes, keepdim)
     own = where(reached, restored(g, x.shape, axes, keepdim), 0.0)
-    return div(own, total(reached, axes, True).to(own.dtype), out=reused(own))
+    return div(own, total(reached, axes, True).to(sum_type(own)), out=reused(own))
 
 
 def extreme_row(name, kernel):

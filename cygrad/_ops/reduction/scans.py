@@ -38,6 +38,7 @@ from cygrad._ops.base.reductions import accumulator
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.slicing import cat, narrow, select
 from cygrad._ops.common.blocked_composites import LINEAR_STEPS, is_own_number, linear_steps
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.common.out_argument import given, write_several
 from cygrad._ops.elementwise.logic import logical_xor
 from cygrad._ops.elementwise.selection import where
@@ -291,6 +292,10 @@ def running_extremum(op, result_type, input, dim, out):
 def logcumsumexp_rule(n, g):
     """Return the sum over k >= i of g[k] * exp(x[i] - y[k])."""
     a = memory_of(g)
+    kind = sum_type(g)
+    if kind is not g.dtype:  # the logarithms of sums are too coarse in half precision, those saved as well
+        x = n.saved(0).to(kind)
+        return _by_logarithms(x, logcumsumexp(x, n.args[0]), n.args[0], g.to(kind))
     if n.may_run_in_parts(g) and isinstance(a, np.ndarray) and a.ndim and a.dtype.kind == "f":
         return tensor_of(scans.logcumsumexp_gradient(a, array_of(n.saved(0)), array_of(n.saved_result()), n.args[0]))
     return _in_logarithms(n, g)
@@ -298,16 +303,19 @@ def logcumsumexp_rule(n, g):
 
 @in_slices(beside)
 def _in_logarithms(n, g):
-    """Compute the same by ops, in logarithms, because neither factor is bounded."""
-    (dim,) = n.args
-    x = n.saved(0)
-    y = n.saved_result()
+    """Compute the same by ops, slice by slice where that saves memory."""
+    return _by_logarithms(n.saved(0), n.saved_result(), n.args[0], g)
+
+
+def _by_logarithms(x, y, dim, g):
+    """Compute the gradient from the result y, in logarithms, because neither factor is bounded."""
     nothing = g == 0
     if not get_modes() and values_of(nothing).any():  # when recording: the logarithm of 0 has no derivative
         size = np.abs(values_of(g)).max().item() or 1
         is_below = ((g.real if g.is_complex() else g) < 0).to(g.dtype)
         shift = mul(sub(1, mul(is_below, 2)), size)
-        return sub(_in_logarithms(n, add(g, shift)), _in_logarithms(n, shift))  # the gradient is linear in g
+        positive = _by_logarithms(x, y, dim, add(g, shift))  # the gradient is linear in g
+        return sub(positive, _by_logarithms(x, y, dim, shift))
     if x.is_complex():
         x, y = conjugate(x), conjugate(y)
         size = log(where(nothing, 1.0, g))

@@ -29,7 +29,7 @@ from cygrad._ops.base.reductions import axes_argument, flag_argument, mean, rest
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.slicing import cat, narrow
 from cygrad._ops.base.views import reshape, squeeze, unsqueeze
-from cygrad._ops.common.gradients import adjoint
+from cygrad._ops.common.gradients import adjoint, sum_type
 from cygrad._ops.common.out_argument import given, given_several
 from cygrad._ops.elementwise.logic import isnan
 from cygrad._ops.elementwise.selection import clamp, where
@@ -140,7 +140,11 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     _check_type_of_sum(dtype, out)
     numbers = ~isnan(t)
     count = total(numbers, dim, flag_argument(NANSUM, keepdim, None))
-    return given("nansum", div(_sum_of_numbers(t, dim, keepdim, dtype), count), out)
+    if dtype is None and sum_type(t) is not t.dtype:
+        result = div(_sum_of_numbers(t, dim, keepdim, sum_type(t)), count).to(t.dtype)
+    else:
+        result = div(_sum_of_numbers(t, dim, keepdim, dtype), count)
+    return given("nansum", result, out)
 
 
 # -- two statistics at once --
@@ -175,7 +179,7 @@ def both_extrema_rule(n, grads):
     for i, g in enumerate(grads):
         if g is not None:
             g, result = (restored(t, x.shape, axes, keepdim) for t in (g, n.saved_output(i)))
-            number = total(x == result, axes, True).to(g.dtype)
+            number = total(x == result, axes, True).to(sum_type(g))
             tensors += [result, div(g, number), where(number == 0, np.nan, zeros_like(number))]  # 0: result is NaN
     if not n.may_run_in_parts(grads):
         return _shares(x, *tensors)
@@ -424,6 +428,10 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         )
     if t.dtype.name == "bool":
         raise RuntimeError("cov(): bool dtype is not supported for input")
+    if sum_type(t) is not t.dtype:  # sums of products end at 65504 in float16
+        weights = [w if w is None else w.to(sum_type(w)) for w in (fweights, aweights)]
+        found = cov(t.to(sum_type(t)), correction=correction, fweights=weights[0], aweights=weights[1])
+        return found.to(t.dtype)
     x = reshape(t, (1, -1)) if t.dim() < 2 else t
     weights = observation_weights(x, fweights, aweights)
     if weights is None:
@@ -490,6 +498,8 @@ def corrcoef(input):
         raise RuntimeError(
             f"corrcoef(): expected input to have two or fewer dimensions but got an input with {t.dim()} dimensions"
         )
+    if sum_type(t) is not t.dtype:
+        return corrcoef(t.to(sum_type(t))).to(t.dtype)
     c = cov(t)
     if c.dim() == 0:
         return div(c, c)

@@ -1,7 +1,7 @@
 """flip, roll and rot90: reorders the elements of a tensor. The results are copies; all ops are linear."""
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.opdef import LINEAR, declare, publish
+from cygrad._core.graph.opdef import IMAGE, IMAGE_GRADIENT, LINEAR, declare, publish
 from cygrad._core.graph.record import apply1_args
 from cygrad._kernels.cpu.shape import rearranging as kernels
 from cygrad._ops.base.arguments import integer, integers, is_integer, require, variadic, wrap_dim, wrap_dims
@@ -55,7 +55,7 @@ def roll_rule(n, g):
     return roll(g, [-shift for shift in shifts], dims)
 
 
-ROLL = declare("roll", roll_rule, flags=LINEAR, kernel=kernels.roll, attributes="shifts dims")
+ROLL = declare("roll", roll_rule, flags=LINEAR | IMAGE | IMAGE_GRADIENT, kernel=kernels.roll, attributes="shifts dims")
 
 
 def roll(input, shifts, dims=()):

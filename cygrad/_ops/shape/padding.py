@@ -2,7 +2,17 @@
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, LINEAR, PRIVATE, declare, facts, publish
+from cygrad._core.graph.opdef import (
+    ELSEWHERE,
+    FUNCTION_ONLY,
+    IMAGE,
+    IMAGE_GRADIENT,
+    LINEAR,
+    PRIVATE,
+    declare,
+    facts,
+    publish,
+)
 from cygrad._core.graph.record import apply1_args, apply_n, record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry.autocast import guarded
@@ -22,7 +32,7 @@ def constant_pad_nd_rule(n, g):
 CONSTANT_PAD_ND = declare(
     "constant_pad_nd",
     constant_pad_nd_rule,
-    flags=LINEAR | FUNCTION_ONLY,
+    flags=LINEAR | FUNCTION_ONLY | IMAGE | IMAGE_GRADIENT,
     kernel=kernels.constant,
     attributes="pad",
     batching=leading,
@@ -84,7 +94,7 @@ def _by_elements(mode, dims, node):
     return declare(
         f"pad.{mode}{dims or ''}",
         pad_rule,
-        flags=LINEAR | PRIVATE,
+        flags=LINEAR | PRIVATE | (0 if mode == "circular" else IMAGE | IMAGE_GRADIENT),
         kernel=kernels.by_elements,
         node=node,
         attributes="mode padding",

@@ -459,3 +459,31 @@ def test_ctc_can_be_differentiated_once():
 def test_targets_of_ctc_are_symbols():
     with pytest.raises(RuntimeError, match="outside the 3 symbols"):
         F.ctc_loss(torch.zeros(4, 1, 3), torch.tensor([[1, 3]]), (4,), (2,))
+
+
+# --- Empty input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 3, 0), (2, 0, 2, 2)])
+def test_batch_norm_of_nothing(shape, training):
+    x = torch.ones(shape, requires_grad=True)
+    found = F.batch_norm(x, None, None, training=training)
+    assert found.shape == shape and found.requires_grad
+    weight, bias = (torch.ones(shape[1] if len(shape) > 1 else 1, requires_grad=True) for _ in range(2))
+    found = F.batch_norm(x, None, None, weight, bias, training=training)
+    grads = torch.autograd.grad(found.sum(), (x, weight, bias))
+    assert found.shape == shape and [g.tolist() for g in grads[1:]] == [[0.0] * weight.numel()] * 2
+
+
+def test_batch_norm_without_statistics_still_fails_for_elements():
+    with pytest.raises(RuntimeError, match="running_mean must be defined in evaluation mode"):
+        F.batch_norm(torch.ones(2, 3), None, None)
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 3), (2, 0, 2, 2), (0, 3, 2), (0, 0, 2)])
+def test_instance_norm_of_nothing(shape):
+    assert F.instance_norm(torch.ones(shape)).shape == shape
+    weight, bias = (torch.ones(shape[1], requires_grad=True) for _ in range(2))
+    found = F.instance_norm(torch.ones(shape), None, None, weight, bias)
+    assert found.shape == shape and torch.autograd.grad(found.sum(), weight)[0].tolist() == [0.0] * shape[1]

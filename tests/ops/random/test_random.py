@@ -309,6 +309,22 @@ def test_what_are_no_weights_draws_nothing(bad, replacement):
         assert torch.equal(torch.rand(2, generator=g), torch.rand(2, generator=h))
 
 
+@pytest.mark.parametrize("rows", [1, 3, 700])
+def test_more_indices_than_weights_draw_nothing(rows):
+    """PyTorch goes on with indices whose weight is 0."""
+    weights = torch.ones(rows, 300)
+    weights[-1, 2:] = 0
+    g, h = (torch.Generator().manual_seed(5) for _ in range(2))
+    for given in (weights, weights[-1]):
+        with pytest.raises(RuntimeError, match="not enough non-negative category to sample"):
+            torch.multinomial(given, 3, generator=g)
+    assert torch.equal(torch.rand(2, generator=g), torch.rand(2, generator=h))
+    assert sorted(torch.multinomial(weights[-1], 2).tolist()) == [0, 1]
+    assert torch.multinomial(weights, 3, replacement=True)[-1].max() < 2
+    with pytest.raises(RuntimeError, match="not enough non-negative category to sample"):
+        list(torch.utils.data.WeightedRandomSampler(weights[-1], 3, replacement=False))
+
+
 # --- In place ----------------------------------------------------------------------------------
 
 IN_PLACE = {

@@ -200,7 +200,29 @@ def gelu_tanh_backward(grad, a):
 # --- Optimizers: optim.pyx documents the formulas --
 
 
+def stepping_in_float32(step):
+    """Decorate a step on arrays, so that half precision is widened for it: in float16 the usual `eps` is 0.
+
+    The gradient, which is the second array, is left alone.
+    """
+
+    @wraps(step)
+    def run(param, grad, *state):
+        if param.itemsize != 2:
+            step(param, grad, *state)
+            return
+        *arrays, settings = param, grad, *state
+        wide = [None if a is None else a.astype(np.float32) for a in arrays]
+        step(*wide, settings)
+        for i, (array, found) in enumerate(zip(arrays, wide)):
+            if array is not None and i != 1:
+                array[...] = found.astype(array.dtype)
+
+    return run
+
+
 @silent
+@stepping_in_float32
 def sgd(param, grad, buffer, settings):
     """`buffer` is None without momentum."""
     change = settings["sign"] * grad + settings["weight_decay"] * param
@@ -211,6 +233,7 @@ def sgd(param, grad, buffer, settings):
 
 
 @silent
+@stepping_in_float32
 def adam(param, grad, mean, square, largest, settings):
     """`largest` is None without amsgrad."""
     param *= settings["shrink"]

@@ -540,6 +540,8 @@ cpdef cnp.ndarray norm(cnp.ndarray a, double p=2, tuple axes=None, bint keepdim=
 cpdef cnp.ndarray logsumexp(cnp.ndarray a, tuple axes=None, bint keepdim=False):
     """Compute log(sum(exp(a))) over axes, without overflow."""
     cdef cnp.ndarray largest, out
+    if _is_narrow(cnp.PyArray_TYPE(a)):
+        return cast(logsumexp(cast(a, cnp.NPY_FLOAT), axes, keepdim), cnp.PyArray_TYPE(a))
     if cnp.PyArray_SIZE(a) == 0:
         out = sum(_exp.call1(a, None), axes, keepdim)
         return _log.call1(out, out)

@@ -15,6 +15,8 @@ cpdef object restride(object a, tuple shape, tuple strides, Py_ssize_t offset)
 cdef Py_ssize_t distance(object a, object b) except? -1      # bytes from the first element of b to that of a
 cdef bint lies_within(object part, object whole) except -1  # by memory extent, gaps included
 cpdef bint overlaps_itself(object array) except -1
+cpdef bint is_channels_last(object array) except -1
+cpdef object in_format_of(object array, object image)       # channels last if the image is
 
 # Single view operations. The caller has checked dimensions and indices.
 cdef void select_at(Geometry* g, int dim, Py_ssize_t index) noexcept

@@ -216,3 +216,35 @@ cdef void _set_contiguous(Geometry* g, int ndim, npy_intp* dims, npy_intp itemsi
         g.dims[i] = dims[i]
         g.strides[i] = itemsize
         itemsize *= max(dims[i], 1)
+
+
+# -- memory formats of images ------------------------------------------------------------------------------
+
+cdef dict CHANNELS_LAST = {4: ((0, 2, 3, 1), (0, 3, 1, 2)), 5: ((0, 2, 3, 4, 1), (0, 4, 1, 2, 3))}    # there and back
+
+
+cpdef bint is_channels_last(object array) except -1:
+    """Whether the strides are those of a channels-last image or volume; False where they are also those of another order.
+
+    As in PyTorch, strides of dimensions of length 1 count.
+    """
+    cdef Geometry g
+    cdef Py_ssize_t least = 0
+    cdef int i, dim
+    geometry_of(array, &g)
+    if g.ndim != 4 and g.ndim != 5 or g.strides[1] == 0:
+        return False
+    for i in range(g.ndim):
+        dim = 1 if i == 0 else g.ndim - i if i < g.ndim - 1 else 0
+        if g.dims[dim] == 0 or g.strides[dim] < least or (dim == 0 and least == g.strides[1]):
+            return False
+        least = g.strides[dim] * g.dims[dim]
+    return True
+
+
+cpdef object in_format_of(object array, object image):
+    """Return `array` as a channels-last copy if `image`, of as many dimensions, is channels last; else as it is."""
+    if not is_channels_last(image) or array.ndim != image.ndim or is_channels_last(array):
+        return array
+    there, back = CHANNELS_LAST[array.ndim]
+    return array.transpose(there).copy("C").transpose(back)

@@ -7,6 +7,7 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, within_float32
 from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
@@ -23,12 +24,17 @@ TOGETHER = LOOP_SIZES.SUMS_TOGETHER  # adjacent lines that are added together
 
 
 def cumsum(a, axis, reverse=False):
-    """Cumulative sum along an axis, from the end if `reverse`. Single precision is accumulated in double precision."""
+    """Cumulative sum along an axis, from the end if `reverse`.
+
+    Single and half precision are accumulated in double precision, and rounded once.
+    """
     if a.ndim == 0:
         return a.copy()
     if a.size and has_scans(a):
         found, out = _with_result(a)
         return _running_sums(found, out, axis, reverse)
+    if is_half(a):
+        return in_float32(cumsum, a, axis, reverse)
     return _cumsum_by_numpy(a, axis, reverse, np.empty(a.shape, a.dtype))
 
 
@@ -41,6 +47,8 @@ def cumsum_within(a, axis, reverse=False):
     """Cumulative sum along an axis, from the end if `reverse`, in place."""
     if a.size and has_scans(a) and _is_dense(a):
         _running_sums(a, a, axis, reverse)
+    elif is_half(a):
+        within_float32(cumsum_within, a, axis, reverse)
     else:
         _cumsum_by_numpy(a, axis, reverse, a)
 
@@ -84,6 +92,9 @@ def cumprod_within(a, axis):
     """Cumulative product along an axis, in place."""
     if a.size and loop_table.has_loops(a) and _is_dense(a):
         _running_sums(a, a, axis, False, True)
+        return
+    if is_half(a):
+        within_float32(cumprod_within, a, axis)
         return
     np.cumprod(a, axis, out=a)
 

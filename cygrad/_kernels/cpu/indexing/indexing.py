@@ -13,6 +13,7 @@ from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.chunks import FEW, SIZE
 from cygrad._kernels.cpu.base.copying import copy_into
 from cygrad._kernels.cpu.base.elementwise import where
+from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, within_float32
 from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.indexing.scatter import as_vector, index_add_to
 from cygrad._kernels.device.cupy_library import as_array
@@ -46,6 +47,8 @@ def index_put(array, indices, values, accumulate=False):
         index = np.where(indices[0] < 0, indices[0] + len(array), indices[0])
         values = np.broadcast_to(values, index.shape + array.shape[1:])
         index_add_to(array, index.reshape(-1), values.reshape(index.size, *array.shape[1:]))
+    elif accumulate and is_half(array):
+        within_float32(index_put, array, indices, values, True)
     elif accumulate:
         with np.errstate(all="ignore"):
             np.add.at(array, where, values.astype(array.dtype, copy=False))
@@ -150,6 +153,8 @@ def take(array, numbers):
 
 def put(array, numbers, values, accumulate):
     """A copy with `values` written to, or accumulated at, these flat indices."""
+    if accumulate and is_half(array):
+        return in_float32(put, array, numbers, values, True)
     out = array.copy("C")
     flat, numbers, values = out.reshape(-1), numbers.reshape(-1), values.reshape(-1)
     if accumulate:

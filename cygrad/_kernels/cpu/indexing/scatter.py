@@ -9,6 +9,7 @@ import cygrad._kernels.cpu.base.loop_table as loop_table
 import cygrad._kernels.cpu.indexing.add_rows as rows
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, fill, new_array, zeros
+from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, rows_in_float32, within_float32
 from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.dispatch import dispatching
@@ -25,6 +26,9 @@ def add_rows(out, index, values, extreme=0):
 
     Raises IndexError if `out` has no such row (negative ones are invalid).
     """
+    if is_half(out):
+        rows_in_float32(add_rows, out, index, values)
+        return
     if out.dtype.kind == "c":  # as two real numbers each
         values = np.ascontiguousarray(values, out.dtype)
         out = out.view(out.real.dtype)
@@ -51,6 +55,8 @@ def index_add(a, axis, index, source, alpha=1):
     """A copy of `a` with `alpha` times slice i of `source` along an axis added at `index[i]`."""
     if a.ndim == 0:
         return index_add(a.reshape(1), 0, index, source.reshape(1), alpha).reshape(())
+    if is_half(a):
+        return in_float32(index_add, a, axis, index, source, alpha)
     if alpha != 1:
         source = source * np.asarray(alpha, source.dtype)
     if axis:
@@ -78,12 +84,17 @@ def scatter_add(a, axis, index, source):
 
 def scattered(shape, axis, index, source):
     """`scatter_add` to zeros of that shape."""
+    if is_half(source):
+        return in_float32(lambda source: scattered(shape, axis, index, source), source)
     return add_at(new_array(shape, source.dtype.num), axis, index, source, True)
 
 
 def add_at(out, axis, index, source, to_zeros=False):
     """`scatter_add` in place in a contiguous `out`, or with `to_zeros` to zeros that overwrite it. Return it."""
     vector = None if axis else as_vector(index, 0, out.shape)
+    if vector is None and is_half(out):
+        within_float32(add_at, out, axis, index, source, to_zeros)
+        return out
     if vector is None and _combined(out, axis, index, source, "sum", to_zeros):
         return out
     if to_zeros:
@@ -170,6 +181,8 @@ def scatter_reduce(a, axis, index, source, reduce, include_self):
     """A copy of `a` with the elements of `source` reduced into the positions to which `scatter` would write them."""
     if not index.size:
         return a.copy("C")
+    if is_half(a):
+        return in_float32(scatter_reduce, a, axis, index, source, reduce, include_self)
     vector = as_vector(index, axis, a.shape)
     if vector is not None:
         found = _reduced_slices(a, axis, vector, source[tuple([slice(n) for n in index.shape])], reduce, include_self)
@@ -209,6 +222,8 @@ def _divide(out, counts):
 
 def index_reduce(a, axis, index, source, reduce, include_self):
     """Like `scatter_reduce` for slices: reduce slices of `source` into the slices `index` (a vector) along an axis."""
+    if is_half(a):
+        return in_float32(index_reduce, a, axis, index, source, reduce, include_self)
     found = _reduced_slices(a, axis, index, source, reduce, include_self)
     if found is not None:
         return found
@@ -287,6 +302,8 @@ def index_sum(values, shape, indices):
 
     `indices` holds arrays of integers or booleans, and None for dimensions taken whole.
     """
+    if is_half(values):
+        return in_float32(index_sum, values, shape, indices)
     if len(indices) == 1 and indices[0].dtype.kind == "i":
         return _rows_sum(values, shape, indices[0])
     if len(indices) == 1 and indices[0].dtype == bool:  # no position twice

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cygrad._kernels.cpu.base.arrays import dense, fill, new_array
+from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, sum_type
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import norm
 from cygrad._kernels.cpu.indexing.add_rows import add_rows as add_taken
@@ -12,6 +13,8 @@ from cygrad._kernels.device.dispatch import dispatching
 
 def added_rows(rows, indices, count):
     """Sum the rows with equal index into a matrix of `count` rows."""
+    if is_half(rows):
+        return in_float32(added_rows, rows, indices, count)
     out = new_array((count, rows.shape[1]), rows.dtype.num)
     fill(out, 0)
     add_rows(out, indices, rows)
@@ -22,6 +25,7 @@ def index_scale(indices, padding, by_frequency, dtype):
     """Factor for each row's gradient: 0 for padding, 1 / frequency if `by_frequency`; None if 1 everywhere."""
     if not by_frequency and padding < 0:
         return None
+    dtype = sum_type(dtype)
     scale = np.ones(len(indices), dtype)
     if by_frequency and len(indices):
         scale /= np.bincount(indices)[indices].astype(dtype)
@@ -53,23 +57,25 @@ def bag_sizes(bags, counted, count):
 @silent
 def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
     """The sum or mean of the rows of each bag; 0 for an empty bag."""
-    out = np.zeros((len(sizes), table.shape[1]), table.dtype)
+    out = np.zeros((len(sizes), table.shape[1]), sum_type(table.dtype))
     if not counted.all():
         places, bags = places[counted], bags[counted]
         weights = None if weights is None else weights[counted]
     if len(places):
-        if weights is not None or not table.flags.carray or not add_taken(out, bags, table, 0, dense(places)):
-            taken = table.take(places, 0)
+        is_alone = weights is None and table.flags.carray and not is_half(table)
+        if not is_alone or not add_taken(out, bags, table, 0, dense(places)):
+            taken = table.take(places, 0).astype(out.dtype, copy=False)
             add_rows(out, bags, taken if weights is None else taken * weights[:, None])
         if mean:
-            out /= np.maximum(sizes, 1)[:, None].astype(table.dtype)
-    return out
+            out /= np.maximum(sizes, 1)[:, None].astype(out.dtype)
+    return out.astype(table.dtype, copy=False)
 
 
 def bag_scale(places, bags, counted, sizes, mean, by_frequency, dtype):
     """Return (0 for padding and 1 otherwise, factor for each row's gradient); None if 1 everywhere."""
     if not mean and not by_frequency and counted.all():
         return None
+    dtype = sum_type(dtype)
     kept = counted.astype(dtype)
     scale = kept.copy()
     if mean:

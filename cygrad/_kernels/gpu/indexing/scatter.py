@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from cygrad._kernels.cpu.base.half_sums import sum_type
 from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, switches
+from cygrad._kernels.device.gpu_forms import half_as_float32
 from cygrad._kernels.gpu.base.arrays import moved
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
 
-_ATOMIC = "efdilqILQ"  # dtype chars with atomic additions: CUDA's, and CuPy's from its header
+_ATOMIC = "fdilqILQ"  # dtype chars with atomic additions: CUDA's, and CuPy's from its header
 _HEADER = "#include <cupy/atomics.cuh>\n"
+MOST_SUMS = 4  # sums in float32 for each value that is added; with more of them, sorting the values is cheaper
 _ROW = "long long k = i / width, column = i % width, row = index[k];"
 _ARGUMENTS = "raw int64 index, raw T values, int64 count, int64 width"
 
@@ -52,6 +55,12 @@ def add_rows(out, index, values):
     if values.size != index.size * width:  # kernels would read out of bounds
         raise ValueError(f"{index.size} rows of {width} elements, but {values.size} elements in all")
     if not values.size or not out.size:
+        return
+    wide = sum_type(out.dtype)
+    if wide != out.dtype and not switches.in_order and out.size <= MOST_SUMS * values.size:
+        sums = out.astype(wide)
+        add_rows(sums, index, values)
+        out[...] = sums.astype(out.dtype)  # rounded once
         return
     if out.dtype.char in _ATOMIC and not switches.in_order:
         _add(index, values, count, width, out, size=values.size)
@@ -154,6 +163,7 @@ _reductions = {
 }
 
 
+@half_as_float32
 def scatter_reduce(a, axis, index, source, reduce, include_self):
     """Return a copy of `a` with the elements of `source` reduced into the positions that `scatter` would write."""
     out = a.copy("C")

@@ -21,6 +21,7 @@ def index_scale(indices, padding, by_frequency, dtype):
     """Return the factor of each gathered row's gradient: 0 for padding, 1 / frequency; None if all are 1."""
     if not by_frequency and padding < 0:
         return None
+    dtype = wide_type(dtype)
     scale = (indices != padding).astype(dtype)
     return scale / frequencies(indices).astype(dtype) if by_frequency and len(indices) else scale
 
@@ -47,16 +48,19 @@ def bag_sizes(bags, counted, count):
 
 def sums_of_bags(table, places, bags, weights, counted, sizes, mean):
     """Return the sum or mean of each bag's rows; 0 for an empty bag."""
-    out = cupy().zeros((len(sizes), table.shape[1]), table.dtype)
-    rows = cupy().take(table, places, 0)
+    wide = wide_type(table.dtype)
+    out = cupy().zeros((len(sizes), table.shape[1]), wide)
+    rows = cupy().take(table, places, 0).astype(wide, copy=False)
     if weights is not None:
         rows = rows * weights[:, None]
     add_rows(out, cupy().where(counted, bags, -1), rows)
-    return out / cupy().maximum(sizes, 1).astype(table.dtype)[:, None] if mean else out
+    found = out / cupy().maximum(sizes, 1).astype(wide)[:, None] if mean else out
+    return found.astype(table.dtype, copy=False)
 
 
 def bag_scale(places, bags, counted, sizes, mean, by_frequency, dtype):
     """Return (0 for padding, else 1; the factor of each row's gradient)."""
+    dtype = wide_type(dtype)
     kept = counted.astype(dtype)
     scale = kept
     if mean:

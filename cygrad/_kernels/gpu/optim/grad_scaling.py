@@ -4,12 +4,11 @@ import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, on_device
 from cygrad._kernels.gpu.launch.program import Program
-from cygrad._kernels.gpu.optim.optim import TEXT, launch_each
+from cygrad._kernels.gpu.optim.optim import Step, launch_each
 
-_UNSCALE = Program(
+_UNSCALE = Step(
     "unscale",
-    TEXT
-    + """
+    """
 extern "C" __global__ void unscale(const whole* tensors, const whole* parts, const float* scale, float* found) {
     const W factor = W(1.0 / *scale);
     EACH_ELEMENT(i) {

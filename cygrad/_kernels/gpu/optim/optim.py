@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.device.cupy_library import cupy, is_array, on_device
-from cygrad._kernels.gpu.launch.program import FLOATS, Program
+from cygrad._kernels.gpu.launch.program import FLOATS, Program, wide_type
 from cygrad._kernels.gpu.runtime.graph_capture import current, kept, place, uploaded
 
 _CHUNK = 1 << 14  # elements per block
@@ -24,17 +24,36 @@ _MOST_TABLES = 64
 TEXT = """
 // A row of `tensors`: pointers to parameter, gradient, state and count of steps, NULL for what there is not; the size.
 #define COLUMNS 7
+// The types of the state. Squares of half precision are kept in the type that is computed in.
+#ifndef S0
+#define S0 T
+#endif
+#ifndef S1
+#define S1 T
+#endif
+#ifndef S2
+#define S2 T
+#endif
 #define EACH_ELEMENT(i) \\
     const whole* tensor = tensors + parts[2 * blockIdx.x] * COLUMNS; \\
     T* p = (T*)tensor[0]; const T* g = (const T*)tensor[1]; \\
-    T *s0 = (T*)tensor[2], *s1 = (T*)tensor[3], *s2 = (T*)tensor[4]; \\
+    S0* s0 = (S0*)tensor[2]; S1* s1 = (S1*)tensor[3]; S2* s2 = (S2*)tensor[4]; \\
     whole first = parts[2 * blockIdx.x + 1], last = first + CHUNK < tensor[6] ? first + CHUNK : tensor[6]; \\
     for (whole i = first + threadIdx.x; i < last; i += blockDim.x)
 """
-_SGD = Program(
+
+
+class Step(Program):
+    """A program that updates parameters and their state, of which the entries `squares` are squares."""
+
+    def __init__(self, name, text, squares=()):
+        super().__init__(name, "".join(f"#define S{i} W\n" for i in squares) + TEXT + text)
+        self.squares = squares
+
+
+_SGD = Step(
     "sgd",
-    TEXT
-    + """
+    """
 extern "C" __global__ void sgd(const whole* tensors, const whole* parts, double lr, double momentum, double taken,
                                double weight_decay, double sign, whole nesterov, const float* found) {
     if (found && *found) return;
@@ -55,32 +74,31 @@ _OF_ADAM = """
         W m = W(s0[i]), v = W(s1[i]) * W(beta2) + W(gain2) * change * change;
         m += (change - m) * W(gain1);
         s0[i] = T(m);
-        s1[i] = T(v);
+        s1[i] = v;
         if (s2) {
-            W most = W(s2[i]);
+            W most = s2[i];
             v = v > most || v != v ? v : most;
-            s2[i] = T(v);
+            s2[i] = v;
         }
         p[i] = T(x - W(step_size) * m / (sqrt(v) / W(root_of_correction) + W(eps)));
     }
 }
 """
-_ADAM = Program(
+_ADAM = Step(
     "adam",
-    TEXT
-    + """
+    """
 extern "C" __global__ void adam(const whole* tensors, const whole* parts, double gain1, double beta2, double gain2,
                                 double eps, double weight_decay, double shrink, double sign, double step_size,
                                 double root_of_correction, const float* found) {
     if (found && *found) return;
     EACH_ELEMENT(i) {"""
     + _OF_ADAM,
+    (1, 2),
 )
 # The same with step counts in GPU memory, and the learning rate there too if `rate` is its address.
-_COUNTED_ADAM = Program(
+_COUNTED_ADAM = Step(
     "counted_adam",
-    TEXT
-    + """
+    """
 extern "C" __global__ void counted_adam(const whole* tensors, const whole* parts, double beta1, double beta2, double lr,
                                         whole rate, double eps, double weight_decay, double decay, double sign,
                                         const float* found) {
@@ -91,6 +109,7 @@ extern "C" __global__ void counted_adam(const whole* tensors, const whole* parts
     const double step_size = lr / (1 - pow(beta1, t)), root_of_correction = sqrt(1 - pow(beta2, t));
     EACH_ELEMENT(i) {"""
     + _OF_ADAM,
+    (1, 2),
 )
 _COUNT = Program(
     "count_steps",
@@ -119,11 +138,11 @@ extern "C" __global__ void %s(const whole* tensors, const whole* parts, double s
 _TEXTS = {
     "Adadelta": """W v = W(s0[i]) * W(c0) + W(c1) * d * d, moved = W(s1[i]);
         W update = sqrt(moved + W(c2)) / sqrt(v + W(c2)) * d;
-        s0[i] = T(v);
-        s1[i] = T(moved * W(c0) + W(c1) * update * update);
+        s0[i] = v;
+        s1[i] = moved * W(c0) + W(c1) * update * update;
         x -= W(c3) * update;""",
     "Adagrad": """W total = W(s0[i]) + d * d;
-        s0[i] = T(total);
+        s0[i] = total;
         x -= W(c0) * d / (sqrt(total) + W(c1));""",
     "Adamax": """W m = W(s0[i]), before = W(s1[i]) * W(c1), now = fabs(d) + W(c2);
         m += (d - m) * W(c0);
@@ -137,20 +156,20 @@ _TEXTS = {
     "NAdam": """W m = W(s0[i]), v = W(s1[i]) * W(c1) + W(c2) * d * d;
         m += (d - m) * W(c0);
         s0[i] = T(m);
-        s1[i] = T(v);
+        s1[i] = v;
         x -= (W(c5) * m + W(c6) * d) / (sqrt(v / W(c3)) + W(c4));""",
     "RAdam": """W m = W(s0[i]), v = W(s1[i]) * W(c1) + W(c2) * d * d;
         m += (d - m) * W(c0);
         s0[i] = T(m);
-        s1[i] = T(v);
+        s1[i] = v;
         W update = W(c3) * m;
         x -= c4 < 0 ? update : update * (W(c4) / (sqrt(v) + W(c5)));""",
     "RMSprop": """W v = W(s0[i]) * W(c0) + W(c1) * d * d;
-        s0[i] = T(v);
+        s0[i] = v;
         if (s2) {
-            W mean = W(s2[i]);
+            W mean = s2[i];
             mean += (d - mean) * W(c1);
-            s2[i] = T(mean);
+            s2[i] = mean;
             v -= mean * mean;
         }
         W update = d / (sqrt(v) + W(c2));
@@ -167,7 +186,11 @@ _TEXTS = {
         s1[i] = T(size);
         x -= (d > 0 ? W(1) : d < 0 ? W(-1) : d) * size;""",
 }
-_FORMULAS = {name: Program(name.lower(), TEXT + _FORMULA % (name.lower(), text)) for name, text in _TEXTS.items()}
+# The entries of the state that are kept in the type that is computed in
+_SQUARES = {"Adadelta": (0, 1), "Adagrad": (0,), "NAdam": (1,), "RAdam": (1,), "RMSprop": (0, 2)}
+_FORMULAS = {
+    name: Step(name.lower(), _FORMULA % (name.lower(), text), _SQUARES.get(name, ())) for name, text in _TEXTS.items()
+}
 _NUMBERS = 7
 _NONE = [0] * 6
 _tables: dict = {}
@@ -245,21 +268,22 @@ def _check(params, arrays, name):
             raise ValueError(f"{name}: shape {array.shape} for a parameter of {param.shape}")
 
 
-def _is_ready(param, grad, state):
-    """Whether all have one supported type and C order."""
+def _is_ready(param, grad, state, squares):
+    """Whether all have the supported types and C order."""
     dtype = param.dtype
     is_known = _is_float.get(dtype)
     if is_known is None:
         is_known = _is_float[dtype] = dtype.name in FLOATS
     if not is_known or grad.dtype != dtype or not param.flags.c_contiguous or not grad.flags.c_contiguous:
         return False
-    for a in state:
-        if a is not None and (a.dtype != dtype or not a.flags.c_contiguous):
+    wide = wide_type(dtype)
+    for i, a in enumerate(state):
+        if a is not None and (a.dtype != (wide if i in squares else dtype) or not a.flags.c_contiguous):
             return False
     return True
 
 
-def _in_order(param, grad, state, back):
+def _in_order(param, grad, state, squares, back):
     """Return arrays that a launch can update in their place; append (array, its copy) to `back` for copied ones."""
     axes = sorted(range(param.ndim), key=lambda axis: -param.strides[axis])
     if not param.transpose(axes).flags.c_contiguous:
@@ -268,8 +292,9 @@ def _in_order(param, grad, state, back):
     for i, a in enumerate((param, grad, *state)):
         if a is not None:
             a = a.transpose(axes)
-            if a.dtype != dtype or not a.flags.c_contiguous:
-                copy = a.astype(dtype, order="C")
+            wanted = wide_type(dtype) if i - 2 in squares else dtype
+            if a.dtype != wanted or not a.flags.c_contiguous:
+                copy = a.astype(wanted, order="C")
                 if i != 1:  # gradients are not modified
                     back.append((a, copy))
                 a = copy
@@ -278,24 +303,24 @@ def _in_order(param, grad, state, back):
     return found
 
 
-def _grouped(rows):
+def _grouped(rows, squares):
     """Group (parameter, gradient, state, numbers) into [(device, numbers, rows of a launch, `back` of `_in_order`)]."""
     groups: dict = {}
     for param, grad, state, numbers in rows:
         char = param.dtype.char
         key = param.data.device_id, char.lower() if char in "FD" else char, numbers
         together, back = groups.get(key) or groups.setdefault(key, ([], []))
-        if _is_ready(param, grad, state):
+        if _is_ready(param, grad, state, squares):
             together.append((param, grad, *state))
         else:
             with on_device(key[0]):
-                together.append(_in_order(param, grad, state, back))
+                together.append(_in_order(param, grad, state, squares, back))
     return [(device, numbers, *found) for (device, _, numbers), found in groups.items()]
 
 
 def launch_each(program, rows, further=()):
     """Launch once per type, device and numbers of (parameter, gradient, state, numbers), with `further` appended."""
-    for device, numbers, together, back in _grouped(rows):
+    for device, numbers, together, back in _grouped(rows, program.squares):
         with on_device(device):
             launch(program, together, (*numbers, *further))
             _put_back(back)
@@ -392,7 +417,7 @@ def _counted_adam(
         found[0].append((param, grad, state, ()))
         found[1].append(step)
     for (device, _), (rows, counts) in groups.items():
-        [(_, _, together, back)] = _grouped(rows)
+        [(_, _, together, back)] = _grouped(rows, _COUNTED_ADAM.squares)
         with on_device(device):
             rate = cupy().asarray(lr).astype(np.float64) if is_array(lr) else None
             given = (float(lr), 0) if rate is None else (0.0, rate.data.ptr)

@@ -50,7 +50,8 @@ def of_vectors():
             *calls((x, y), (z, z * 1j + 1), (x, grid(3)), (grid(3), x), (np.asarray(2.0), grid(3))),
             *calls(((x, y), {"dim": 0}), (np.zeros((2, 0)), np.zeros((2, 0))), (np.zeros((0, 2)), np.zeros((0, 2)))),
         ],
-        "linalg_vander": calls((grid(3),), ((x,), {"N": 2}), ((z,), {"N": 4}), (integers(3),), (np.zeros((0, 2)),)),
+        "linalg_vander": calls((grid(3),), ((x,), {"N": 2}), ((z,), {"N": 4}), (integers(3),), (np.zeros((0, 2)),))
+        + [Sample((np.asarray(1.5),), {"N": 2}, numpy=lambda a, N: np.array([[1, a]]))],
         "linalg_diagonal": calls((A,), (STACK,), ((grid(2, 3, 4),), {"offset": 1, "dim1": 0, "dim2": 1})),
     }
 
