@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.graph.record import apply1, apply2, tensor_argument
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
@@ -101,7 +102,10 @@ def atan(input, *, out=None):
 def over_squares(g, y, x):
     """Compute g / (y^2 + x^2), but 0 where both are 0."""
     squares = add(mul(y, y), mul(x, x))
-    return where(squares == 0, 0.0, div(g, squares))
+    nowhere = squares == 0
+    if not get_modes() & NO_GRAD:
+        squares = where(nowhere, 1.0, squares)  # the quotient is masked, but its derivatives would be 0 * inf
+    return where(nowhere, 0.0, div(g, squares))
 
 
 def atan2_rule(n, g):
@@ -321,6 +325,7 @@ def sinc_rule(n, g):
     near = abs(x) < NEAR
     scaled = mul(where(near, 1.0, x), math.pi)  # avoids 0 / 0 where the series is used: its NaN would propagate
     slope = div(sub(cos(scaled), div(sin(scaled), scaled)), div(scaled, math.pi))
+    x = where(near, x, 0.0)  # likewise avoids inf * 0 where squares overflow
     series, squared = 0.0, mul(mul(x, x), math.pi**2)
     for k in (4, 3, 2, 1):  # the sum of (-1)^k 2k (pi x)^(2k - 2) / (2k + 1)!
         series = add(mul(squared, series), (-1) ** k * 2 * k / math.factorial(2 * k + 1))
@@ -343,8 +348,9 @@ def sinc(input, *, out=None):
 
 
 def hypot_rule(n, g):
-    share = div(g, n.saved_result())
-    return mul(share, n.saved(0)) if n.needs(0) else None, mul(share, n.saved(1)) if n.needs(1) else None
+    r = n.saved_result()
+    # The quotients are between -1 and 1, whereas g / r may leave the range.
+    return tuple([mul(g, div(n.saved(i), r)) if n.needs(i) else None for i in (0, 1)])
 
 
 HYPOT = declare("hypot", hypot_rule, saves=(IN0 | OUT0, IN1 | OUT0), flags=ELEMENTWISE | INPLACE, ufunc="hypot")
