@@ -170,9 +170,10 @@ def of_equal_shares(x, result, axes):
 
     So equal infinities share the gradient, as in `logaddexp`, where their difference would be nan.
     """
-    is_infinite = isinf(result)
-    shared = where(x == result, 0.0, -np.inf).to(x.dtype)
-    counts = summed((x == result).to(x.dtype), axes, True) if x.ndim else 1.0
+    is_infinite, is_equal = isinf(result), x == result
+    counts = is_equal.to(x.dtype)
+    counts = summed(counts, axes, True) if x.ndim else counts
+    shared = where(is_equal, 0.0, -np.inf).to(x.dtype)
     return where(is_infinite, shared, x), where(is_infinite, log(counts), result)
 
 
