@@ -6,7 +6,7 @@ from typing import Any
 import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
-from cygrad.distributions.discrete import Categorical, _check_one_is_given, clamp_probs
+from cygrad.distributions.discrete import Categorical, _check_one_is_given, clamp_probs, outcomes
 from cygrad.distributions.distribution import Distribution, broadcast
 from cygrad.distributions.gammas import Gamma
 
@@ -69,13 +69,19 @@ class Geometric(_Trials):
         """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
+        if self._param is self.__dict__.get("logits"):
+            return value * F.logsigmoid(-self.logits) + F.logsigmoid(self.logits)
         value, probs = cygrad.broadcast_tensors(value, self.probs)
         failures = probs.masked_fill((probs == 1) & (value == 0), 0.0)
         return value * (-failures).log1p() + self.probs.log()
 
     def entropy(self):
         """Return the entropy of one trial divided by the probability."""
-        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+        (share, log), (other, log_other) = outcomes(self)
+        is_rare = (
+            share < cygrad.finfo(share.dtype).eps
+        )  # where the second term is 1, although its factors may be 0 and inf
+        return cygrad.where(is_rare, 1.0, -other * log_other / cygrad.where(is_rare, 1.0, share)) - log
 
 
 class Binomial(_Trials):
@@ -171,8 +177,9 @@ class NegativeBinomial(_Trials):
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
-        ways = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()
-        ways = ways.masked_fill(n + value == 0.0, 0.0)
+        is_certain = n + value == 0.0  # where the binomial coefficient is 1, although two of its factors are infinite
+        total, failures = (cygrad.where(is_certain, 1.0, count) for count in (n + value, n))
+        ways = total.lgamma() - (1.0 + value).lgamma() - failures.lgamma()
         return ways + n * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)
 
 

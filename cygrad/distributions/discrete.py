@@ -22,6 +22,18 @@ def clamp_probs(probs):
     return probs.clamp(eps, 1 - eps)
 
 
+def outcomes(p):
+    """Return (probability, logarithm) of 1 and of 0 for a distribution with `probs` or `logits` of 1.
+
+    They are computed from what was given, because probabilities near 1 have lost the digits of logits. Logarithms are
+    those of numbers where the probability is 0, so that their gradients are not 0 * inf.
+    """
+    if "logits" in p.arg_constraints and p._param is p.__dict__.get("logits"):
+        logs = F.logsigmoid(p.logits), F.logsigmoid(-p.logits)
+        return [(log.exp(), log.masked_fill(log == -cygrad.inf, 0.0)) for log in logs]
+    return [(x, x.masked_fill(x == 0, 1.0).log()) for x in (p.probs, 1 - p.probs)]
+
+
 class Bernoulli(ExponentialFamily):
     """1 with probability `probs`, else 0; `logits` are log(probs / (1 - probs)).
 
@@ -158,7 +170,7 @@ class Categorical(Distribution):
 
     def entropy(self):
         """Return -sum p log p."""
-        logits = self.logits.clamp(min=cygrad.finfo(self.logits.dtype).min)
+        logits = self.logits.masked_fill(self.logits == -cygrad.inf, 0.0)
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand=True):

@@ -11,6 +11,14 @@ __all__ = ["Distribution", "ExponentialFamily", "Independent"]
 Size: Any = cygrad.Size
 
 
+def where_defined(mask, formula, x, inside, otherwise):
+    """Return `formula(x)` where `mask` is true, else `otherwise`.
+
+    Elsewhere the formula is evaluated at `inside`: at infinite values its masked gradients would be 0 * inf.
+    """
+    return cygrad.where(mask, formula(cygrad.where(mask, x, inside)), otherwise)
+
+
 def lacking(self, *args):
     """Raise NotImplementedError: the distribution does not support this."""
     raise NotImplementedError

@@ -6,7 +6,7 @@ import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
 from cygrad.distributions._implicit import dirichlet, standard_gamma
-from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, where_defined
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT"]
 
@@ -99,13 +99,13 @@ class InverseGamma(Distribution):
     def mean(self):
         """The mean; inf where it does not exist."""
         a = self.concentration
-        return cygrad.where(a > 1, self.rate / (a - 1), cygrad.inf)
+        return where_defined(a > 1, lambda a: self.rate / (a - 1), a, 2.0, cygrad.inf)
 
     @property
     def variance(self):
         """The variance; inf where it does not exist."""
         a = self.concentration
-        return cygrad.where(a > 2, self.rate**2 / ((a - 1) ** 2 * (a - 2)), cygrad.inf)
+        return where_defined(a > 2, lambda a: self.rate**2 / ((a - 1) ** 2 * (a - 2)), a, 3.0, cygrad.inf)
 
     def expand(self, batch_shape, _instance=None):
         """Return the same distribution expanded to a larger `batch_shape`."""
@@ -249,7 +249,7 @@ class StudentT(Distribution):
     def variance(self):
         """The variance: inf for df <= 2, NaN for df <= 1."""
         df = self.df
-        found = cygrad.where(df > 2, self.scale**2 * df / (df - 2), cygrad.inf)
+        found = where_defined(df > 2, lambda df: self.scale**2 * df / (df - 2), df, 3.0, cygrad.inf)
         return cygrad.where(df > 1, found, cygrad.nan)
 
     def rsample(self, sample_shape=()):
@@ -287,20 +287,19 @@ class FisherSnedecor(Distribution):
     @property
     def mean(self):
         """The mean; NaN where it does not exist."""
-        return cygrad.where(self.df2 > 2, self.df2 / (self.df2 - 2), cygrad.nan)
+        return where_defined(self.df2 > 2, lambda b: b / (b - 2), self.df2, 3.0, cygrad.nan)
 
     @property
     def mode(self):
         """The mode; NaN where the density is unbounded."""
         a, b = self.df1, self.df2
-        return cygrad.where(a > 2, (a - 2) / a * b / (b + 2), cygrad.nan)
+        return where_defined(a > 2, lambda a: (a - 2) / a * b / (b + 2), a, 3.0, cygrad.nan)
 
     @property
     def variance(self):
         """The variance; NaN where it does not exist."""
         a, b = self.df1, self.df2
-        found = 2 * b**2 * (a + b - 2) / (a * (b - 2) ** 2 * (b - 4))
-        return cygrad.where(b > 4, found, cygrad.nan)
+        return where_defined(b > 4, lambda b: 2 * b**2 * (a + b - 2) / (a * (b - 2) ** 2 * (b - 4)), b, 5.0, cygrad.nan)
 
     def rsample(self, sample_shape=()):
         """Draw samples with gradients."""

@@ -5,7 +5,7 @@ import math
 import cygrad
 from cygrad.distributions.continuous import Exponential, Laplace, LogNormal, Normal, Uniform
 from cygrad.distributions.counts import Binomial, Geometric
-from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson
+from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson, outcomes
 from cygrad.distributions.distribution import ExponentialFamily, Independent
 from cygrad.distributions.gammas import Beta, Dirichlet, Gamma
 from cygrad.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
@@ -62,17 +62,28 @@ def _log_normal(p, q):
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p, q):
-    def part(a, b):
-        return cygrad.where(a == 0, 0.0, cygrad.where(b == 0, cygrad.inf, a * (a / b).log()))
+    return sum(_gaps(p, q))
 
-    return part(p.probs, q.probs) + part(1 - p.probs, 1 - q.probs)
+
+def _gaps(p, q):
+    """Return the terms a log(a / b) for the probabilities a and b of 1 and of 0.
+
+    Where a is 0, so are the term and its gradient with respect to a, although that of a log(a) is infinite.
+    """
+    found = []
+    for (a, log_a), (b, log_b) in zip(outcomes(p), outcomes(q), strict=True):
+        impossible = (b == 0) & (log_b == 0)
+        gap = cygrad.where((a == 0) & (log_a == 0), 0.0, a * (log_a - log_b))
+        found.append(cygrad.where(impossible & (a > 0), cygrad.inf, gap))
+    return found
 
 
 @register_kl(Categorical, Categorical)
 def _categorical(p, q):
-    terms = p.probs * (p.logits - q.logits)
-    terms = terms.masked_fill((q.probs == 0).expand_as(terms), cygrad.inf)
-    return terms.masked_fill((p.probs == 0).expand_as(terms), 0).sum(-1)
+    from_p, from_q, logs_p, logs_q = cygrad.broadcast_tensors(p.probs, q.probs, p.logits, q.logits)
+    never, impossible = from_p == 0, (from_q == 0) & (from_p > 0)
+    terms = from_p * (logs_p.masked_fill(never, 0.0) - logs_q.masked_fill(never | impossible, 0.0))
+    return terms.masked_fill(impossible, cygrad.inf).sum(-1)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
@@ -127,17 +138,18 @@ def _transformed(p, q):
 
 @register_kl(Poisson, Poisson)
 def _poisson(p, q):
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+    return p.rate.xlogy(p.rate) - p.rate.xlogy(q.rate) - (p.rate - q.rate)
 
 
 @register_kl(Geometric, Geometric)
 def _geometric(p, q):
-    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+    (share, log_p), (_, log_q) = outcomes(p)[0], outcomes(q)[0]
+    return log_p - log_q + _gaps(p, q)[1] / share
 
 
 @register_kl(Binomial, Binomial)
 def _binomial(p, q):
-    found = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
+    found = p.total_count * sum(_gaps(p, q))
     return found.masked_fill(p.total_count > q.total_count, cygrad.inf)
 
 
@@ -228,8 +240,11 @@ def _from(types, type_q):
 
 @_from((Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform), Normal)
 def _to_normal(p, q):
-    spread = (p.variance + (p.mean - q.loc) ** 2) / (2 * q.scale**2)
-    return spread + q.scale.log() + math.log(2 * math.pi) / 2 - p.entropy()
+    is_infinite = p.variance == cygrad.inf
+    mean, variance = (moment.masked_fill(is_infinite, 0.0) for moment in (p.mean, p.variance))
+    spread = (variance + (mean - q.loc) ** 2) / (2 * q.scale**2)
+    found = spread + q.scale.log() + math.log(2 * math.pi) / 2 - p.entropy()
+    return found.masked_fill(is_infinite, cygrad.inf)
 
 
 @_from((Beta, ContinuousBernoulli, Gamma, Pareto), Exponential)
@@ -280,9 +295,18 @@ def _mean_log(low, high):
     return (high.xlogy(high) - low.xlogy(low)) / (high - low) - 1
 
 
-def _to_gamma(p, q, mean_log):
+def _moved_inside(p, outside):
+    """Return `p` with another interval where it is outside the support of q, which makes the divergence infinite.
+
+    The formula is masked there, but derivatives of the logarithms of negative numbers would remain as nan.
+    """
+    low, high = cygrad.where(outside, 0.25, p.low), cygrad.where(outside, 0.75, p.high)
+    return Uniform(low, high, validate_args=False)
+
+
+def _to_gamma(p, q, mean_log, mean=None):
     c = q.concentration
-    return q.rate * p.mean - (c - 1) * mean_log - c.xlogy(q.rate) + c.lgamma() - p.entropy()
+    return q.rate * (p.mean if mean is None else mean) - (c - 1) * mean_log - c.xlogy(q.rate) + c.lgamma() - p.entropy()
 
 
 @register_kl(Beta, Gamma)
@@ -293,27 +317,34 @@ def _beta_to_gamma(p, q):
 
 @register_kl(Pareto, Gamma)
 def _pareto_to_gamma(p, q):
-    found = _to_gamma(p, q, p.scale.log() + 1 / p.alpha)
-    return found.masked_fill(p.alpha <= 1, cygrad.inf)
+    is_infinite = p.alpha <= 1
+    found = _to_gamma(p, q, p.scale.log() + 1 / p.alpha, p.mean.masked_fill(is_infinite, 0.0))
+    return found.masked_fill(is_infinite, cygrad.inf)
 
 
 @register_kl(Uniform, Gamma)
 def _uniform_to_gamma(p, q):
-    return _to_gamma(p, q, _mean_log(p.low, p.high)).masked_fill(p.low < 0, cygrad.inf)
+    outside = p.low < 0
+    p = _moved_inside(p, outside)
+    return _to_gamma(p, q, _mean_log(p.low, p.high)).masked_fill(outside, cygrad.inf)
 
 
 @register_kl(Uniform, Beta)
 def _uniform_to_beta(p, q):
+    outside = (p.low < 0) | (p.high > 1)
+    p = _moved_inside(p, outside)
     a, b = q.concentration1, q.concentration0
     of_logs = (a - 1) * _mean_log(p.low, p.high) + (b - 1) * _mean_log(1 - p.high, 1 - p.low)
     found = a.lgamma() + b.lgamma() - (a + b).lgamma() - of_logs - p.entropy()
-    return found.masked_fill((p.low < 0) | (p.high > 1), cygrad.inf)
+    return found.masked_fill(outside, cygrad.inf)
 
 
 @register_kl(Uniform, Pareto)
 def _uniform_to_pareto(p, q):
+    outside = p.low < q.scale
+    p = _moved_inside(p, outside)
     found = (q.alpha + 1) * _mean_log(p.low, p.high) - q.alpha.log() - q.alpha.xlogy(q.scale) - p.entropy()
-    return found.masked_fill(p.low < q.scale, cygrad.inf)
+    return found.masked_fill(outside, cygrad.inf)
 
 
 # Divergences from the Gumbel distribution, with density exp(-z - exp(-z)) / scale
@@ -347,7 +378,7 @@ def _uniform_to_gumbel(p, q):
 
 @register_kl(Bernoulli, Poisson)
 def _bernoulli_to_poisson(p, q):
-    return q.rate - p.probs * q.rate.log() - p.entropy()
+    return q.rate - p.probs.xlogy(q.rate) - p.entropy()
 
 
 @_from((Normal, Laplace, Gumbel), Beta)

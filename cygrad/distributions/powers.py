@@ -3,7 +3,7 @@
 import cygrad
 from cygrad.distributions import constraints
 from cygrad.distributions.continuous import Exponential, Normal, Uniform
-from cygrad.distributions.distribution import Distribution, broadcast
+from cygrad.distributions.distribution import Distribution, broadcast, where_defined
 from cygrad.distributions.more_transforms import StickBreakingTransform
 from cygrad.distributions.transforms import AffineTransform, ExpTransform, PowerTransform, TransformedDistribution
 
@@ -35,14 +35,14 @@ class Pareto(_Made):
     @property
     def mean(self):
         """The mean; inf where it does not exist."""
-        a = self.alpha.clamp(min=1)
-        return a * self.scale / (a - 1)
+        return where_defined(self.alpha > 1, lambda a: a * self.scale / (a - 1), self.alpha, 2.0, cygrad.inf)
 
     @property
     def variance(self):
         """The variance; inf where it does not exist."""
-        a = self.alpha.clamp(min=2)
-        return self.scale**2 * a / ((a - 1) ** 2 * (a - 2))
+        return where_defined(
+            self.alpha > 2, lambda a: self.scale**2 * a / ((a - 1) ** 2 * (a - 2)), self.alpha, 3.0, cygrad.inf
+        )
 
     def entropy(self):
         """Return log(scale / alpha) + 1 + 1 / alpha."""
@@ -79,13 +79,13 @@ class GeneralizedPareto(Distribution):
     def mean(self):
         """The mean; NaN where it does not exist."""
         c = self.concentration
-        return (self.loc + self.scale / (1 - c)).masked_fill(c >= 1, cygrad.nan)
+        return where_defined(c < 1, lambda c: self.loc + self.scale / (1 - c), c, 0.0, cygrad.nan)
 
     @property
     def variance(self):
         """The variance; NaN where it does not exist."""
         c = self.concentration
-        return (self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c))).masked_fill(c >= 0.5, cygrad.nan)
+        return where_defined(c < 0.5, lambda c: self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c)), c, 0.0, cygrad.nan)
 
     def rsample(self, sample_shape=()):
         """Draw samples with gradients."""
@@ -159,6 +159,13 @@ class Weibull(_Made):
         c = self.concentration
         return self.scale * ((c - 1) / c) ** (1 / c)
 
+    def log_prob(self, value):
+        """Return the log-density, without powers that underflow."""
+        if self._validate_args:
+            self._validate_sample(value)
+        c, log = self.concentration, (value / self.scale).log()
+        return (c / self.scale).log() + (c - 1) * log - (c * log).exp()
+
     def entropy(self):
         """Return 0.5772 (1 - 1 / concentration) + log(scale / concentration) + 1."""
         return _EULER * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
@@ -188,6 +195,19 @@ class Kumaraswamy(_Made):
         """The mode; NaN where the density is unbounded."""
         a, b = self.concentration1, self.concentration0
         return cygrad.where((a < 1) | (b < 1), cygrad.nan, ((a - 1) / (a * b - 1)) ** (1 / a))
+
+    def log_prob(self, value):
+        """Return the log-density, defined at 0 and 1 as well."""
+        if self._validate_args:
+            self._validate_sample(value)
+        a, b = self.concentration1, self.concentration0
+        return (a * b).log() + (a - 1).xlogy(value) + cygrad.special.xlog1py(b - 1, -(value**a))
+
+    def cdf(self, value):
+        """Return the probability of a sample at or below `value`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return 1 - (1 - value**self.concentration1) ** self.concentration0
 
     def entropy(self):
         """Return 1 - 1 / b + (1 - 1 / a) (digamma(b + 1) + 0.5772) - log(a b)."""

@@ -106,7 +106,7 @@ class LogitRelaxedBernoulli(_Trials):
         if self._validate_args:
             self._validate_sample(value)
         gap = self.logits - value * self.temperature
-        return cygrad.as_tensor(self.temperature).log() + gap - 2 * gap.exp().log1p()
+        return cygrad.as_tensor(self.temperature).log() + gap + 2 * F.logsigmoid(-gap)
 
 
 class RelaxedBernoulli(TransformedDistribution):

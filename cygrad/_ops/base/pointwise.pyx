@@ -329,6 +329,33 @@ cpdef Tensor sigmoid_backward(Tensor g, Tensor result):
     return spend(SIGMOID_BACKWARD, g, result)
 
 
+# The functions above save their result, as in PyTorch, and lose their gradient where the result is rounded to 1. Rules
+# are built from the forms below, which save the input, so that derivatives of every order have all their digits.
+
+cdef object sigmoid_of_saved_rule(OpNode n, object g):
+    x = conjugate(n.saved(0))
+    return mul(mul(g, sigmoid_of_saved(x)), sigmoid_of_saved(neg(x)))
+
+cdef OpDef SIGMOID_OF_SAVED = op("sigmoid_of_saved", sigmoid_of_saved_rule).row(
+    saves=IN0, flags=ELEMENTWISE | PRIVATE, kernel=activations.sigmoid, inputs="self")
+
+cpdef Tensor sigmoid_of_saved(Tensor t):
+    """Return the sigmoid of an input that is saved. Gradient: g * sigmoid(input) * sigmoid(-input)."""
+    return apply1(SIGMOID_OF_SAVED, t, None)
+
+
+cdef object tanh_of_saved_rule(OpNode n, object g):
+    twice = mul(conjugate(n.saved(0)), 2)
+    return mul(mul(mul(g, 4), sigmoid_of_saved(twice)), sigmoid_of_saved(neg(twice)))
+
+cdef OpDef TANH_OF_SAVED = op("tanh_of_saved", tanh_of_saved_rule).row(
+    saves=IN0, flags=ELEMENTWISE | PRIVATE, ufunc="tanh", inputs="self")
+
+cpdef Tensor tanh_of_saved(Tensor t):
+    """Return the tanh of an input that is saved. Gradient: 4 * g * sigmoid(2 * input) * sigmoid(-2 * input)."""
+    return apply1(TANH_OF_SAVED, t, None)
+
+
 cdef object relu_rule(OpNode n, object g):
     return threshold_backward(<Tensor>g, n.saved_result())
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from cygrad._core.errors import messages
+from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import tensor_of
 from cygrad._core.graph.opdef import (
     ELEMENTWISE,
@@ -24,13 +25,14 @@ from cygrad._core.graph.opdef import (
 )
 from cygrad._core.graph.record import apply1_args, apply2, apply_n, as_type, result_type
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.cpu.base import elementary, numpy_fallback
 from cygrad._kernels.cpu.elementwise import numpy_pointwise as pointwise_kernels
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.cpu.reduction.scans import log_of_sum
 from cygrad._kernels.device.cupy_library import as_array, is_array
-from cygrad._ops.base.arithmetic import add, div, mul, pow, sub
+from cygrad._ops.base.arithmetic import div, mul, pow, sub
 from cygrad._ops.base.checks.common import (
     NUMBERS,
     require_broadcast,
@@ -40,7 +42,7 @@ from cygrad._ops.base.checks.common import (
     require_tensors,
     write_converted,
 )
-from cygrad._ops.base.pointwise import conjugate, exp, exp2, log, sgn
+from cygrad._ops.base.pointwise import conjugate, exp2, log, sgn, sigmoid_of_saved
 from cygrad._ops.common.blocked_composites import in_steps
 from cygrad._ops.common.gradients import fused_gradient
 from cygrad._ops.elementwise.logic import isinf
@@ -228,20 +230,23 @@ def ldexp(input, other, *, out=None):
 
 
 def logaddexp_rule(n, g):
+    return shared(n, g, 1.0)
+
+
+def shared(n, g, rate):
+    """Return g times the shares of both operands; see `share`."""
     x, y = n.saved(0), n.saved(1)
-    return shared(g, x, y, exp) if n.needs(0) else None, shared(g, y, x, exp) if n.needs(1) else None
+    return share(g, x, y, rate) if n.needs(0) else None, share(g, y, x, rate) if n.needs(1) else None
 
 
-def shared(g, x, y, power):
-    """Return g times the share of x; see `share`."""
-    found = fused_gradient("exponential_share", x, y, g, numbers=(1.0 if power is exp else math.log(2),))
-    return mul(g, share(x, y, power)) if found is None else found
-
-
-def share(x, y, power):
-    """Return power(x) / (power(x) + power(y)); 1/2 for equal infinities."""
+def share(g, x, y, rate):
+    """Return g times exp(rate * x) / (exp(rate * x) + exp(rate * y)); 1/2 for equal infinities."""
+    found = fused_gradient("exponential_share", x, y, g, numbers=(rate,))
+    if found is not None:
+        return found
     same = (x == y) & isinf(x)
-    return conjugate(div(1, add(1, power(where(same, 0.0, sub(y, x))))))
+    apart = where(same, 0.0, sub(x, y))
+    return mul(g, conjugate(sigmoid_of_saved(apart if rate == 1 else mul(apart, rate))))
 
 
 @by_loop("logaddexp", 2, lambda: (1.0, 1.0))
@@ -272,8 +277,7 @@ def logaddexp(input, other, *, out=None):
 
 
 def logaddexp2_rule(n, g):
-    x, y = n.saved(0), n.saved(1)
-    return shared(g, x, y, exp2) if n.needs(0) else None, shared(g, y, x, exp2) if n.needs(1) else None
+    return shared(n, g, math.log(2))
 
 
 @by_loop("logaddexp", 2, lambda: (math.log(2), 1 / math.log(2)))
@@ -307,11 +311,27 @@ def logaddexp2(input, other, *, out=None):
 
 
 def xlogy_rule(n, g):
+    return logarithm_gradients(n, g, 0, log, lambda y: y)
+
+
+def logarithm_gradients(n, g, pole, log, shifted):
+    """Return the gradients of x * log(y), where `log` has a pole and its derivative is 1 / shifted(y).
+
+    Where x is 0 and y is at the pole or below, the product is 0 by definition, and so are all of its derivatives.
+    """
     x, y = n.saved(0), n.saved(1)
-    return (
-        mul(g, where((x == 0) & (y <= 0), 0.0, log(y))) if n.needs(0) else None,
-        div(mul(g, x), y) if n.needs(1) else None,
-    )
+    if n.needs(0) or at_some(y, pole):
+        is_defined = (x == 0) & (y <= pole)
+        y = where(is_defined, pole + 1.0, y)  # neither log(y) nor its derivatives are infinite then
+        if not get_modes() & NO_GRAD:
+            x = where(is_defined, 0.0, x)
+    return mul(g, log(y)) if n.needs(0) else None, div(mul(g, x), shifted(y)) if n.needs(1) else None
+
+
+def at_some(t, value):
+    """Whether a tensor has an element of this value; on a GPU, which would have to be waited for, True."""
+    array = values_of(t)
+    return is_array(array) or bool((array == value).any())
 
 
 @numpy_fallback.silent

@@ -24,7 +24,7 @@ from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.checks.common import require_broadcast, require_operands, require_real, require_tensors
 from cygrad._ops.base.pointwise import exp, log, log1p, square
 from cygrad._ops.common.scipy_kernels import SMOOTH, SPECIAL, by_scipy, require_real_input, scipy_for, unary
-from cygrad._ops.elementwise.binary import as_tensors, of_one_type
+from cygrad._ops.elementwise.binary import as_tensors, logarithm_gradients, of_one_type
 from cygrad._ops.elementwise.selection import where
 
 # -- error functions --
@@ -172,14 +172,18 @@ def ndtri(input, *, out=None):
     return apply1(NDTRI, input, out)
 
 
+FAR_BELOW = 1e9
+
+
 def log_ndtr_rule(n, g):
     """g times density / ndtr(x); below 0, where ndtr loses precision, the ratio is computed by erfcx."""
     x = n.saved(0)
     is_below = x < 0
     above, below = where(is_below, 0.0, x), where(is_below, x, 0.0)
     ratio = div(mul(exp(div(square(above), -2)), 1 / math.sqrt(2 * math.pi)), ndtr(above))
-    of_erfcx = div(math.sqrt(2 / math.pi), erfcx(mul(below, -1 / math.sqrt(2))))
-    return mul(g, where(is_below, of_erfcx, ratio))
+    is_far = x < -FAR_BELOW  # there the ratio is -x, and derivatives of the quotient would leave the range
+    of_erfcx = div(math.sqrt(2 / math.pi), erfcx(mul(where(is_far, 0.0, below), -1 / math.sqrt(2))))
+    return mul(g, where(is_far, neg(x), where(is_below, of_erfcx, ratio)))
 
 
 LOG_NDTR = unary("log_ndtr", log_ndtr_rule, flags=SPECIAL, node="SpecialLogNdtrBackward0")
@@ -259,11 +263,7 @@ def entr(input, *, out=None):
 
 
 def xlog1py_rule(n, g):
-    x, y = n.saved(0), n.saved(1)
-    return (
-        mul(g, where((x == 0) & (y <= -1), 0.0, log1p(y))) if n.needs(0) else None,
-        div(mul(g, x), add(y, 1)) if n.needs(1) else None,
-    )
+    return logarithm_gradients(n, g, -1, log1p, lambda y: add(y, 1))
 
 
 def xlog1py_array(x, y):

@@ -10,6 +10,7 @@ import numpy as np
 
 from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, IN1, INPLACE, LINEAR, OUT0, declare, publish
 from cygrad._core.graph.record import apply1, apply2, tensor_argument
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
@@ -106,7 +107,11 @@ def atan(input, *, out=None):
 def atan2_rule(n, g):
     y, x = n.saved(0).to(g.dtype), n.saved(1).to(g.dtype)  # integers may be too large for their own type
     size = hypot(y, x)  # not the sum of squares, which may leave the range
-    size = where(size == 0, 1.0, size)  # makes the gradient 0 there
+    nowhere = size == 0  # the gradient is 0 there
+    if get_modes() & NO_GRAD:
+        size = where(nowhere, 1.0, size)
+    else:
+        size = hypot(where(nowhere, 1.0, y), x)  # the derivatives of hypot(0, 0) would be nan
     share = div(g, size)
     return (
         mul(share, div(x, size)) if n.needs(0) else None,
@@ -330,6 +335,7 @@ def sinc_rule(n, g):
     near = abs(x) < NEAR
     scaled = mul(where(near, 1.0, x), math.pi)  # avoids 0 / 0 where the series is used: its NaN would propagate
     slope = div(sub(cos(scaled), div(sin(scaled), scaled)), div(scaled, math.pi))
+    x = where(near, x, 0.0)  # likewise avoids inf * 0 where squares overflow
     series, squared = 0.0, mul(mul(x, x), math.pi**2)
     for k in (4, 3, 2, 1):  # the sum of (-1)^k 2k (pi x)^(2k - 2) / (2k + 1)!
         series = add(mul(squared, series), (-1) ** k * 2 * k / math.factorial(2 * k + 1))
@@ -352,8 +358,9 @@ def sinc(input, *, out=None):
 
 
 def hypot_rule(n, g):
-    size = n.saved_result()  # each is divided by it first, because g / size may vanish
-    return tuple([mul(g, div(n.saved(i), size)) if n.needs(i) else None for i in (0, 1)])
+    r = n.saved_result()
+    # The quotients are between -1 and 1, whereas g / r may leave the range.
+    return tuple([mul(g, div(n.saved(i), r)) if n.needs(i) else None for i in (0, 1)])
 
 
 HYPOT = declare("hypot", hypot_rule, saves=(IN0 | OUT0, IN1 | OUT0), flags=ELEMENTWISE | INPLACE, ufunc="hypot")

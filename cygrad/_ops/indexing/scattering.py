@@ -13,6 +13,7 @@ from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device.cupy_library import filled_like, is_array
@@ -20,6 +21,8 @@ from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.batching.rules import rule, vectors
 from cygrad._ops.base.checks.common import check_gradient_of_part, first_outside
+from cygrad._ops.base.pointwise import conjugate
+from cygrad._ops.base.slicing import cat
 from cygrad._ops.base.slicing import slice as slice_of
 from cygrad._ops.base.views import expand, reshape
 from cygrad._ops.common.gradients import sum_type
@@ -199,21 +202,68 @@ def _reduced_gradients(n, g, dim, index, reduce, include_self):
 
 def _product_gradients(n, g, t, source, dim, index, include_self):
     """Each factor gets g times the product of the others, which is the result divided by the factor unless it is 0."""
+    if not get_modes() & NO_GRAD:
+        return _products_of_others(n, g, t, source, dim, index, include_self)
     result = n.saved_result()
     zero, sent_zero = t == 0, source == 0
-    whole = mul(g, result)
+    whole = mul(g, conjugate(result))
     if not (values_of(zero).any() or values_of(sent_zero).any()):
-        sent = div(gather(whole, dim, index), source) if n.needs(1) else None
-        return div(whole, t, out=reused(whole)), sent
-    own = div(whole, masked_fill(t, zero, 1))
-    sent = div(gather(whole, dim, index), masked_fill(source, sent_zero, 1)) if n.needs(1) else None
+        sent = div(gather(whole, dim, index), conjugate(source)) if n.needs(1) else None
+        return div(whole, conjugate(t), out=reused(whole)), sent
+    own = div(whole, conjugate(masked_fill(t, zero, 1)))
+    sent = None
+    if n.needs(1):
+        sent = div(gather(whole, dim, index), conjugate(masked_fill(source, sent_zero, 1)))
     others = scatter_reduce(
         masked_fill(t, zero, 1), dim, index, masked_fill(source, sent_zero, 1), "prod", include_self=include_self
     )
     counts = zero if include_self else tensor_of(_filled(t, 0, bool))
-    single = scatter_add(counts.to(g.dtype), dim, index, sent_zero.to(g.dtype)) <= 1
-    others = where(single, mul(g, others), 0.0)
+    single = scatter_add(counts.long(), dim, index, sent_zero.long()) <= 1
+    others = where(single, mul(g, conjugate(others)), 0.0)
     return where(zero, others, own), where(sent_zero, gather(others, dim, index), sent) if n.needs(1) else None
+
+
+def _products_of_others(n, g, t, source, dim, index, include_self):
+    """Compute the gradients by multiplications alone, so that their own gradients are right for every factor, 0 too."""
+    own = sent = None
+    if n.needs(0):
+        ones = tensor_of(_filled(t, 1, t.dtype.numpy))
+        own = mul(g, conjugate(scatter_reduce(ones, dim, index, source, "prod")))
+    if n.needs(1):
+        factors = mul(g, conjugate(t)) if include_self else g
+        sent = mul(gather(factors, dim, index), conjugate(_products_within(source, dim, index, t.shape)))
+    return own, sent
+
+
+def _products_within(source, dim, index, shape):
+    """Return, for each element of `source`, the product of the others that are sent to the same position.
+
+    They are sorted by position. The products of those before and behind each one are joined by doubling.
+    """
+    places = kernels.flat_positions(shape, dim, memory_of(index)).reshape(-1) if shape else memory_of(index).reshape(-1)
+    order = np.argsort(places, kind="stable")
+    back, places = tensor_of(np.argsort(order, kind="stable")), places[order]
+    elements = index_select(reshape(source, -1), 0, tensor_of(order))
+    count = len(places)
+    before, behind = (_shifted(elements, places, steps) for steps in (1, -1))
+    steps = 1
+    while steps < count and (places[steps:] == places[:-steps]).any():
+        before = mul(before, _shifted(before, places, steps))
+        behind = mul(behind, _shifted(behind, places, -steps))
+        steps *= 2
+    return reshape(index_select(mul(before, behind), 0, back), source.shape)
+
+
+def _shifted(t, places, steps):
+    """Move the elements by `steps`. Where the element that would arrive is of another place or missing, there is 1."""
+    count, far = len(places), abs(steps)
+    if far >= count:
+        return tensor_of(_filled(t, 1, t.dtype.numpy))
+    first, last = slice_of(t, 0, 0, count - far), slice_of(t, 0, far, count - far)
+    is_same = tensor_of(places[far:] == places[:-far])
+    ones = tensor_of(_filled(first[:far], 1, t.dtype.numpy))
+    moved = where(is_same, first if steps > 0 else last, 1.0)
+    return cat((ones, moved) if steps > 0 else (moved, ones), 0)
 
 
 def _first(t, shape):

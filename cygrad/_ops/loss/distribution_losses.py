@@ -314,7 +314,9 @@ def poisson_rule(n, g):
     if n.needs(1):
         slope = neg(x if log_input else log(add(x, eps)))
         if full:
-            slope = add(slope, where(y > 1, add(log(y), div(0.5, y)), 0.0))
+            is_many = y > 1
+            y = where(is_many, y, 1.0)  # the slope at 0 is masked, but its derivatives would be 0 * inf
+            slope = add(slope, where(is_many, add(log(y), div(0.5, y)), 0.0))
         grad_y = mul(scale, slope)
     return grad_x, grad_y
 

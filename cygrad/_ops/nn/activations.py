@@ -39,10 +39,18 @@ from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.batching.rules import rule, shifting
 from cygrad._ops.base.checks.common import number_argument
 from cygrad._ops.base.pointwise import abs as magnitude
-from cygrad._ops.base.pointwise import conjugate, erf, exp, sigmoid, square, tanh
+from cygrad._ops.base.pointwise import (
+    conjugate,
+    erf,
+    exp,
+    sigmoid_of_saved,
+    square,
+    tanh,
+    tanh_of_saved,
+)
 from cygrad._ops.base.slicing import cat, chunk
 from cygrad._ops.common.gradients import fused_gradient
-from cygrad._ops.elementwise.selection import where
+from cygrad._ops.elementwise.selection import clamp, where
 from cygrad._ops.nn.softmax import SOFTMAX, implicit_dim, softmax
 from cygrad._ops.random.random import uniform
 
@@ -88,9 +96,11 @@ def gelu_rule(n, g):
         backward = kernels.gelu_tanh_backward if n.args[0] == "tanh" else kernels.gelu_backward
         return tensor_of(backward(array_of(g), array_of(x)))
     if n.args[0] == "tanh":
-        t = tanh(mul(x, mul(add(mul(square(x), TANH_CUBIC), 1), TANH_SCALE)))
-        slope = mul(add(mul(square(x), 3 * TANH_CUBIC), 1), TANH_SCALE)
-        return mul(g, mul(add(add(t, 1), mul(mul(x, slope), sub(1, square(t)))), 0.5))
+        x = clamp(x, -30, 30)  # beyond that the slope is 0 or 1, and powers of x could overflow
+        twice = mul(mul(x, add(mul(square(x), TANH_CUBIC), 1)), 2 * TANH_SCALE)
+        slope = mul(add(mul(square(x), 3 * TANH_CUBIC), 1), 2 * TANH_SCALE)
+        s = sigmoid_of_saved(twice)  # is (1 + tanh(u)) / 2, where u is half of `twice`
+        return mul(g, mul(s, add(mul(mul(x, slope), sigmoid_of_saved(neg(twice))), 1)))
     density = mul(exp(mul(square(x), -0.5)), INV_SQRT_2PI)
     return mul(g, add(mul(add(erf(mul(x, SQRT_HALF)), 1), 0.5), mul(x, density)))
 
@@ -128,8 +138,7 @@ def silu_rule(n, g):
     x = n.saved(0)
     if get_modes() & NO_GRAD:
         return tensor_of(kernels.silu_backward(array_of(g), array_of(x)))
-    s = sigmoid(x)
-    return mul(g, conjugate(mul(s, add(mul(x, sub(1, s)), 1))))
+    return mul(g, conjugate(mul(sigmoid_of_saved(x), add(mul(x, sigmoid_of_saved(neg(x))), 1))))
 
 
 SILU = declare(
@@ -162,8 +171,10 @@ def mish_rule(n, g):
     x = n.saved(0)
     if get_modes() & NO_GRAD:
         return tensor_of(kernels.mish_backward(array_of(g), array_of(x)))
-    t = tanh(softplus(x))
-    return mul(g, add(t, mul(mul(x, sigmoid(x)), sub(1, square(t)))))
+    smooth = softplus(x, threshold=40)
+    twice = mul(smooth, 2)
+    steepness = mul(mul(sigmoid_of_saved(twice), sigmoid_of_saved(neg(twice))), 4)  # 1 - tanh(smooth)^2
+    return mul(g, add(tanh_of_saved(smooth), mul(mul(x, sigmoid_of_saved(x)), steepness)))
 
 
 MISH = declare(
@@ -212,7 +223,7 @@ def softplus_rule(n, g):
     if found is not None:
         return found
     scaled = mul(x, beta)
-    return where(scaled > threshold, g, mul(g, sigmoid(scaled)))
+    return where(scaled > threshold, g, mul(g, sigmoid_of_saved(scaled)))
 
 
 SOFTPLUS = declare(
@@ -250,7 +261,7 @@ def logsigmoid_array(a):
 def logsigmoid_rule(n, g):
     x = n.saved(0)
     found = fused_gradient("logsigmoid_gradient", g, x)
-    return mul(g, sigmoid(neg(x))) if found is None else found
+    return mul(g, sigmoid_of_saved(neg(x))) if found is None else found
 
 
 LOGSIGMOID = declare(
@@ -282,7 +293,7 @@ def tanhshrink_array(a):
 
 
 def tanhshrink_rule(n, g):
-    return mul(g, square(tanh(conjugate(n.saved(0)))))
+    return mul(g, square(tanh_of_saved(conjugate(n.saved(0)))))
 
 
 TANHSHRINK = declare(
@@ -373,9 +384,8 @@ def glu_rule(n, g):
 def _glu_gradient(n, g):
     dim = n.args[0]
     first, second = chunk(n.saved(0), 2, dim)
-    s = sigmoid(second)
-    slope = mul(g, s)
-    return cat((slope, mul(mul(slope, first), sub(1, s))), dim)
+    slope = mul(g, sigmoid_of_saved(second))
+    return cat((slope, mul(mul(slope, first), sigmoid_of_saved(neg(second)))), dim)
 
 
 GLU = declare(

@@ -13,18 +13,22 @@ from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types.dtypes import get_default_dtype
 from cygrad._kernels.cpu.base import stack_chunks
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
-from cygrad._kernels.device.cupy_library import dense
+from cygrad._kernels.device.cupy_library import dense, is_array
 from cygrad._ops.base.arguments import integers
 from cygrad._ops.base.arithmetic import div, mul, sub
 from cygrad._ops.base.batching.rules import of_unknown_shape, reduce_along, rule, shifted_argument, shifting
 from cygrad._ops.base.batching.sums_and_products import reduce_all
-from cygrad._ops.base.pointwise import conjugate, exp
+from cygrad._ops.base.comparisons import where
+from cygrad._ops.base.pointwise import conjugate, exp, log
 from cygrad._ops.base.reductions import accumulator, axes_argument, flag_argument, restored
+from cygrad._ops.base.reductions import sum as summed
 from cygrad._ops.base.views import reshape
+from cygrad._ops.elementwise.logic import isinf
 
 
 def times(own, g):
@@ -64,10 +68,21 @@ def product_of_others(x, dim):
 
 
 def prod_rule(n, g):
-    x = n.saved(0)
-    if np.all(values_of(x)):
-        return times(conjugate(div(n.saved_result(), x)), g)
+    x, result = n.saved(0), n.saved_result()
+    if may_be_divided(result):
+        return times(conjugate(div(result, x)), g)
     return mul(g, conjugate(reshape(product_of_others(reshape(x, -1), 0), x.shape)))
+
+
+def may_be_divided(result):
+    """Whether products have all their digits, and dividing by a factor is not recorded.
+
+    The derivatives of a quotient have powers of the factor, which leave the range although the product does not.
+    """
+    if not get_modes() & NO_GRAD:
+        return False
+    sizes = np.abs(values_of(result))
+    return bool(((sizes >= np.finfo(sizes.dtype).tiny) & (sizes < np.inf)).all())
 
 
 PROD = declare(
@@ -90,8 +105,9 @@ def prod_dim_rule(n, g):
     if x.ndim == 0:
         return g
     g = restored(g, x.shape, (dim,), keepdim)
-    if np.all(values_of(x)):
-        return times(conjugate(div(restored(n.saved_result(), x.shape, (dim,), keepdim), x)), g)
+    result = n.saved_result()
+    if may_be_divided(result):
+        return times(conjugate(div(restored(result, x.shape, (dim,), keepdim), x)), g)
     return mul(g, conjugate(product_of_others(x, dim)))
 
 
@@ -142,8 +158,23 @@ def logsumexp_rule(n, g):
     axes, keepdim = n.args
     x = n.saved(0)
     result = restored(n.saved_result(), x.shape, axes, keepdim)
+    values = values_of(result)
+    if is_array(values) or not np.isfinite(values).all():
+        x, result = of_equal_shares(x, result, axes)
     apart = sub(x, result)
     return times(conjugate(exp(apart, out=reused(apart))), restored(g, x.shape, axes, keepdim))
+
+
+def of_equal_shares(x, result, axes):
+    """Return (elements, their log-sum), with the elements that equal an infinite result replaced by zeros.
+
+    So equal infinities share the gradient, as in `logaddexp`, where their difference would be nan.
+    """
+    is_infinite, is_equal = isinf(result), x == result
+    counts = is_equal.to(x.dtype)
+    counts = summed(counts, axes, True) if x.ndim else counts
+    shared = where(is_equal, 0.0, -np.inf).to(x.dtype)
+    return where(is_infinite, shared, x), where(is_infinite, log(counts), result)
 
 
 LOGSUMEXP = declare(

@@ -20,7 +20,7 @@ from cygrad._core.graph.record import (
     write_into,
 )
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types import return_types
 from cygrad._core.types.dtypes import as_dtype, dtype_of_number
 from cygrad._kernels.cpu.base import chunks
@@ -32,7 +32,7 @@ from cygrad._ops.base.arguments import dim_argument, integer, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.batching.rules import reduce_along, rule, shifting, vectors
 from cygrad._ops.base.checks.common import require_kind, require_real
-from cygrad._ops.base.creation import ones, zeros
+from cygrad._ops.base.creation import zeros
 from cygrad._ops.base.pointwise import abs, conjugate, exp, log
 from cygrad._ops.base.reductions import accumulator
 from cygrad._ops.base.reductions import sum as total
@@ -43,6 +43,7 @@ from cygrad._ops.common.out_argument import given, write_several
 from cygrad._ops.elementwise.logic import logical_xor
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import scatter_add, zeros_at
+from cygrad._ops.reduction.aggregates import shift
 from cygrad._ops.shape.flip_roll import flip
 
 
@@ -137,12 +138,12 @@ def cumprod_rule(n, g):
     if x.dim() == 0:
         return g
     is_zero = x == 0
+    if not get_modes() & NO_GRAD:
+        return cumprod_gradient_without_division(x, g, dim)
     if not values_of(is_zero).any():
         shares = running_shares(x, g, dim)
         is_apart = 0 in array_of(x).strides  # powers (vandermonde.py): faster to divide out of place
         return div(shares, conjugate(x), out=None if is_apart else reused(shares))
-    if not get_modes():  # recording
-        return cumprod_gradient_by_parts(x, g, dim)
     # Before the first zero as above; at the first zero g is weighted by the product of the others; after it, it is 0.
     zeros_so_far = cumsum(is_zero, dim)
     is_first = is_zero & (zeros_so_far == 1)
@@ -165,20 +166,19 @@ def running_shares(x, g, dim):
     return shares
 
 
-def cumprod_gradient_by_parts(x, g, dim):
-    """Compute the gradient without division, element by element, so that its own gradient is correct at zeros."""
-    count, parts = x.shape[dim], []
-    until = None  # the product of the elements before k
-    for k in range(count):
-        rest = count - k - 1
-        after = cumprod(narrow(x, dim, k + 1, rest), dim)
-        products = cat([ones(narrow(x, dim, k, 1).shape, dtype=x.dtype, device=x.device), after], dim)
-        if until is not None:
-            products = mul(until, products)
-        parts.append(total(mul(narrow(g, dim, k, count - k), conjugate(products)), dim, True))
-        element = narrow(x, dim, k, 1)
-        until = element if until is None else mul(until, element)
-    return cat(parts, dim)
+def cumprod_gradient_without_division(x, g, dim):
+    """Compute the gradient by multiplications, so that its own gradients are right at zeros and stay within the range.
+
+    It is the product of the elements before k times s[k], where s[k] = g[k] + conj(x[k + 1]) * s[k + 1]. These steps
+    are joined by doubling, to those over 1, 2, 4, ... elements.
+    """
+    sums, factors = g, conjugate(shift(x, dim, -1, 0))
+    steps = 1
+    while steps < x.shape[dim]:
+        sums = add(sums, mul(factors, shift(sums, dim, -steps, 0)))
+        factors = mul(factors, shift(factors, dim, -steps, 0))
+        steps *= 2
+    return mul(conjugate(cumprod(shift(x, dim, 1, 1), dim)), sums)
 
 
 CUMPROD = declare(

@@ -12,6 +12,7 @@ from cygrad._kernels.cpu.base.arrays import dense, fill, new_array, zeros
 from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, rows_in_float32, within_float32
 from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.cupy_library import beside
 from cygrad._kernels.device.dispatch import dispatching
 
 COMBINE, SCATTER = LOOPS.COMBINE, LOOPS.SCATTER
@@ -293,7 +294,7 @@ def flat_positions(shape, axis, index):
         else:
             own = own + (np.arange(index.shape[d]) * step).reshape((-1,) + (1,) * (len(shape) - 1 - d))
         step *= shape[d]
-    along += own
+    along += beside(own, along)
     return along
 
 

@@ -130,8 +130,9 @@ def backward_by_numpy(grad, log_probs, states, input_lengths, target_lengths, bl
     with np.errstate(all="ignore"):
         for t in range(len(log_probs) - 1, -1, -1):
             onward = _step(beta[:, ::-1], skips[:, ::-1])[:, ::-1]
-            beta = np.where((input_lengths - 1 == t)[:, None], end, onward) + emitted[t]
-            given = np.exp(alpha[t] + beta - emitted[t] + loss[:, None])
+            onward = np.where((input_lengths - 1 == t)[:, None], end, onward)
+            given = np.exp(alpha[t] + onward + loss[:, None])
+            beta = onward + emitted[t]
             symbols[...] = np.where(np.isinf(loss), np.nan, 0)[:, None]
             np.add.at(symbols, (rows, states), given)
             inside = ((t < input_lengths) & counted)[:, None]

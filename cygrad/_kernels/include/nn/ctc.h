@@ -98,9 +98,9 @@ static void NAME(ctc)(const native_call *c, Py_ssize_t i)
             const Py_ssize_t at = grad ? n - 1 - s : s;
             const uint64_t symbol = INDEX(states + at);
             const REAL emitted = symbol < (uint64_t)symbols ? row[symbol] : (REAL)NAN;
+            if (grad) skipped[s] = ways[at] + to[s] + *loss;        /* `ways` has the emission, which may be -inf */
             to[s] += emitted;
-            if (grad) skipped[s] = ways[at] + to[s] - emitted + *loss;
-            else ways[s] = to[s];
+            if (!grad) ways[s] = to[s];
         }
         if (grad)
             NAME(ctc_slopes)(c, row, skipped, states, n, *loss, grad[i], out + t * samples * symbols);

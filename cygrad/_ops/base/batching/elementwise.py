@@ -86,6 +86,6 @@ def _zero(call):
 # -- pointwise.pyx --
 
 
-@rule("tanh_backward sigmoid_backward threshold_backward")
+@rule("tanh_backward sigmoid_backward threshold_backward sigmoid_of_saved tanh_of_saved")
 def _same_shapes(call):
     return apply2(call.op, *[call.full(x) for x in call.inputs], None)

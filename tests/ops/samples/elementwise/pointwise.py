@@ -115,6 +115,8 @@ def backwards():
             Sample((g, y), numpy=lambda g, y: g * y * (1 - y)),
             Sample((h, z), numpy=lambda g, y: g * np.conj(y * (1 - y))),
         ],
+        "sigmoid_of_saved": unary(lambda a: 1 / (1 + np.exp(-a)), g, h),
+        "tanh_of_saved": unary(np.tanh, g, h),
         "threshold_backward": [Sample((g, y), numpy=lambda g, y: g * (y > 0))],
         "real_part": unary(np.real, complex_grid(2, 3), complex_grid(), np.zeros((2, 0), complex)),
     }
