@@ -11,7 +11,7 @@ cimport numpy as cnp
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.string cimport memset
 
-from cygrad._kernels.cpu.base.arrays cimport NTYPES, PURE, RELEASE_ABOVE, cast, dense, empty, is_plain, same_shape
+from cygrad._kernels.cpu.base.arrays cimport NTYPES, PURE, RELEASE_ABOVE, cast, dense, empty, is_plain, private, same_shape
 from cygrad._kernels.cpu.base.loop_table cimport loop_of, native_call
 from cygrad._kernels.platform.thread_pool cimport part_t, share
 from cygrad._kernels.cpu.base.reduce cimport sum_middle
@@ -273,10 +273,12 @@ cdef cnp.ndarray _class_weights(cnp.ndarray weight, int t, Py_ssize_t classes):
     return dense(cast(weight, t))
 
 
-cdef int _check_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored) except -1:
-    """Check shapes and class indices. `target` must be dense int64."""
+cdef cnp.ndarray _checked_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored):
+    """Return a private copy of the class indices in int64, after checking them and the shapes."""
     cdef Py_ssize_t i, classes
-    cdef cnp.npy_int64* each = <cnp.npy_int64*>cnp.PyArray_DATA(target)
+    cdef cnp.npy_int64* each
+    target = private(target) if cnp.PyArray_TYPE(target) == cnp.NPY_INT64 else dense(cast(target, cnp.NPY_INT64))
+    each = <cnp.npy_int64*>cnp.PyArray_DATA(target)
     if (cnp.PyArray_NDIM(logp) != 2 or cnp.PyArray_NDIM(target) != 1
             or cnp.PyArray_DIM(logp, 0) != cnp.PyArray_DIM(target, 0)):
         raise ValueError(f"nll takes (N, C) and (N,), not {(<object>logp).shape} and {(<object>target).shape}")
@@ -284,7 +286,7 @@ cdef int _check_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored)
     for i in range(cnp.PyArray_DIM(target, 0)):
         if each[i] != ignored and not 0 <= each[i] < classes:
             raise IndexError(f"Target {each[i]} is out of bounds.")
-    return 0
+    return target
 
 
 cdef Targets _targets(cnp.ndarray target, cnp.ndarray weight, long long ignored) noexcept:
@@ -332,8 +334,7 @@ cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long i
         logp = cast(logp, cnp.NPY_FLOAT if _is_narrow(t) else cnp.NPY_DOUBLE)
         result = nll(logp, target, weight, ignore_index, reduction)
         return cast(result[0], t), cast(result[1], t)
-    target = dense(cast(target, cnp.NPY_INT64))
-    _check_targets(logp, target, ignore_index)
+    target = _checked_targets(logp, target, ignore_index)
     weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
     if not is_plain(logp):
         logp = dense(logp)
@@ -396,8 +397,7 @@ cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray t
     if t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE:
         wide = cnp.NPY_FLOAT if _is_narrow(t) else cnp.NPY_DOUBLE
         return cast(nll_backward(grad, cast(logp, wide), target, weight, ignore_index, reduction, total_weight), t)
-    target = dense(cast(target, cnp.NPY_INT64))
-    _check_targets(logp, target, ignore_index)
+    target = _checked_targets(logp, target, ignore_index)
     weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
     targets = _targets(target, weight, ignore_index)
     grad = _gradient_of_loss(grad, t, targets.n, step)
@@ -444,8 +444,7 @@ cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long
     if not _has_kernel(t) or cnp.PyArray_SIZE(x) == 0:
         logs = log_softmax(x, 1)
         return *nll(logs, target, weight, ignore_index, reduction), numpy_fallback.call(np.exp, logs)
-    target = dense(cast(target, cnp.NPY_INT64))
-    _check_targets(x, target, ignore_index)
+    target = _checked_targets(x, target, ignore_index)
     weight = _class_weights(weight, t, cnp.PyArray_DIM(x, 1))
     targets = _targets(target, weight, ignore_index)
     x = dense(x)
@@ -482,8 +481,7 @@ cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, 
     if not _has_kernel(t) or cnp.PyArray_SIZE(softmax) == 0:
         of_logs = nll_backward(grad, softmax, target, weight, ignore_index, reduction, total_weight)
         return of_logs - softmax * of_logs.sum(1, keepdims=True)
-    target = dense(cast(target, cnp.NPY_INT64))
-    _check_targets(softmax, target, ignore_index)
+    target = _checked_targets(softmax, target, ignore_index)
     weight = _class_weights(weight, t, cnp.PyArray_DIM(softmax, 1))
     targets = _targets(target, weight, ignore_index)
     grad = _gradient_of_loss(grad, t, targets.n, step)
