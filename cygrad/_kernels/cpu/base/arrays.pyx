@@ -181,7 +181,7 @@ cpdef object dense_copy(object a):
 
 
 cpdef object private(object a):
-    """Return a copy of an array in main memory, as `dense` makes it, or an array on a GPU as it is. See Note [Private copies].
+    """Return a dense copy of an array in main memory, or an array on a GPU as it is. See Note [Private copies].
 
     Note [Private copies]
     ---------------------

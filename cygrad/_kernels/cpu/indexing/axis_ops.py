@@ -9,6 +9,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import dense, new_array, private
 from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.base.stack_chunks import parts_of
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.platform.thresholds import PIECE
@@ -165,10 +166,13 @@ def place_along(values, index, shape, axis, keepdim):
     """Scatter `values` into zeros of that shape at the positions `index` along an axis: inverts `select_along`."""
     if not shape:
         return values.copy()
-    out, index = np.zeros(shape, values.dtype), private(index)
+    out = np.zeros(shape, values.dtype)
     if not keepdim:
         values, index = np.expand_dims(values, axis), np.expand_dims(index, axis)
-    np.put_along_axis(out, index, values, axis)
+    lengths = np.array(shape)
+    lengths[axis] = 1
+    for part in parts_of([slice(None)] * out.ndim, lengths, out.size):  # limits the memory for private copies
+        np.put_along_axis(out[part], private(index[part]), values[part], axis)
     return out
 
 

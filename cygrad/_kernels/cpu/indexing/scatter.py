@@ -266,7 +266,13 @@ def index_of_slices(index, axis, shape):
 
 def index_copy(out, axis, index, source):
     """Write `source`, or its slices, to the slices `index` (a vector) of `out` along an axis."""
-    out.reshape(out.shape or (1,))[(slice(None),) * axis + (private(index),)] = source
+    whole, before = out.reshape(out.shape or (1,)), (slice(None),) * axis
+    if index.size <= chunks.SIZE:
+        whole[(*before, private(index))] = source
+        return
+    for start in range(0, index.size, chunks.SIZE):  # limits the memory for private copies
+        part = slice(start, start + chunks.SIZE)
+        whole[(*before, private(index[part]))] = source[(*before, part)] if source.ndim else source
 
 
 def flat_positions(shape, axis, index):
