@@ -19,6 +19,7 @@ from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.transforms.forward_mode import has_samples
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.nn import embeddings as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import integer, require
@@ -66,6 +67,10 @@ def embedding_rule(n, g):
     if is_forward() or padding_idx < 0 and not by_frequency and not get_modes() & NO_GRAD:
         return _added_by_ops(rows, reshape(taken, (-1,)), padding_idx, by_frequency, shape)
     indices = array_of(taken).reshape(-1)
+    if by_frequency:
+        indices = private(indices)
+        if _out_of_range(indices, shape[0]):
+            raise IndexError("index out of range in self")
     scale = kernels.index_scale(indices, padding_idx, by_frequency, array_of(g).dtype)
     if scale is not None:
         rows = mul(rows, tensor_of(scale[:, None]))
@@ -332,7 +337,7 @@ def embedding_bag_of_package(
             f"'per_sample_weights'; but type {messages.type_word(array_of(w))} does not equal "
             f"{messages.type_word(array_of(per_sample_weights))} (while checking arguments for embedding_bag)"
         )
-    table, places, starts = array_of(w), array_of(i), array_of(o)
+    table, places, starts = array_of(w), private(array_of(i)), private(array_of(o))
     for array, what in ((places, "input"), (starts, "offsets")):
         if array.ndim != 1:
             raise RuntimeError(f"{what} has to be a 1D Tensor, but got Tensor of dimension {array.ndim}")
@@ -409,7 +414,7 @@ def one_hot_array(a, num_classes):
     rows, classes = np.zeros((a.size, num_classes), np.int64), a.reshape(-1)
     for start in range(0, a.size, chunks.SIZE):
         part = classes[start : start + chunks.SIZE]
-        rows[start : start + chunks.SIZE][np.arange(len(part)), part] = 1
+        rows[start : start + chunks.SIZE][np.arange(len(part)), private(part)] = 1
     return rows.reshape(*a.shape, num_classes)
 
 

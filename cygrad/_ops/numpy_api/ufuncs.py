@@ -16,6 +16,7 @@ from cygrad._core.graph.opdef import ELEMENTWISE, OUT0, PRIVATE, declare, entrie
 from cygrad._core.graph.record import apply1, result_type
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.dtypes import as_dtype, get_default_dtype
+from cygrad._kernels.cpu.base.arrays import private
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.creation import from_values, full_like
 from cygrad._ops.base.pointwise import positive
@@ -225,9 +226,11 @@ def outer(ufunc, a, b, **options):
 
 def at(ufunc, a, indices, b=None):
     """Implement `ufunc.at(...)`: in place, and once per occurrence of an index."""
+    indices = convert(indices)
+    indices = tuple(map(_own, indices)) if isinstance(indices, tuple) else _own(indices)
     if not isinstance(a, Tensor):
-        return ufunc.at(a, convert(indices), *(() if b is None else (convert(b),)))
-    places = np.arange(a.numel()).reshape(tuple(a.shape))[convert(indices)]
+        return ufunc.at(a, indices, *(() if b is None else (convert(b),)))
+    places = np.arange(a.numel()).reshape(tuple(a.shape))[indices]
     flat = places.ravel()
     values = None if b is None else as_tensor(b).to(a.dtype).expand(places.shape).reshape(-1)
     order = np.argsort(flat, kind="stable")
@@ -240,6 +243,10 @@ def at(ufunc, a, indices, b=None):
         operands = [a[index]] if values is None else [a[index], values[tensor_of(chosen)]]
         a[index] = apply(function_of(ufunc), operands).to(a.dtype)
     return None
+
+
+def _own(index):
+    return private(index) if isinstance(index, np.ndarray) else index
 
 
 METHODS: dict[str, Any] = {

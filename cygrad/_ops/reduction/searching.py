@@ -8,6 +8,7 @@ from cygrad._core.graph.opdef import FUNCTION_ONLY, NONDIFF, declare, facts, pub
 from cygrad._core.graph.record import as_type, promoted, record_n, result_type, write_into
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.dtypes import as_dtype
+from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.base.copying import check_bits
 from cygrad._kernels.cpu.reduction import searching as kernels
 from cygrad._kernels.device.cupy_library import beside, is_array
@@ -67,7 +68,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
         if kind.is_complex:
             raise messages.not_implemented_for("searchsorted_out_cpu", kind)
     if sorter is not None:
-        sequence = np.take_along_axis(sequence, array_of(sorter), -1)
+        sequence = np.take_along_axis(sequence, private(array_of(sorter)), -1)
     found = kernels.searchsorted(sequence, values, "right" if right or side == "right" else "left")
     if out_int32 or found.itemsize != 8:
         found = found.astype(np.int32 if out_int32 else np.int64)

@@ -8,6 +8,7 @@ from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, declare, fact
 from cygrad._core.graph.record import apply1_args, apply_n, record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
+from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.shape import rearranging as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import dim_argument, integer, is_integer, require, variadic
@@ -164,8 +165,10 @@ def _repeated_indices(repeats, output_size):
         raise messages.not_implemented_for("repeat_interleave_cpu", tensor_of(repeats).dtype)
     if is_array(repeats) and output_size is not None:  # avoids waiting for the GPU
         return kernels.repeated_indices(repeats, output_size)
+    repeats = private(repeats)
     if repeats.size and repeats.min() < 0:
         raise RuntimeError("repeats can not be negative")
+    checked_lengths((int(repeats.sum(dtype=np.float64)),))  # NumPy would add without noticing an overflow
     if output_size is not None and output_size != repeats.sum():
         raise RuntimeError("allocated size does not match required size")
     return kernels.repeated_indices(repeats, None)

@@ -91,6 +91,7 @@ cdef void keep_spare(PyObject* array)
 cpdef cnp.ndarray dense(cnp.ndarray a)
 cdef cnp.ndarray one_block(cnp.ndarray a)
 cpdef object dense_copy(object a)               # of a dense array; None for any other
+cpdef object private(object a)                  # a dense copy that no other thread can change
 cdef cnp.ndarray empty_like(cnp.ndarray a)      # same layout; `a` as returned by `one_block`
 
 # Write the elements of `a`, broadcast and converted as needed, into `out`.

@@ -180,6 +180,29 @@ cpdef object dense_copy(object a):
     return out
 
 
+cpdef object private(object a):
+    """Return a dense copy of an array in main memory, or an array on a GPU as it is. See Note [Private copies].
+
+    Note [Private copies]
+    ---------------------
+    Another thread, or another process that shares the memory, may change an index or a mask while a kernel uses it. The
+    kernel must use the very values that it checked, or it reads and writes outside of the array. Our own loops read each
+    index once (INDEX in loop_call.h). NumPy does not: fancy indexing, `ufunc.at`, `bincount`, `repeat`, `nonzero` and
+    masks check or count first, and read again later; `argsort`, `argpartition` and `lexsort` rely on values that do not
+    change. LAPACK trusts its pivots. All of these must only get arrays that a kernel has made itself: results of
+    computations, or private copies. `take` and `searchsorted` are safe.
+    """
+    cdef cnp.ndarray array
+    if not is_on_cpu(a):
+        return a
+    copied = dense_copy(a)
+    if copied is None:
+        array = a
+        copied = empty(cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array), cnp.PyArray_TYPE(array))
+        copy_array(copied, array)
+    return copied
+
+
 cdef cnp.ndarray one_block(cnp.ndarray a):
     cdef int i
     if not is_plain(a) or cnp.PyArray_IS_C_CONTIGUOUS(a):

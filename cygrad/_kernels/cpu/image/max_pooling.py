@@ -11,7 +11,7 @@ import numpy as np
 
 import cygrad._kernels.cpu.image.patches as patches
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.arrays import dense, new_array, private
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.image.window_geometry import SCRATCH, Geometry
 from cygrad._kernels.cpu.indexing.indexing import gather
@@ -199,7 +199,7 @@ def unpooled(planes, places, count):
     step = max(1, len(planes) * chunks.SIZE // max(planes.size, 1))  # NumPy builds index arrays for all dimensions
     for start in range(0, len(planes) if planes.size else 0, step):
         part = slice(start, start + step)
-        np.put_along_axis(out[part], places[part], planes[part], 1)
+        np.put_along_axis(out[part], private(places[part]), planes[part], 1)
     return out
 
 

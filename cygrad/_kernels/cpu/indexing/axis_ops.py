@@ -6,10 +6,11 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.arrays import dense, new_array, private
 from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, within_float32
 from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.cpu.base.stack_chunks import parts_of
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
 from cygrad._kernels.platform.thresholds import PIECE
@@ -166,6 +167,7 @@ def select_along(a, index, axis, keepdim):
     """Gather one element of `a` along an axis, at position `index`, for each position of the other axes."""
     if a.ndim == 0:
         return a.copy()
+    index = private(index)
     index = index if keepdim else np.expand_dims(index, axis)
     values = np.take_along_axis(a, index, axis)
     return values if keepdim else as_array(values.squeeze(axis))
@@ -178,7 +180,10 @@ def place_along(values, index, shape, axis, keepdim):
     out = np.zeros(shape, values.dtype)
     if not keepdim:
         values, index = np.expand_dims(values, axis), np.expand_dims(index, axis)
-    np.put_along_axis(out, index, values, axis)
+    lengths = np.array(shape)
+    lengths[axis] = 1
+    for part in parts_of([slice(None)] * out.ndim, lengths, out.size):  # limits the memory for private copies
+        np.put_along_axis(out[part], private(index[part]), values[part], axis)
     return out
 
 
@@ -187,7 +192,7 @@ def nonzero(a):
     if a.ndim == 0:
         return np.empty((int(bool(a)), 0), np.int64)
     if a.size <= FEWEST:
-        return np.array(a.nonzero(), np.int64).T
+        return np.array(private(a).nonzero(), np.int64).T
     count = count_nonzero(a)
     return _places(a, count) if _is_listed(a, count) else first_nonzero(a, count)
 
@@ -215,11 +220,15 @@ def _is_listed(a, count):
 
 
 def _places(a, count):
-    """`first_nonzero` for a vector or a matrix with at least `count` nonzero elements."""
+    """`first_nonzero` for a vector or a matrix with at least `count` nonzero elements.
+
+    Raises RuntimeError if another thread changes elements so that there are fewer.
+    """
     out = np.empty((a.ndim, count), np.int64)
     arrays = _DOUBLES, dense(a).view(_UNSIGNED[a.itemsize]), *([None] * (2 - a.ndim)), *out
     numbers = a.size // max(a.shape[-1], 1), a.shape[-1], a.itemsize, a.dtype.kind == "f", count
-    loop_table.run(NONZERO, arrays, numbers, 0, 1, 1)
+    if loop_table.run(NONZERO, arrays, numbers, 0, 1, 1):
+        raise RuntimeError("the number of nonzero elements changed while they were listed")
     return out.T
 
 
@@ -232,7 +241,7 @@ def first_nonzero(a, count):
     for at, part in _pieces(a):
         if done == count:
             break
-        found = np.nonzero(part)
+        found = np.nonzero(private(part))
         new = slice(done, min(done + len(found[0]), count))
         done = new.stop
         depth = len(at) - 1

@@ -9,7 +9,7 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.arrays import dense, new_array, private
 from cygrad._kernels.cpu.base.chunks import FEW, SIZE
 from cygrad._kernels.cpu.base.copying import copy_into
 from cygrad._kernels.cpu.base.elementwise import where
@@ -36,15 +36,15 @@ def index(array, indices):
 
 
 def fancy(indices):
-    """Convert the index to NumPy's form."""
-    return tuple(slice(None) if index is None else index for index in indices)
+    """Convert the index to NumPy's form, with private copies of the arrays."""
+    return tuple(slice(None) if index is None else private(index) for index in indices)
 
 
 def index_put(array, indices, values, accumulate=False):
     """Write to the elements of `array` that `index` would read; or accumulate there, including repeated ones."""
     where = fancy(indices)
-    if accumulate and _adds_rows(array, indices):
-        index = np.where(indices[0] < 0, indices[0] + len(array), indices[0])
+    if accumulate and _adds_rows(array, where):
+        index = np.where(where[0] < 0, where[0] + len(array), where[0])
         values = np.broadcast_to(values, index.shape + array.shape[1:])
         index_add_to(array, index.reshape(-1), values.reshape(index.size, *array.shape[1:]))
     elif accumulate and is_half(array):
@@ -94,10 +94,11 @@ def gather(array, axis, index):
     if array.ndim == 0 or index.size == 0:
         return np.full(index.shape, array if array.ndim == 0 else 0, array.dtype)
     if index.ndim == 0:
-        return as_array(array[index])
+        return as_array(array[private(index)])
     found = gather_by_loop(array, axis, index)
     if found is not None:
         return found
+    index = private(index)
     others = np.indices(index.shape, sparse=True)
     return array[tuple(index if d == axis else own for d, own in enumerate(others))]
 
@@ -156,7 +157,7 @@ def put(array, numbers, values, accumulate):
     if accumulate and is_half(array):
         return in_float32(put, array, numbers, values, True)
     out = array.copy("C")
-    flat, numbers, values = out.reshape(-1), numbers.reshape(-1), values.reshape(-1)
+    flat, numbers, values = out.reshape(-1), private(numbers).reshape(-1), values.reshape(-1)
     if accumulate:
         with np.errstate(all="ignore"):
             np.add.at(flat, numbers, values)
@@ -170,18 +171,26 @@ def masked_select(array, mask):
     if array.shape != mask.shape:
         array, mask = np.broadcast_arrays(array, mask)
     if array.size <= FEW or not loop_table.can_move(array):
-        return array[mask]
+        return array[private(mask)]
     found = new_array((int(np.count_nonzero(mask)),), array.dtype.num)
     select_into(found, array, mask)
     return found
 
 
 def select_into(out, array, mask):
-    """Write the elements where the mask is true to a vector of exactly that length and the array's type."""
+    """Write the elements where the mask is true to a vector of exactly that length and the array's type.
+
+    Raises RuntimeError if another thread changes the mask so that it has fewer.
+    """
     if loop_table.can_move(array):
-        loop_table.run(COMPRESS, (dense(array), dense(mask), out), (array.size, out.size), 0, 1, 1)
+        failed = loop_table.run(COMPRESS, (dense(array), dense(mask), out), (array.size, out.size), 0, 1, 1)
     else:
-        out[...] = array[mask]
+        chosen = array[private(mask)]
+        failed = chosen.size != out.size
+        if not failed:
+            out[...] = chosen
+    if failed:
+        raise RuntimeError("the mask was changed while elements were selected by it")
 
 
 def masked_scatter(array, mask, source):
@@ -193,6 +202,7 @@ def masked_scatter(array, mask, source):
     else:
         out = np.array(np.broadcast_to(array, np.broadcast_shapes(array.shape, mask.shape)), order="C")
         mask = np.broadcast_to(mask, out.shape)
+    mask = private(mask)
     count = np.count_nonzero(mask)
     if count > source.size:
         return None
@@ -209,9 +219,11 @@ def masked_first(array, mask, size):
     step = max(1, len(array) * chunks.SIZE // max(array.size, 1))
     for start in range(0, len(array), step):
         part = slice(start, start + step)
-        chosen = array[part][mask[part]]
-        out[done : done + chosen.size] = chosen
+        chosen = array[part][private(mask[part])]
         done += chosen.size
+        if done > size:
+            raise RuntimeError("the mask was changed after elements were selected by it")
+        out[done - chosen.size : done] = chosen
     return out
 
 

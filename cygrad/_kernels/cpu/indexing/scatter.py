@@ -8,7 +8,7 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 import cygrad._kernels.cpu.indexing.add_rows as rows
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.base.arrays import dense, fill, new_array, zeros
+from cygrad._kernels.cpu.base.arrays import dense, fill, new_array, private, zeros
 from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, rows_in_float32, within_float32
 from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
@@ -36,6 +36,7 @@ def add_rows(out, index, values, extreme=0):
         values = values.view(out.dtype)
     index = dense(index.astype(np.int64, copy=False))
     if not rows.add_rows(out, index, dense(values.astype(out.dtype, copy=False)), extreme):
+        index = private(index)
         if len(index) and not 0 <= index.min() <= index.max() < len(out):
             raise IndexError("index out of range in self")
         np.add.at(out, index, values)
@@ -161,17 +162,18 @@ def scatter(out, axis, index, source):
         return
     if out.ndim <= 1 or index.ndim == 0:
         source = source.reshape(-1)[: index.size] if source.ndim else source
-        out.reshape(out.shape or (1,))[index.reshape(-1)] = source
+        out.reshape(out.shape or (1,))[private(index).reshape(-1)] = source
         return
     if source.ndim:
         source = part_for(index, source)
     places = list(np.indices(index.shape, sparse=True))
-    places[axis] = index
+    places[axis] = private(index)
     out[tuple(places)] = source
 
 
 def places_of(a, axis, index, source):
     """The flat positions in `a`, and the elements of `source` for them; both vectors."""
+    index = private(index)
     if index.ndim == 0 or a.ndim == 0:
         return index.reshape(-1), source.reshape(-1)[: index.size]
     source = source[tuple(slice(0, n) for n in index.shape)]
@@ -235,6 +237,7 @@ def _reduced_slices(a, axis, index, source, reduce, include_self):
     """`index_reduce` by operations on whole slices; None if these would be too many."""
     if type(a) is not np.ndarray or not a.ndim == source.ndim > 0 or not source.size:
         return None
+    index = private(index)
     extreme = {"amax": 1, "amin": -1}.get(reduce, 0) if loop_table.has_loops(a) else 0
     ranks = _ranks(index) if reduce in _LOOPS and not extreme else None
     rounds = 0 if ranks is None else int(ranks.max()) + 1
@@ -279,7 +282,13 @@ def index_of_slices(index, axis, shape):
 
 def index_copy(out, axis, index, source):
     """Write `source`, or its slices, to the slices `index` (a vector) of `out` along an axis."""
-    out.reshape(out.shape or (1,))[(slice(None),) * axis + (index,)] = source
+    whole, before = out.reshape(out.shape or (1,)), (slice(None),) * axis
+    if index.size <= chunks.SIZE:
+        whole[(*before, private(index))] = source
+        return
+    for start in range(0, index.size, chunks.SIZE):  # limits the memory for private copies
+        part = slice(start, start + chunks.SIZE)
+        whole[(*before, private(index[part]))] = source[(*before, part)] if source.ndim else source
 
 
 def flat_positions(shape, axis, index):
@@ -309,7 +318,10 @@ def index_sum(values, shape, indices):
         return _rows_sum(values, shape, indices[0])
     if len(indices) == 1 and indices[0].dtype == bool:  # no position twice
         out = np.zeros(shape, values.dtype)
-        out[indices[0]] = values
+        mask = private(indices[0])
+        if len(values) != np.count_nonzero(mask):
+            raise RuntimeError("the mask was changed after elements were selected by it")
+        out[mask] = values
         return out
     plain, dims = one_index_each(indices)
     if len(plain) > 1:
@@ -352,7 +364,7 @@ def one_index_each(indices):
         if index is None:
             d += 1
             continue
-        for part in index.nonzero() if index.dtype.kind == "b" else (index,):
+        for part in private(index).nonzero() if index.dtype.kind == "b" else (index,):
             plain.append(part)
             dims.append(d)
             d += 1

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
+from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import (
     as_int32,
@@ -22,6 +23,7 @@ from cygrad._kernels.cpu.linalg.lapack import (
     spread,
     workspace,
 )
+from cygrad._kernels.cpu.linalg.lu import are_rows
 from cygrad._kernels.cpu.linalg.triangular import stack_of
 from cygrad._kernels.cpu.shape.diagonals import triu
 from cygrad._kernels.device.dispatch import dispatching
@@ -132,7 +134,9 @@ def divided(columns, d):
 @over_stacks(2, 1, 2)
 def ldl_solve(ld, pivots, b, hermitian):
     """Compute A^-1 B from the factors of A; batches broadcast."""
-    stack = stack_of(ld, b)
+    stack, pivots = stack_of(ld, b), private(pivots)
+    if not are_rows(abs(pivots.astype(np.int64)), ld.shape[-1]):
+        raise RuntimeError(f"pivots must be between 1 and {ld.shape[-1]}, or between -1 and {-ld.shape[-1]}")
     x = laid_by_columns(b, (*stack, *b.shape[-2:]))
     trs = routine("hetrs" if hermitian and ld.dtype.kind == "c" else "sytrs", ld, x)
     if trs is not None:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
-from cygrad._kernels.cpu.base.arrays import cast
+from cygrad._kernels.cpu.base.arrays import cast, private
 from cygrad._kernels.cpu.base.matmul import has_normal_diagonal, matmul
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import (
@@ -135,6 +135,7 @@ def set_diagonal(a, k):
 def permutation(pivots, m, dtype):
     """The matrices P with A = P L U."""
     *stack, k = pivots.shape
+    pivots = private(pivots)
     p = np.zeros((*stack, m, m), dtype)
     laswp = routine("laswp", p)
     if laswp is None or not are_rows(pivots, m):
@@ -151,7 +152,7 @@ def lu_solve(lu, pivots, b, left=True, turned=False):
 
     If LAPACK computes X, it is column-major, or row-major if not `left`.
     """
-    getrs = routine("getrs", lu, b)
+    getrs, pivots = routine("getrs", lu, b), private(pivots)
     if getrs is None or not (are_rows(pivots, lu.shape[-1]) and has_normal_diagonals(lu)):
         p = permutation(pivots, lu.shape[-1], lu.dtype)
         if left:

@@ -6,7 +6,7 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.arrays import dense, new_array, private
 from cygrad._kernels.cpu.base.elementary import exp, log, log1p
 from cygrad._kernels.cpu.base.elementwise import clamp
 from cygrad._kernels.cpu.base.elementwise import where as select
@@ -125,7 +125,7 @@ def kl_divergence(x, y):
 @over_stacks(1, 0)
 def multi_margin(x, target, weight, margin, p):
     """For each row, the mean over all classes of max(0, margin - x[target] + x)^p, skipping the target class."""
-    rows = np.arange(len(x), like=x)
+    rows, target = np.arange(len(x), like=x), private(target)
     with np.errstate(all="ignore"):
         gap = np.fmax(x - x[rows, target][:, None] + x.dtype.type(margin), 0)  # fmax ignores NaN
         gap[rows, target] = 0
@@ -140,6 +140,7 @@ def multilabel_margin(x, target):
     is out of range.
     """
     if not loop_table.has_loops(x):
+        target = private(target)
         is_within = not target.size or (target.min() >= -1 and target.max() < x.shape[1])
         return _margins_by_numpy(x, target) if is_within else None
     found = (new_array(x.shape[:1], x.dtype.num), *(new_array(x.shape, x.dtype.num) for _ in range(2)))

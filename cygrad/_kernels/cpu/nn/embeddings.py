@@ -1,4 +1,7 @@
-"""Embedding and embedding-bag kernels: bag reductions, norm clipping, and gradients of the table."""
+"""Embedding and embedding-bag kernels: bag reductions, norm clipping, and gradients of the table.
+
+The kernels of bags trust their indices, which callers have checked: those of users must be private.
+"""
 
 import numpy as np
 
@@ -22,7 +25,10 @@ def added_rows(rows, indices, count):
 
 
 def index_scale(indices, padding, by_frequency, dtype):
-    """Factor for each row's gradient: 0 for padding, 1 / frequency if `by_frequency`; None if 1 everywhere."""
+    """Factor for each row's gradient: 0 for padding, 1 / frequency if `by_frequency`; None if 1 everywhere.
+
+    With `by_frequency` the indices must be private.
+    """
     if not by_frequency and padding < 0:
         return None
     dtype = sum_type(dtype)

@@ -258,9 +258,14 @@ cdef enum Reduction:
     MEAN
     SUM
 
+cdef extern from "base/loop_call.h" nogil:
+    cnp.npy_uint64 INDEX(const cnp.npy_int64* place) noexcept
+
 cdef struct Targets:            # target classes, already checked, and class weights
     cnp.npy_int64* classes
     Py_ssize_t n
+    Py_ssize_t count            # number of classes
+    bint changed                # whether a class is out of bounds in spite of the check: another thread changed it
     void* weight                # NULL: all 1
     long long ignored
 
@@ -287,13 +292,32 @@ cdef int _check_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored)
     return 0
 
 
-cdef Targets _targets(cnp.ndarray target, cnp.ndarray weight, long long ignored) noexcept:
+cdef Targets _targets(cnp.ndarray target, Py_ssize_t count, cnp.ndarray weight, long long ignored) noexcept:
     cdef Targets targets
     targets.classes = <cnp.npy_int64*>cnp.PyArray_DATA(target)
     targets.n = cnp.PyArray_DIM(target, 0)
     targets.weight = NULL if weight is None else cnp.PyArray_DATA(weight)
     targets.ignored = ignored
+    targets.count = count
+    targets.changed = False
     return targets
+
+
+cdef inline Py_ssize_t _class_of(Targets* targets, Py_ssize_t i) noexcept:
+    """The class of a row, read once; -1 if it does not count."""
+    cdef cnp.npy_uint64 at = INDEX(targets.classes + i)
+    if <long long>at == targets.ignored:
+        return -1
+    if at < <cnp.npy_uint64>targets.count:
+        return <Py_ssize_t>at
+    targets.changed = True
+    return -1
+
+
+cdef int _check_unchanged(Targets* targets) except -1:
+    if targets.changed:
+        raise IndexError("Target is out of bounds.\n  it was changed while it was used, perhaps by another thread")
+    return 0
 
 
 cdef struct Logarithms:         # log-probabilities: strides from row to row, and from class to class
@@ -304,14 +328,15 @@ cdef struct Logarithms:         # log-probabilities: strides from row to row, an
 
 cdef void _nll(Targets* targets, Logarithms logs, real* losses, double* loss, double* total) noexcept:
     """`losses` receives the loss of each row; may be NULL."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, at
     cdef real weight, value
     loss[0] = total[0] = 0
     for i in range(targets.n):
         value = 0
-        if targets.classes[i] != targets.ignored:
-            weight = (<real*>targets.weight)[targets.classes[i]] if targets.weight != NULL else 1
-            value = -weight * (<const real*>(logs.row + targets.classes[i] * logs.across))[0]
+        at = _class_of(targets, i)
+        if at >= 0:
+            weight = (<real*>targets.weight)[at] if targets.weight != NULL else 1
+            value = -weight * (<const real*>(logs.row + at * logs.across))[0]
             total[0] += weight
             loss[0] += value
         if losses != NULL:
@@ -337,7 +362,7 @@ cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long i
     weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
     if not is_plain(logp):
         logp = dense(logp)
-    targets = _targets(target, weight, ignore_index)
+    targets = _targets(target, cnp.PyArray_DIM(logp, 1), weight, ignore_index)
     return _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logp), cnp.PyArray_STRIDE(logp, 0),
                                          cnp.PyArray_STRIDE(logp, 1)), t, reduction)
 
@@ -353,6 +378,7 @@ cdef tuple _reduced(Targets* targets, Logarithms logs, int t, int reduction):
         _nll[float](targets, logs, NULL if losses is None else <float*>cnp.PyArray_DATA(losses), &loss, &total)
     else:
         _nll[double](targets, logs, NULL if losses is None else <double*>cnp.PyArray_DATA(losses), &loss, &total)
+    _check_unchanged(targets)
     if reduction != NONE:
         losses = _number(loss / total if reduction == MEAN else loss, t)
     return losses, _number(total, t)
@@ -371,13 +397,14 @@ cdef cnp.ndarray _number(double value, int t):
 cdef void _nll_backward(Targets* targets, real* out, Py_ssize_t classes, const real* grad, Py_ssize_t step,
                         real total) noexcept:
     """`step` is 1 if `grad` has an element per row, 0 if it has one for all rows."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, at
     cdef real weight
     memset(out, 0, targets.n * classes * sizeof(real))
     for i in range(targets.n):
-        if targets.classes[i] != targets.ignored:
-            weight = (<real*>targets.weight)[targets.classes[i]] if targets.weight != NULL else 1
-            out[i * classes + targets.classes[i]] = -weight * grad[i * step] / total
+        at = _class_of(targets, i)
+        if at >= 0:
+            weight = (<real*>targets.weight)[at] if targets.weight != NULL else 1
+            out[i * classes + at] = -weight * grad[i * step] / total
 
 
 cdef cnp.ndarray _gradient_of_loss(cnp.ndarray grad, int t, Py_ssize_t rows, bint for_each):
@@ -399,7 +426,7 @@ cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray t
     target = dense(cast(target, cnp.NPY_INT64))
     _check_targets(logp, target, ignore_index)
     weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
-    targets = _targets(target, weight, ignore_index)
+    targets = _targets(target, cnp.PyArray_DIM(logp, 1), weight, ignore_index)
     grad = _gradient_of_loss(grad, t, targets.n, step)
     out = empty(2, cnp.PyArray_DIMS(logp), t)
     cdef double total = float(total_weight) if reduction == MEAN else 1
@@ -409,28 +436,33 @@ cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray t
     else:
         _nll_backward[double](&targets, <double*>cnp.PyArray_DATA(out), cnp.PyArray_DIM(logp, 1),
                               <double*>cnp.PyArray_DATA(grad), step, total)
+    _check_unchanged(&targets)
     return out
 
 
 # ---------------------------------------------------------------------------------------- cross-entropy
 
 
-cdef void _run_rows(int loop, int t, Py_ssize_t rows, Py_ssize_t classes, void** data) noexcept:
+cdef void _run_rows(int loop, int t, Targets* targets, void** data) noexcept:
     """Run a loop of cross_entropy.h over the rows of the logits; `data` is documented there."""
     cdef native_call call
+    cdef Py_ssize_t rows = targets.n
     cdef part_t part = loop_of(loop)
     cdef int i
     for i in range(4):
         call.data[i] = <char*>data[i]
-    call.n[0] = classes
+    call.n[0] = targets.count
+    call.n[1] = targets.ignored
+    call.failed = False
     call.is_double = t == cnp.NPY_DOUBLE
     call.itemsize = 8 if call.is_double else 4
-    call.piece = max(1, SHARE // classes)
+    call.piece = max(1, SHARE // targets.count)
     if rows > call.piece:
         with nogil:
             share(part, &call, rows, call.piece)
     else:
         part(&call, 0, rows)
+    targets.changed |= call.failed
 
 
 cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long long ignore_index, int reduction):
@@ -447,11 +479,11 @@ cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long
     target = dense(cast(target, cnp.NPY_INT64))
     _check_targets(x, target, ignore_index)
     weight = _class_weights(weight, t, cnp.PyArray_DIM(x, 1))
-    targets = _targets(target, weight, ignore_index)
+    targets = _targets(target, cnp.PyArray_DIM(x, 1), weight, ignore_index)
     x = dense(x)
     softmax = empty(2, cnp.PyArray_DIMS(x), t)
     logs = empty(1, cnp.PyArray_DIMS(x), t)     # only of each row's target class; a stride of 0 makes it stand for all
-    _run_rows(CROSS_ENTROPY, t, targets.n, cnp.PyArray_DIM(x, 1),
+    _run_rows(CROSS_ENTROPY, t, &targets,
               [cnp.PyArray_DATA(x), targets.classes, cnp.PyArray_DATA(softmax), cnp.PyArray_DATA(logs)])
     loss, total = _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logs), cnp.PyArray_ITEMSIZE(x), 0), t, reduction)
     return loss, total, softmax
@@ -459,13 +491,14 @@ cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long
 
 cdef void _factors(Targets* targets, real* out, const real* grad, Py_ssize_t step, real total) noexcept:
     """Compute each row's factor for the difference between softmax and target; `step` as in `_nll_backward`."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, at
     for i in range(targets.n):
         out[i] = 0
-        if targets.classes[i] != targets.ignored:
+        at = _class_of(targets, i)
+        if at >= 0:
             out[i] = grad[i * step] / total
             if targets.weight != NULL:
-                out[i] *= (<real*>targets.weight)[targets.classes[i]]
+                out[i] *= (<real*>targets.weight)[at]
 
 
 cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, cnp.ndarray target, object weight,
@@ -485,7 +518,7 @@ cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, 
     target = dense(cast(target, cnp.NPY_INT64))
     _check_targets(softmax, target, ignore_index)
     weight = _class_weights(weight, t, cnp.PyArray_DIM(softmax, 1))
-    targets = _targets(target, weight, ignore_index)
+    targets = _targets(target, cnp.PyArray_DIM(softmax, 1), weight, ignore_index)
     grad = _gradient_of_loss(grad, t, targets.n, step)
     softmax = dense(softmax)
     total = float(total_weight) if reduction == MEAN else 1
@@ -495,8 +528,9 @@ cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, 
         _factors[float](&targets, <float*>cnp.PyArray_DATA(factors), <float*>cnp.PyArray_DATA(grad), step, <float>total)
     else:
         _factors[double](&targets, <double*>cnp.PyArray_DATA(factors), <double*>cnp.PyArray_DATA(grad), step, total)
-    _run_rows(CROSS_ENTROPY_GRADIENT, t, targets.n, cnp.PyArray_DIM(softmax, 1),
+    _run_rows(CROSS_ENTROPY_GRADIENT, t, &targets,
               [cnp.PyArray_DATA(softmax), targets.classes, cnp.PyArray_DATA(factors), cnp.PyArray_DATA(out)])
+    _check_unchanged(&targets)
     return out
 
 

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.device.dispatch import dispatching
 
 
 def bincount(weights, numbers, least):
-    """Count each number, or sum its weights: in float32 for float32 weights, else in float64."""
+    """Count each number, or sum its weights: in float32 for float32 weights, else in float64. `numbers` is private."""
     if weights is None:
         return np.bincount(numbers, minlength=least)
     found = np.bincount(numbers, weights, least)
@@ -31,6 +32,7 @@ def count_evenly(array, bins, low, high):
 
 
 def _evenly(values, bins, low, high):
+    values = private(values)
     if not values.size or not (amin(values) >= low and amax(values) <= high):  # NaN is in no bin
         values = values[(values >= low) & (values <= high)]
     places = ((values - values.dtype.type(low)) * bins / values.dtype.type(high - low)).astype(np.int64)
@@ -52,11 +54,12 @@ def _interval(values, edge, count):
 @silent
 def histogram(points, edges, weights, density):
     """Count the rows, or sum their weights, in the bins between the edges along each column."""
+    edges = tuple(map(private, edges))
     shape = tuple(len(edge) - 1 for edge in edges)
     counts: Any = 0
     for start in range(0, max(len(points), 1), chunks.SIZE):
         part = slice(start, start + chunks.SIZE)
-        counts = counts + _counts(points[part], edges, shape, None if weights is None else weights[part])
+        counts = counts + _counts(private(points[part]), edges, shape, None if weights is None else weights[part])
     found = counts.reshape(shape).astype(points.dtype)
     if density:
         found = found / found.sum()

@@ -7,7 +7,7 @@ import numpy as np
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import arrays as cpu
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.base.arrays import new_array
+from cygrad._kernels.cpu.base.arrays import new_array, private
 from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.indexing.indexing import select_into
 from cygrad._kernels.cpu.reduction.sorting import sorted_along
@@ -91,7 +91,7 @@ def distinct(array, inverse, counts):
 
 def distinct_slices(array, axis):
     """`distinct` for the slices along an axis, sorted lexicographically."""
-    slices = np.moveaxis(array, axis, 0)
+    slices = np.moveaxis(private(array), axis, 0)
     columns = _blocks_of_columns(slices)
     keys = slices.astype(np.float32) if slices.dtype.name == "bfloat16" else slices  # CuPy does not sort it
     if isinstance(slices, np.ndarray) and 0 < slices.size <= FEW:

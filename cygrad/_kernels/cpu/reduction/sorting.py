@@ -9,7 +9,7 @@ import numpy as np
 
 import cygrad._kernels.cpu.base.loop_table as loop_table
 from cygrad._kernels.cpu.base import chunks
-from cygrad._kernels.cpu.base.arrays import dense, new_array
+from cygrad._kernels.cpu.base.arrays import dense, new_array, private
 from cygrad._kernels.cpu.base.loop_table import LOOP_SIZES, LOOPS
 from cygrad._kernels.cpu.base.reduce import amax
 from cygrad._kernels.cpu.base.stack_chunks import along, cut
@@ -69,6 +69,7 @@ def _sorted(a, axis, descending):
         values, order = _sorted(np.flip(a, axis), axis, False)
         np.subtract(a.shape[axis] - 1, order, out=order)
         return np.ascontiguousarray(np.flip(values, axis)), np.ascontiguousarray(np.flip(order, axis))
+    a = private(a)
     if a.itemsize == 8:
         # NumPy's vectorized sort is several times faster but not stable; equal elements are rare and fixed afterwards.
         order = np.argsort(a, axis)
@@ -203,6 +204,7 @@ def _first_along(a, axis, k, largest):
         few = cut(np.partition(keys[0], k - 1, axis), slice(0, k), axis).copy()
         few.sort(axis)
         return _of_keys(a, axis, largest, few, *keys[1:])
+    a = private(a)
     part = np.argpartition(a, n - k if largest else k - 1, axis)  # far fewer than all: no need to sort the rest
     part = np.sort(np.take(part, range(n - k, n) if largest else range(k), axis), axis)
     values, order = _sorted(np.take_along_axis(a, part, axis), axis, largest)
@@ -215,7 +217,7 @@ def kth_along(a, axis, k):
     if not a.size:
         return np.zeros(one(a, axis), np.int64)
     if a.size <= chunks.FEW:
-        return np.argpartition(a, k, axis).take([k], axis)
+        return np.argpartition(private(a), k, axis).take([k], axis)
     value = np.partition(a, k, axis).take([k], axis)  # moves less memory than argpartition
     found = a == value
     if a.dtype.kind == "f" and np.isnan(value).any():
@@ -248,7 +250,7 @@ def middle_along(a, axis):
     if not _has_nan(a):
         return middle_of_numbers(a, axis)
     places = np.maximum(a.shape[axis] - np.isnan(a).sum(axis, keepdims=True) - 1, 0) // 2
-    return np.take_along_axis(np.argsort(a, axis, kind="stable"), places, axis)
+    return np.take_along_axis(np.argsort(private(a), axis, kind="stable"), places, axis)
 
 
 @along

@@ -61,20 +61,22 @@ DEFINE_COMBINE(reduce_at_f32, float, uint32_t)
 DEFINE_COMBINE(reduce_at_f64, double, uint64_t)
 #undef DEFINE_COMBINE
 
-/* The places of the first `count` nonzero elements of rows of `columns` elements, comparing only the bits of `mask`. */
+/* The places of the first `count` nonzero elements of rows of `columns` elements, comparing only the bits of `mask`.
+   Returns whether there were as many: another thread may change them after they were counted. */
 #define DEFINE_NONZERO(NAME, TYPE)                                                                              \
-    static void NAME(const void *from, int64_t *row, int64_t *column, Py_ssize_t rows, Py_ssize_t columns,      \
-                     uint64_t mask, Py_ssize_t count)                                                           \
+    static int NAME(const void *from, int64_t *row, int64_t *column, Py_ssize_t rows, Py_ssize_t columns,       \
+                    uint64_t mask, Py_ssize_t count)                                                            \
     {                                                                                                           \
         const TYPE *x = from;                                                                                   \
         Py_ssize_t found = 0;                                                                                   \
         for (Py_ssize_t i = 0; i < rows; i++, x += columns)                                                     \
             for (Py_ssize_t j = 0; j < columns; j++) {                                                          \
-                if (found == count) return;                                                                     \
+                if (found == count) return 1;                                                                   \
                 if (row) row[found] = i;                                                                        \
                 column[found] = j;                                                                              \
                 found += (x[j] & (TYPE)mask) != 0;                                                              \
             }                                                                                                   \
+        return found == count;                                                                                  \
     }                                                                                                           \
                                                                                                                 \
     static CYGRAD_CLONES Py_ssize_t NAME##_count(const void *from, Py_ssize_t n, uint64_t mask)                 \
@@ -90,9 +92,10 @@ DEFINE_NONZERO(nonzero_4, uint32_t)
 DEFINE_NONZERO(nonzero_8, uint64_t)
 #undef DEFINE_NONZERO
 
-/* The first `count` elements where the mask is 1. Eight equal mask bytes are handled at once. */
+/* The first `count` elements where the mask is 1. Eight equal mask bytes are handled at once. Returns whether there were
+   as many. */
 #define DEFINE_COMPRESS(NAME, TYPE)                                                                             \
-    static void NAME(const TYPE *x, const uint8_t *mask, TYPE *out, Py_ssize_t n, Py_ssize_t count)             \
+    static int NAME(const TYPE *x, const uint8_t *mask, TYPE *out, Py_ssize_t n, Py_ssize_t count)              \
     {                                                                                                           \
         Py_ssize_t found = 0, i = 0;                                                                            \
         while (found < count && i < n) {                                                                        \
@@ -109,6 +112,7 @@ DEFINE_NONZERO(nonzero_8, uint64_t)
                 found += mask[i++] != 0;                                                                        \
             }                                                                                                   \
         }                                                                                                       \
+        return found == count;                                                                                  \
     }
 
 DEFINE_COMPRESS(compress_4, uint32_t)
@@ -181,26 +185,28 @@ static void triangle_places_part(void *context, Py_ssize_t first, Py_ssize_t cou
 }
 
 /* data: any array of doubles, elements, their rows or NULL, their columns. n: rows, columns, element size in bytes,
-   whether floating point, number of nonzero elements. There is one item. */
+   whether floating point, number of nonzero elements. There is one item. Fails if there are fewer. */
 static void nonzero_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
-    const native_call *c = context;
+    native_call *c = context;
     const uint64_t mask = !c->n[3] ? UINT64_MAX : c->n[2] == 4 ? 0x7fffffff : 0x7fffffffffffffff;
     int64_t *rows = (int64_t *)c->data[2], *columns = (int64_t *)c->data[3];
     (void)first, (void)count;
-    (c->n[2] == 1 ? nonzero_1 : c->n[2] == 4 ? nonzero_4 : nonzero_8)(c->data[1], rows, columns, c->n[0], c->n[1], mask,
-                                                                     c->n[4]);
+    if (!(c->n[2] == 1 ? nonzero_1 : c->n[2] == 4 ? nonzero_4 : nonzero_8)(c->data[1], rows, columns, c->n[0], c->n[1],
+                                                                          mask, c->n[4]))
+        c->failed = 1;
 }
 
 /* data: elements, a mask of bytes, the selected elements. n: number of elements, number of selected ones. There is one
-   item. */
+   item. Fails if fewer are selected. */
 static void compress_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
-    const native_call *c = context;
+    native_call *c = context;
     const uint8_t *mask = (const uint8_t *)c->data[1];
     (void)first, (void)count;
-    if (c->is_double) compress_8((const packed_8 *)c->data[0], mask, (packed_8 *)c->data[2], c->n[0], c->n[1]);
-    else compress_4((const uint32_t *)c->data[0], mask, (uint32_t *)c->data[2], c->n[0], c->n[1]);
+    c->failed = !(c->is_double
+        ? compress_8((const packed_8 *)c->data[0], mask, (packed_8 *)c->data[2], c->n[0], c->n[1])
+        : compress_4((const uint32_t *)c->data[0], mask, (uint32_t *)c->data[2], c->n[0], c->n[1]));
 }
 
 enum { COUNTED = 255 };      /* elements whose count fits into a byte */

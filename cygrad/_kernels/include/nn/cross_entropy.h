@@ -37,22 +37,25 @@ CYGRAD_BEGIN_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* data: scores, classes (int64), probabilities, log-probabilities of the classes; n: scores of a row */
+/* data: scores, classes (int64), probabilities, log-probabilities of the classes; n: scores of a row, the class that is
+   ignored. Fails for other classes that are out of bounds. */
 static void cross_entropy_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
-    const native_call *c = context;
+    native_call *c = context;
     const int64_t *classes = (const int64_t *)c->data[1] + first;
-    BY_TYPE(c->is_double, cross_entropy, AT(0, first * c->n[0]), classes, AT(2, first * c->n[0]), AT(3, first), count,
-            c->n[0]);
+    if (BY_TYPE(c->is_double, cross_entropy, AT(0, first * c->n[0]), classes, AT(2, first * c->n[0]), AT(3, first), count,
+                c->n[0], c->n[1]))
+        c->failed = 1;
 }
 
-/* data: probabilities, classes (int64), a factor for each row, gradients of the scores; n: scores of a row */
+/* data: probabilities, classes (int64), a factor for each row, gradients of the scores; n and failure: as above */
 static void cross_entropy_gradient_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
-    const native_call *c = context;
+    native_call *c = context;
     const int64_t *classes = (const int64_t *)c->data[1] + first;
-    BY_TYPE(c->is_double, cross_entropy_gradient, AT(0, first * c->n[0]), classes, AT(2, first), AT(3, first * c->n[0]),
-            count, c->n[0]);
+    if (BY_TYPE(c->is_double, cross_entropy_gradient, AT(0, first * c->n[0]), classes, AT(2, first),
+                AT(3, first * c->n[0]), count, c->n[0], c->n[1]))
+        c->failed = 1;
 }
 
 /* data: scores, labels (int64), which end at the first negative one, the loss of each row, its derivatives, 1 for
@@ -77,10 +80,11 @@ DEFINE_LARGEST(WIDE_CLONES)
 DEFINE_STAGED(static WIDE_CLONES void NAME(exponentials)(Py_ssize_t n, const REAL *x, REAL *out, REAL c), , , EXP_BELOW_0,
               x[i] - c, e)
 
-/* An invalid class gets 0; the caller detects it. */
-static void NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, REAL *logs, Py_ssize_t rows,
-                                Py_ssize_t n)
+/* An invalid class gets 0. Returns whether one is not the ignored one: another thread may change it after the check. */
+static int NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, REAL *logs, Py_ssize_t rows, Py_ssize_t n,
+                               int64_t ignored)
 {
+    int is_outside = 0;
     for (Py_ssize_t i = 0; i < rows; i++, x += n, p += n) {
         const REAL most = NAME(largest)(x, n);
         REAL sum;
@@ -89,18 +93,23 @@ static void NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, 
         NAME(scale)(n, p, p, 0, 1 / sum, 0);
         const uint64_t at = INDEX(classes + i);
         logs[i] = at < (uint64_t)n ? (x[at] - most) - LOG(sum) : 0;
+        is_outside |= at >= (uint64_t)n && (int64_t)at != ignored;
     }
+    return is_outside;
 }
 
-/* (probability - 1 for the row's class) * its factor, which is 0 for an invalid class. */
-static void NAME(cross_entropy_gradient)(const REAL *p, const int64_t *classes, const REAL *factors, REAL *out,
-                                         Py_ssize_t rows, Py_ssize_t n)
+/* (probability - 1 for the row's class) * its factor, which is 0 for an invalid class. Returns the same. */
+static int NAME(cross_entropy_gradient)(const REAL *p, const int64_t *classes, const REAL *factors, REAL *out,
+                                        Py_ssize_t rows, Py_ssize_t n, int64_t ignored)
 {
+    int is_outside = 0;
     for (Py_ssize_t i = 0; i < rows; i++, p += n, out += n) {
         NAME(scale)(n, p, out, 0, factors[i], 0);
         const uint64_t at = INDEX(classes + i);
         if (at < (uint64_t)n) out[at] -= factors[i];
+        is_outside |= at >= (uint64_t)n && (int64_t)at != ignored;
     }
+    return is_outside;
 }
 
 /* Adds the amounts by which classes that are not labels violate the margin to a label of score 1 - `least`; returns how

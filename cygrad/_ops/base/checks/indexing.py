@@ -177,7 +177,7 @@ def index_error(shape, indices):
                 f"index {wrong.flat[0]} is out of bounds for dimension {place} with size {shape[dim]}\n"
                 f"  dimension {dim} of a tensor of shape {list(shape)}"
             )
-    raise AssertionError(f"nothing is wrong with indices of shapes {[index.shape for index in plain]} into {shape}")
+    return IndexError("index out of range in self\n  an index was changed while it was used, perhaps by another thread")
 
 
 def values_error(array, indices, values):
