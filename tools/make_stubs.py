@@ -106,7 +106,7 @@ def stub():
         value = getattr(cygrad, name)
         if name.startswith("_") and name != "__version__":
             continue
-        if inspect.ismodule(value):
+        if inspect.ismodule(value) and not callable(value):
             if value.__name__ == f"cygrad.{name}":
                 modules.append(f"from cygrad import {name} as {name}")
         elif name == "Tensor":

@@ -307,12 +307,21 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     return add_hook(global_post_hooks, hook)
 
 
+_NONE = HookDict()  # never filled
+
+
+def _step_hooks(optimizer: Optimizer) -> tuple[HookDict, HookDict]:
+    """Return the hooks of one optimizer: none if it wraps another and does not call `super().__init__()`."""
+    state = optimizer.__dict__
+    return state.get("_optimizer_step_pre_hooks", _NONE), state.get("_optimizer_step_post_hooks", _NONE)
+
+
 def _with_hooks(step: Callable) -> Callable:
     """Wrap a class's `step` with hooks, which are skipped if a subclass's `step` calls it."""
 
     @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        before, after = _step_hooks(self)
         profiled = is_observed()
         if not (before or after or global_pre_hooks or global_post_hooks or profiled):
             return step(self, *args, **kwargs)
@@ -326,7 +335,7 @@ def _with_hooks(step: Callable) -> Callable:
         return run(self, args, kwargs)
 
     def run(self: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        before, after = _step_hooks(self)
         args = (self, *args)  # the form in which PyTorch's hooks receive and return them
         for hook in [*global_pre_hooks.values(), *before.values()]:
             result = hook(self, args, kwargs)

@@ -29,7 +29,7 @@ SOURCES = sorted(path for pattern in ("*.py", "*.pyx", "*.pxd") for path in (CHE
 PRIVATE_LAYERS = {"_compiled": 1, "_library": 1, "_kernels": 1, "_core": 2, "_ops": 3}
 PUBLIC_LAYER = 4
 TOP_LAYER = 5
-TOP_PACKAGES = {"nn", "optim", "serialization", "utils", "viz", "distributions"}
+TOP_PACKAGES = {"__main__", "as_torch", "distributions", "nn", "optim", "serialization", "utils", "viz"}
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # The private names that layer 5 may use: compiled optimizer steps, the op functions that are public only in

@@ -325,10 +325,10 @@ cdef class Tensor:
     def __delattr__(self, str name):
         if self.attributes is not None and name in self.attributes:
             del self.attributes[name]
-        elif not hasattr(type(self), name):
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        else:
+        elif hasattr(self, name):  # of the class, or in the dictionary that instances of a subclass have
             PyObject_GenericSetAttr(self, name, NULL)
+        else:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __getitem__(self, index):
         return indexing.getitem(self, index)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import cygrad
 from cygrad import Tensor
 from cygrad.nn.modules._use import find_member
 from cygrad.nn.parameter import Buffer, Parameter
 from cygrad.utils import typename
-
-if TYPE_CHECKING:
-    from cygrad.nn.modules.module import Module
 
 # The three dictionaries of members, and the names of their entries in error messages.
 TABLES = {"_parameters": "parameters", "_modules": "module", "_buffers": "buffer"}
@@ -26,7 +24,7 @@ class Members:
 
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
-    _modules: dict[str, Module | None]
+    _modules: dict[str, cygrad.nn.Module | None]
     _non_persistent_buffers_set: set[str]
 
     def _init_members(self) -> None:
@@ -73,11 +71,11 @@ class Members:
             )
         self._set_buffer(name, tensor, persistent)
 
-    def register_module(self, name: str, module: Module | None) -> None:
+    def register_module(self, name: str, module: cygrad.nn.Module | None) -> None:
         """Alias of `add_module`."""
         self.add_module(name, module)
 
-    def add_module(self, name: str, module: Module | None) -> None:
+    def add_module(self, name: str, module: cygrad.nn.Module | None) -> None:
         """Add a submodule under `name`.
 
         Raises `KeyError` if the name is taken, empty or contains a dot, `TypeError` for anything other
@@ -200,7 +198,7 @@ class Members:
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_children(self) -> Iterator[tuple[str, Module]]:
+    def named_children(self) -> Iterator[tuple[str, cygrad.nn.Module]]:
         """Yield (name, module) pairs of the direct submodules; shared ones only once."""
         seen = set()
         for name, module in self._modules.items():
@@ -208,7 +206,7 @@ class Members:
                 seen.add(module)
                 yield name, module
 
-    def children(self) -> Iterator[Module]:
+    def children(self) -> Iterator[cygrad.nn.Module]:
         """Yield the direct submodules."""
         for _, module in self.named_children():
             yield module
@@ -272,7 +270,7 @@ class Members:
                 raise AttributeError(f"`{name}` is not an nn.Module{_path(parent, self, target)}")
         return module
 
-    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+    def set_submodule(self, target: str, module: cygrad.nn.Module, strict: bool = False) -> None:
         """Put `module` at a dotted path; with `strict`, only if a module already exists there."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")

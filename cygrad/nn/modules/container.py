@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from cygrad.nn.modules.module import Module
 from cygrad.utils import typename
-
-if TYPE_CHECKING:
-    from typing import Self
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import cygrad
 from cygrad import Tensor
@@ -22,9 +22,6 @@ from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.warning import warn
 
-if TYPE_CHECKING:
-    from typing import Self
-
 __all__ = [
     "Module",
     "register_module_forward_hook",
@@ -36,6 +33,17 @@ __all__ = [
 
 def _addindent(s_: str, numSpaces: int) -> str:
     return s_.replace("\n", "\n" + " " * numSpaces)
+
+
+class _SignatureOfCalls:
+    """What `inspect.signature` shows for a module, whose calls are compiled; for the class it shows `__init__`'s."""
+
+    def __get__(self, module: Module | None, cls: type) -> Any:
+        if module is None:
+            raise AttributeError("__signature__")
+        import inspect  # slow to import
+
+        return inspect.signature(lambda *args, **kwargs: None)
 
 
 class Module(Hooked, Stateful, Members):
@@ -60,6 +68,7 @@ class Module(Hooked, Stateful, Members):
     """
 
     training: bool
+    __signature__ = _SignatureOfCalls()
 
     def __init__(self) -> None:
         # Written to `__dict__` directly, because `__setattr__` needs dictionaries that do not exist yet.

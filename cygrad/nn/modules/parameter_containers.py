@@ -5,15 +5,12 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from cygrad import Tensor
 from cygrad.nn.modules.container import pairs_of
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import Parameter
-
-if TYPE_CHECKING:
-    from typing import Self
 
 __all__ = ["ParameterDict", "ParameterList"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cygrad
 from cygrad import Tensor
@@ -13,9 +13,6 @@ from cygrad.nn.modules._recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCe
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import Parameter
 from cygrad.utils.warning import warn
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 

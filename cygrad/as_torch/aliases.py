@@ -1,0 +1,145 @@
+"""The modules that `import torch` and `import torch.x.y` give."""
+
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+import cygrad
+from cygrad.as_torch.lacking import what_serves_instead
+from cygrad.torch_version import __version__
+
+# PyTorch has other modules of these names, or none.
+_HIDDEN = frozenset(("_compiled", "_core", "_cython", "_kernels", "_library", "_ops", "as_torch", "debug", "viz"))
+_ELSEWHERE = {"torch.version": "cygrad.as_torch.version"}
+
+
+def cygrad_name(name):
+    """The full name of the module of cygrad that `torch.x.y` stands for, or None."""
+    parts = name.split(".")
+    return None if parts[1] in _HIDDEN else _ELSEWHERE.get(name, ".".join(["cygrad", *parts[1:]]))
+
+
+class _Torch(ModuleType):
+    """The class of `torch`: cygrad's names, but for PyTorch's version.
+
+    A name is looked up in cygrad once; what a program assigns goes to both, so that both always agree.
+    """
+
+    def __getattr__(self, name):
+        if name == "__all__":
+            return [public for public in dir(cygrad) if not public.startswith("_") and public not in _HIDDEN]
+        if name in _HIDDEN or not hasattr(cygrad, name):
+            text = f"module 'torch' has no attribute {name!r}{what_serves_instead(f'torch.{name}')}"
+            raise AttributeError(text, name=name, obj=self)
+        value = self.__dict__[name] = getattr(cygrad, name)
+        return value
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if not name.startswith("__"):
+            setattr(cygrad, name, value)
+
+    def __delattr__(self, name):
+        self.__dict__.pop(name, None)
+        delattr(cygrad, name)
+
+    def __dir__(self):
+        return sorted({*self.__dict__, *dir(cygrad)} - _HIDDEN)
+
+
+torch = _Torch("torch", cygrad.__doc__)
+
+
+def _asked_by_find_spec():
+    """Whether `importlib.util.find_spec` is the caller: it answers None for what an import statement cannot find."""
+    return sys._getframe(2).f_globals.get("__name__") == "importlib.util" or (
+        sys._getframe(3).f_globals.get("__name__") == "importlib.util"
+    )
+
+
+class _AliasFinder:
+    """Finds `torch` and `torch.x.y`. It comes first, so that cygrad's files are not imported twice by their places."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "torch":
+            return torch.__spec__
+        if not name.startswith("torch."):
+            return None
+        real_name = cygrad_name(name)
+        real = find_spec(real_name) if real_name else None
+        if real is not None:
+            spec = ModuleSpec(name, _AliasLoader, origin=real.origin)
+            spec.submodule_search_locations = real.submodule_search_locations
+            return spec
+        if _asked_by_find_spec():
+            return None
+        raise ModuleNotFoundError(f"No module named {name!r}{what_serves_instead(name)}", name=name)
+
+
+class _AliasLoader:
+    """Puts cygrad's own module in the place of the one that Python has prepared."""
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        name = module.__name__
+        if name == "torch":
+            sys.modules[name] = torch
+            return
+        real = import_module(cygrad_name(name))
+        parent, _, child = name.rpartition(".")
+        _keep_attribute(sys.modules[parent], child, real)
+        sys.modules[name] = real
+
+    @staticmethod
+    def get_code(name):
+        """The code of a module, for `python -m cygrad -m torch.x.y`."""
+        real = find_spec(cygrad_name(name))
+        return real.loader.get_code(real.name)
+
+
+def _keep_attribute(parent, child, module):
+    """See to it that `parent.child` stays what it is, if that is not the module of this name.
+
+    After an import Python binds the module in its parent; `import torch.autograd.gradcheck` would replace the function
+    `autograd.gradcheck` by the module that defines it.
+    """
+    kept = vars(parent).get(child, module)
+    if kept is module:
+        return
+    usual = type(parent)
+
+    class Guard(usual):
+        def __setattr__(self, name, value):
+            if name == child and value is module:
+                self.__class__ = usual  # once: what the program assigns later counts
+            else:
+                super().__setattr__(name, value)
+
+    parent.__class__ = Guard
+
+
+def install(folder):
+    """Let `import torch` give `torch`, as a package whose files are in a folder."""
+    file = f"{folder}/__init__.py"
+    spec = ModuleSpec("torch", _AliasLoader, origin=file, is_package=True)
+    spec.submodule_search_locations.append(folder)
+    vars(torch).update(
+        __file__=file,
+        __loader__=_AliasLoader,
+        __package__="torch",
+        __path__=[folder],
+        __spec__=spec,
+        __version__=__version__,
+        torch=torch,
+        version=import_module("cygrad.as_torch.version"),
+    )
+    if _AliasFinder not in sys.meta_path:
+        sys.meta_path.insert(0, _AliasFinder)
+    sys.modules["torch"] = torch

@@ -1,0 +1,27 @@
+"""What serves instead of the parts of PyTorch that cygrad does not have."""
+
+_COMPILER = "cygrad has no compiler back ends: `torch.compile` returns what it is given"
+_EXPORT = "cygrad exports no programs: save `model.state_dict()`, and define the model in code"
+_QUANTIZED = "cygrad has no quantized tensors: use float16 or bfloat16"
+
+_INSTEAD = {
+    "torch._dynamo": _COMPILER,
+    "torch._functorch": "the public names are in `torch.func`",
+    "torch._inductor": _COMPILER,
+    "torch.ao": _QUANTIZED,
+    "torch.export": _EXPORT,
+    "torch.fx": "cygrad does not trace programs yet",
+    "torch.nested": "cygrad has no nested tensors: pad them by `nn.utils.rnn.pad_sequence`, and pass a mask",
+    "torch.quantization": _QUANTIZED,
+    "torch.quantize_per_tensor": _QUANTIZED,
+    "torch.utils.cpp_extension": "cygrad loads no C++ extensions: write a `torch.autograd.Function`",
+}
+
+
+def what_serves_instead(name):
+    """The second line of an error about a missing `torch.x.y`, or nothing."""
+    while name:
+        if name in _INSTEAD:
+            return f"\n  {_INSTEAD[name]}"
+        name = name.rpartition(".")[0]
+    return ""
