@@ -42,10 +42,13 @@ def fails(exception, line):
         yield
     except exception as error:
         found = first_line(error)
+        # "During handling of the above exception, another exception occurred" would show an error of our own first.
+        chained = None if error.__suppress_context__ or error.__context__ is None else repr(error.__context__)
     if found is None:
         pytest.fail(f"no {exception.__name__} was raised, instead of {line!r}")
     pattern = ".*".join(re.escape(part) for part in line.split("..."))
     assert re.fullmatch(pattern, found), f"{found!r} is not {line!r}"
+    assert chained is None, f"the error was raised while {chained} was handled"
 
 
 def kind(node):

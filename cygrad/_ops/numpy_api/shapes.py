@@ -70,6 +70,8 @@ def broadcast_arrays(*args, subok=False):
     try:
         tensors = [as_tensor(arg) for arg in args]
     except (RuntimeError, TypeError):  # None and strings, which Matplotlib passes
+        tensors = None
+    if tensors is None:
         return np.broadcast_arrays(*convert(args), subok=subok)
     return tuple(public("broadcast_tensors")(*tensors))
 

@@ -99,17 +99,17 @@ def apply(function, operands):
         if all(isinstance(value, Tensor) for value in operands):
             raise
         kind = result_type(tuple(operands))
-        tensors = [
+        operands = [
             value if isinstance(value, Tensor) else from_values(value, kind, False, "tensor") for value in operands
         ]
-        return function(*tensors)
     except (NotImplementedError, RuntimeError):  # it requires one dtype, or does not support integers
         common = result_type(tuple(operands))
         if not (common.is_floating_point or common.is_complex):
             common = get_default_dtype()
         if all(isinstance(value, Tensor) and value.dtype is common for value in operands):
             raise
-        return function(*(as_tensor(value).to(common) for value in operands))
+        operands = [as_tensor(value).to(common) for value in operands]
+    return function(*operands)
 
 
 # -- methods of ufuncs --
