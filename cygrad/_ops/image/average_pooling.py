@@ -8,11 +8,13 @@ import numpy as np
 from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.errors import messages
 from cygrad._core.graph.dual import is_recorded
-from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.internals import array_of, memory_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, facts, publish
+from cygrad._core.graph.tensor import Tensor
+from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import require, wrap_dim
-from cygrad._ops.base.arithmetic import mul, pow
+from cygrad._ops.base.arithmetic import div, mul, pow
 from cygrad._ops.base.pointwise import abs
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.views import squeeze, unsqueeze
@@ -266,8 +268,24 @@ def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode
 
 def _norms(t, pool, kernel, stride, ceil_mode, norm_type):
     means = pool(pow(t, norm_type), kernel, stride, 0, ceil_mode)
+    scale = _scale_of_powers(memory_of(t), memory_of(means), norm_type)
+    if scale != 1:
+        return div(_norms(mul(t, scale), pool, kernel, stride, ceil_mode, norm_type), scale)
     sums = where(means == 0, 0.0, means)  # makes the gradient 0 there
     return pow(mul(sums, math.prod(kernel), out=owned(sums)), 1.0 / norm_type)
+
+
+def _scale_of_powers(a, means, norm_type):
+    """The power of two by which to multiply numbers whose powers leave the range; mostly 1. Always 1 on GPUs."""
+    if type(a) is not np.ndarray or a.dtype.kind != "f" or isinstance(norm_type, Tensor) or not means.size:
+        return 1
+    info = np.finfo(a.dtype)
+    if amin(means) >= info.tiny / info.eps and amax(means) <= info.max:
+        return 1
+    largest = float(np.abs(a).max())
+    if not 0 < largest <= info.max or 1e-3 < largest < 1e3:
+        return 1
+    return 2.0 ** -math.frexp(largest)[1]
 
 
 _BY_DIMS = {dims: in_steps(dims, last=dims, node="PowBackward0")(_norms) for dims in (1, 2, 3)}

@@ -20,13 +20,16 @@ from cygrad._ops.base.copying import zeros_of
 from cygrad._ops.base.pointwise import abs as absolute
 from cygrad._ops.base.pointwise import conj_physical, sign
 from cygrad._ops.base.products import matmul
-from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.reductions import sum as total
+from cygrad._ops.base.slicing import narrow
 from cygrad._ops.base.views import transpose, unsqueeze
+from cygrad._ops.elementwise.logic import isfinite
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill
 from cygrad._ops.linalg.vector_norms import linalg_vector_norm
 from cygrad._ops.shape.diagonals import triu_indices
+
+FEW_DIFFERENCES = 1 << 13  # which are faster than two products of matrices, and more accurate
 
 # -- pairwise distances --
 
@@ -39,7 +42,11 @@ def cdist_rule(n, g):
         return zeros_of(x), zeros_of(y)
     if p == 2:
         weight = where(distance == 0, 0.0, div(g, _nonzero(distance)))
-        center = mean(x.detach(), -2, True)  # else points far from 0 and near each other would lose all digits
+        if x.numel() * y.shape[-2] <= FEW_DIFFERENCES:
+            pull = mul(unsqueeze(weight, -1), sub(unsqueeze(x, -2), unsqueeze(y, -3)))
+            return total(pull, -2) if n.needs(0) else None, neg(total(pull, -3)) if n.needs(1) else None
+        center = narrow(x.detach(), -2, 0, 1)  # else points far from 0 and near each other would lose all digits
+        center = where(isfinite(center), center, 0.0)
         x, y = sub(x, center), sub(y, center)
         return _pull(weight, x, y) if n.needs(0) else None, _pull(_turned(weight), y, x) if n.needs(1) else None
     pull = _pulls(g, sub(unsqueeze(x, -2), unsqueeze(y, -3)), unsqueeze(distance, -1), p)

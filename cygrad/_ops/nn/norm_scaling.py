@@ -119,6 +119,8 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     if p == 2 and out is None and is_integer(dim) and may_be_unit(input):
         return unit(input, wrap_dim(dim, input.ndim), eps, True)
     size = linalg_vector_norm(require(input, "normalize"), p, dim, keepdim=True)
+    if size.dtype.itemsize == 2 and eps > 0:
+        eps = max(eps, float(np.finfo(size.dtype.numpy).smallest_subnormal) if size.dtype.name == "float16" else eps)
     return div(input, clamp_min(size, eps), out=out)
 
 

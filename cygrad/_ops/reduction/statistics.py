@@ -22,7 +22,7 @@ from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.batching.rules import shifting
 from cygrad._ops.base.checks.common import require_kind
-from cygrad._ops.base.creation import full_like, zeros_like
+from cygrad._ops.base.creation import full_like, ones_like, zeros_like
 from cygrad._ops.base.pointwise import sqrt
 from cygrad._ops.base.products import matmul
 from cygrad._ops.base.reductions import axes_argument, flag_argument, mean, restored
@@ -31,7 +31,9 @@ from cygrad._ops.base.slicing import cat, narrow
 from cygrad._ops.base.views import reshape, squeeze, unsqueeze
 from cygrad._ops.common.gradients import adjoint, sum_type
 from cygrad._ops.common.out_argument import given, given_several
-from cygrad._ops.elementwise.logic import isnan
+from cygrad._ops.elementwise.binary import ldexp
+from cygrad._ops.elementwise.logic import isfinite, isnan
+from cygrad._ops.elementwise.predicates import frexp
 from cygrad._ops.elementwise.selection import clamp, where
 from cygrad._ops.elementwise.weighted_sums import lerp
 from cygrad._ops.indexing.gathering import gather
@@ -485,6 +487,21 @@ def observation_weights(x, fweights, aweights):
     return weights
 
 
+def _are_in_range(covariances):
+    """Whether no variance is infinite, NaN or tiny. On GPUs it may be: looking at it would wait."""
+    if not isinstance(covariances, np.ndarray):
+        return False
+    info, variances = np.finfo(covariances.dtype), np.diagonal(np.atleast_2d(covariances)).real
+    return bool(((variances >= info.tiny / info.eps) & (variances <= info.max)).all())
+
+
+def _scale_of_rows(t):
+    """Powers of two by which the largest element of each row gets near 1, as a column."""
+    largest = t.detach().abs().amax(-1, True)
+    _, exponent = frexp(where((largest > 0) & isfinite(largest), largest, 1.0))
+    return ldexp(ones_like(largest), -exponent)
+
+
 def corrcoef(input):
     """Compute the correlation coefficients of the rows of `input` over its columns: `cov` divided by the deviations.
 
@@ -501,6 +518,8 @@ def corrcoef(input):
     if sum_type(t) is not t.dtype:
         return corrcoef(t.to(sum_type(t))).to(t.dtype)
     c = cov(t)
+    if t.dim() and t.numel() and not _are_in_range(array_of(c)):
+        c = cov(mul(t, _scale_of_rows(t)))
     if c.dim() == 0:
         return div(c, c)
     deviation = sqrt(diagonal(c))

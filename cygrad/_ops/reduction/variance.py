@@ -113,12 +113,15 @@ def std_rule(n, g):
 
 
 def std_gradient(g, x, std, axes, correction, keepdim):
-    """g * (x - mean) / (std * (count - correction)), 0 where std is 0; divides first, so that nothing overflows."""
+    """g * (x - mean) / (std * (count - correction)), 0 where std is 0."""
     freedom = reduced_count(x, axes) - correction
     at_zero = std == 0
-    g = mul(where(at_zero, 0.0, g), 1 / freedom if freedom > 0 else math.inf)
+    g, std = mul(where(at_zero, 0.0, g), 1 / freedom if freedom > 0 else math.inf), where(at_zero, 1.0, std)
     apart = sub(x, mean(x, axes, True))
-    apart = div(apart, restored(where(at_zero, 1.0, std), x.shape, axes, keepdim), out=reused(apart))
+    if x.dtype.itemsize == 2:  # g / std may be too small for half precision
+        apart = div(apart, restored(std, x.shape, axes, keepdim))
+    else:
+        g = div(g, std)
     return mul(apart, restored(g, x.shape, axes, keepdim), out=reused(apart))
 
 

@@ -101,9 +101,9 @@ def poisson(x, y, log_input, full, eps):
 def gaussian(x, y, var, constant):
     """(log(var) + (x - y)^2 / var) / 2 + constant."""
     with np.errstate(all="ignore"):
-        losses = as_array(x - y)
-        losses *= losses
-        losses = as_array(losses / var)
+        away = as_array(x - y)
+        losses = as_array(away / var)  # before the product, which may leave the range
+        losses *= away
         losses += log(var)
         losses *= losses.dtype.type(0.5)
         losses += losses.dtype.type(constant)

@@ -145,17 +145,9 @@ def _in_parts(function, out, x, y, p):
 def _by_loop_of_products(out, x, y, p):
     """Overwrite `out` with the 2-norm distances between rows of `x` and of `y`, from the matrix product."""
     x, y, out[...], squares = centred_products(x, y)
-    _finish(out, x, y, False, *squares)
-
-
-def _finish(out, x, y, are_pairs, *squares):
-    """Make squares of distances in `out`, or products, given squares of rows, the distances."""
-    k, m = x.shape[-1], y.shape[-2]
-    x = dense_in_memory(x)
-    y = x if are_pairs else dense_in_memory(y)
-    squares = [dense_in_memory(a) for a in squares] or (None, None)
-    numbers = k, x.shape[-2], m, 0, are_pairs
-    loop_table.run(FINISHED_DISTANCES, (x, y, out, *squares), numbers, 0, x.size // k - are_pairs, max(1, PIECE // m))
+    arrays = out, None, out, *map(dense_in_memory, (x, y, *squares))
+    k, rows, m = x.shape[-1], x.shape[-2], y.shape[-2]
+    loop_table.run(FINISHED_DISTANCES, arrays, (k, rows, m, 0, 0), 0, x.size // k, max(1, PIECE // m))
 
 
 def _by_loop(out, x, y, p, are_pairs=False):
@@ -167,10 +159,11 @@ def _by_loop(out, x, y, p, are_pairs=False):
     for first in range(0, k, step):  # columns are made contiguous
         xs = dense_in_memory(x[..., first : first + step].swapaxes(-1, -2))
         ys = xs if x is y else dense_in_memory(y[..., first : first + step].swapaxes(-1, -2))
-        numbers = xs.shape[-2], rows, m, _KINDS[p], are_pairs, first > 0
-        loop_table.run(DISTANCES, (xs, ys, out), numbers, 0, items, max(1, PIECE // (xs.shape[-2] * m)))
-    if p == 2:
-        _finish(out, x, y, are_pairs)
+        numbers = xs.shape[-2], rows, m, _KINDS[p], are_pairs, first > 0, k
+        is_last = p == 2 and first + step >= k
+        by_rows = (dense_in_memory(x), dense_in_memory(y)) if is_last else (None, None)
+        arrays = xs, ys, out, *by_rows, None, None
+        loop_table.run(DISTANCES, arrays, numbers, 0, items, max(1, PIECE // (xs.shape[-2] * m)))
     return out
 
 

@@ -146,9 +146,9 @@ def _in_passes(x, weight, bias, frame, given):
 
 
 def are_accurate(factor):
-    """Whether no mean square left the range of its type."""
+    """Whether no mean square is near the ends of the range, so that even the sum of 2^40 squares is in it."""
     info = np.finfo(factor.dtype)
-    return bool(((factor > 1 / np.sqrt(info.max)) & (factor < np.sqrt(info.eps / info.tiny))).all())
+    return bool(((factor > 2.0**20 / np.sqrt(info.max)) & (factor < np.sqrt(info.eps / info.tiny))).all())
 
 
 @silent

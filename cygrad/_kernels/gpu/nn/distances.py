@@ -21,7 +21,8 @@ for (long long k = 0; k < width; k++) {
     else if (kind == 3) total = step > total || step != step ? step : total;
     else total += pow(step, W(p));
 }
-if (kind == 2 && !(total >= W(sizeof(W) == 4 ? 1e-31 : 1e-292) && total < W(1.0 / 0.0))) {  // again, divided by the largest
+if (kind == 2 && !(total >= W(sizeof(W) == 4 ? 1e-31 : 1e-292) && total < W(1.0 / 0.0))) {
+    // again, divided by the largest
     W largest = 0, shares = 0;
     for (long long k = 0; k < width; k++) {
         W step = fabs(W(x[a * width + k]) - W(y[b * width + k]));

@@ -49,9 +49,19 @@ CYGRAD_BEGIN_CHOOSING_LOOPS
 
 CYGRAD_END_LOOPS
 
-/* data: matrices (k, rows), matrices (k, m), results (rows, m); n: k, rows, m, how differences are combined, whether
-   both are one matrix, each column of which meets only later ones, whether to add to the results. Items are columns of
-   the first. */
+/* The result of row i of the first matrices, and of its first partner in the second. */
+static void finish_row(const native_call *c, Py_ssize_t i, Py_ssize_t k)
+{
+    const Py_ssize_t rows = c->n[1], m = c->n[2], row = i % rows, skipped = c->n[4] ? row + 1 : 0;
+    const Py_ssize_t other = i / rows * m + skipped, start = c->n[4] ? row * (2 * m - 1 - row) / 2 : i * m;
+    BY_TYPE(c->is_double, finished_distances, AT(3, i * k), AT(4, other * k), AT(5, i), AT(6, other), k, m - skipped,
+            AT(2, start));
+}
+
+/* data: matrices (k, rows), matrices (k, m), results (rows, m), and unless they are NULL all columns of the matrices as
+   rows, for the roots of squares; n: k, rows, m, how differences are combined, whether both are one matrix, each column
+   of which meets only later ones, whether to add to the results, the number of all columns. Items are columns of the
+   first. */
 static void distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
@@ -62,21 +72,16 @@ static void distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
         void *out = AT(2, c->n[4] ? row * (2 * m - 1 - row) / 2 : i * m);
         BY_TYPE(c->is_double, distances, x, rows, y, m, k, m - skipped, (int)c->n[3], (int)c->n[5],
                 out);
+        if (c->data[3]) finish_row(c, i, c->n[6]);
     }
 }
 
-/* data: matrices (rows, k), matrices (m, k), results as above, the squares of the rows of both, or NULL; n: k, rows, m,
-   not used, whether both are one matrix as above. Items are rows of the first. */
+/* data: two that are not used, products (rows, m), matrices (rows, k) and (m, k), the squares of their rows; n: k, rows,
+   m, not used, 0. Items are rows of the first. */
 static void finished_distances_part(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const native_call *c = context;
-    const Py_ssize_t k = c->n[0], rows = c->n[1], m = c->n[2];
-    for (Py_ssize_t i = first; i < first + count; i++) {
-        const Py_ssize_t row = i % rows, skipped = c->n[4] ? row + 1 : 0, other = i / rows * m + skipped;
-        void *out = AT(2, c->n[4] ? row * (2 * m - 1 - row) / 2 : i * m);
-        BY_TYPE(c->is_double, finished_distances, AT(0, i * k), AT(1, other * k), AT(3, i), AT(4, other), k,
-                m - skipped, out);
-    }
+    for (Py_ssize_t i = first; i < first + count; i++) finish_row(c, i, c->n[0]);
 }
 
 /* data: a matrix (n, k), gradients and distances of its pairs of rows, those of row 0 first, the gradient (n, k); n: n,
