@@ -187,6 +187,8 @@ def reductions(t):
         "linalg_norm": [Sum(torch.linalg.norm, many)],
         "dist": [Sum(torch.dist, many, 0 * one)],
         "pairwise_distance": [Sum(F.pairwise_distance, ones(1, n), np.zeros((1, n)), units=4, grad=False)],
+        "cdist": [Sum(torch.cdist, ones(1, n), np.zeros((1, n)), grad=False)],
+        "histc": [Sum(lambda x: torch.histc(x, 1, 0.0, 1.0), many, grad=False)],
         "cosine_similarity": [
             Sum(lambda x, y: F.cosine_similarity(x, y, 0), near_one, near_one / 2, units=4, grad=False)
         ],
@@ -337,6 +339,12 @@ def windows(t):
         "pad.replicate1": [Sum(lambda x: F.pad(x, (n, 0), "replicate"), corner[0])],
         "pad.replicate2": [Sum(lambda x: F.pad(x, (side,) * 4, "replicate"), corner)],
         "pad.replicate3": [Sum(lambda x: F.pad(x, (side, side, side, side, 1, 1), "replicate"), corner[None])],
+        "affine_grid_generator": [
+            Sum(
+                lambda x: F.affine_grid(torch.cat([torch.eye(2).to(x.dtype)[None], x], 2), (1, 1, side, side), True),
+                np.full((1, 2, 1), 4.0),
+            )
+        ],
         "local_response_norm": [Sum(lambda x: F.local_response_norm(x, n), row.reshape(1, n, 1), units=4, most=5000)],
     }
 
@@ -405,7 +413,7 @@ def losses(t):
             Sum(partial(getattr(F, name), reduction=r), many / 2, many / 4, gradient=1.0, units=3)
             for r in ("mean", "sum")
         ]
-        for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss", "kl_div")
+        for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss")
     }
     of_chances = {
         name: [Sum(getattr(F, name), half, half, gradient=1.0, units=3)]
@@ -414,6 +422,7 @@ def losses(t):
     return {
         **of_two,
         **of_chances,
+        "kl_div": [Sum(partial(F.kl_div, reduction="sum"), many / 2, many / 4, gradient=1.0, units=3)],
         "hinge_embedding_loss": [Sum(lambda x: F.hinge_embedding_loss(x, torch.ones_like(x)), many, gradient=1.0)],
         "margin_ranking_loss": [
             Sum(lambda x, y: F.margin_ranking_loss(x, y, torch.ones_like(x), 1.0), half, half, gradient=1.0)
@@ -439,6 +448,7 @@ def losses(t):
             ),
             Sum(F.cross_entropy, classes, classes + 0.5, units=4, grad=False),
         ],
+        "multilabel_margin_loss": [Sum(F.multilabel_margin_loss, classes, np.stack([here, here - 1], 1), gradient=1.0)],
         "multi_margin_loss": [Sum(F.multi_margin_loss, classes, here, gradient=1.0)],
         "multilabel_soft_margin_loss": [Sum(F.multilabel_soft_margin_loss, classes, classes, units=4, grad=False)],
         "cosine_embedding_loss": [
@@ -459,3 +469,45 @@ def cases(n, v):
     t = Terms(n, v)
     parts = copies, writes, reductions, products, convolutions, windows, layers, losses
     return {name: calls for part in parts for name, calls in part(t).items()}
+
+
+# Ops of half precision without a call above, by what they do instead of adding up many terms
+NO_SUMS = {
+    "copies elements, each to one place, and gets each gradient from there": """
+    select_backward slice_backward cat stack clone to fill zero reshape.copy pixel_shuffle pixel_unshuffle
+    max_unpool2d max_unpool3d scatter.value index_copy index_fill masked_scatter_backward diagonal_backward diag_embed
+    block_diag tril triu shift value_selecting_reduction value_selecting_reduction_backward max.dim min.dim flip roll
+    rot90 channel_shuffle sort sort.stable topk kthvalue median.dim nanmedian.dim mode constant_pad_nd select_scatter
+    slice_scatter diagonal_scatter as_strided_scatter stacked_grids lengthened adjoint alias_copy atleast_1d
+    atleast_2d atleast_3d chunk column_stack contiguous cpu detach_copy diag diagflat diagonal_copy dsplit dstack
+    fftshift flatten fliplr flipud hsplit hstack ifftshift linalg_diagonal max_unpool1d moveaxis movedim msort narrow
+    narrow_copy permute_copy positive ravel real reshape reshape_as resolve_conj resolve_neg row_stack select_copy
+    slice_copy split_copy split_with_sizes_copy squeeze_copy swapaxes t_copy tensor_split transpose_copy type_as
+    unbind_copy unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy view_as view_copy vsplit
+    vstack
+    """,
+    "is computed for each element by itself, or of a few": """
+    frexp glu rrelu square float_power linalg_cross cross diff gradient vander linalg_vander pad.reflect1 pad.reflect2
+    pad.reflect3 pad.circular
+    """,
+    "has a result that is no sum, and no gradient": """
+    all any count_nonzero nonzero argmax argmin argsort histogram histogramdd searchsorted isin unique
+    unique_consecutive bernoulli multinomial poisson binomial allclose argwhere bucketize equal is_conj is_neg
+    """,
+    "is called by an op above, forward or backward": """
+    index_backward steps linear_steps resample filter_gradient col2im put_back take_columns add_columns
+    grid_neighbourhoods strided_sum strided_gather strided_scatter summed_products softmax_backward_data
+    log_softmax_backward_data nll_loss_backward channel_window unit trilinear attention_by_blocks repeat_backward
+    both_extrema gram pad_backward unfold_backward
+    """,
+    "is composed of ops above": """
+    adaptive_max_pool2d adaptive_max_pool3d frobenius_norm grid_sampler linalg_matrix_norm linear_cross_entropy
+    max_pool1d_with_indices max_pool2d max_pool3d multi_head_attention_forward native_batch_norm native_group_norm
+    native_layer_norm pad triplet_margin_with_distance_loss matrix_power scatter
+    """,
+    "is computed from float32 copies of the operands": """
+    recurrent_layer gru lstm lstm_cell rnn_relu rnn_tanh lu_unpack linalg_lu_solve lu_solve linalg_matrix_exp
+    matrix_exp fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices pdist fft_c2c fft_r2c
+    windowed_spectra ctc_loss_backward
+    """,
+}
