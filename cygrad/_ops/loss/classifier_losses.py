@@ -15,6 +15,7 @@ from cygrad._core.graph.opdef import ELSEWHERE, IN0, OUT1, PRIVATE, declare, fac
 from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.half_sums import sum_type, widened
 from cygrad._kernels.cpu.nn.softmax import cross_entropy as cross_entropy_array
 from cygrad._kernels.cpu.nn.softmax import cross_entropy_backward as cross_entropy_backward_array
 from cygrad._kernels.cpu.nn.softmax import nll as nll_array
@@ -53,7 +54,7 @@ def nll_of(array, classes, weight, ignore_index, reduction):
     step = max(1, chunks.SIZE * len(array) // array.size)
     parts = [
         nll_array(
-            as_rows(array[start : start + step]),
+            as_rows(widened(array[start : start + step])),
             classes[start : start + step].reshape(-1),
             weight,
             ignore_index,
@@ -62,9 +63,9 @@ def nll_of(array, classes, weight, ignore_index, reduction):
         for start in range(0, len(array), step)
     ]
     losses, totals = zip(*parts)
-    total = np.asarray(sum(map(float, totals)), array.dtype)
+    total = np.asarray(sum(map(float, totals)), sum_type(array.dtype))
     if reduction == NONE:
-        return np.concatenate(losses), total
+        return np.concatenate(losses).astype(array.dtype, copy=False), total
     with np.errstate(all="ignore"):
         return np.asarray(sum(map(float, losses)) / (total if reduction == MEAN else 1), array.dtype), total
 

@@ -349,14 +349,15 @@ cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long i
 
     ``logp`` is (N, C), ``target`` (N,) of integers, ``weight`` (C,) or None. ``reduction`` is 0 for the loss of each
     row, 1 for their sum divided by the total weight, 2 for their sum. Rows whose target is ``ignore_index`` are skipped.
-    Returns the loss and the total weight. Raises ``IndexError`` for a target that is not a class.
+    Returns the loss and the total weight, in float32 for half precision, which ends at 65504. Raises ``IndexError`` for a
+    target that is not a class.
     """
     cdef int t = cnp.PyArray_TYPE(logp)
     cdef Targets targets
     if t != cnp.NPY_FLOAT and t != cnp.NPY_DOUBLE:
         logp = cast(logp, cnp.NPY_FLOAT if _is_narrow(t) else cnp.NPY_DOUBLE)
         result = nll(logp, target, weight, ignore_index, reduction)
-        return cast(result[0], t), cast(result[1], t)
+        return cast(result[0], t), result[1] if _is_narrow(t) else cast(result[1], t)
     target = dense(cast(target, cnp.NPY_INT64))
     _check_targets(logp, target, ignore_index)
     weight = _class_weights(weight, t, cnp.PyArray_DIM(logp, 1))
@@ -471,8 +472,8 @@ cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long
     cdef Targets targets
     cdef cnp.ndarray softmax, logs
     if _is_narrow(t):
-        wide = cross_entropy(cast(x, cnp.NPY_FLOAT), target, weight, ignore_index, reduction)
-        return tuple([cast(result, t) for result in wide])
+        loss, total, softmax = cross_entropy(cast(x, cnp.NPY_FLOAT), target, weight, ignore_index, reduction)
+        return cast(loss, t), total, cast(softmax, t)
     if not _has_kernel(t) or cnp.PyArray_SIZE(x) == 0:
         logs = log_softmax(x, 1)
         return *nll(logs, target, weight, ignore_index, reduction), numpy_fallback.call(np.exp, logs)

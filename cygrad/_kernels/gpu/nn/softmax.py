@@ -278,7 +278,7 @@ _REDUCE = Program(
     "reduce_losses",
     OVER_ROW
     + """
-extern "C" __global__ void __launch_bounds__(1024) reduce_losses(const W* losses, const W* weights, T* loss, T* total,
+extern "C" __global__ void __launch_bounds__(1024) reduce_losses(const W* losses, const W* weights, T* loss, W* total,
                                                                  whole is_mean, whole rows) {
     W s = 0, w = 0;
     for (whole i = threadIdx.x; i < rows; i += blockDim.x) {
@@ -288,7 +288,7 @@ extern "C" __global__ void __launch_bounds__(1024) reduce_losses(const W* losses
     s = over_row(s, Add());
     w = over_row(w, Add());
     if (!threadIdx.x) {
-        *total = T(w);
+        *total = w;
         *loss = T(is_mean ? s / w : s);
     }
 }
@@ -299,7 +299,7 @@ _ONE_BLOCK = 1 << 14  # maximum number of rows that one thread block adds up
 
 def _reduced(losses, weights, dtype, reduction):
     """Return (the loss, the total weight) from the losses and weights of the rows."""
-    loss, total = (cupy().empty((), dtype) for _ in range(2))
+    loss, total = cupy().empty((), dtype), cupy().empty((), wide_type(dtype))
     given = losses, weights
     if len(losses) > _ONE_BLOCK:
         given = tuple(folded(a, None, "sum", True) for a in given)
