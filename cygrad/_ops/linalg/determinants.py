@@ -68,8 +68,8 @@ def _are_regular(determinants, a):
     if get_modes() & NO_GRAD:
         return np.all(determinants != 0)
     rows = np.abs(values_of(a)).max(-1, initial=0)
-    largest = a.shape[-1] ** 1.5 * np.prod(rows, -1, dtype=np.float64)  # the bound of Hadamard, or somewhat more
-    return np.all(np.abs(determinants) > 4 * np.finfo(rows.dtype).eps * largest)
+    rounding = 4 * a.shape[-1] * np.finfo(rows.dtype).eps * np.prod(rows, -1, dtype=np.float64)
+    return np.all(np.abs(determinants) > rounding)
 
 
 def cofactors(a):
