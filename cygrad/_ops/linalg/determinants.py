@@ -11,7 +11,7 @@ from cygrad._core.graph.dual import is_forward, values_of
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import IN0, OUT0, declare, facts, publish
 from cygrad._core.graph.record import apply_n
-from cygrad._core.runtime.thread_state import get_modes
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg import svd as kernels
@@ -57,10 +57,19 @@ def det_rule(n, g):
     """g * det(A) * A^-H; computed from cofactors if the stack contains a singular matrix."""
     a = n.saved(0)
     determinant = n.saved_result()
-    if np.all(values_of(determinant) != 0):
+    if _are_regular(values_of(determinant), a):
         return mul(as_matrix(mul(g, conjugate(determinant))), adjoint(linalg_inv_ex(a)[0]))
     is_plain = get_modes() and not is_forward()
     return mul(as_matrix(g), conjugate(tensor_of(kernels.cofactors(array_of(a))) if is_plain else cofactors(a)))
+
+
+def _are_regular(determinants, a):
+    """Whether the inverses can be used. The derivatives of an inverse need more than a determinant that is rounded."""
+    if get_modes() & NO_GRAD:
+        return np.all(determinants != 0)
+    rows = np.abs(values_of(a)).max(-1, initial=0)
+    rounding = 4 * a.shape[-1] * np.finfo(rows.dtype).eps * np.prod(rows, -1, dtype=np.float64)
+    return np.all(np.abs(determinants) > rounding)
 
 
 def cofactors(a):

@@ -301,6 +301,8 @@ def _renorm_gradient(n, g):
     if p == float("inf"):
         top = size == norms
         slope = mul(x.sgn(), div(top.to(size.dtype), total(top, others, True)))
+    elif p == 2:
+        slope = div(x, safe)  # has a derivative at 0, which the product below would lose
     else:
         slope = where(size == 0, 0.0, mul(x.sgn(), div(_nonzero(size), safe) ** (p - 1)))
     return where(long, add(mul(g, factor), mul(slope, shrink)), g)

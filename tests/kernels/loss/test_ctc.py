@@ -58,3 +58,18 @@ def test_what_does_not_fit_is_refused():
     out_of_range = ctc.forward(x, states, steps + 100, lengths + 100, blank)
     assert out_of_range[0].shape == lengths.shape
     assert np.isnan(ctc.forward(x, states + 100, steps.clip(1), lengths, blank)[0]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_impossible_blanks(dtype):
+    """Without a blank there is one path through two steps: 1, 1. The gradient is exp(x) less 1 on the path."""
+    x = np.log(np.array([[[1, 0.75, 0.25]], [[1, 0.5, 0.5]]], dtype))
+    x[..., 0] = -np.inf
+    blank, one = 0, np.ones(1, np.int64)
+    states = in_memory(ctc.states_of)(one[:, None], one, blank)
+    given = x, states, 2 * one, one, blank
+    for forward, backward in ((ctc.forward, ctc.backward), (ctc.forward_by_numpy, ctc.backward_by_numpy)):
+        loss, alpha = forward(*given)
+        np.testing.assert_allclose(loss, -np.log(0.375), 1e-6)
+        slopes = backward(np.ones(1, dtype), *given, loss, alpha, False)
+        np.testing.assert_allclose(slopes[:, 0], [[0, -0.25, 0.25], [0, -0.5, 0.5]], rtol=0, atol=1e-6)

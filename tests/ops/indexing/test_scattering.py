@@ -118,3 +118,49 @@ def test_rows_are_added_by_index_put_as_numpy_does():
     with pytest.raises(IndexError, match="out of bounds"):
         y.index_put_((tensor([0, 4]),), tensor(1.0, dtype=y.dtype), accumulate=True)
     assert cygrad.equal(y, before)
+
+
+# --- Products ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduce", ["scatter_reduce", "index_reduce"])
+@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize("kind", [cygrad.float64, cygrad.complex128], ids=str)
+def test_derivatives_of_products_of_zeros_and_equal_numbers(reduce, include_self, kind):
+    """Gradients are compared with finite differences, and as recorded with those that are not."""
+    random = np.random.default_rng(0)
+    for _ in range(6):
+        index = tensor(random.integers(0, 3, 5))
+        base, source = (
+            tensor(random.integers(0, 3, n) * random.choice([1, 1 - 0.5j]), dtype=cygrad.complex128) for n in (3, 5)
+        )
+        base, source = ((x if kind.is_complex else x.abs()).requires_grad_() for x in (base, source))
+
+        def product(x, y, index=index):
+            return getattr(x, reduce)(0, index, y, "prod", include_self=include_self)
+
+        assert autograd.gradcheck(product, (base, source))
+        assert autograd.gradgradcheck(product, (base, source))
+        weights, found = cygrad.tensor([1.0, -2.0, 0.5], dtype=kind), product(base, source)
+        plain = autograd.grad(found, (base, source), weights, retain_graph=True)
+        recorded = autograd.grad(found, (base, source), weights, create_graph=True)
+        for a, b in zip(plain, recorded):
+            cygrad.testing.assert_close(a, b.detach())
+
+
+def test_second_derivatives_of_a_product_by_hand():
+    x = tensor([2.0, 0.0, 0.0, 3.0], requires_grad=True)
+
+    def hessian_row(i):
+        (g,) = autograd.grad(cygrad.ones(2).scatter_reduce(0, tensor([1, 1, 1, 0]), x, "prod")[1], x, create_graph=True)
+        return autograd.grad(g[i], x)[0].tolist()
+
+    assert [hessian_row(i) for i in range(4)] == [[0, 0, 0, 0], [0, 0, 2, 0], [0, 2, 0, 0], [0, 0, 0, 0]]
+
+
+def test_gradient_of_a_complex_product_is_conjugated():
+    x = tensor([1 + 2j, 3 - 1j, 0j], requires_grad=True)
+    for used in ([0, 1], [0, 1, 2]):
+        found = cygrad.ones(1, dtype=cygrad.complex64).scatter_reduce(0, tensor([0] * len(used)), x[used], "prod")
+        (grad,) = autograd.grad(found.real.sum(), x)
+        assert grad.tolist() == pytest.approx([3 + 1j, 1 - 2j, 0] if len(used) == 2 else [0, 0, 5 - 5j])

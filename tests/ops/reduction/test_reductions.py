@@ -216,3 +216,77 @@ def test_absolute_values_of_complex_numbers_in_out():
         assert torch.abs(z, out=torch.zeros(1, dtype=kind)).tolist() == [5]
     with pytest.raises(RuntimeError, match="^result type Float can't be cast to the desired output type Long"):
         torch.abs(z, out=torch.zeros(1, dtype=torch.int64))
+
+
+# --- Derivatives within the range --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_second_derivatives_of_products_divide_by_nothing(dtype):
+    x = torch.tensor([0.03, 1.0, 1.0, 1.0], dtype=dtype)
+    found = torch.autograd.functional.hessian(lambda x: 4000.0 * x.prod(), x)
+    others = 4000 * x[0].item()
+    for i in range(4):
+        for j in range(4):
+            expected = 0 if i == j else 4000 if 0 in (i, j) else others
+            assert found[i, j].item() == pytest.approx(expected, rel=2e-3)
+
+
+@pytest.mark.parametrize("name", ["prod", "cumprod"])
+@pytest.mark.parametrize("values", [[1e-30, 1e30, 1.0, 2.0], [0.0, 3.0, 0.0, 2.0], [2.0, -3.0, 0.5, 4.0]])
+def test_hessians_of_products(name, values):
+    """The second derivative with respect to two factors is the product of the others."""
+    found = torch.autograd.functional.hessian(lambda x: getattr(x, name)(0).sum(), torch.tensor(values))
+    lengths = [4] if name == "prod" else [1, 2, 3, 4]
+    for i in range(4):
+        for j in range(4):
+            others = [[v for k, v in enumerate(values[:n]) if k not in (i, j)] for n in lengths if max(i, j) < n]
+            expected = 0 if i == j else sum(math.prod(each) for each in others)
+            assert found[i, j].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_gradients_of_products_that_underflow():
+    assert gradient(torch.prod, [1e-200, 1e-200, 3.0]) == pytest.approx([3e-200, 3e-200, 0.0], rel=1e-12)
+    x = torch.tensor([[1e-30, 1e-30, 3.0]], requires_grad=True)
+    (grad,) = torch.autograd.grad(x.prod(1), x)
+    torch.testing.assert_close(grad, torch.tensor([[3e-30, 3e-30, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([-INF, -INF, -INF], [1 / 3, 1 / 3, 1 / 3]),
+        ([INF, 0.0, -INF], [1.0, 0.0, 0.0]),
+        ([INF, 0.0, INF], [0.5, 0.0, 0.5]),
+        ([-INF, 0.0, 0.0], [0.0, 0.5, 0.5]),
+    ],
+)
+def test_equal_infinities_share_the_gradient_of_logsumexp(values, expected):
+    assert gradient(lambda x: x.logsumexp(0), values) == expected
+    x = torch.tensor([values, [0.0, 0.0, 0.0]], requires_grad=True)
+    (grad,) = torch.autograd.grad(x.logsumexp(1).sum(), x, create_graph=True)
+    torch.testing.assert_close(grad.detach(), torch.tensor([expected, [1 / 3] * 3]))
+    (second,) = torch.autograd.grad(grad[:, 0].sum(), x)
+    assert second.isfinite().all() and second[1].tolist() == pytest.approx([2 / 9, -1 / 9, -1 / 9])
+
+
+def test_gradient_of_logsumexp_of_one_infinite_number():
+    for value in (-INF, INF):
+        assert gradient(lambda x: x.logsumexp(0), value) == 1
+    assert math.isnan(gradient(lambda x: x.logsumexp(0), [NAN, 0.0])[0])
+
+
+def test_gradients_of_logcumsumexp_are_finite_at_infinities():
+    assert gradient(lambda x: x.logcumsumexp(0).sum(), [-INF, -INF, 0.0]) == [0, 0, 1]
+
+
+def test_second_derivative_of_a_renormalized_zero():
+    """x / sqrt(x^2 + 9): the second derivative in both numbers, at x = 0 and y = 3, is -1 / 9."""
+    x = torch.tensor([[0.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad(x.renorm(2, 0, 1.0)[0, 0], x, create_graph=True)
+    (second,) = torch.autograd.grad(grad[0, 0], x, retain_graph=True)
+    (mixed,) = torch.autograd.grad(grad[0, 1], x)
+    assert [second[0, 1].item(), mixed[0, 0].item()] == pytest.approx([-1 / 9, -1 / 9], rel=1e-6)
+    (grad,) = torch.autograd.grad(x.renorm(2, 0, 1.0)[0, 1], x, create_graph=True)
+    (second,) = torch.autograd.grad(grad[0, 0], x)
+    assert second.tolist() == [[pytest.approx(-1 / 9, rel=1e-6), 0]]
