@@ -184,6 +184,39 @@ def test_early_stop():
     assert calls(False, early_stop=True) == late
 
 
+@pytest.mark.parametrize("outer", [True, False])
+@pytest.mark.parametrize("inner", [True, False])
+def test_early_stop_of_nested_checkpoints(outer, inner):
+    """Each checkpoint stops by its own setting; the last statements of one that does not stop run again."""
+    calls = []
+
+    def noted(x, name):
+        calls.append(name)
+        return x * 1
+
+    def within(x):
+        x = noted(noted(x, "c").sin(), "d").cos()
+        calls.append("f")
+        return x
+
+    def around(x):
+        x = checkpoint(within, noted(x, "a").exp(), use_reentrant=False, early_stop=inner)
+        x = noted(x, "b").sin()
+        calls.append("e")
+        return x
+
+    x = leaf(0.5)
+    y = checkpoint(around, x, use_reentrant=False, early_stop=outer)
+    assert "".join(calls) == "acdfbe"
+    calls.clear()
+    y.sum().backward()
+    again = "acdfb" + "e" * (not outer) + "cd" + "f" * (not inner)
+    assert "".join(calls) == again
+    z = leaf(0.5)
+    z.exp().sin().cos().sin().sum().backward()
+    assert x.grad.tolist() == pytest.approx(z.grad.tolist(), rel=1e-6)
+
+
 def test_grad_mode_and_arguments_of_the_runs():
     x, seen = leaf(1.0), []
 

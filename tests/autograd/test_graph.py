@@ -1,5 +1,7 @@
 """`autograd.graph`: what it promises beyond PyTorch, and that errors leave all state unchanged."""
 
+import weakref
+
 import pytest
 
 import cygrad as torch
@@ -261,3 +263,16 @@ def test_what_a_hook_packed_can_be_looked_at():
     assert raw.data == [1.0, 2.0] and raw.unpack_hook is unpack
     y.sum().backward()
     assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_a_handle_of_a_saved_tensor_is_one_object_while_it_is_kept():
+    x = torch.ones(2, requires_grad=True)
+    y, z = x.exp(), x.exp()
+    handle = y.grad_fn._raw_saved_result
+    assert y.grad_fn._raw_saved_result is handle
+    assert z.grad_fn._raw_saved_result is not handle
+    product = (x * 2) * (x * 3)
+    assert product.grad_fn._raw_saved_self is not product.grad_fn._raw_saved_other
+    known = weakref.ref(handle)
+    del handle
+    assert known() is None

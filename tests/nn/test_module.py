@@ -376,3 +376,48 @@ def test_a_path_that_leads_nowhere_is_quoted_after_the_first_line():
         nn.Sequential(nn.Linear(1, 1)).get_submodule("0.weight")
     assert first_line(caught.value) == "`weight` is not an nn.Module"
     assert "0.weight" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["T_destination", "call_super_init", "dump_patches", "forward", "to", "training"])
+def test_members_may_not_hide_attributes_of_the_class(name):
+    for register, value in (
+        ("register_buffer", torch.ones(1)),
+        ("register_buffer", None),
+        ("register_parameter", nn.Parameter(torch.ones(1))),
+        ("add_module", nn.ReLU()),
+        ("register_module", None),
+    ):
+        module = nn.Module()
+        with pytest.raises(KeyError, match=f"attribute '{name}' already exists"):
+            getattr(module, register)(name, value)
+        assert not module.state_dict() and not list(module.children())
+
+
+def test_classes_beside_module_are_initialized_on_request():
+    class Other:
+        def __init__(self, number=1):
+            self.number = number
+
+    class Both(nn.Module, Other):
+        call_super_init = True
+
+    class Without(nn.Module, Other):
+        pass
+
+    assert Both(3).number == 3 and Both(number=4).number == 4 and Both().training
+    assert not hasattr(Without(), "number")
+    with pytest.raises(TypeError, match=r"Without.__init__\(\) takes 1 positional argument but 2 were given"):
+        Without(3)
+    with pytest.raises(TypeError, match=r"Without.__init__\(\) got an unexpected keyword argument 'number'"):
+        Without(number=3)
+
+
+def test_a_module_becomes_like_a_tensor_given_by_name():
+    module = nn.Linear(2, 2).to(tensor=torch.ones(1, dtype=torch.float64), non_blocking=True)
+    assert module.weight.dtype is torch.float64
+    with pytest.raises(TypeError, match="only accepts floating point or complex dtypes"):
+        module.to(tensor=torch.ones(1, dtype=torch.int64))
+    for wrong in ({"tensor": None}, {"tensor": torch.ones(1), "dtype": torch.float32}):
+        with pytest.raises(TypeError):
+            module.to(**wrong)
+    assert module.weight.dtype is torch.float64

@@ -75,6 +75,7 @@ def _without_self(text, count):
     given = _NESTED.sub("", text.partition("got (")[2]).partition(")")[0]
     if given.count(",") + 1 == count:
         text = re.sub(r"got \(Tensor(?:, )?", "got (", text, count=1)
+        text = re.sub(r"\n \* \(Tensor (?:input|self)(?:, )?", r"\n * (", text)
     text = re.sub(r"got \((\w+=[^)]*[^ ])\)", r"got (\1, )", text, count=1)  # as in PyTorch, if all have keywords
     return takes_one_less(text)
 

@@ -1,6 +1,5 @@
 """Second attempt at calls that Python or Cython refused: accepts NumPy's names and scalars, words errors as PyTorch."""
 
-import inspect
 import re
 import sys
 from contextlib import suppress
@@ -11,6 +10,7 @@ from cygrad._core.diagnostics.call_spelling import as_called, is_method_call
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import ELSEWHERE, facts_of, registry
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.signatures import signatures
 
 OTHER_NAMES = {
     "axis": "dim",
@@ -242,9 +242,7 @@ class Call:
 
     def fits_none(self):
         """Return the error text for arguments that fit none of several signatures."""
-        parameters = inspect.signature(self.plain).parameters.values()
-        shown = [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
-        return str(messages.no_such_call(self.title, self.placed, self.named, [", ".join(shown)]))
+        return str(messages.no_such_call(self.title, self.placed, self.named, signatures(self.plain, KINDS)))
 
 
 def _is_int(value):

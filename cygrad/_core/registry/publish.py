@@ -21,6 +21,7 @@ from cygrad._core.graph.opdef import (
 )
 from cygrad._core.graph.record import apply1
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.signatures import BY_NAME, Shown, hides_signature, plain_of
 
 VAR_POSITIONAL = 4  # inspect.CO_VARARGS
 
@@ -75,13 +76,19 @@ def published(module, others):
 
 
 def _checked(entry, direct=None):
+    """Return `_made_checked(entry, direct)` with the signature that calls must follow, if its code states another."""
+    found, plain = _made_checked(entry, direct), plain_of(entry)
+    if hides_signature(plain):
+        found.__signature__ = Shown(plain)
+    return found
+
+
+def _made_checked(entry, direct):
     """Return an entry point whose failing calls are re-examined: see `checked_call.h`.
 
     If it just passes its arguments to `apply1` with the row `direct`, calls with a single tensor bypass it.
     """
-    plain = entry
-    while hasattr(plain, "__wrapped__"):
-        plain = plain.__wrapped__
+    plain = plain_of(entry)
     code = getattr(plain, "__code__", None)
     if code is None:
         return entry
@@ -98,7 +105,7 @@ def _checked(entry, direct=None):
 
 def _by_position(names):
     """Return how many arguments may be passed by position: not `out`, nor the factor before it."""
-    return next((place for place, name in enumerate(names) if name in ("alpha", "out")), len(names))
+    return next((place for place, name in enumerate(names) if name in BY_NAME), len(names))
 
 
 def _of_method(error, name):
@@ -139,5 +146,6 @@ def _in_place_form(entry, name, check=None):
 
     form = standing_before((entry, ("out",), Tensor, unusual), True)
     form.__name__ = form.__qualname__ = name
+    form.__signature__ = Shown(entry, without_out=True)
     form.__doc__ = f"In-place form of `{name.removesuffix('_')}`: writes the result into this tensor and returns it."
     return form

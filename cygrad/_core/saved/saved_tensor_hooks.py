@@ -1,6 +1,7 @@
 """Saved-tensor hooks: the pack hook's result takes the place of the tensor in the node until it is unpacked."""
 
 import threading
+import weakref
 from functools import partial
 from typing import Any
 
@@ -52,7 +53,7 @@ def unlike(value, shape, dtype):
 class SavedTensor:
     """Handle of a value saved by a node in one of its slots; created by `node._raw_saved_self` and the like."""
 
-    __slots__ = ("_node", "_place")
+    __slots__ = ("__weakref__", "_node", "_place")
     _node: Any
     _place: int
     __module__ = "cygrad.autograd.graph"
@@ -90,10 +91,17 @@ class SavedTensor:
         return value.unpack_hook if isinstance(value, Packed) else None
 
 
+_handles: weakref.WeakValueDictionary[tuple[int, int], SavedTensor] = weakref.WeakValueDictionary()
+
+
 def raw_saved(node: Node, place):
-    """Return a handle of one slot of a node."""
-    handle = SavedTensor.__new__(SavedTensor)
-    handle._node, handle._place = node, place
+    """Return the handle of one slot of a node: the same object as long as the program keeps it."""
+    key = id(node), place  # a handle keeps its node, so that no other gets this number
+    handle = _handles.get(key)
+    if handle is None:
+        handle = SavedTensor.__new__(SavedTensor)
+        handle._node, handle._place = node, place
+        handle = _handles.setdefault(key, handle)
     return handle
 
 

@@ -9,6 +9,7 @@ from cygrad._core.graph.record import apply1_args, apply_n, record_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.base.arrays import private
+from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.shape import rearranging as kernels
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._ops.base.arguments import dim_argument, integer, is_integer, require, variadic
@@ -157,6 +158,9 @@ def _counts(repeats, shape, dim):
     return repeats
 
 
+LARGEST = 2**63 - 1
+
+
 def _repeated_indices(repeats, output_size):
     """Return the indices of the repeated elements, for an array of counts."""
     if repeats.ndim != 1:
@@ -166,9 +170,10 @@ def _repeated_indices(repeats, output_size):
     if is_array(repeats) and output_size is not None:  # avoids waiting for the GPU
         return kernels.repeated_indices(repeats, output_size)
     repeats = private(repeats)
-    if repeats.size and repeats.min() < 0:
+    if repeats.size and amin(repeats).item() < 0:
         raise RuntimeError("repeats can not be negative")
-    checked_lengths((int(repeats.sum(dtype=np.float64)),))  # NumPy would add without noticing an overflow
+    if repeats.size and amax(repeats).item() > LARGEST // repeats.size:
+        checked_lengths((sum(repeats.tolist()),))  # NumPy would add without noticing an overflow
     if output_size is not None and output_size != repeats.sum():
         raise RuntimeError("allocated size does not match required size")
     return kernels.repeated_indices(repeats, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import cygrad
 from cygrad import Tensor
@@ -67,15 +67,27 @@ class Module(Hooked, Stateful, Members):
     ['factor']
     """
 
+    dump_patches: bool = False
+    call_super_init: bool = False
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
     training: bool
     __signature__ = _SignatureOfCalls()
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init and (args or kwargs):
+            wrong = (
+                f"got an unexpected keyword argument '{next(iter(kwargs))}'"
+                if kwargs
+                else (f"takes 1 positional argument but {len(args) + 1} were given")
+            )
+            raise TypeError(f"{type(self).__name__}.__init__() {wrong}")
         # Written to `__dict__` directly, because `__setattr__` needs dictionaries that do not exist yet.
         self.__dict__["training"] = True
         self._init_members()
         self._init_hooks()
         self._init_state_hooks()
+        if self.call_super_init:  # of the other classes that a subclass inherits from
+            super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output. Every subclass defines this; call the module itself, not this method."""
@@ -169,6 +181,8 @@ class Module(Hooked, Stateful, Members):
         order = kwargs.pop("memory_format", None)  # applies to 4-D and 5-D weights only
         if order is not None and not isinstance(order, cygrad.memory_format):
             raise TypeError(f"to(): argument 'memory_format' must be torch.memory_format, not {typename(order)}")
+        if isinstance(kwargs.get("tensor"), Tensor) and not args and "dtype" not in kwargs and "device" not in kwargs:
+            args = (kwargs.pop("tensor"),)
         flags = [value for value in args if isinstance(value, bool)]
         if kwargs.get("copy") or flags[1:] == [True]:
             raise RuntimeError(".to() does not accept copy argument")

@@ -1,9 +1,11 @@
-"""Scatter-add (or max, min) of matrix rows by index."""
+"""Scatter-add (or max, min) of matrix rows by index, and the places that several indices name together."""
 
 cimport numpy as cnp
-from numpy cimport PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64, npy_uint64
+from libc.string cimport memcpy
+from numpy cimport (
+    PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64, npy_uint8, npy_uint32, npy_uint64)
 
-from cygrad._kernels.cpu.base.arrays cimport RELEASE_ABOVE, is_plain
+from cygrad._kernels.cpu.base.arrays cimport RELEASE_ABOVE, empty, is_plain, same_shape
 from cygrad._kernels.device.dispatch import dispatching
 
 cnp.import_array()
@@ -98,6 +100,74 @@ def add_rows(ndarray out not None, ndarray rows not None, ndarray values not Non
     if not fits:
         raise IndexError("index out of range in self")
     return True
+
+
+def joined(list indices, tuple lengths):
+    """The places of elements at several indices, one for each of the first axes of an array of that shape, among all
+    elements of these axes: a new array. Negative indices count from the end.
+
+    None unless the indices are dense arrays of int64 and of one shape. Raises IndexError for an index out of bounds.
+    """
+    cdef ndarray out = None, index
+    cdef npy_int64* place
+    cdef const npy_int64* given
+    cdef npy_int64 length, at
+    cdef Py_ssize_t i, k, n
+    if len(indices) > len(lengths):
+        return None
+    for k in range(len(indices)):
+        if not isinstance(indices[k], ndarray):
+            return None
+        index = indices[k]
+        if not is_plain(index) or not cnp.PyArray_IS_C_CONTIGUOUS(index) or PyArray_TYPE(index) != cnp.NPY_INT64:
+            return None
+        if k and not same_shape(index, <ndarray>indices[0]):
+            return None
+    for k in range(len(indices)):
+        index = indices[k]
+        if out is None:
+            out = empty(PyArray_NDIM(index), cnp.PyArray_DIMS(index), cnp.NPY_INT64)
+        n, length = cnp.PyArray_SIZE(index), lengths[k]
+        place, given = <npy_int64*>PyArray_DATA(out), <const npy_int64*>PyArray_DATA(index)
+        for i in range(n):
+            at = <npy_int64>INDEX(given + i)
+            if at < 0:
+                at += length
+            if <npy_uint64>at >= <npy_uint64>length:
+                raise IndexError("index out of range in self")
+            place[i] = at if k == 0 else place[i] * length + at
+    return out
+
+
+def selected(ndarray array not None, ndarray mask not None):
+    """The elements of a small array where a mask of its shape is true, as a vector; None without a loop for it.
+
+    Raises RuntimeError if another thread changes the mask meanwhile.
+    """
+    cdef const npy_uint8* chosen = <const npy_uint8*>PyArray_DATA(mask)
+    cdef Py_ssize_t i, n = cnp.PyArray_SIZE(array), found = 0, size = cnp.PyArray_ITEMSIZE(array)
+    cdef cnp.npy_intp count = 0
+    cdef ndarray out
+    if n > RELEASE_ABOVE or size != 4 and size != 8 or PyArray_TYPE(mask) != cnp.NPY_BOOL or (
+            not _is_dense(array, PyArray_NDIM(array)) or not _is_dense(mask, PyArray_NDIM(array))
+            or not same_shape(array, mask) or PyArray_TYPE(array) > cnp.NPY_CLONGDOUBLE):
+        return None
+    for i in range(n):
+        count += chosen[i] != 0
+    out = empty(1, &count, PyArray_TYPE(array))
+    for i in range(n):
+        if chosen[i] == 0:
+            continue
+        if found == count:
+            break
+        if size == 4:
+            (<npy_uint32*>PyArray_DATA(out))[found] = (<const npy_uint32*>PyArray_DATA(array))[i]
+        else:
+            memcpy(<char*>PyArray_DATA(out) + 8 * found, <const char*>PyArray_DATA(array) + 8 * i, 8)
+        found += 1
+    if found != count:
+        raise RuntimeError("the mask was changed while elements were selected by it")
+    return out
 
 
 dispatching(globals(), "add_rows")

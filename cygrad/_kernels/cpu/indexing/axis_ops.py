@@ -180,6 +180,9 @@ def place_along(values, index, shape, axis, keepdim):
     out = np.zeros(shape, values.dtype)
     if not keepdim:
         values, index = np.expand_dims(values, axis), np.expand_dims(index, axis)
+    if out.size <= chunks.SIZE:
+        np.put_along_axis(out, private(index), values, axis)
+        return out
     lengths = np.array(shape)
     lengths[axis] = 1
     for part in parts_of([slice(None)] * out.ndim, lengths, out.size):  # limits the memory for private copies

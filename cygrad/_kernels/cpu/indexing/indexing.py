@@ -15,6 +15,7 @@ from cygrad._kernels.cpu.base.copying import copy_into
 from cygrad._kernels.cpu.base.elementwise import where
 from cygrad._kernels.cpu.base.half_sums import in_float32, is_half, within_float32
 from cygrad._kernels.cpu.base.loop_table import LOOPS
+from cygrad._kernels.cpu.indexing.add_rows import joined, selected
 from cygrad._kernels.cpu.indexing.scatter import as_vector, index_add_to
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._kernels.device.dispatch import dispatching
@@ -32,7 +33,20 @@ def index(array, indices):
         return _take(array, indices[given[0]], given[0])
     if len(indices) == 1 and indices[0].shape == array.shape:
         return masked_select(array, indices[0])
+    rows = _rows(array, indices)
+    if rows is not None:
+        return as_array(rows[0].take(rows[1], 0))
     return np.asarray(array[fancy(indices)], order="C")
+
+
+def _rows(array, indices):
+    """Return (the array with its first axes joined, where the indices select along them), if these are simple."""
+    if type(array) is not np.ndarray or not array.flags.c_contiguous or not array.size:
+        return None
+    places = joined(indices, array.shape)
+    if places is None:
+        return None
+    return array.reshape(-1, *array.shape[len(indices) :]), places
 
 
 def fancy(indices):
@@ -42,7 +56,11 @@ def fancy(indices):
 
 def index_put(array, indices, values, accumulate=False):
     """Write to the elements of `array` that `index` would read; or accumulate there, including repeated ones."""
-    where = fancy(indices)
+    rows = None if accumulate or len(indices) == 1 else _rows(array, indices)
+    if rows is not None:
+        rows[0][rows[1]] = values
+        return array
+    where = (private(indices[0]),) if len(indices) == 1 else fancy(indices)
     if accumulate and _adds_rows(array, where):
         index = np.where(where[0] < 0, where[0] + len(array), where[0])
         values = np.broadcast_to(values, index.shape + array.shape[1:])
@@ -171,7 +189,8 @@ def masked_select(array, mask):
     if array.shape != mask.shape:
         array, mask = np.broadcast_arrays(array, mask)
     if array.size <= FEW or not loop_table.can_move(array):
-        return array[private(mask)]
+        found = selected(array, mask) if array.size <= FEW and type(array) is np.ndarray else None
+        return array[private(mask)] if found is None else found
     found = new_array((int(np.count_nonzero(mask)),), array.dtype.num)
     select_into(found, array, mask)
     return found

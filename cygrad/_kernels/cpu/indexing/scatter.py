@@ -284,7 +284,7 @@ def index_copy(out, axis, index, source):
     """Write `source`, or its slices, to the slices `index` (a vector) of `out` along an axis."""
     whole, before = out.reshape(out.shape or (1,)), (slice(None),) * axis
     if index.size <= chunks.SIZE:
-        whole[(*before, private(index))] = source
+        whole[before + (private(index),)] = source
         return
     for start in range(0, index.size, chunks.SIZE):  # limits the memory for private copies
         part = slice(start, start + chunks.SIZE)
@@ -318,10 +318,10 @@ def index_sum(values, shape, indices):
         return _rows_sum(values, shape, indices[0])
     if len(indices) == 1 and indices[0].dtype == bool:  # no position twice
         out = np.zeros(shape, values.dtype)
-        mask = private(indices[0])
-        if len(values) != np.count_nonzero(mask):
-            raise RuntimeError("the mask was changed after elements were selected by it")
-        out[mask] = values
+        try:
+            out[private(indices[0])] = values
+        except ValueError:
+            raise RuntimeError("the mask was changed after elements were selected by it") from None
         return out
     plain, dims = one_index_each(indices)
     if len(plain) > 1:
