@@ -341,7 +341,9 @@ def windows(t):
         "pad.replicate3": [Sum(lambda x: F.pad(x, (side, side, side, side, 1, 1), "replicate"), corner[None])],
         "affine_grid_generator": [
             Sum(
-                lambda x: F.affine_grid(torch.cat([torch.eye(2).to(x.dtype)[None], x], 2), (1, 1, side, side), True),
+                lambda x: F.affine_grid(
+                    torch.cat([torch.eye(2).to(x.device, x.dtype)[None], x], 2), (1, 1, side, side), True
+                ),
                 np.full((1, 2, 1), 4.0),
             )
         ],
@@ -453,7 +455,7 @@ def losses(t):
         "multilabel_soft_margin_loss": [Sum(F.multilabel_soft_margin_loss, classes, classes, units=4, grad=False)],
         "cosine_embedding_loss": [
             Sum(
-                lambda x, y: F.cosine_embedding_loss(x, y, -torch.ones(len(x))),
+                lambda x, y: F.cosine_embedding_loss(x, y, -torch.ones_like(x[:, 0])),
                 classes + 1,
                 classes + 1,
                 units=4,

@@ -183,7 +183,8 @@ def test_nll(dtype, reduction, rng):
                 for t in targets if name == "contiguous" else targets[:1]:
                     loss, total = softmax.nll(x, t, weight, -100, reduction)
                     check(loss, expected, dtype, 40)
-                    check(total, np.asarray(factor.sum()), dtype, 40)
+                    # float16 ends at 65504, which is few for a count
+                    check(total, np.asarray(factor.sum()), "f" if dtype == "e" else dtype, 40)
                     check(softmax.nll_backward(g, x, t, weight, -100, reduction, total), back, dtype, 40)
 
 

@@ -215,7 +215,7 @@ def stepping_in_float32(step):
         wide = [None if a is None else a.astype(np.float32) for a in arrays]
         step(*wide, settings)
         for i, (array, found) in enumerate(zip(arrays, wide)):
-            if array is not None and i != 1:
+            if found is not None and i != 1:
                 array[...] = found.astype(array.dtype)
 
     return run

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from cygrad._kernels.cpu.base.half_sums import sum_type
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.view_geometry import restride
 from cygrad._kernels.device.dispatch import dispatching
@@ -79,7 +80,8 @@ def _sum_repeats(g, view):
     if not dims:
         return g, view
     kept = tuple(1 if i in dims else length for i, length in enumerate(shape))
-    return g.sum(dims, keepdims=True, dtype=g.dtype), (kept, strides, offset)
+    sums = g.sum(dims, keepdims=True, dtype=sum_type(g.dtype))  # on GPUs it may be of half precision
+    return sums.astype(g.dtype, copy=False), (kept, strides, offset)
 
 
 def extent(shape, strides, itemsize):
