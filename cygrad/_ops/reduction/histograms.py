@@ -12,7 +12,6 @@ from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types import return_types
 from cygrad._core.types.dtypes import by_name
-from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.reduction import histograms as kernels
@@ -57,7 +56,7 @@ def bincount(input, weights=None, minlength=0):
     tensor([0, 2, 0, 1])
     """
     t, least = require(input, "bincount"), integer(minlength, "bincount", "minlength", 2)
-    numbers = private(array_of(t))
+    numbers = array_of(t)
     if numbers.dtype.kind not in "iu":
         raise messages.not_implemented_for("bincount_cpu", t.dtype)
     if least < 0:
