@@ -164,7 +164,7 @@ class _LazyConv(_LazyConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)  # type: ignore
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
         self._make_lazy(out_channels, bias, device, dtype)
 
 

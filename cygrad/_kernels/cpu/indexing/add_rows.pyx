@@ -1,11 +1,11 @@
 """Scatter-add (or max, min) of matrix rows by index, and the places that several indices name together."""
 
 cimport numpy as cnp
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from numpy cimport (
     PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64, npy_uint8, npy_uint32, npy_uint64)
 
-from cygrad._kernels.cpu.base.arrays cimport RELEASE_ABOVE, empty, is_plain, same_shape, zeros
+from cygrad._kernels.cpu.base.arrays cimport RELEASE_ABOVE, empty, is_plain, same_shape
 from cygrad._kernels.device.dispatch import dispatching
 
 cnp.import_array()
@@ -148,10 +148,13 @@ def counted(ndarray numbers not None, Py_ssize_t length):
     cdef const npy_int64* each = <const npy_int64*>PyArray_DATA(numbers)
     cdef npy_int64* out
     cdef npy_uint64 at
+    cdef cnp.npy_intp size = length
+    cdef ndarray found
     if not _is_index(numbers, n) or length < 0:
         return None
-    found = zeros((length,), cnp.NPY_INT64)
-    out = <npy_int64*>PyArray_DATA(<ndarray>found)
+    found = empty(1, &size, cnp.NPY_INT64)
+    out = <npy_int64*>PyArray_DATA(found)
+    memset(out, 0, cnp.PyArray_NBYTES(found))       # pages one after the other, which counting would touch in any order
     for i in range(n):
         at = INDEX(each + i)
         if at >= <npy_uint64>length:
