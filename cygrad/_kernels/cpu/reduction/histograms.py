@@ -14,9 +14,12 @@ from cygrad._kernels.device.dispatch import dispatching
 
 
 def bincount(weights, numbers, least):
-    """Count each number, or sum its weights: in float32 for float32 weights, else in float64."""
+    """Count each number, or sum its weights: in float32 for float32 weights, else in float64.
+
+    The result has `least` elements: all numbers must be smaller.
+    """
     if weights is None:
-        found = counted(numbers, max(least, int(amax(numbers)) + 1 if numbers.size else 0))
+        found = counted(numbers, least)
         if found is not None:
             return found
     numbers = private(numbers)
