@@ -12,7 +12,6 @@ from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types import return_types
 from cygrad._core.types.dtypes import by_name
-from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.reduction import histograms as kernels
@@ -57,7 +56,7 @@ def bincount(input, weights=None, minlength=0):
     tensor([0, 2, 0, 1])
     """
     t, least = require(input, "bincount"), integer(minlength, "bincount", "minlength", 2)
-    numbers = private(array_of(t))
+    numbers = array_of(t)
     if numbers.dtype.kind not in "iu":
         raise messages.not_implemented_for("bincount_cpu", t.dtype)
     if least < 0:
@@ -67,17 +66,18 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if largest >= LARGEST:  # NumPy would write out of bounds
         raise RuntimeError(f"maximum value of input overflowed, it should be < {LARGEST} but got {largest}")
-    checked_lengths((max(least, int(largest) + 1 if numbers.size else 0),))
+    length = max(least, int(largest) + 1 if numbers.size else 0)
+    checked_lengths((length,))
     if weights is None:
-        return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,), (least,))
+        return record_n(BINCOUNT, kernels.bincount(None, numbers, length), (t,), (least,))
     given = require(weights, "bincount", "weights", 2)
     if given.shape != t.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if given.is_complex():
         given = to(given, by_name()["float64"])  # warns
     if not numbers.size:
-        return record_n(BINCOUNT, kernels.bincount(None, numbers, least), (t,), (least,))
-    return finished(BINCOUNT, kernels.bincount(array_of(given), numbers, least), given, None, t, (least,), None)
+        return record_n(BINCOUNT, kernels.bincount(None, numbers, length), (t,), (least,))
+    return finished(BINCOUNT, kernels.bincount(array_of(given), numbers, length), given, None, t, (least,), None)
 
 
 @rule("bincount")

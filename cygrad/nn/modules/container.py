@@ -34,7 +34,7 @@ class _ModuleRow(Module):
         self._renumber([module for key, module in self._modules.items() if key not in keys])
 
     def _slice(self, index: slice) -> Self:
-        return type(self)(list(self)[index])  # type: ignore[call-arg]
+        return type(self)(list(self)[index])
 
     def _key(self, index: Any) -> str:
         """Return the name of the module at `index`, which may be negative."""

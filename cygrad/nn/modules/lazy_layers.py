@@ -164,7 +164,7 @@ class _LazyConv(_LazyConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)  # type: ignore
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
         self._make_lazy(out_channels, bias, device, dtype)
 
 
@@ -220,7 +220,7 @@ class _LazyConvTranspose(_LazyConvNd):
         dtype: Any = None,
     ) -> None:
         how = (stride, padding, output_padding, groups, False, dilation, padding_mode)
-        super().__init__(0, 0, kernel_size, *how)  # type: ignore[call-arg]
+        super().__init__(0, 0, kernel_size, *how)
         self._make_lazy(out_channels, bias, device, dtype)
 
 
@@ -274,7 +274,7 @@ class _LazyNorm(_LazyLayer, _NormBase):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__(0, eps, momentum, False, False)  # type: ignore[call-arg]
+        super().__init__(0, eps, momentum, False, False)
         self.affine = affine
         self.track_running_stats = track_running_stats
         kwargs = {"device": device, "dtype": dtype}

@@ -1,7 +1,7 @@
 """Scatter-add (or max, min) of matrix rows by index, and the places that several indices name together."""
 
 cimport numpy as cnp
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from numpy cimport (
     PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64, npy_uint8, npy_uint32, npy_uint64)
 
@@ -137,6 +137,30 @@ def joined(list indices, tuple lengths):
                 raise IndexError("index out of range in self")
             place[i] = at if k == 0 else place[i] * length + at
     return out
+
+
+def counted(ndarray numbers not None, Py_ssize_t length):
+    """How often each number below `length` occurs in a vector of int64; None for other arrays.
+
+    Raises IndexError for a number out of range: another thread may change them after a check.
+    """
+    cdef Py_ssize_t i, n = cnp.PyArray_SIZE(numbers)
+    cdef const npy_int64* each = <const npy_int64*>PyArray_DATA(numbers)
+    cdef npy_int64* out
+    cdef npy_uint64 at
+    cdef cnp.npy_intp size = length
+    cdef ndarray found
+    if not _is_index(numbers, n) or length < 0:
+        return None
+    found = empty(1, &size, cnp.NPY_INT64)
+    out = <npy_int64*>PyArray_DATA(found)
+    memset(out, 0, cnp.PyArray_NBYTES(found))       # pages one after the other, which counting would touch in any order
+    for i in range(n):
+        at = INDEX(each + i)
+        if at >= <npy_uint64>length:
+            raise IndexError("index out of range in self")
+        out[at] += 1
+    return found
 
 
 def selected(ndarray array not None, ndarray mask not None):

@@ -9,11 +9,22 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import amax, amin
+from cygrad._kernels.cpu.indexing.add_rows import counted
 from cygrad._kernels.device.dispatch import dispatching
 
 
 def bincount(weights, numbers, least):
-    """Count each number, or sum its weights: in float32 for float32 weights, else in float64. `numbers` is private."""
+    """Count each number, or sum its weights: in float32 for float32 weights, else in float64.
+
+    The result has `least` elements: all numbers must be smaller.
+    """
+    if weights is None:
+        found = counted(numbers, least)
+        if found is not None:
+            return found
+    numbers = private(numbers)
+    if numbers.size and amin(numbers) < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
         return np.bincount(numbers, minlength=least)
     found = np.bincount(numbers, weights, least)

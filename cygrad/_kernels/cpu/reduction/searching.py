@@ -91,11 +91,11 @@ def distinct(array, inverse, counts):
 
 def distinct_slices(array, axis):
     """`distinct` for the slices along an axis, sorted lexicographically."""
-    slices = np.moveaxis(private(array), axis, 0)
+    slices = np.moveaxis(array, axis, 0)
     columns = _blocks_of_columns(slices)
     keys = slices.astype(np.float32) if slices.dtype.name == "bfloat16" else slices  # CuPy does not sort it
     if isinstance(slices, np.ndarray) and 0 < slices.size <= FEW:
-        order = np.lexsort(_columns(keys, None).T[::-1])
+        order = np.lexsort(private(_columns(keys, None)).T[::-1])
     else:
         order = np.arange(len(slices), like=slices)
         for some in reversed(columns):
