@@ -118,7 +118,7 @@ def _root_with_eps(norm):
 def _cosine_losses(a, b, y, margin):
     squares = mul(*(add(total(square(t), -1), COSINE_EPS) for t in (a, b)))
     array = memory_of(squares)
-    if isinstance(array, np.ndarray) and are_in_range(array):  # on GPUs, to look at them would wait
+    if isinstance(array, np.ndarray) and array.itemsize > 2 and are_in_range(array):  # on GPUs, looking would wait
         cosine = div(total(mul(a, b), -1), sqrt(squares))
     else:  # divided by the norms before they are multiplied: neither squares nor products need to be in range
         a, b = (div(t, _root_with_eps(linalg_vector_norm(t, 2, -1, True))) for t in (a, b))
