@@ -11,7 +11,7 @@ from cygrad._core.graph.dual import is_recorded
 from cygrad._core.graph.internals import array_of, memory_of
 from cygrad._core.graph.opdef import FUNCTION_ONLY, METHOD_ONLY, facts, publish
 from cygrad._core.graph.tensor import Tensor
-from cygrad._kernels.cpu.base.reduce import amax, amin
+from cygrad._kernels.cpu.base.reduce import are_in_range
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import require, wrap_dim
 from cygrad._ops.base.arithmetic import div, mul, pow
@@ -279,11 +279,10 @@ def _scale_of_powers(a, means, norm_type):
     """The power of two by which to multiply numbers whose powers leave the range; mostly 1. Always 1 on GPUs."""
     if type(a) is not np.ndarray or a.dtype.kind != "f" or isinstance(norm_type, Tensor) or not means.size:
         return 1
-    info = np.finfo(a.dtype)
-    if amin(means) >= info.tiny / info.eps and amax(means) <= info.max:
+    if are_in_range(means):
         return 1
     largest = float(np.abs(a).max())
-    if not 0 < largest <= info.max or 1e-3 < largest < 1e3:
+    if not 0 < largest < math.inf or 1e-3 < largest < 1e3:
         return 1
     return 2.0 ** -math.frexp(largest)[1]
 

@@ -12,7 +12,7 @@ from cygrad._core.engine.blocked_gradients import owned
 from cygrad._core.graph.internals import array_of, memory_of
 from cygrad._core.graph.opdef import ELSEWHERE, FUNCTION_ONLY, facts, named, publish
 from cygrad._core.graph.record import result_type
-from cygrad._kernels.cpu.base.reduce import amax
+from cygrad._kernels.cpu.base.reduce import are_in_range
 from cygrad._ops.base.arguments import broadcast_shape, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.checks.common import typed
@@ -109,12 +109,6 @@ def cosine_embedding_of_package(input1, input2, target, margin=0.0, reduction=NO
     return reduced(_cosine_losses(a, b, y, margin), reduction)
 
 
-def is_finite_in_memory(t):
-    """Whether all elements are finite; False on GPUs, because looking at them would wait."""
-    array = memory_of(t)
-    return isinstance(array, np.ndarray) and (not array.size or math.isfinite(amax(array)))
-
-
 def _root_with_eps(norm):
     """sqrt(norm^2 + eps)."""
     return hypot(norm, norm.new_full((), math.sqrt(COSINE_EPS)))
@@ -123,7 +117,8 @@ def _root_with_eps(norm):
 @in_steps(1, 1, 0, node="AddBackward0")
 def _cosine_losses(a, b, y, margin):
     squares = mul(*(add(total(square(t), -1), COSINE_EPS) for t in (a, b)))
-    if is_finite_in_memory(squares):
+    array = memory_of(squares)
+    if isinstance(array, np.ndarray) and array.itemsize > 2 and are_in_range(array):  # on GPUs, looking would wait
         cosine = div(total(mul(a, b), -1), sqrt(squares))
     else:  # divided by the norms before they are multiplied: neither squares nor products need to be in range
         a, b = (div(t, _root_with_eps(linalg_vector_norm(t, 2, -1, True))) for t in (a, b))

@@ -491,8 +491,7 @@ def _are_in_range(covariances):
     """Whether no variance is infinite, NaN or tiny. On GPUs it may be: looking at it would wait."""
     if not isinstance(covariances, np.ndarray):
         return False
-    info, variances = np.finfo(covariances.dtype), np.diagonal(np.atleast_2d(covariances)).real
-    return bool(((variances >= info.tiny / info.eps) & (variances <= info.max)).all())
+    return reduce.are_in_range(np.diagonal(np.atleast_2d(covariances)).real)
 
 
 def _scale_of_rows(t):

@@ -8,6 +8,7 @@ cpdef cnp.ndarray mean(cnp.ndarray a, tuple axes=*, bint keepdim=*, int typenum=
 cpdef cnp.ndarray prod(cnp.ndarray a, tuple axes=*, bint keepdim=*, int typenum=*)
 cpdef cnp.ndarray amax(cnp.ndarray a, tuple axes=*, bint keepdim=*)
 cpdef cnp.ndarray amin(cnp.ndarray a, tuple axes=*, bint keepdim=*)
+cpdef bint are_in_range(cnp.ndarray sums) except -1
 cpdef cnp.ndarray var(cnp.ndarray a, tuple axes=*, double correction=*, bint keepdim=*)
 cpdef cnp.ndarray std(cnp.ndarray a, tuple axes=*, double correction=*, bint keepdim=*)
 cpdef cnp.ndarray norm(cnp.ndarray a, double p=*, tuple axes=*, bint keepdim=*)

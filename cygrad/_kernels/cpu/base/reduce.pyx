@@ -478,6 +478,14 @@ cdef inline bint _are_accurate(cnp.ndarray sums, Shape* shape) noexcept:
                         shape.count)
 
 
+cpdef bint are_in_range(cnp.ndarray sums) except -1:
+    """Whether each of these sums of positive powers is finite and not so small that terms may have underflowed."""
+    cdef int t = cnp.PyArray_TYPE(sums)
+    if not (t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) or not (is_plain(sums) and cnp.PyArray_IS_C_CONTIGUOUS(sums)):
+        sums = np.array(sums, np.float64 if t == cnp.NPY_DOUBLE else np.float32, order="C")
+    return are_accurate(cnp.PyArray_TYPE(sums) == cnp.NPY_DOUBLE, cnp.PyArray_DATA(sums), cnp.PyArray_SIZE(sums), 1 << 20)
+
+
 cpdef cnp.ndarray var(cnp.ndarray a, tuple axes=None, double correction=1, bint keepdim=False):
     """Sum of squared distances from the mean, divided by the number of elements less `correction` (but at least 0)."""
     return _spread(a, axes, correction, keepdim, False)

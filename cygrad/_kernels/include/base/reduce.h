@@ -169,7 +169,7 @@ static void NAME(add_squares)(const REAL *x, Py_ssize_t outer, Py_ssize_t n, con
 
 /* Whether none of these sums of `count` squares each overflowed, is NaN, or is so small that squares that underflowed may
    have cost it digits. */
-static int NAME(are_accurate)(const REAL *sums, Py_ssize_t n, Py_ssize_t count)
+static CYGRAD_CLONES int NAME(are_accurate)(const REAL *sums, Py_ssize_t n, Py_ssize_t count)
 {
     const REAL least = count * LEAST;
     int all = 1;

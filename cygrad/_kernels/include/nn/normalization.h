@@ -307,7 +307,8 @@ static void NAME(normalize_rows)(const REAL *x, const REAL *w, const REAL *b, RE
         count = rows_together(rows, n);
         for (Py_ssize_t i = 0; i < count; i++) mean[i] = centered ? NAME(total)(n, x + i * n) / n : 0;
         for (Py_ssize_t i = 0; i < count; i++)
-            factor[i] = NAME(factor_of)(x + i * n, n, 1, mean[i], NAME(squares)(n, x + i * n, mean[i]) / n, eps);
+            factor[i] = NAME(squares)(n, x + i * n, mean[i]) / n;
+        for (Py_ssize_t i = 0; i < count; i++) factor[i] = NAME(factor_of)(x + i * n, n, 1, mean[i], factor[i], eps);
         for (Py_ssize_t i = 0; i < count; i++)
             NAME(scale_by_row)(n, x + i * n, out + i * n, mean[i], factor[i], w, b);
     }
