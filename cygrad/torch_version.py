@@ -4,6 +4,7 @@
 """
 
 import re
+from typing import Any
 
 __all__ = ["TorchVersion"]
 
@@ -17,7 +18,7 @@ _FORM = re.compile(
     re.IGNORECASE,
 )
 _STAGES = {"alpha": "a", "beta": "b", "preview": "rc", "pre": "rc", "c": "rc"}
-_END = (2,)  # sorts behind every pre-release
+_END: Any = (2,)  # sorts behind every pre-release
 
 
 def _sort_key(version):
@@ -31,7 +32,7 @@ def _sort_key(version):
     post = match["post"] if match["post"] is not None else match["bare_post"]
     if match["stage"]:
         stage = match["stage"].lower()
-        pre = (1, _STAGES.get(stage, stage), int(match["pre"] or 0))
+        pre: Any = (1, _STAGES.get(stage, stage), int(match["pre"] or 0))
     elif match["dev"] is not None and post is None:
         pre = (0,)  # 1.0.dev1 comes before 1.0a1
     else:

@@ -2,9 +2,11 @@
 
 import sys
 from importlib import import_module
+from importlib.abc import InspectLoader
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 import cygrad
 from cygrad.as_torch.lacking import what_serves_instead
@@ -71,7 +73,7 @@ class _AliasFinder:
         real_name = cygrad_name(name)
         real = find_spec(real_name) if real_name else None
         if real is not None:
-            spec = ModuleSpec(name, _AliasLoader, origin=real.origin)
+            spec = ModuleSpec(name, _AliasLoader(), origin=real.origin)
             spec.submodule_search_locations = real.submodule_search_locations
             return spec
         if _asked_by_find_spec():
@@ -79,15 +81,10 @@ class _AliasFinder:
         raise ModuleNotFoundError(f"No module named {name!r}{what_serves_instead(name)}", name=name)
 
 
-class _AliasLoader:
+class _AliasLoader(InspectLoader):
     """Puts cygrad's own module in the place of the one that Python has prepared."""
 
-    @staticmethod
-    def create_module(spec):
-        return None
-
-    @staticmethod
-    def exec_module(module):
+    def exec_module(self, module):
         name = module.__name__
         if name == "torch":
             sys.modules[name] = torch
@@ -97,11 +94,20 @@ class _AliasLoader:
         _keep_attribute(sys.modules[parent], child, real)
         sys.modules[name] = real
 
-    @staticmethod
-    def get_code(name):
+    def get_code(self, fullname):
         """The code of a module, for `python -m cygrad -m torch.x.y`."""
-        real = find_spec(cygrad_name(name))
-        return real.loader.get_code(real.name)
+        return self._real_loader(fullname).get_code(cygrad_name(fullname))
+
+    def get_source(self, fullname):
+        return self._real_loader(fullname).get_source(cygrad_name(fullname))
+
+    def is_package(self, fullname):
+        return self._real_loader(fullname).is_package(cygrad_name(fullname))
+
+    @staticmethod
+    def _real_loader(name) -> Any:
+        real: Any = find_spec(cygrad_name(name))
+        return real.loader
 
 
 def _keep_attribute(parent, child, module):
@@ -113,7 +119,7 @@ def _keep_attribute(parent, child, module):
     kept = vars(parent).get(child, module)
     if kept is module:
         return
-    usual = type(parent)
+    usual: Any = type(parent)
 
     class Guard(usual):
         def __setattr__(self, name, value):
@@ -128,11 +134,11 @@ def _keep_attribute(parent, child, module):
 def install(folder):
     """Let `import torch` give `torch`, as a package whose files are in a folder."""
     file = f"{folder}/__init__.py"
-    spec = ModuleSpec("torch", _AliasLoader, origin=file, is_package=True)
-    spec.submodule_search_locations.append(folder)
+    spec = ModuleSpec("torch", _AliasLoader(), origin=file)
+    spec.submodule_search_locations = [folder]
     vars(torch).update(
         __file__=file,
-        __loader__=_AliasLoader,
+        __loader__=spec.loader,
         __package__="torch",
         __path__=[folder],
         __spec__=spec,
