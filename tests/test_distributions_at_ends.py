@@ -201,6 +201,7 @@ def test_densities_in_tails():
     assert found.item() == pytest.approx(math.log(0.5) - 1000 + math.log(4), rel=1e-6)
     assert torch.autograd.grad(found, far)[0].item() == -1
     assert d.Geometric(logits=torch.tensor(-1000.0)).entropy().item() == pytest.approx(1001)
+    assert d.Geometric(torch.tensor(1.0)).entropy().item() == 0
     assert d.Geometric(logits=torch.tensor(1000.0)).log_prob(torch.tensor(2.0)).item() == -2000
     ends = d.Kumaraswamy(torch.tensor(1.0), torch.tensor(3.0)).log_prob(torch.tensor([0.0, 0.5]))
     assert ends.exp().tolist() == pytest.approx([3, 0.75])

@@ -77,11 +77,12 @@ class Geometric(_Trials):
 
     def entropy(self):
         """Return the entropy of one trial divided by the probability."""
+        _ = self.logits  # `repr` shows them from now on, as in PyTorch
         (share, log), (other, log_other) = outcomes(self)
         is_rare = (
             share < cygrad.finfo(share.dtype).eps
-        )  # where the second term is 1, although its factors may be 0 and inf
-        return cygrad.where(is_rare, 1.0, -other * log_other / cygrad.where(is_rare, 1.0, share)) - log
+        )  # where the last term is -1, although its factors may be 0 and inf
+        return 0.0 - log - cygrad.where(is_rare, -1.0, other * log_other / cygrad.where(is_rare, 1.0, share))
 
 
 class Binomial(_Trials):

@@ -223,6 +223,7 @@ PROGRAMS = {
     "a key of many parts": b"\x80\x02})" + b"q\0h\0\x86" * 200 + b"K\x01s.",
     "too few values": b"\x80\x02\x87.",
     "no mark": b"\x80\x02t.",
+    "nothing but marks": b"\x80\x02" + b"(" * 1_000_000,
     "a mark too many": b"\x80\x02(K\x01.",
     "two values": b"\x80\x02K\x01K\x01.",
     "no value": b"\x80\x02.",

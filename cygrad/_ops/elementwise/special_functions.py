@@ -13,6 +13,7 @@ from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.graph.opdef import ELEMENTWISE, FUNCTION_ONLY, IN0, IN1, INPLACE, declare, publish
 from cygrad._core.graph.record import apply1, apply1_args, apply_n, tensor_argument
+from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks, elementary
 from cygrad._kernels.cpu.base import elementwise as kernels
 from cygrad._kernels.cpu.base.numpy_fallback import silent
@@ -181,9 +182,13 @@ def log_ndtr_rule(n, g):
     is_below = x < 0
     above, below = where(is_below, 0.0, x), where(is_below, x, 0.0)
     ratio = div(mul(exp(div(square(above), -2)), 1 / math.sqrt(2 * math.pi)), ndtr(above))
-    is_far = x < -FAR_BELOW  # there the ratio is -x, and derivatives of the quotient would leave the range
-    of_erfcx = div(math.sqrt(2 / math.pi), erfcx(mul(where(is_far, 0.0, below), -1 / math.sqrt(2))))
-    return mul(g, where(is_far, neg(x), where(is_below, of_erfcx, ratio)))
+    is_far = None
+    if not get_modes() & NO_GRAD:
+        is_far = x < -FAR_BELOW  # there the ratio is -x, and derivatives of the quotient would leave the range
+        below = where(is_far, 0.0, below)
+    of_erfcx = div(math.sqrt(2 / math.pi), erfcx(mul(below, -1 / math.sqrt(2))))
+    slope = where(is_below, of_erfcx, ratio)
+    return mul(g, slope if is_far is None else where(is_far, neg(x), slope))
 
 
 LOG_NDTR = unary("log_ndtr", log_ndtr_rule, flags=SPECIAL, node="SpecialLogNdtrBackward0")

@@ -335,7 +335,8 @@ def sinc_rule(n, g):
     near = abs(x) < NEAR
     scaled = mul(where(near, 1.0, x), math.pi)  # avoids 0 / 0 where the series is used: its NaN would propagate
     slope = div(sub(cos(scaled), div(sin(scaled), scaled)), div(scaled, math.pi))
-    x = where(near, x, 0.0)  # likewise avoids inf * 0 where squares overflow
+    if not get_modes() & NO_GRAD:
+        x = where(near, x, 0.0)  # likewise avoids inf * 0 in higher derivatives, where squares overflow
     series, squared = 0.0, mul(mul(x, x), math.pi**2)
     for k in (4, 3, 2, 1):  # the sum of (-1)^k 2k (pi x)^(2k - 2) / (2k + 1)!
         series = add(mul(squared, series), (-1) ** k * 2 * k / math.factorial(2 * k + 1))

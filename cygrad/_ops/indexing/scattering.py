@@ -13,7 +13,7 @@ from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
+from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import scatter as kernels
 from cygrad._kernels.device.cupy_library import filled_like, is_array
@@ -202,7 +202,8 @@ def _reduced_gradients(n, g, dim, index, reduce, include_self):
 
 def _product_gradients(n, g, t, source, dim, index, include_self):
     """Each factor gets g times the product of the others, which is the result divided by the factor unless it is 0."""
-    if not get_modes() & NO_GRAD:
+    is_whole = t.ndim < 2 or "Scatter" in n.name()  # samples of `vmap` side by side are slices
+    if not get_modes() and is_whole:  # recording
         return _products_of_others(n, g, t, source, dim, index, include_self)
     result = n.saved_result()
     zero, sent_zero = t == 0, source == 0

@@ -159,7 +159,7 @@ def logsumexp_rule(n, g):
     x = n.saved(0)
     result = restored(n.saved_result(), x.shape, axes, keepdim)
     values = values_of(result)
-    if is_array(values) or not np.isfinite(values).all():
+    if is_array(values) or not np.logical_and.reduce(np.isfinite(values), None):  # faster than `all` on small arrays
         x, result = of_equal_shares(x, result, axes)
     apart = sub(x, result)
     return times(conjugate(exp(apart, out=reused(apart))), restored(g, x.shape, axes, keepdim))

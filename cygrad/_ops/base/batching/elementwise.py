@@ -1,7 +1,7 @@
 """Batching rules of arithmetic, comparisons, copies and elementwise functions."""
 
 from cygrad._core.graph.opdef import registry
-from cygrad._core.graph.record import apply2
+from cygrad._core.graph.record import apply1, apply2
 from cygrad._core.graph.tensor import Tensor
 from cygrad._ops.base.arithmetic import pow, rsub
 from cygrad._ops.base.batching.rules import operands, rule
@@ -86,6 +86,11 @@ def _zero(call):
 # -- pointwise.pyx --
 
 
-@rule("tanh_backward sigmoid_backward threshold_backward sigmoid_of_saved tanh_of_saved")
+@rule("tanh_backward sigmoid_backward threshold_backward")
 def _same_shapes(call):
     return apply2(call.op, *[call.full(x) for x in call.inputs], None)
+
+
+@rule("sigmoid_of_saved tanh_of_saved")
+def _of_saved(call):
+    return apply1(call.op, call.full(call.inputs[0]), None)
