@@ -15,6 +15,7 @@ from cygrad._core.graph.record import apply1_args, apply_n, as_type, record_n, r
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types.dtypes import get_default_dtype
+from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.base import stack_chunks
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
@@ -82,7 +83,7 @@ def may_be_divided(result):
     if not get_modes() & NO_GRAD:
         return False
     sizes = np.abs(values_of(result))
-    return bool(((sizes >= np.finfo(sizes.dtype).tiny) & (sizes < np.inf)).all())
+    return bool(((sizes >= finfo(result.dtype).tiny) & (sizes < np.inf)).all())
 
 
 PROD = declare(

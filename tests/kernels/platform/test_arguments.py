@@ -22,6 +22,7 @@ CALLS = [
     (arrays.dense_copy, (A,)),
     (arrays.drop_spares, ()),
     (arrays.fill, (A.copy(), 1.0)),
+    (arrays.private, (A,)),
     (arrays.may_overlap, (A, A)),
     (arrays.new_array, ((2, 3), 11)),
     (arrays.order_in_memory, ((A, A.T.copy()),)),
@@ -58,8 +59,9 @@ CALLS = [
     (matmul.dot, (V, V)),
     (matmul.outer, (V, V)),
     (matmul.addmm, (V, A, A)),
-    *[(getattr(reduce, name), (A,)) for name in "sum mean prod amax amin var norm logsumexp".split()],
+    *[(getattr(reduce, name), (A,)) for name in "sum mean prod amax amin var std norm logsumexp".split()],
     *[(getattr(reduce, name), (A,)) for name in "all_ any_".split()],
+    (reduce.are_in_range, (A,)),
     (reduce.sum_to, (A, (3,))),
     (add_rows.add_rows, (A.copy(), N, A)),
     (view_geometry.restride, (A, (2, 2), (4, 4), 0)),
@@ -67,7 +69,7 @@ CALLS = [
 ]
 ALLOWED = [
     *[("nll", 2, None), ("nll_backward", 3, None), ("sgd_step", 2, [None])],
-    *[("dense_copy", 0, wrong) for wrong in (None, "array", [None])],  # accepts GPU arrays
+    *[(name, 0, wrong) for name in ("dense_copy", "private") for wrong in (None, "array", [None])],  # accept GPU arrays
     *[("cross_entropy", 2, None), ("cross_entropy_backward", 3, None)],
 ]
 
