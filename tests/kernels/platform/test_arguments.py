@@ -64,12 +64,19 @@ CALLS = [
     (reduce.are_in_range, (A,)),
     (reduce.sum_to, (A, (3,))),
     (add_rows.add_rows, (A.copy(), N, A)),
+    (add_rows.joined, ([N], (3,))),
+    (add_rows.counted, (N, 3)),
+    (add_rows.selected, (A, A > 0)),
     (view_geometry.restride, (A, (2, 2), (4, 4), 0)),
     (view_geometry.overlaps_itself, (A,)),
+    (view_geometry.is_channels_last, (A,)),
+    (view_geometry.in_format_of, (A, A)),
 ]
 ALLOWED = [
     *[("nll", 2, None), ("nll_backward", 3, None), ("sgd_step", 2, [None])],
     *[(name, 0, wrong) for name in ("dense_copy", "private") for wrong in (None, "array", [None])],  # accept GPU arrays
+    ("joined", 0, [None]),  # returns None for what has no loop
+    *[("in_format_of", 0, wrong) for wrong in (None, "array", [None])],  # returned as it is
     *[("cross_entropy", 2, None), ("cross_entropy_backward", 3, None)],
 ]
 
