@@ -13,6 +13,7 @@ from cygrad._core.graph.opdef import IN0, OUT0, declare, facts, publish
 from cygrad._core.graph.record import apply_n
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types import return_types
+from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg import svd as kernels
 from cygrad._kernels.device.cupy_library import as_array
@@ -63,6 +64,7 @@ def det_rule(n, g):
     return mul(as_matrix(g), conjugate(tensor_of(kernels.cofactors(array_of(a))) if is_plain else cofactors(a)))
 
 
+@silent
 def _are_regular(determinants, a):
     """Whether the inverses can be used. The derivatives of an inverse need more than a determinant that is rounded."""
     if get_modes() & NO_GRAD:

@@ -8,8 +8,8 @@ import numpy as np
 import cygrad._kernels.cpu.base.reduce as reduce
 from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
-from cygrad._core.graph.dual import values_of
-from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.dual import is_forward, values_of
+from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import IN0, NONDIFF, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1_args, apply_n, as_type, record_n, recorded, tensor_argument
 from cygrad._core.graph.tensor import Tensor
@@ -72,7 +72,15 @@ def prod_rule(n, g):
     x, result = n.saved(0), n.saved_result()
     if may_be_divided(result):
         return times(conjugate(div(result, x)), g)
-    return mul(g, conjugate(reshape(product_of_others(reshape(x, -1), 0), x.shape)))
+    return times_others(g, reshape(x, -1), 0, x.shape)
+
+
+def times_others(g, x, dim, shape):
+    """Multiply a gradient by the products of the other elements along a dimension, in that shape."""
+    array = array_of(x)
+    if get_modes() & NO_GRAD and isinstance(array, np.ndarray) and not is_forward():
+        return times(conjugate(reshape(tensor_of(axis_ops.products_of_others(array, dim)), shape)), g)
+    return mul(g, conjugate(reshape(product_of_others(x, dim), shape)))
 
 
 def may_be_divided(result):
@@ -109,7 +117,7 @@ def prod_dim_rule(n, g):
     result = n.saved_result()
     if may_be_divided(result):
         return times(conjugate(div(restored(result, x.shape, (dim,), keepdim), x)), g)
-    return mul(g, conjugate(product_of_others(x, dim)))
+    return times_others(g, x, dim, x.shape)
 
 
 PROD_DIM = declare(

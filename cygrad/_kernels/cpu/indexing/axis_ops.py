@@ -121,6 +121,42 @@ def products(a, axis):
 
 
 @silent
+def products_of_others(a, axis):
+    """For each element, the product of all other elements along an axis: of those before it and those behind it.
+
+    Single and half precision are multiplied in double precision: products of some elements may leave the range where
+    those of all others do not.
+    """
+    if is_half(a):
+        return in_float32(products_of_others, a, axis)
+    out = np.empty_like(a)
+    _put_products_of_others(np.moveaxis(a, axis, -1), np.moveaxis(out, axis, -1))
+    return out
+
+
+def _put_products_of_others(a, out):
+    """Write them along the last axis of `out`, a part at a time, which limits the memory for intermediate products."""
+    if a.ndim > 1 and a.size > chunks.SIZE:
+        step = max(1, len(a) * chunks.SIZE // a.size)
+        for start in range(0, len(a), step):
+            part = slice(start, start + step) if len(a) > 1 else 0
+            _put_products_of_others(a[part], out[part])
+        return
+    wide = np.float64 if a.dtype == np.float32 else a.dtype
+    starts = range(0, a.shape[-1], chunks.SIZE)
+    before = [np.ones((*a.shape[:-1], 1), wide)]
+    for start in starts:
+        before.append(before[-1] * a[..., start : start + chunks.SIZE].prod(-1, wide, keepdims=True))
+    behind = before[0]
+    for start, own in zip(reversed(starts), before[-2::-1]):
+        part = slice(start, start + chunks.SIZE)
+        rising = np.multiply.accumulate(np.concatenate([own, a[..., part]], -1), -1)
+        falling = np.multiply.accumulate(np.concatenate([behind, a[..., part][..., ::-1]], -1), -1)
+        np.multiply(rising[..., :-1], falling[..., -2::-1], out=out[..., part], casting="same_kind")
+        behind = falling[..., -1:]
+
+
+@silent
 def put_powers(a, out):
     """Write increasing powers of each element along the last axis of `out`, doubling the count at each step."""
     step = max(1, len(out) * chunks.SIZE // max(out.size, 1))

@@ -147,8 +147,12 @@ def _in_passes(x, weight, bias, frame, given):
 
 def are_accurate(factor):
     """Whether no mean square is near the ends of the range, so that even the sum of 2^40 squares is in it."""
+    return bool(_is_accurate(factor).all())
+
+
+def _is_accurate(factor):
     info = np.finfo(factor.dtype)
-    return bool(((factor > 2.0**20 / np.sqrt(info.max)) & (factor < np.sqrt(info.eps / info.tiny))).all())
+    return (factor > 2.0**20 / np.sqrt(info.max)) & (factor < np.sqrt(info.eps / info.tiny))
 
 
 @silent
@@ -165,13 +169,14 @@ def scale_of_squares(factor):
 
 
 def _relative_factor(x, middle, plain, frame):
-    """1 / sqrt(mean square + eps) from numbers divided by the largest; `plain` where none is, or one is not finite."""
+    """1 / sqrt(mean square + eps) from numbers divided by the largest; `plain` where that is accurate or no number is
+    finite and not 0."""
     away = np.abs(x - middle)
     largest = away.max(frame.axes, keepdims=True, initial=0)
     largest = np.where((largest > 0) & np.isfinite(largest), largest, np.nan)
     away /= largest
     found = 1 / np.sqrt(mean(np.square(away, out=away), frame.axes, True) + frame.eps / largest / largest) / largest
-    return np.where(np.isnan(largest), plain, found).astype(x.dtype)
+    return np.where(np.isnan(largest) | _is_accurate(plain), plain, found).astype(x.dtype)
 
 
 @silent
