@@ -52,29 +52,31 @@ def run_script(script, arguments):
     runpy.run_path(script, run_name="__main__")
 
 
-def run_text(text, name, argv):
+def main_module(argv):
+    """Return the names of a new `__main__`, for a program that is no file."""
     cygrad.as_torch()
     sys.argv[:] = argv
     sys.path[0] = ""
     program = sys.modules["__main__"] = ModuleType("__main__")
-    exec(compile(text, name, "exec"), vars(program))
+    return vars(program)
+
+
+def run_text(text, name, argv):
+    exec(compile(text, name, "exec"), main_module(argv))
 
 
 def prompt():
-    cygrad.as_torch()
-    sys.argv[:] = [""]
-    sys.path[0] = ""
-    program = sys.modules["__main__"] = ModuleType("__main__")
+    names = main_module([""])
     try:
         import readline  # not on every system
         import rlcompleter  # needs it
 
-        readline.set_completer(rlcompleter.Completer(vars(program)).complete)
+        readline.set_completer(rlcompleter.Completer(names).complete)
         readline.parse_and_bind("tab: complete")
     except ImportError:
         pass
     banner = f"cygrad {cygrad.__version__}, Python {sys.version.split()[0]}; `import torch` gives cygrad"
-    code.interact(banner, local=vars(program), exitmsg="")
+    code.interact(banner, local=names, exitmsg="")
 
 
 def show_error(error_type, error, traceback):

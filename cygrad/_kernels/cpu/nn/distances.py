@@ -60,7 +60,7 @@ def _write_distances(out, x, y, p, by_product):
 
 def distances_by_product(x, y):
     """2-norm distances from the matrix product, those of near points from differences."""
-    x, y, products, (own, others) = centred_products(x, y)
+    products, (own, others) = centred_products(x, y)
     both = own[..., :, None] + others[..., None, :]
     apart = np.subtract(both, 2 * products, out=products)
     is_lost = ~((apart >= both * CANCELLED) & _are_accurate(apart, x.shape[-1]))
@@ -75,13 +75,13 @@ def distances_by_product(x, y):
 
 
 def centred_products(x, y):
-    """Return (x, y, the products of their rows about a center, the squares of their rows about it).
+    """Return (the products of the rows of `x` and `y` about a center, the squares of the rows of each about it).
 
     Without a center, points that are far from 0 and near each other would lose all digits.
     """
     center = x.mean(-2, keepdims=True) if x.shape[-2] else x.dtype.type(0)
     a, b = x - center, y - center
-    return x, y, np.matmul(a, b.swapaxes(-1, -2)), [np.square(each).sum(-1) for each in (a, b)]
+    return np.matmul(a, b.swapaxes(-1, -2)), [np.square(each).sum(-1) for each in (a, b)]
 
 
 def _are_accurate(sums, count):
@@ -144,7 +144,7 @@ def _in_parts(function, out, x, y, p):
 
 def _by_loop_of_products(out, x, y, p):
     """Overwrite `out` with the 2-norm distances between rows of `x` and of `y`, from the matrix product."""
-    x, y, out[...], squares = centred_products(x, y)
+    out[...], squares = centred_products(x, y)
     arrays = out, None, out, *map(dense_in_memory, (x, y, *squares))
     k, rows, m = x.shape[-1], x.shape[-2], y.shape[-2]
     loop_table.run(FINISHED_DISTANCES, arrays, (k, rows, m, 0, 0), 0, x.size // k, max(1, PIECE // m))

@@ -86,7 +86,7 @@ def cdist(x, y, p, by_product):
     x, y = (cupy().broadcast_to(a, (*batch, *a.shape[-2:])) for a in (x, y))
     x, y = cupy().ascontiguousarray(x), cupy().ascontiguousarray(y)
     if p == 2 and by_product and x.size and y.size:
-        _, _, product, (own, others) = centred_products(x, y)
+        product, (own, others) = centred_products(x, y)
         both = own[..., :, None] + others[..., None, :]
         return _from_products(x, y, both, product, x.shape[-2], y.shape[-2], x.shape[-1])
     out = cupy().empty((*batch, x.shape[-2], y.shape[-2]), x.dtype)
