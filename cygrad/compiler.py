@@ -1,13 +1,38 @@
 """Stubs for programs that use `torch.compile`: nothing is compiled here (see `cygrad.compile`)."""
 
+import functools
+from contextlib import ContextDecorator
+
+import numpy as np
+
 from cygrad._core.runtime.settings import compile
 
-__all__ = ["allow_in_graph", "compile", "disable", "is_compiling", "reset"]
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+    "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting",
+    "list_backends", "load_cache_artifacts", "load_compiled_function",
+    "nested_compile_region", "reset", "save_cache_artifacts", "set_default_backend", "set_enable_guard_collectives",
+    "set_stance",
+    "substitute_in_graph", "wrap_numpy",
+]  # fmt: skip
 
 
 def is_compiling():
     """Whether this call is being compiled: always False."""
     return False
+
+
+def is_dynamo_compiling():
+    """Whether this call is being compiled: always False."""
+    return False
+
+
+def is_exporting():
+    """Whether this call is being exported: always False."""
+    return False
+
+
+# -- marks on functions --
 
 
 def disable(fn=None, recursive=True, *, reason=None):
@@ -28,5 +53,127 @@ def allow_in_graph(fn):
     return fn
 
 
+def assume_constant_result(fn):
+    """Mark a function as one whose result never changes: returns it unchanged."""
+    return fn
+
+
+def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False):
+    """Return a decorator for a Python function that compiled code calls in place of `original_fn`: without effect."""
+    return lambda traceable_fn: traceable_fn
+
+
+def nested_compile_region(fn=None, **options):
+    """Mark a function as one to compile once and use often: returns it unchanged, or a decorator."""
+    return fn if fn is not None else lambda wrapped: wrapped
+
+
+def wrap_numpy(fn):
+    """Return a function that takes and returns tensors, from one of NumPy arrays.
+
+    Arrays among the arguments and results may be in tuples, lists and dictionaries. Gradients do not pass through.
+
+    >>> import cygrad, numpy
+    >>> twice = cygrad.compiler.wrap_numpy(lambda array: numpy.concatenate([array, array]))
+    >>> twice(cygrad.ones(1))
+    tensor([1., 1.])
+    """
+    import cygrad  # which imports this module
+
+    @functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        def to_array(x):
+            return x.numpy() if isinstance(x, cygrad.Tensor) else x
+
+        def to_tensor(x):
+            return cygrad.as_tensor(x) if isinstance(x, np.ndarray | np.generic) else x
+
+        return _mapped(to_tensor, fn(*_mapped(to_array, args), **_mapped(to_array, kwargs)))
+
+    return wrapped
+
+
+def _mapped(function, value):
+    if isinstance(value, dict):
+        return {key: _mapped(function, each) for key, each in value.items()}
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return type(value)(_mapped(function, each) for each in value)
+    return function(value)
+
+
+# -- switches --
+
+
+class set_stance(ContextDecorator):
+    """Set what to do with functions that are not compiled yet; a context manager and decorator too. Without effect.
+
+    Raises RuntimeError for a word that PyTorch does not know.
+    """
+
+    _STANCES = ("default", "eager_then_compile", "aot_eager_then_compile", "force_eager", "eager_on_recompile",
+                "fail_on_recompile")  # fmt: skip
+
+    def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
+        if stance not in self._STANCES:
+            raise RuntimeError(f"invalid torch.compile stance '{stance}'\n  one of {', '.join(self._STANCES)}")
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *error):
+        return None
+
+
 def reset():
     """Discard compiled code: a no-op."""
+
+
+def cudagraph_mark_step_begin():
+    """Tell where a step of training or inference begins: a no-op."""
+
+
+def set_enable_guard_collectives(enabled):
+    """Let processes agree on when to compile anew: without effect. Returns the previous setting, False."""
+    return False
+
+
+# -- back ends --
+
+
+def list_backends(exclude_tags=("debug", "experimental")):
+    """Return the names of the compilers: there are none."""
+    return []
+
+
+_default_backend = ["inductor"]
+
+
+def set_default_backend(backend):
+    """Keep the name of the back end for calls of `compile` that name none, which nothing reads. None resets it."""
+    _default_backend[0] = "inductor" if backend is None else backend
+
+
+def get_default_backend():
+    """Return the argument of `set_default_backend`, or "inductor"."""
+    return _default_backend[0]
+
+
+# -- compiled code in files --
+
+
+def load_compiled_function(file, *, f_globals=None, external_data=None):
+    """Raises RuntimeError: compiled code cannot be run."""
+    raise RuntimeError(
+        "torch.compiler.load_compiled_function: cygrad does not compile programs\n"
+        "  call the function that was compiled: it runs as it is written"
+    )
+
+
+def save_cache_artifacts():
+    """Return what compilations have put into caches: None, as there are none."""
+    return None
+
+
+def load_cache_artifacts(serialized_artifacts):
+    """Fill caches with what `save_cache_artifacts` returned elsewhere: does nothing, and returns None."""
+    return None

@@ -1,15 +1,44 @@
-"""Downloads of weights. Code is never downloaded: `hub.load` raises and suggests an alternative."""
+"""Models and weights of others: `load` takes models from a folder on this machine, and weights are downloaded.
+
+Code is never downloaded. Files are kept in the folders that PyTorch keeps them in.
+"""
 
 import hashlib
 import os
 import re
 import sys
+from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-__all__ = ["download_url_to_file", "get_dir", "load", "load_state_dict_from_url", "set_dir"]
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-_HASH_IN_NAME = re.compile(r"-([a-f0-9]*)\.")  # resnet18-f37072fd.pth
-_chosen: list = []
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # resnet18-f37072fd.pth
+ENV_TORCH_HOME = "TORCH_HOME"
+ENV_XDG_CACHE_HOME = "XDG_CACHE_HOME"
+DEFAULT_CACHE_DIR = "~/.cache"
+MODULE_HUBCONF = "hubconf.py"
+VAR_DEPENDENCY = "dependencies"
+READ_DATA_CHUNK = 128 * 1024
+_hub_dir: str | None = None
+
+
+def __getattr__(name):
+    if name == "urlparse":
+        from urllib.parse import urlparse  # slow to import
+
+        return urlparse
+    if name == "tqdm":
+        return progress_bar()
+    raise AttributeError(f"module 'cygrad.hub' has no attribute {name!r}")
+
+
+# -- folders --
+
+
+def _get_torch_home():
+    cache = os.path.join(os.getenv(ENV_XDG_CACHE_HOME, DEFAULT_CACHE_DIR), "torch")
+    return os.path.expanduser(os.getenv(ENV_TORCH_HOME, cache))
 
 
 def get_dir():
@@ -19,25 +48,90 @@ def get_dir():
     >>> cygrad.hub.get_dir().endswith("hub")
     True
     """
-    if _chosen:
-        return _chosen[0]
-    cache = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
-    home = os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
-    return os.path.join(home, "hub")
+    return _hub_dir if _hub_dir is not None else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d):
     """Set the download directory."""
-    _chosen[:] = [os.path.expanduser(os.fspath(d))]
+    global _hub_dir
+    _hub_dir = os.path.expanduser(os.fspath(d))
 
 
-def load(repo_or_dir, model, *args, **kwargs):
-    """Raises RuntimeError: downloaded code is never run."""
-    raise RuntimeError(
-        f"torch.hub.load({str(repo_or_dir)!r}, {model!r}): cygrad runs no code from the internet\n"
-        "  define the model in your own code and load its weights: "
-        "model.load_state_dict(torch.hub.load_state_dict_from_url(url))"
+# -- models --
+
+
+def list(github, force_reload=False, skip_validation=False, trust_repo="check", verbose=True):
+    """Raises RuntimeError: code of a repository on the internet is never run."""
+    raise _no_download(github)
+
+
+def help(github, model, force_reload=False, skip_validation=False, trust_repo="check"):
+    """Raises RuntimeError: code of a repository on the internet is never run."""
+    raise _no_download(github)
+
+
+def load(
+    repo_or_dir,
+    model,
+    *args,
+    source="github",
+    trust_repo=None,
+    force_reload=False,
+    verbose=True,
+    skip_validation=False,
+    **kwargs,
+):
+    """Return `model(*args, **kwargs)`, a function of the file hubconf.py in a folder; needs `source="local"`.
+
+    Raises RuntimeError for a repository on the internet: downloaded code is never run. Raises ValueError for another
+    `source`, and RuntimeError if the file lacks the function or packages that it lists as `dependencies`.
+    """
+    source = source.lower()
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    if source == "github":
+        raise _no_download(repo_or_dir)
+    with _hubconf(os.fspath(repo_or_dir)) as module:
+        return _entry(module, model)(*args, **kwargs)
+
+
+def _no_download(repo):
+    return RuntimeError(
+        f"torch.hub: {str(repo)!r} is a repository on the internet, and cygrad runs no code from the internet\n"
+        '  clone it, read it, and call torch.hub.load(folder, model, source="local"); or define the model in your own '
+        "code and load its weights: model.load_state_dict(torch.hub.load_state_dict_from_url(url))"
     )
+
+
+@contextmanager
+def _hubconf(folder):
+    """Run the file hubconf.py of a folder, which may import modules beside it, and yield the module."""
+    sys.path.insert(0, folder)
+    try:
+        spec = spec_from_file_location(MODULE_HUBCONF, os.path.join(folder, MODULE_HUBCONF))
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+
+
+def _entry(module, model):
+    if not isinstance(model, str):
+        raise ValueError("Invalid input: model should be a string of function name")
+    from importlib.util import find_spec  # needed only here
+
+    missing = [name for name in getattr(module, VAR_DEPENDENCY, ()) if find_spec(name) is None]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    found = getattr(module, model, None)
+    if not callable(found):
+        raise RuntimeError(f"Cannot find callable {model} in hubconf")
+    return found
+
+
+# -- files --
 
 
 def download_url_to_file(url, dst, hash_prefix=None, progress=True):
@@ -52,8 +146,10 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
     digest = hashlib.sha256()
     try:
         with urlopen(url) as source, part.open("wb") as file:
-            with _bar(source.headers.get("Content-Length"), progress) as bar:
-                while block := source.read(1 << 17):
+            size = source.headers.get("Content-Length")
+            scale = {"unit": "B", "unit_scale": True, "unit_divisor": 1024}
+            with progress_bar()(total=int(size) if size else None, disable=not progress, **scale) as bar:
+                while block := source.read(READ_DATA_CHUNK):
                     file.write(block)
                     digest.update(block)
                     bar.update(len(block))
@@ -64,25 +160,39 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
         part.unlink(missing_ok=True)
 
 
-class _NoBar:
+class _Faketqdm:
+    """Stands for `tqdm` where that is not installed: iterates, and shows nothing."""
+
+    def __init__(self, iterable=None, *args, total=None, disable=False, **kwargs):
+        self.iterable, self.total, self.disable, self.n = iterable, total, disable, 0
+
+    def __iter__(self):
+        return iter(() if self.iterable is None else self.iterable)
+
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
         return None
 
-    def update(self, n):
+    def update(self, n=1):
+        """Count."""
+        self.n += n
+
+    def set_description(self, desc=None, refresh=True):
+        """Show nothing."""
+
+    def close(self):
         """Show nothing."""
 
 
-def _bar(size, progress):
-    if progress:
-        try:
-            from tqdm import tqdm  # optional
-        except ImportError:
-            return _NoBar()
-        return tqdm(total=int(size) if size else None, unit="B", unit_scale=True, unit_divisor=1024)
-    return _NoBar()
+def progress_bar():
+    """Return the class `tqdm`, or one that shows nothing where it is not installed."""
+    try:
+        from tqdm import tqdm  # optional
+    except ImportError:
+        return _Faketqdm
+    return tqdm
 
 
 def load_state_dict_from_url(
@@ -93,7 +203,7 @@ def load_state_dict_from_url(
     With `check_hash`, the file name must end with a dash and the first digits of the file's SHA-256
     (`resnet18-f37072fd.pth`); RuntimeError if they differ. Reads the formats of `cygrad.load`.
     """
-    from urllib.parse import urlparse  # few programs need it
+    from urllib.parse import urlparse  # slow to import
 
     import cygrad  # which imports this module
 
@@ -102,6 +212,6 @@ def load_state_dict_from_url(
     path = directory / (file_name or os.path.basename(urlparse(url).path))
     if not path.exists():
         sys.stderr.write(f'Downloading: "{url}" to {path}\n')
-        found = _HASH_IN_NAME.search(path.name) if check_hash else None
+        found = HASH_REGEX.search(path.name) if check_hash else None
         download_url_to_file(url, path, found and found[1], progress)
     return cygrad.load(path, map_location=map_location, weights_only=weights_only)

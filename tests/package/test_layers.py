@@ -29,14 +29,19 @@ SOURCES = sorted(path for pattern in ("*.py", "*.pyx", "*.pxd") for path in (CHE
 PRIVATE_LAYERS = {"_compiled": 1, "_library": 1, "_kernels": 1, "_core": 2, "_ops": 3}
 PUBLIC_LAYER = 4
 TOP_LAYER = 5
-TOP_PACKAGES = {"__main__", "as_torch", "distributions", "nn", "optim", "serialization", "utils", "viz"}
+TOP_PACKAGES = {
+    *("__main__", "as_torch", "distributions", "nn", "optim", "serialization", "utils", "viz"),
+    *("_dynamo", "_inductor", "_jit_internal", "ao", "export", "jit", "onnx"),  # as programs for compilers see them
+}
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # The private names that layer 5 may use: compiled optimizer steps, the op functions that are public only in
 # nn.functional, the repr of a tensor, DLPack devices, gamma distributed numbers, hook handles, whether a profiler is
 # active, the running backward pass (for checkpoints), and the user's source lines (for checkpoints, pictures and the
-# graph growth warning).
+# graph growth warning); and modules of settings.
 INWARD = {
+    ("cygrad/_dynamo/config.py", "cygrad.utils._config_module"),
+    ("cygrad/_inductor/config.py", "cygrad.utils._config_module"),
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.tensor.tensor_str"),

@@ -93,7 +93,7 @@ def test_versions_and_types():
 
 def test_weights_from_the_net_are_downloaded_once(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("cygrad.hub._chosen", [])
+    monkeypatch.setattr("cygrad.hub._hub_dir", None)
     source = tmp_path / "weights.pt"
     torch.save({"weight": torch.arange(3.0)}, source)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()

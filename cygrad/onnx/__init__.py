@@ -1,0 +1,57 @@
+"""The names of PyTorch's ONNX exporter, for libraries that register how their ops are exported. No file is written."""
+
+from enum import IntEnum
+
+from cygrad.onnx import errors, operators, symbolic_helper, utils
+from cygrad.onnx.errors import OnnxExporterError
+from cygrad.onnx.symbolic_helper import SYMBOLIC_MODULES as _SYMBOLIC_MODULES
+from cygrad.onnx.utils import (
+    export,
+    is_in_onnx_export,
+    register_custom_op_symbolic,
+    select_model_mode_for_export,
+    unregister_custom_op_symbolic,
+)
+
+__all__ = [
+    "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "errors",
+    "export", "is_in_onnx_export", "operators", "register_custom_op_symbolic", "select_model_mode_for_export",
+    "symbolic_helper", "unregister_custom_op_symbolic", "utils",
+]  # fmt: skip
+
+globals().update(_SYMBOLIC_MODULES)
+producer_name = "pytorch"
+
+
+class OperatorExportTypes(IntEnum):
+    """How an exporter writes ops that ONNX does not have."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
+
+
+class TrainingMode(IntEnum):
+    """Which mode an exporter puts the model into."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
+TensorProtoDataType = IntEnum(
+    "TensorProtoDataType",
+    "UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64 "
+    "COMPLEX128 BFLOAT16 FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ",
+    start=0,
+    module=__name__,
+)
+TensorProtoDataType.__doc__ = "The numbers of dtypes in ONNX files."
+
+
+class ONNXProgram:
+    """The class of exported programs. There are none: no exporter makes them here."""
+
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError("ONNXProgram: cygrad cannot write ONNX files\n  export the model with PyTorch")

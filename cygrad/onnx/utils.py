@@ -1,0 +1,63 @@
+"""The exporter's functions: what they are asked for at import time is taken, and an export raises."""
+
+import re
+from contextlib import contextmanager
+
+from cygrad.onnx.errors import OnnxExporterError
+
+__all__ = [
+    "export", "is_in_onnx_export", "register_custom_op_symbolic", "select_model_mode_for_export",
+    "unregister_custom_op_symbolic",
+]  # fmt: skip
+
+_NAME = re.compile(r"^[a-zA-Z0-9-_]+::[a-zA-Z-_]+[a-zA-Z0-9-_]*$")
+_symbolics: dict = {}  # {(name, opset): function}; nothing calls them
+
+
+def export(*args, **kwargs):
+    """Raises NotImplementedError."""
+    raise NotImplementedError(
+        "cygrad cannot write ONNX files\n"
+        "  call torch.save(model.state_dict(), path) here; with PyTorch, call "
+        "load_state_dict(safetensors.torch.load_file(path)) and torch.onnx.export"
+    )
+
+
+def is_in_onnx_export():
+    """Whether this call is part of an export: always False."""
+    return False
+
+
+def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
+    """Register the function that writes an op, such as "mylib::op", to a graph. It is kept, and never called.
+
+    Raises OnnxExporterError unless the name is of the form "domain::op".
+    """
+    _check_name(symbolic_name)
+    _symbolics[symbolic_name, opset_version] = symbolic_fn
+
+
+def unregister_custom_op_symbolic(symbolic_name, opset_version):
+    """Undo `register_custom_op_symbolic`."""
+    _check_name(symbolic_name)
+    _symbolics.pop((symbolic_name, opset_version), None)
+
+
+def _check_name(name):
+    if not _NAME.match(name):
+        raise OnnxExporterError(
+            f"Failed to register operator {name}. The symbolic name must match the format domain::name, and should "
+            "start with a letter and contain only alphanumerical characters"
+        )
+
+
+@contextmanager
+def select_model_mode_for_export(model, mode):
+    """Context in which a model is in evaluation mode, in training mode, or as it is (a `TrainingMode`, or None)."""
+    before = model.training
+    if mode is not None and mode != 1:
+        model.train(mode == 2)
+    try:
+        yield
+    finally:
+        model.train(before)
