@@ -4,6 +4,7 @@ from typing import Any
 
 from cygrad import accelerator as accelerator
 from cygrad import amp as amp
+from cygrad import ao as ao
 from cygrad import autograd as autograd
 from cygrad import backends as backends
 from cygrad import compiler as compiler
@@ -11,6 +12,7 @@ from cygrad import cuda as cuda
 from cygrad import distributed as distributed
 from cygrad import distributions as distributions
 from cygrad import errors as errors
+from cygrad import export as export
 from cygrad import fft as fft
 from cygrad import func as func
 from cygrad import functional as functional

@@ -10,6 +10,7 @@ import sys
 from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
@@ -108,7 +109,7 @@ def _hubconf(folder):
     """Run the file hubconf.py of a folder, which may import modules beside it, and yield the module."""
     sys.path.insert(0, folder)
     try:
-        spec = spec_from_file_location(MODULE_HUBCONF, os.path.join(folder, MODULE_HUBCONF))
+        spec: Any = spec_from_file_location(MODULE_HUBCONF, os.path.join(folder, MODULE_HUBCONF))
         module = module_from_spec(spec)
         spec.loader.exec_module(module)
         yield module

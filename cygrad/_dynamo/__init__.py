@@ -2,6 +2,8 @@
 is. Marks and switches are taken and have no effect, questions are answered truthfully, and what only a compiler can
 give raises RuntimeError."""
 
+from typing import Any
+
 from cygrad._dynamo import config, eval_frame, exc, external_utils, utils
 from cygrad._dynamo.eval_frame import OptimizedModule, disable, optimize, optimize_assert, run
 from cygrad._dynamo.exc import InvalidBackend
@@ -104,7 +106,8 @@ def error_on_graph_break(error_on_graph_break):
 
 def patch_dynamo_config(arg1=None, arg2=None, **kwargs):
     """Return a context manager and decorator that changes `config` within it."""
-    return config.patch(arg1, arg2, **kwargs)
+    settings: Any = config
+    return settings.patch(arg1, arg2, **kwargs)
 
 
 def reset_code_caches():

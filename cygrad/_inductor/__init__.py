@@ -1,5 +1,7 @@
 """PyTorch's back end Inductor, as programs see it where there is none: settings, and answers."""
 
+from typing import Any
+
 from cygrad._inductor import config
 
 __all__ = ["aot_compile", "aoti_compile_and_package", "aoti_load_package", "compile", "config", "list_mode_options",
@@ -29,7 +31,8 @@ def list_mode_options(mode=None, dynamic=None):
 
 def list_options():
     """Return the names of all settings."""
-    return list(config.to_dict())
+    settings: Any = config
+    return list(settings.to_dict())
 
 
 def compile(gm, example_inputs, options=None):

@@ -99,4 +99,5 @@ for _names, _module in (
     ("lkj_cholesky wishart", random_matrices),
     ("transformed_distribution", transforms),
 ):
-    sys.modules.update({f"{__name__}.{_name}": _module for _name in _names.split()})
+    for _name in _names.split():
+        sys.modules[f"{__name__}.{_name}"] = globals()[_name] = _module

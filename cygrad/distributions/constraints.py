@@ -1,20 +1,24 @@
 """Constraints on parameters and values of distributions: `constraint.check(value)` tests where they are satisfied."""
 
+from typing import Any
+
 import cygrad
 
 __all__ = [
-    "Constraint", "boolean", "corr_cholesky", "dependent", "dependent_property", "greater_than", "greater_than_eq",
-    "half_open_interval", "independent", "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
-    "lower_triangular", "mixture_same_family", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
-    "positive", "positive_definite", "positive_integer", "positive_semidefinite", "real", "real_vector", "simplex",
-    "square", "symmetric", "unit_interval",
+    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",
+    "dependent_property", "greater_than", "greater_than_eq", "half_open_interval", "independent",
+    "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky", "lower_triangular",
+    "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive", "positive_definite",
+    "positive_integer", "positive_semidefinite", "real", "real_vector", "simplex", "square", "stack", "symmetric",
+    "unit_interval",
 ]  # fmt: skip
 
 
 class Constraint:
     """A region of values; subclasses define `check(value)`.
 
-    The last `event_dim` dimensions form one value; `is_discrete` marks discrete regions.
+    The last `event_dim` dimensions form one value; `is_discrete` marks discrete regions. Each kind of region has a
+    class of its own, by which `biject_to` and `transform_to` know it.
 
     >>> import cygrad
     >>> positive = cygrad.distributions.constraints.positive
@@ -22,97 +26,109 @@ class Constraint:
     (GreaterThan(lower_bound=0.0), tensor([ True, False]))
     """
 
-    event_dim = 0
-    is_discrete = False
+    event_dim: Any = 0
+    is_discrete: Any = False
+    _limits: tuple[str, ...] = ()  # the attributes that the repr shows
 
     def check(self, value):
         """Return where a tensor satisfies this, without the last `event_dim` dimensions, which form one value."""
         raise NotImplementedError
 
     def __repr__(self):
-        return f"{type(self).__name__.lstrip('_')}()"
+        limits = ", ".join(f"{name}={getattr(self, name)}" for name in self._limits)
+        return f"{type(self).__name__.lstrip('_')}({limits})"
 
 
-class _Region(Constraint):
-    """A region given by its name, its test, and the limits shown in its repr."""
+class _Dependent(Constraint):
+    """A region that depends on the parameters: it is to be read from the distribution.
 
-    def __init__(self, name, test, event_dim=0, is_discrete=False, **limits):
-        self._name, self._test, self._limits = name, test, limits
-        self.event_dim, self.is_discrete = event_dim, is_discrete
-        self.__dict__.update(limits)
+    What is known of all these regions is given by `constraints.dependent(is_discrete=False, event_dim=1)`; asking for
+    what is not known raises NotImplementedError.
+    """
 
-    def check(self, value):
-        return self._test(value)
+    def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        self._is_discrete, self._event_dim = is_discrete, event_dim
 
-    def __repr__(self):
-        return f"{self._name}({', '.join(f'{name}={limit}' for name, limit in self._limits.items())})"
+    @property
+    def is_discrete(self):
+        """Whether the region is discrete."""
+        return self._known("is_discrete")
 
+    @property
+    def event_dim(self):
+        """The number of dimensions that form one value."""
+        return self._known("event_dim")
 
-def greater_than(lower_bound):
-    """Return the constraint of numbers above a limit."""
-    return _Region("GreaterThan", lambda x: x > lower_bound, lower_bound=lower_bound)
+    def _known(self, name):
+        value = getattr(self, f"_{name}")
+        if value is NotImplemented:
+            raise NotImplementedError(f".{name} cannot be determined statically")
+        return value
 
+    def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        """Return a constraint of this kind of which more is known."""
+        return _Dependent(
+            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
+        )
 
-def greater_than_eq(lower_bound):
-    """Return the constraint of numbers at or above a limit."""
-    return _Region("GreaterThanEq", lambda x: x >= lower_bound, lower_bound=lower_bound)
-
-
-def less_than(upper_bound):
-    """Return the constraint of numbers below a limit."""
-    return _Region("LessThan", lambda x: x < upper_bound, upper_bound=upper_bound)
-
-
-def interval(lower_bound, upper_bound):
-    """Return the constraint of numbers in a closed interval."""
-    limits = {"lower_bound": lower_bound, "upper_bound": upper_bound}
-    return _Region("Interval", lambda x: (lower_bound <= x) & (x <= upper_bound), **limits)
-
-
-def half_open_interval(lower_bound, upper_bound):
-    """Return the constraint of numbers in an interval that excludes its upper bound."""
-    limits = {"lower_bound": lower_bound, "upper_bound": upper_bound}
-    return _Region("HalfOpenInterval", lambda x: (lower_bound <= x) & (x < upper_bound), **limits)
+    def check(self, x):
+        """Raises ValueError: the region is not known."""
+        raise ValueError("Cannot determine validity of dependent constraint")
 
 
-def integer_interval(lower_bound, upper_bound):
-    """Return the constraint of integers in a closed interval."""
+class _DependentProperty(property, _Dependent):
+    """A property of distributions whose value, a constraint, depends on their parameters.
 
-    def test(x):
-        return (x % 1 == 0) & (lower_bound <= x) & (x <= upper_bound)
+    Use as a decorator, optionally with what all these constraints share:
+    `@dependent_property(is_discrete=False, event_dim=1)`.
+    """
 
-    return _Region("IntegerInterval", test, 0, True, lower_bound=lower_bound, upper_bound=upper_bound)
+    def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+        property.__init__(self, fn)
+        _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
+
+    def __call__(self, fn):  # type: ignore[override]  # a decorator, not a constraint of which more is known
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
-def multinomial(upper_bound):
-    """Return the constraint of counts whose sum is at most a limit."""
-    return _Region("Multinomial", lambda x: (x >= 0).all(-1) & (x.sum(-1) <= upper_bound), 1, True)
+def is_dependent(constraint):
+    """Whether a constraint depends on parameters and must be read from the distribution instance."""
+    return isinstance(constraint, _Dependent)
 
 
-class independent(Constraint):
+class _IndependentConstraint(Constraint):
     """A constraint with additional batch dimensions counted as part of the value."""
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
-        self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
-        self.is_discrete = base_constraint.is_discrete
+
+    is_discrete = property(lambda self: self.base_constraint.is_discrete, doc="Whether the region is discrete.")
+    event_dim = property(
+        lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims,
+        doc="The number of dimensions that form one value.",
+    )
 
     def check(self, value):
         """Return where all entries of the reinterpreted dimensions satisfy the constraint."""
-        found = self.base_constraint.check(value)
-        n = self.reinterpreted_batch_ndims
+        found, n = self.base_constraint.check(value), self.reinterpreted_batch_ndims
+        if found.ndim < n:
+            expected = self.base_constraint.event_dim + n
+            raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
         return found.flatten(found.ndim - n).all(-1) if n else found
 
     def __repr__(self):
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
-class mixture_same_family(Constraint):
+class MixtureSameFamilyConstraint(Constraint):
     """The support of a mixture: that of its components, without the component dimension."""
 
     def __init__(self, base_constraint):
         self.base_constraint = base_constraint
-        self.event_dim, self.is_discrete = base_constraint.event_dim, base_constraint.is_discrete
+
+    is_discrete = property(lambda self: self.base_constraint.is_discrete, doc="Whether the region is discrete.")
+    event_dim = property(lambda self: self.base_constraint.event_dim, doc="The dimensions that form one value.")
 
     def check(self, value):
         """Return where the components could have produced the value."""
@@ -123,80 +139,300 @@ class mixture_same_family(Constraint):
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
 
 
-class dependent_property(property):
-    """A property of distributions whose value, a constraint, depends on their parameters.
+class _Parts(Constraint):
+    """Several constraints, `cseq`, each on its own part of a tensor along a dimension."""
 
-    Use as a decorator, optionally with the attributes shared by all these constraints:
-    `@dependent_property(is_discrete=False, event_dim=1)`.
-    """
+    cseq: Any
 
-    def __init__(self, fget=None, *, is_discrete=None, event_dim=None):
-        super().__init__(fget)
-        self.is_discrete, self.event_dim = is_discrete, event_dim
+    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq), doc="Whether a region is discrete.")
 
-    def __call__(self, fget):
-        return dependent_property(fget, is_discrete=self.is_discrete, event_dim=self.event_dim)
+    def _found(self, parts):
+        return [constraint.check(part) for constraint, part in zip(self.cseq, parts, strict=True)]
 
 
-def is_dependent(constraint):
-    """Whether a constraint depends on parameters and must be read from the distribution instance."""
-    return constraint is dependent or isinstance(constraint, dependent_property)
+class _Cat(_Parts):
+    """Constraints on parts of the given lengths (1 each by default) along dimension `dim`."""
+
+    def __init__(self, cseq, dim=0, lengths=None):
+        self.cseq, self.dim = list(cseq), dim
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise AssertionError(f"expected {len(self.cseq)} lengths, but got {len(self.lengths)}")
+
+    event_dim = property(lambda self: max(c.event_dim for c in self.cseq), doc="The most of those of the parts.")
+
+    def check(self, value):
+        """Return the joined answers of the parts."""
+        return cygrad.cat(self._found(value.split(self.lengths, self.dim)), self.dim)
 
 
-def _is_simplex(x):
-    return (x >= 0).all(-1) & ((x.sum(-1) - 1).abs() < 1e-6)
+class _Stack(_Parts):
+    """Constraints on the slices along dimension `dim`."""
+
+    def __init__(self, cseq, dim=0):
+        self.cseq, self.dim = list(cseq), dim
+
+    @property
+    def event_dim(self):
+        """The most of those of the parts, and one more if `dim` is among these dimensions."""
+        dim = max(constraint.event_dim for constraint in self.cseq)
+        return dim + 1 if self.dim + dim < 0 else dim
+
+    def check(self, value):
+        """Return the stacked answers of the slices."""
+        return cygrad.stack(self._found(value.unbind(self.dim)), self.dim)
 
 
-def _is_one_hot(x):
-    return ((x == 0) | (x == 1)).all(-1) & (x.sum(-1) == 1)
+# -- numbers --
 
 
-def _is_lower_cholesky(x):
-    is_lower = (x.tril() == x).flatten(-2).all(-1)
-    return is_lower & (x.diagonal(0, -2, -1) > 0).all(-1)
+class _Boolean(Constraint):
+    """0 and 1."""
+
+    is_discrete = True
+
+    def check(self, value):
+        """Return where a value is 0 or 1."""
+        return (value == 0) | (value == 1)
 
 
-def _is_corr_cholesky(x):
-    tolerance = cygrad.finfo(x.dtype).eps * x.shape[-1] * 10
-    rows = (x**2).sum(-1)
-    return _is_lower_cholesky(x) & ((rows - 1).abs() < tolerance).all(-1)
+class _Real(Constraint):
+    """All numbers but NaN."""
+
+    def check(self, value):
+        """Return where a value is not NaN."""
+        return value == value
 
 
-def _is_positive_definite(x):
-    is_symmetric = cygrad.isclose(x, x.mT, atol=1e-6).flatten(-2).all(-1)
-    return is_symmetric & (cygrad.linalg.cholesky_ex(x).info == 0)
+class _Above(Constraint):
+    """Base of the regions with a lower bound alone."""
+
+    _limits: tuple[str, ...] = ("lower_bound",)
+
+    def __init__(self, lower_bound):
+        self.lower_bound = lower_bound
 
 
-def _is_square(x):
-    return cygrad.full(x.shape[:-2], x.shape[-2] == x.shape[-1])
+class _Below(Constraint):
+    """Base of the regions with an upper bound alone."""
+
+    _limits: tuple[str, ...] = ("upper_bound",)
+
+    def __init__(self, upper_bound):
+        self.upper_bound = upper_bound
 
 
-def _is_symmetric(x):
-    if x.shape[-2] != x.shape[-1]:
-        return _is_square(x)
-    return cygrad.isclose(x, x.mT, atol=1e-6).flatten(-2).all(-1)
+class _Between(Constraint):
+    """Base of the regions with two bounds."""
+
+    _limits = ("lower_bound", "upper_bound")
+
+    def __init__(self, lower_bound, upper_bound):
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
 
-def _is_positive_semidefinite(x):
-    symmetric = _is_symmetric(x)
-    return (cygrad.linalg.eigvalsh(x) >= 0).all(-1) if symmetric.all() else symmetric
+class _IntegerInterval(_Between):
+    """Integers in a closed interval."""
+
+    is_discrete = True
+
+    def check(self, value):
+        """Return where a value is one of them."""
+        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-dependent = _Region("Dependent", None)
-real = _Region("Real", lambda x: x == x)
-boolean = _Region("Boolean", lambda x: (x == 0) | (x == 1), 0, True)
-positive = greater_than(0.0)
-nonnegative = greater_than_eq(0.0)
-nonnegative_integer = _Region("IntegerGreaterThan", lambda x: (x % 1 == 0) & (x >= 0), 0, True, lower_bound=0)
-positive_integer = _Region("IntegerGreaterThan", lambda x: (x % 1 == 0) & (x >= 1), 0, True, lower_bound=1)
-unit_interval = interval(0.0, 1.0)
-simplex = _Region("Simplex", _is_simplex, 1)
-one_hot = _Region("OneHot", _is_one_hot, 1, True)
-lower_cholesky = _Region("LowerCholesky", _is_lower_cholesky, 2)
-corr_cholesky = _Region("CorrCholesky", _is_corr_cholesky, 2)
-positive_definite = _Region("PositiveDefinite", _is_positive_definite, 2)
-square = _Region("Square", _is_square, 2)
-symmetric = _Region("Symmetric", _is_symmetric, 2)
-positive_semidefinite = _Region("PositiveSemidefinite", _is_positive_semidefinite, 2)
-lower_triangular = _Region("LowerTriangular", lambda x: (x.tril() == x).flatten(-2).all(-1), 2)
+class _IntegerLessThan(_Below):
+    """Integers up to a limit."""
+
+    is_discrete = True
+
+    def check(self, value):
+        """Return where a value is one of them."""
+        return (value % 1 == 0) & (value <= self.upper_bound)
+
+
+class _IntegerGreaterThan(_Above):
+    """Integers from a limit on."""
+
+    is_discrete = True
+
+    def check(self, value):
+        """Return where a value is one of them."""
+        return (value % 1 == 0) & (value >= self.lower_bound)
+
+
+class _GreaterThan(_Above):
+    """Numbers above a limit."""
+
+    def check(self, value):
+        """Return where a value is above it."""
+        return self.lower_bound < value
+
+
+class _GreaterThanEq(_Above):
+    """Numbers at or above a limit."""
+
+    def check(self, value):
+        """Return where a value is at or above it."""
+        return self.lower_bound <= value
+
+
+class _LessThan(_Below):
+    """Numbers below a limit."""
+
+    def check(self, value):
+        """Return where a value is below it."""
+        return value < self.upper_bound
+
+
+class _Interval(_Between):
+    """Numbers in a closed interval."""
+
+    def check(self, value):
+        """Return where a value is in it."""
+        return (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _HalfOpenInterval(_Between):
+    """Numbers in an interval that excludes its upper bound."""
+
+    def check(self, value):
+        """Return where a value is in it."""
+        return (self.lower_bound <= value) & (value < self.upper_bound)
+
+
+# -- vectors --
+
+
+class _OneHot(Constraint):
+    """Vectors of one 1 and zeros."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value):
+        """Return which vectors are of this kind."""
+        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
+
+
+class _Simplex(Constraint):
+    """Vectors of nonnegative numbers that sum to 1, within 1e-6."""
+
+    event_dim = 1
+
+    def check(self, value):
+        """Return which vectors are of this kind."""
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+class _Multinomial(_Below):
+    """Vectors of counts whose sum is at most a limit."""
+
+    is_discrete = True
+    event_dim = 1
+    _limits = ()
+
+    def check(self, x):
+        """Return which vectors are of this kind."""
+        return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
+
+
+# -- matrices --
+
+
+class _LowerTriangular(Constraint):
+    """Matrices with zeros above the diagonal."""
+
+    event_dim = 2
+
+    def check(self, value):
+        """Return which matrices are of this kind."""
+        return (value.tril() == value).flatten(-2).all(-1)
+
+
+class _LowerCholesky(_LowerTriangular):
+    """Lower triangular matrices with a positive diagonal."""
+
+    def check(self, value):
+        """Return which matrices are of this kind."""
+        return super().check(value) & (value.diagonal(0, -2, -1) > 0).all(-1)
+
+
+class _CorrCholesky(_LowerCholesky):
+    """Lower triangular matrices with a positive diagonal and rows of length 1."""
+
+    def check(self, value):
+        """Return which matrices are of this kind."""
+        tolerance = cygrad.finfo(value.dtype).eps * value.shape[-1] * 10
+        rows = (value**2).sum(-1)
+        return super().check(value) & ((rows - 1).abs() < tolerance).all(-1)
+
+
+class _Square(Constraint):
+    """Matrices with as many rows as columns."""
+
+    event_dim = 2
+
+    def check(self, value):
+        """Return which matrices are of this kind."""
+        return cygrad.full(value.shape[:-2], value.shape[-2] == value.shape[-1], device=value.device)
+
+
+class _Symmetric(_Square):
+    """Matrices that are equal to their transposes, within 1e-6."""
+
+    def check(self, value):
+        """Return which matrices are of this kind."""
+        is_square = super().check(value)
+        if value.shape[-2] != value.shape[-1]:
+            return is_square
+        return cygrad.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    """Symmetric matrices without negative eigenvalues."""
+
+    def check(self, value):
+        """Return which matrices are of this kind."""
+        is_symmetric = super().check(value)
+        return (cygrad.linalg.eigvalsh(value) >= 0).all(-1) if is_symmetric.all() else is_symmetric
+
+
+class _PositiveDefinite(_Symmetric):
+    """Symmetric matrices with positive eigenvalues."""
+
+    def check(self, value):
+        """Return which matrices are of this kind."""
+        is_symmetric = super().check(value)
+        return cygrad.linalg.cholesky_ex(value).info == 0 if is_symmetric.all() else is_symmetric
+
+
+dependent = _Dependent()
+dependent_property = _DependentProperty
+independent = _IndependentConstraint
+boolean = _Boolean()
+one_hot = _OneHot()
+nonnegative_integer = _IntegerGreaterThan(0)
+positive_integer = _IntegerGreaterThan(1)
+integer_interval = _IntegerInterval
+real = _Real()
 real_vector = independent(real, 1)
+positive = _GreaterThan(0.0)
+nonnegative = _GreaterThanEq(0.0)
+greater_than = _GreaterThan
+greater_than_eq = _GreaterThanEq
+less_than = _LessThan
+multinomial = _Multinomial
+unit_interval = _Interval(0.0, 1.0)
+interval = _Interval
+half_open_interval = _HalfOpenInterval
+simplex = _Simplex()
+lower_triangular = _LowerTriangular()
+lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
+positive_definite = _PositiveDefinite()
+cat = _Cat
+stack = _Stack

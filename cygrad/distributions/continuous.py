@@ -1,22 +1,24 @@
 """Continuous distributions on the real numbers: normal, log-normal, Laplace, uniform, exponential."""
 
 import math
+from typing import Any
 
 import cygrad
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
+from cygrad.distributions.transforms import ExpTransform, TransformedDistribution
 
 __all__ = ["Exponential", "Laplace", "LogNormal", "Normal", "Uniform"]
 
 
 class _LocationScale(Distribution):
+    """What distributions with a location and a scale share, without their `__init__`."""
+
     has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
-
-    def __init__(self, loc, scale, validate_args=None):
-        self.loc, self.scale = broadcast(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
+    loc: Any
+    scale: Any
 
     mean = mode = property(lambda self: self.loc, doc="The mean and the mode.")
 
@@ -43,6 +45,10 @@ class Normal(_LocationScale, ExponentialFamily):
     >>> d.sample((3,)).shape, d.log_prob(cygrad.tensor(0.0))
     (torch.Size([3, 2]), tensor([-1.6121, -1.7371]))
     """
+
+    def __init__(self, loc, scale, validate_args=None):
+        self.loc, self.scale = broadcast(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     _mean_carrier_measure = 0
     _natural_params = property(lambda self: (self.loc / self.scale**2, -1 / (2 * self.scale**2)))
@@ -72,7 +78,7 @@ class Normal(_LocationScale, ExponentialFamily):
         return self.scale.log() + (1 + math.log(2 * math.pi)) / 2
 
 
-class LogNormal(Distribution):
+class LogNormal(TransformedDistribution):
     """The exponential of a normal distribution."""
 
     has_rsample = True
@@ -80,22 +86,13 @@ class LogNormal(Distribution):
     support = constraints.positive
 
     def __init__(self, loc, scale, validate_args=None):
-        self.base_dist = Normal(loc, scale, validate_args=validate_args)
-        super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
+        super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
     loc = property(lambda self: self.base_dist.loc, doc="The mean of the logarithm.")
     scale = property(lambda self: self.base_dist.scale, doc="The standard deviation of the logarithm.")
     mean = property(lambda self: (self.loc + self.scale**2 / 2).exp(), doc="The mean.")
     mode = property(lambda self: (self.loc - self.scale**2).exp(), doc="The mode.")
     variance = property(lambda self: self.mean**2 * (self.scale**2).expm1(), doc="The variance.")
-
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        return type(self)(self.loc.expand(batch_shape), self.scale.expand(batch_shape), self._validate_args)
-
-    def rsample(self, sample_shape=()):
-        """Draw samples with gradients."""
-        return self.base_dist.rsample(sample_shape).exp()
 
     def log_prob(self, value):
         """Return the log-density."""
@@ -118,6 +115,10 @@ class LogNormal(Distribution):
 
 class Laplace(_LocationScale):
     r"""The distribution of density :math:`\exp(-|x - loc| / scale) / 2 scale`."""
+
+    def __init__(self, loc, scale, validate_args=None):
+        self.loc, self.scale = broadcast(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     variance = property(lambda self: 2 * self.scale**2, doc="The variance.")
     stddev = property(lambda self: math.sqrt(2) * self.scale, doc="The standard deviation.")

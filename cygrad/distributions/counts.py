@@ -1,13 +1,12 @@
 """Distributions of counts: successes, failures before a success, and classes."""
 
-import functools
 from typing import Any
 
 import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
 from cygrad.distributions.discrete import Categorical, _check_one_is_given, clamp_probs, outcomes
-from cygrad.distributions.distribution import Distribution, broadcast
+from cygrad.distributions.distribution import Distribution, broadcast, lazy_property
 from cygrad.distributions.gammas import Gamma
 
 __all__ = ["Binomial", "Geometric", "Multinomial", "NegativeBinomial"]
@@ -27,12 +26,12 @@ class _Trials(Distribution):
     _param = property(lambda self: self.__dict__["probs" if "probs" in self.__dict__ else "logits"])
     param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
 
-    @functools.cached_property
+    @lazy_property
     def probs(self):
         """The probability of success."""
         return self.logits.sigmoid()
 
-    @functools.cached_property
+    @lazy_property
     def logits(self):
         """log(probs / (1 - probs))."""
         p = clamp_probs(self.probs)
@@ -210,12 +209,9 @@ class Multinomial(Distribution):
     mean = property(lambda self: self.total_count * self.probs, doc="The means.")
     variance = property(lambda self: self.mean * (1 - self.probs), doc="The variances.")
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        new = super().expand(batch_shape)
-        new._categorical = self._categorical.expand(batch_shape)
-        new._of_one_class = self._of_one_class.expand(tuple(batch_shape) + tuple(self._event_shape))
-        return new
+    def _expanded(self, batch_shape):
+        of_one_class = self._of_one_class.expand(batch_shape + self._event_shape)
+        return {"_categorical": self._categorical.expand(batch_shape), "_of_one_class": of_one_class}
 
     def sample(self, sample_shape=()):
         """Draw samples without gradients."""

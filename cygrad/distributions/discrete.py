@@ -1,12 +1,11 @@
 """Discrete distributions: Bernoulli, categorical, Poisson."""
 
-import functools
 import math
 
 import cygrad
 import cygrad.nn.functional as F
 from cygrad.distributions import constraints
-from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, lazy_property
 
 __all__ = ["Bernoulli", "Categorical", "OneHotCategorical", "Poisson"]
 
@@ -55,12 +54,12 @@ class Bernoulli(ExponentialFamily):
         (self.__dict__[name],) = broadcast(value)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    @functools.cached_property
+    @lazy_property
     def probs(self):
         """The probabilities of 1."""
         return self.logits.sigmoid()
 
-    @functools.cached_property
+    @lazy_property
     def logits(self):
         """log(probs / (1 - probs))."""
         p = clamp_probs(self.probs)
@@ -126,25 +125,23 @@ class Categorical(Distribution):
             self.probs = self._param = value / value.sum(-1, keepdim=True)
         else:
             self.logits = self._param = value - value.logsumexp(-1, keepdim=True)
+        self._num_events = self._param.shape[-1]
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
 
-    @functools.cached_property
+    @lazy_property
     def probs(self):
         """The probabilities of the classes."""
         return self.logits.softmax(-1)
 
-    @functools.cached_property
+    @lazy_property
     def logits(self):
         """The log-probabilities of the classes."""
         return clamp_probs(self.probs).log()
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        new = super().expand(batch_shape)
-        new._param = self._param.expand(tuple(batch_shape) + (self._num_events,))
-        return new
+    def _expanded(self, batch_shape):
+        param = self._param.expand((*batch_shape, self._num_events))
+        return {**super()._expanded(batch_shape), "_param": param}
 
-    _num_events = property(lambda self: self._param.shape[-1])
     param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
     support = property(lambda self: constraints.integer_interval(0, self._num_events - 1), doc="The support.")
     mode = property(lambda self: self.probs.argmax(-1), doc="The mode.")
@@ -202,11 +199,8 @@ class OneHotCategorical(Distribution):
         """The most likely class."""
         return F.one_hot(self._categorical.mode, self._event_shape[0]).to(self.probs.dtype)
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        new = super().expand(batch_shape)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
+    def _expanded(self, batch_shape):
+        return {"_categorical": self._categorical.expand(batch_shape)}
 
     def sample(self, sample_shape=()):
         """Draw samples in the dtype of the probabilities."""

@@ -5,6 +5,7 @@ from typing import Any, Generic, TypeVar
 import cygrad
 from cygrad import Tensor
 from cygrad.distributions import constraints
+from cygrad.utils.warning import warn
 
 __all__ = ["Distribution", "ExponentialFamily", "Independent"]
 
@@ -24,6 +25,42 @@ def lacking(self, *args):
     raise NotImplementedError
 
 
+class lazy_property:
+    """A property that is computed once, when it is first read, with gradients.
+
+    It may be given in the object's `__dict__` instead. Read from the class, it is a property with a docstring.
+
+    >>> from cygrad.distributions.utils import lazy_property
+    >>> class Circle:
+    ...     radius = 2
+    ...     @lazy_property
+    ...     def area(self):
+    ...         return 3.14 * self.radius**2
+    >>> circle = Circle()
+    >>> circle.area, circle.__dict__
+    (12.56, {'area': 12.56})
+    """
+
+    def __init__(self, wrapped):
+        self.wrapped = wrapped
+        self.__doc__ = wrapped.__doc__
+
+    def __get__(self, instance, obj_type=None):
+        if instance is None:
+            return _lazy_property_and_property(self.wrapped)
+        with cygrad.enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+class _lazy_property_and_property(lazy_property, property):
+    """What a class shows of a `lazy_property`."""
+
+    def __init__(self, wrapped):
+        property.__init__(self, wrapped)
+
+
 class Distribution:
     """Random tensors of shape `sample_shape + batch_shape + event_shape`.
 
@@ -34,8 +71,8 @@ class Distribution:
 
     has_rsample: Any = False
     has_enumerate_support: Any = False
-    arg_constraints: Any = {}
-    support: Any = None
+    arg_constraints: Any = property(lacking)
+    support: Any = property(lacking)
     _validate_args = __debug__
     _batch_shape: Any
     _event_shape: Any
@@ -46,6 +83,7 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             self._check_parameters()
+        super().__init__()
 
     @staticmethod
     def set_default_validate_args(value):
@@ -55,16 +93,27 @@ class Distribution:
         Distribution._validate_args = value
 
     def _check_parameters(self):
-        for name, constraint in self.arg_constraints.items():
-            is_cached = not isinstance(getattr(type(self), name, None), property)
-            value = self.__dict__.get(name) if is_cached else getattr(self, name)  # skip lazily computed ones
-            if value is None or constraints.is_dependent(constraint):
+        for name, constraint in self._constraints_to_check().items():
+            if constraints.is_dependent(constraint):
                 continue
+            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property):
+                continue  # not given, but computed from others when first needed
+            value = getattr(self, name)
             if not constraint.check(value).all():
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{_shown(value)}"
                 )
+
+    def _constraints_to_check(self):
+        try:
+            return self.arg_constraints
+        except NotImplementedError:
+            warn(
+                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize "
+                "the distribution with `validate_args=False` to turn off validation."
+            )
+            return {}
 
     def _validate_sample(self, value):
         """Raise ValueError unless `value` is a valid argument of `log_prob`."""
@@ -80,11 +129,22 @@ class Distribution:
                 raise ValueError(
                     f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}."
                 )
-        if self.support is not None and not self.support.check(value).all():
+        support = self._support_to_check()
+        if support is not None and not support.check(value).all():
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
-                f"support ({self.support!r}) of the distribution {self!r}, but found invalid values:\n{_shown(value)}"
+                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{_shown(value)}"
             )
+
+    def _support_to_check(self):
+        try:
+            return self.support
+        except NotImplementedError:
+            warn(
+                f"{type(self)} does not define `support` to enable sample validation. Please initialize the "
+                "distribution with `validate_args=False` to turn off validation."
+            )
+            return None
 
     @property
     def batch_shape(self):
@@ -114,20 +174,43 @@ class Distribution:
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        new = type(self).__new__(type(self))
-        new.__dict__.update(self.__dict__)
+        """Return the same distribution expanded to a larger `batch_shape`.
+
+        A subclass with an `__init__` of its own makes the new object itself (`_get_checked_instance`), sets the
+        attributes that it adds, and passes it on as `_instance`. Raises NotImplementedError for one that does not.
+        """
+        new = self._get_checked_instance(_class_of_library(type(self)), _instance)
+        batch_shape = Size(batch_shape)
+        kept = {name: value for name, value in self.__dict__.items() if not self._is_derived(name)}
+        new.__dict__.update({**kept, **new.__dict__, **self._expanded(batch_shape)})
+        new._batch_shape, new._event_shape = batch_shape, self._event_shape
+        return new
+
+    def _expanded(self, batch_shape):
+        """Return the attributes that differ in the expanded distribution: the parameters."""
+        found = {}
         for name, constraint in self.arg_constraints.items():
             if name in self.__dict__:
                 x = self.__dict__[name]
-                events = x.shape[x.ndim - self._dims_of(name, constraint) :]
-                new.__dict__[name] = x.expand(tuple(batch_shape) + tuple(events))
-        new._batch_shape = Size(batch_shape)
-        return new
+                found[name] = x.expand(batch_shape + x.shape[x.ndim - constraint.event_dim :])
+        return found
 
-    def _dims_of(self, name, constraint):
-        """Return the number of trailing dimensions of a parameter that belong to one distribution."""
-        return constraint.event_dim
+    def _is_derived(self, name):
+        """Whether an attribute is computed from others when first needed, and is not a parameter."""
+        return isinstance(getattr(type(self), name, None), lazy_property) and name not in self.arg_constraints
+
+    def _get_checked_instance(self, cls, _instance=None):
+        """Return `_instance`, or a new object of this class, for an `expand` that the class `cls` defines.
+
+        Raises NotImplementedError if a subclass of `cls` has an `__init__` of its own, since what that does would be
+        left out.
+        """
+        if _instance is None and type(self).__init__ != cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also "
+                "define a custom .expand() method."
+            )
+        return self.__new__(type(self)) if _instance is None else _instance
 
     def sample(self, sample_shape=()):
         """Draw samples without gradients."""
@@ -151,6 +234,11 @@ class Distribution:
         shown = [(name, self.__dict__[name]) for name in self.arg_constraints if name in self.__dict__]
         texts = [f"{name}: {x.item() if x.numel() == 1 and not x.ndim else _short(x)}" for name, x in shown]
         return f"{type(self).__name__}({', '.join(texts)})"
+
+
+def _class_of_library(cls: Any) -> Any:
+    """Return the class of this package that a class is, or that it inherits from."""
+    return next(base for base in cls.__mro__ if base.__module__.startswith("cygrad.distributions."))
 
 
 def _short(x):
@@ -233,6 +321,7 @@ class Independent(Distribution, Generic[D]):
         events = tuple(shape[len(shape) - n :]) + tuple(base_distribution.event_shape)
         super().__init__(shape[: len(shape) - n], events, validate_args)
 
+    arg_constraints: Any = {}
     has_rsample = property(lambda self: self.base_dist.has_rsample, doc="Whether samples have gradients.")
     has_enumerate_support = property(
         lambda self: not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support,
@@ -246,11 +335,8 @@ class Independent(Distribution, Generic[D]):
     mode = property(lambda self: self.base_dist.mode, doc="The mode.")
     variance = property(lambda self: self.base_dist.variance, doc="The variance.")
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        n = self.reinterpreted_batch_ndims
-        base = self.base_dist.expand(tuple(batch_shape) + tuple(self.event_shape[:n]))
-        return type(self)(base, n, self._validate_args)
+    def _expanded(self, batch_shape):
+        return {"base_dist": self.base_dist.expand(batch_shape + self.event_shape[: self.reinterpreted_batch_ndims])}
 
     def sample(self, sample_shape=()):
         """Draw samples without gradients."""

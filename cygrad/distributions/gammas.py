@@ -7,6 +7,7 @@ import cygrad.nn.functional as F
 from cygrad.distributions import constraints
 from cygrad.distributions._implicit import dirichlet, standard_gamma
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, where_defined
+from cygrad.distributions.transforms import PowerTransform, TransformedDistribution
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "InverseGamma", "StudentT"]
 
@@ -75,12 +76,11 @@ class Chi2(Gamma):
 
     df = property(lambda self: 2 * self.concentration, doc="The degrees of freedom.")
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        return type(self)(self.df.expand(batch_shape), self._validate_args)
+    def _expanded(self, batch_shape):
+        return {name: getattr(self, name).expand(batch_shape) for name in Gamma.arg_constraints}
 
 
-class InverseGamma(Distribution):
+class InverseGamma(TransformedDistribution):
     """The reciprocal of a gamma variable."""
 
     has_rsample = True
@@ -88,8 +88,8 @@ class InverseGamma(Distribution):
     support = constraints.positive
 
     def __init__(self, concentration, rate, validate_args=None):
-        self.base_dist = Gamma(concentration, rate, validate_args)
-        super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
+        base = Gamma(concentration, rate, validate_args)
+        super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
 
     concentration = property(lambda self: self.base_dist.concentration, doc="The concentration.")
     rate = property(lambda self: self.base_dist.rate, doc="The rate.")
@@ -106,14 +106,6 @@ class InverseGamma(Distribution):
         """The variance; inf where it does not exist."""
         a = self.concentration
         return where_defined(a > 2, lambda a: self.rate**2 / ((a - 1) ** 2 * (a - 2)), a, 3.0, cygrad.inf)
-
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        return type(self)(self.concentration.expand(batch_shape), self.rate.expand(batch_shape), self._validate_args)
-
-    def rsample(self, sample_shape=()):
-        """Draw samples with gradients."""
-        return 1 / self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value):
         """Return the log-density."""
@@ -208,10 +200,8 @@ class Beta(ExponentialFamily):
     mode = property(lambda self: self._dirichlet.mode[..., 0], doc="The mode.")
     variance = property(lambda self: self._dirichlet.variance[..., 0], doc="The variance.")
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        a, b = self.concentration1.expand(batch_shape), self.concentration0.expand(batch_shape)
-        return type(self)(a, b, self._validate_args)
+    def _expanded(self, batch_shape):
+        return {"_dirichlet": self._dirichlet.expand(batch_shape)}
 
     def rsample(self, sample_shape=()):
         """Draw samples with gradients."""

@@ -21,7 +21,13 @@ _formulas: dict = {}  # (class of p, class of q): formula
 
 
 def register_kl(type_p, type_q):
-    """Return a decorator that registers a function of (p, q) with `kl_divergence` for these classes and subclasses."""
+    """Return a decorator that registers a function of (p, q) with `kl_divergence` for these classes and subclasses.
+
+    Raises TypeError for what is no class.
+    """
+    for name, given in (("type_p", type_p), ("type_q", type_q)):
+        if not isinstance(given, type):  # libraries have base classes of their own
+            raise TypeError(f"Expected {name} to be a Distribution subclass but got {given}")
 
     def note(function):
         _formulas[type_p, type_q] = function

@@ -1,6 +1,7 @@
 """Transforms of vectors and matrices, and the registries of transforms from the real numbers to a constraint."""
 
 import math
+from typing import Any
 
 import cygrad
 import cygrad.nn.functional as F
@@ -27,7 +28,7 @@ class AbsTransform(Transform):
     """|x|; the inverse returns the positive solution."""
 
     parameters = ()
-    bijective = False
+    domain = constraints.real
     codomain = constraints.positive
 
     def _call(self, x):
@@ -41,7 +42,6 @@ class SoftmaxTransform(Transform):
     """softmax(x) of vectors; the inverse returns log(y)."""
 
     parameters = ()
-    bijective = False
     domain = constraints.real_vector
     codomain = constraints.simplex
 
@@ -97,9 +97,8 @@ class LowerCholeskyTransform(Transform):
     """The lower triangle of a matrix, with an exponentiated diagonal."""
 
     parameters = ()
-    bijective = False
     domain = constraints.independent(constraints.real, 2)
-    codomain = constraints.lower_cholesky
+    codomain: Any = constraints.lower_cholesky
 
     def _call(self, x):
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -124,6 +123,7 @@ class PositiveDefiniteTransform(LowerCholeskyTransform):
 class CorrCholeskyTransform(Transform):
     """Maps vectors of n (n - 1) / 2 elements to the Cholesky factor of an n x n correlation matrix."""
 
+    bijective = True
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
 
@@ -172,8 +172,12 @@ class ReshapeTransform(Transform):
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError("in_shape, out_shape have different numbers of elements")
         super().__init__(cache_size)
-        self.domain = constraints.independent(constraints.real, len(self.in_shape))
-        self.codomain = constraints.independent(constraints.real, len(self.out_shape))
+
+    bijective = True
+    domain = property(lambda self: constraints.independent(constraints.real, len(self.in_shape)), doc="The domain.")
+    codomain = property(
+        lambda self: constraints.independent(constraints.real, len(self.out_shape)), doc="The codomain."
+    )
 
     def _batch(self, x):
         return x.shape[: x.ndim - len(self.in_shape)]
@@ -208,6 +212,8 @@ class ReshapeTransform(Transform):
 class CumulativeDistributionTransform(Transform):
     """The cdf of a distribution, which maps its samples to uniform numbers."""
 
+    bijective = True
+    sign = 1
     codomain = constraints.unit_interval
 
     def __init__(self, distribution, cache_size=0):
@@ -234,10 +240,16 @@ class CatTransform(Transform):
         super().__init__(cache_size)
         self.transforms, self.dim = [t.with_cache(cache_size) for t in tseq], dim
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
-        dims = max(t.domain.event_dim for t in self.transforms), max(t.codomain.event_dim for t in self.transforms)
-        self.event_dim = dims[0]
-        self.domain, self.codomain = (constraints.independent(constraints.real, n) for n in dims)
-        self.bijective = all(t.bijective for t in self.transforms)
+
+    event_dim = property(lambda self: max(t.event_dim for t in self.transforms), doc="The most of those of the parts.")
+    bijective = property(lambda self: all(t.bijective for t in self.transforms), doc="Whether all parts are.")
+    domain = property(lambda self: self._joined_constraint([t.domain for t in self.transforms]), doc="The domain.")
+    codomain = property(
+        lambda self: self._joined_constraint([t.codomain for t in self.transforms]), doc="The codomain."
+    )
+
+    def _joined_constraint(self, cseq):
+        return constraints.cat(cseq, self.dim, self.lengths)
 
     length = property(lambda self: sum(self.lengths), doc="The length of the dimension.")
 
@@ -276,9 +288,12 @@ class StackTransform(CatTransform):
     def _joined(self, parts, dim):
         return cygrad.stack(parts, dim)
 
+    def _joined_constraint(self, cseq):
+        return constraints.stack(cseq, self.dim)
+
 
 class ConstraintRegistry:
-    """Maps kinds of constraints to transforms from the real numbers to that constraint.
+    """Maps classes of constraints to transforms from the real numbers to that constraint.
 
     >>> import cygrad
     >>> from cygrad.distributions import biject_to, constraints
@@ -287,25 +302,27 @@ class ConstraintRegistry:
     """
 
     def __init__(self):
-        self._factories = {}
+        self._registry = {}
+        super().__init__()
 
     def register(self, constraint, factory=None):
-        """Register `factory(constraint)`, which creates the transform, for this kind; return a decorator if omitted."""
+        """Register `factory(constraint)`, which creates the transform, for a class, given by itself or by an object.
+
+        Returns the factory, or a decorator if it is omitted. Raises TypeError for what is no constraint.
+        """
         if factory is None:
             return lambda factory: self.register(constraint, factory)
-        self._factories[_kind(constraint)] = factory
+        kind = type(constraint) if isinstance(constraint, constraints.Constraint) else constraint
+        if not isinstance(kind, type) or not issubclass(kind, constraints.Constraint):
+            raise TypeError(f"Expected constraint to be either a Constraint subclass or instance, but got {constraint}")
+        self._registry[kind] = factory
         return factory
 
     def __call__(self, constraint):
-        factory = self._factories.get(_kind(constraint))
+        factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
         return factory(constraint)
-
-
-def _kind(constraint):
-    kind = constraint if isinstance(constraint, type) else type(constraint)
-    return getattr(constraint, "_name", kind)
 
 
 def _inside(constraint):
@@ -320,22 +337,39 @@ def _above(constraint):
     return ComposeTransform([ExpTransform(), AffineTransform(constraint.lower_bound, 1)])
 
 
+def _below(constraint):
+    return ComposeTransform([ExpTransform(), AffineTransform(constraint.upper_bound, -1)])
+
+
+def _with_parts(registry):
+    """Register the constraints that consist of others."""
+
+    @registry.register(constraints.independent)
+    def independent(constraint):
+        return IndependentTransform(registry(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
+
+    @registry.register(constraints.cat)
+    def cat(constraint):
+        return CatTransform([registry(c) for c in constraint.cseq], constraint.dim, constraint.lengths)
+
+    @registry.register(constraints.stack)
+    def stack(constraint):
+        return StackTransform([registry(c) for c in constraint.cseq], constraint.dim)
+
+
 biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
+_kind: Any
 for _registry in (biject_to, transform_to):
-    _registry.register(constraints.real, lambda c: identity_transform)
-    _registry.register(constraints.positive, _above)
-    _registry.register(constraints.nonnegative, _above)
-    _registry.register(
-        constraints.less_than(0), lambda c: ComposeTransform([ExpTransform(), AffineTransform(c.upper_bound, -1)])
-    )
-    _registry.register(constraints.unit_interval, _inside)
-    _registry.register(constraints.half_open_interval(0, 1), _inside)
-    _registry.register(
-        constraints.real_vector,
-        lambda c, find=_registry: IndependentTransform(find(c.base_constraint), c.reinterpreted_batch_ndims),
-    )
-    _registry.register(constraints.corr_cholesky, lambda c: CorrCholeskyTransform())
-biject_to.register(constraints.simplex, lambda c: StickBreakingTransform())
-transform_to.register(constraints.simplex, lambda c: SoftmaxTransform())
-transform_to.register(constraints.lower_cholesky, lambda c: LowerCholeskyTransform())
-transform_to.register(constraints.positive_definite, lambda c: PositiveDefiniteTransform())
+    _registry.register(constraints.real, lambda constraint: identity_transform)
+    for _kind in (constraints.greater_than, constraints.greater_than_eq):
+        _registry.register(_kind, _above)
+    _registry.register(constraints.less_than, _below)
+    for _kind in (constraints.interval, constraints.half_open_interval):
+        _registry.register(_kind, _inside)
+    _registry.register(constraints.corr_cholesky, lambda constraint: CorrCholeskyTransform())
+    _with_parts(_registry)
+biject_to.register(constraints.simplex, lambda constraint: StickBreakingTransform())
+transform_to.register(constraints.simplex, lambda constraint: SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda constraint: LowerCholeskyTransform())
+for _kind in (constraints.positive_definite, constraints.positive_semidefinite):
+    transform_to.register(_kind, lambda constraint: PositiveDefiniteTransform())

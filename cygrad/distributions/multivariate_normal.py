@@ -1,11 +1,12 @@
 """Multivariate normal distributions."""
 
-import functools
 import math
+from typing import Any
 
 import cygrad
 from cygrad.distributions import constraints
-from cygrad.distributions.distribution import Distribution
+from cygrad.distributions.distribution import Distribution, lazy_property
+from cygrad.distributions.utils import _standard_normal
 
 __all__ = ["LowRankMultivariateNormal", "MultivariateNormal"]
 
@@ -14,24 +15,20 @@ class _OfCovariances(Distribution):
     """A distribution with a covariance matrix, given directly, by its inverse, or by its Cholesky factor."""
 
     has_rsample = True
+    _unbroadcasted_scale_tril: Any
 
-    def __init__(self, batch_shape, event_shape, name, matrix, validate_args=None):
-        self.__dict__[name] = matrix.expand(*batch_shape, -1, -1)
-        super().__init__(batch_shape, event_shape, validate_args)
-        self._unbroadcasted_scale_tril = _FACTORS[name](matrix)
-
-    @functools.cached_property
+    @lazy_property
     def scale_tril(self):
         """The Cholesky factor of the covariance matrix."""
         return self._of_batch(self._unbroadcasted_scale_tril)
 
-    @functools.cached_property
+    @lazy_property
     def covariance_matrix(self):
         """The covariance matrix."""
         factor = self._unbroadcasted_scale_tril
         return self._of_batch(factor @ factor.mT)
 
-    @functools.cached_property
+    @lazy_property
     def precision_matrix(self):
         """The inverse of the covariance matrix."""
         return self._of_batch(cygrad.cholesky_inverse(self._unbroadcasted_scale_tril))
@@ -43,17 +40,32 @@ class _OfCovariances(Distribution):
         return self._unbroadcasted_scale_tril.diagonal(0, -2, -1).log().sum(-1)
 
 
-def _factor_of_inverse(precision):
+def _precision_to_scale_tril(P):
     """Return the lower Cholesky factor of the inverse: factor the flipped matrix, flip back, and invert."""
-    factor = cygrad.linalg.cholesky(precision.flip(-2, -1))
+    factor = cygrad.linalg.cholesky(P.flip(-2, -1))
     upper = factor.flip(-2, -1).mT
-    eye = cygrad.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
-    return cygrad.linalg.solve_triangular(upper, eye.expand(precision.shape), upper=False)
+    eye = cygrad.eye(P.shape[-1], dtype=P.dtype, device=P.device)
+    return cygrad.linalg.solve_triangular(upper, eye.expand(P.shape), upper=False)
+
+
+def _batch_mv(bmat, bvec):
+    """Return the product of matrices and vectors, whose batches broadcast."""
+    return (bmat @ bvec.unsqueeze(-1)).squeeze(-1)
+
+
+def _batch_mahalanobis(bL, bx):
+    """Return x^T (L L^T)^-1 x for vectors x and lower triangular matrices L, whose batches broadcast."""
+    x = bx.unsqueeze(-1)
+    shape = cygrad.broadcast_shapes(x.shape[:-2], bL.shape[:-2])
+    solved = cygrad.linalg.solve_triangular(
+        bL.expand(*shape, *bL.shape[-2:]), x.expand(*shape, *x.shape[-2:]), upper=False
+    )
+    return (solved**2).sum((-2, -1))
 
 
 _FACTORS = {  # how to compute the Cholesky factor from each argument
     "covariance_matrix": cygrad.linalg.cholesky,
-    "precision_matrix": _factor_of_inverse,
+    "precision_matrix": _precision_to_scale_tril,
     "scale_tril": lambda factor: factor,
 }
 
@@ -93,7 +105,9 @@ class MultivariateNormal(_OfCovariances):
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
         batch = cygrad.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         self.loc = loc.expand(*batch, -1)
-        super().__init__(batch, self.loc.shape[-1:], name, matrix, validate_args)
+        self.__dict__[name] = matrix.expand(*batch, -1, -1)
+        super().__init__(batch, self.loc.shape[-1:], validate_args)
+        self._unbroadcasted_scale_tril = _FACTORS[name](matrix)
 
     mean = mode = property(lambda self: self.loc, doc="The mean and the mode.")
 
@@ -105,20 +119,14 @@ class MultivariateNormal(_OfCovariances):
 
     def rsample(self, sample_shape=()):
         """Draw samples with gradients."""
-        unit = cygrad.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device)
-        return self.loc + (self._unbroadcasted_scale_tril @ unit.unsqueeze(-1)).squeeze(-1)
+        unit = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, unit)
 
     def log_prob(self, value):
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
-        factor = self._unbroadcasted_scale_tril
-        gap = (value - self.loc).unsqueeze(-1)
-        shape = cygrad.broadcast_shapes(gap.shape[:-2], factor.shape[:-2])
-        scaled = cygrad.linalg.solve_triangular(
-            factor.expand(*shape, *factor.shape[-2:]), gap.expand(*shape, *gap.shape[-2:]), upper=False
-        )
-        distance = (scaled**2).sum((-2, -1))
+        distance = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
 
     def entropy(self):

@@ -1,5 +1,7 @@
 """Named distributions obtained by transforming uniform, exponential and normal variables."""
 
+from typing import Any
+
 import cygrad
 from cygrad.distributions import constraints
 from cygrad.distributions.continuous import Exponential, Normal, Uniform
@@ -13,10 +15,12 @@ _EULER = 0.57721566490153286
 
 
 class _Made(TransformedDistribution):
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        values = {name: getattr(self, name).expand(batch_shape) for name in self.arg_constraints}
-        return type(self)(**values, validate_args=self._validate_args)
+    """A transformed distribution whose transforms depend on parameters: to expand it, it is made anew."""
+
+    def _expanded(self, batch_shape):
+        made: Any = next(cls for cls in type(self).__mro__ if _Made in cls.__bases__)
+        values = {name: getattr(self, name).expand(batch_shape) for name in made.arg_constraints}
+        return vars(made(**values, validate_args=self._validate_args))
 
 
 class Pareto(_Made):
@@ -225,11 +229,6 @@ class LogisticNormal(TransformedDistribution):
         base = Normal(loc, scale, validate_args)
         base = base if base.batch_shape else base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args)
-
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        shape = (*batch_shape, self.loc.shape[-1])
-        return type(self)(self.loc.expand(shape), self.scale.expand(shape), self._validate_args)
 
     loc = property(lambda self: self.base_dist.base_dist.loc, doc="The mean of the normal distribution.")
     scale = property(lambda self: self.base_dist.base_dist.scale, doc="Its standard deviation.")

@@ -8,7 +8,7 @@ from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 from cygrad.distributions.gammas import Beta, Chi2
-from cygrad.distributions.multivariate_normal import _OfCovariances, _the_given
+from cygrad.distributions.multivariate_normal import _FACTORS, _OfCovariances, _the_given
 from cygrad.utils.warning import warn
 
 __all__ = ["LKJCholesky", "Wishart"]
@@ -43,7 +43,9 @@ class Wishart(_OfCovariances, ExponentialFamily):
             raise ValueError(f"Value of df={given} expected to be greater than ndim - 1 = {length - 1}.")
         if (self.df < length).any():
             warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.")
-        super().__init__(batch, matrix.shape[-2:], name, matrix, validate_args)
+        self.__dict__[name] = matrix.expand(*batch, -1, -1)
+        super().__init__(batch, matrix.shape[-2:], validate_args)
+        self._unbroadcasted_scale_tril = _FACTORS[name](matrix)
 
     @property
     def arg_constraints(self):

@@ -1,6 +1,5 @@
 """Continuous relaxations of discrete distributions, whose samples have gradients."""
 
-import functools
 import math
 
 import cygrad
@@ -8,7 +7,7 @@ import cygrad.nn.functional as F
 from cygrad.distributions import constraints
 from cygrad.distributions.counts import _Trials
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, clamp_probs
-from cygrad.distributions.distribution import Distribution, ExponentialFamily
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, lazy_property
 from cygrad.distributions.transforms import ExpTransform, SigmoidTransform, TransformedDistribution
 
 __all__ = ["ContinuousBernoulli", "OneHotCategoricalStraightThrough", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
@@ -40,11 +39,8 @@ class ExpRelaxedCategorical(Distribution):
     logits = property(lambda self: self._categorical.logits, doc="Logarithms of the probabilities.")
     probs = property(lambda self: self._categorical.probs, doc="The probabilities of the classes.")
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        new = super().expand(batch_shape)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
+    def _expanded(self, batch_shape):
+        return {"_categorical": self._categorical.expand(batch_shape)}
 
     def rsample(self, sample_shape=()):
         """Draw samples with gradients: Gumbel noise added to the logits."""
@@ -77,11 +73,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     temperature = property(lambda self: self.base_dist.temperature, doc="How far samples are from one-hot.")
     logits = property(lambda self: self.base_dist.logits, doc="Logarithms of the probabilities.")
     probs = property(lambda self: self.base_dist.probs, doc="The probabilities of the classes.")
-
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        logits = self.logits.expand((*batch_shape, self.logits.shape[-1]))
-        return type(self)(self.temperature, None, logits, self._validate_args)
 
 
 class LogitRelaxedBernoulli(_Trials):
@@ -124,10 +115,6 @@ class RelaxedBernoulli(TransformedDistribution):
     logits = property(lambda self: self.base_dist.logits, doc="log(probs / (1 - probs)).")
     probs = property(lambda self: self.base_dist.probs, doc="The probability of 1.")
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        return type(self)(self.temperature, None, self.logits.expand(batch_shape), self._validate_args)
-
 
 class ContinuousBernoulli(_Trials, ExponentialFamily):
     """Numbers x in [0, 1] with density proportional to probs^x (1 - probs)^(1 - x); `probs` is not their mean.
@@ -154,7 +141,7 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
         self._lims = lims
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    @functools.cached_property
+    @lazy_property
     def probs(self):
         """The parameter in [0, 1]: the probability of 1 in the discrete counterpart."""
         return clamp_probs(self.logits.sigmoid())

@@ -1,12 +1,15 @@
 """Further continuous distributions, half-distributions, angles, and mixtures."""
 
 import math
+from typing import Any
 
 import cygrad
 from cygrad.distributions import constraints
-from cygrad.distributions.continuous import Normal, _LocationScale
+from cygrad.distributions.continuous import Normal, Uniform, _LocationScale
 from cygrad.distributions.discrete import Categorical
 from cygrad.distributions.distribution import Distribution, broadcast
+from cygrad.distributions.more_transforms import AbsTransform
+from cygrad.distributions.transforms import AffineTransform, ExpTransform, TransformedDistribution
 
 __all__ = ["Cauchy", "Gumbel", "HalfCauchy", "HalfNormal", "MixtureSameFamily", "VonMises"]
 
@@ -15,6 +18,10 @@ _EULER = 0.57721566490153286
 
 class Cauchy(_LocationScale):
     """The distribution with density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean."""
+
+    def __init__(self, loc, scale, validate_args=None):
+        self.loc, self.scale = broadcast(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
 
     mode = property(lambda self: self.loc, doc="The mode.")
     mean = property(lambda self: cygrad.full_like(self.loc, cygrad.nan), doc="nan.")
@@ -40,16 +47,36 @@ class Cauchy(_LocationScale):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class Gumbel(_LocationScale):
-    """The distribution of maxima: P(X <= x) = exp(-exp(-(x - loc) / scale))."""
+class Gumbel(TransformedDistribution):
+    """The distribution of maxima: P(X <= x) = exp(-exp(-(x - loc) / scale)).
+
+    It is that of -scale log(-log u) + loc for uniform numbers u.
+    """
+
+    has_rsample = True
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+
+    def __init__(self, loc, scale, validate_args=None):
+        self.loc, self.scale = broadcast(loc, scale)
+        limits = cygrad.finfo(self.loc.dtype)
+        unit = Uniform(cygrad.full_like(self.loc, limits.tiny), cygrad.full_like(self.loc, 1 - limits.eps))
+        logarithm = ExpTransform().inv
+        steps = [logarithm, AffineTransform(0, -1), logarithm, AffineTransform(self.loc, -self.scale)]
+        super().__init__(unit, steps, validate_args=validate_args)
+
+    def _expanded(self, batch_shape):
+        return vars(Gumbel(self.loc.expand(batch_shape), self.scale.expand(batch_shape), self._validate_args))
 
     mode = property(lambda self: self.loc, doc="The mode.")
     mean = property(lambda self: self.loc + self.scale * _EULER, doc="The mean.")
     stddev = property(lambda self: math.pi / math.sqrt(6) * self.scale, doc="The standard deviation.")
     variance = property(lambda self: self.stddev**2, doc="The variance.")
 
-    def _unit(self, shape):
-        return -cygrad.empty(shape, dtype=self.loc.dtype, device=self.loc.device).exponential_().log()
+    def _scaled(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return (value - self.loc) / self.scale
 
     def log_prob(self, value):
         """Return the log-density."""
@@ -69,26 +96,17 @@ class Gumbel(_LocationScale):
         return self.scale.log() + (1 + _EULER)
 
 
-class _Half(Distribution):
+class _Half(TransformedDistribution):
     has_rsample = True
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     _of: type
 
     def __init__(self, scale, validate_args=None):
-        self.base_dist = self._of(0, scale, validate_args=False)
-        super().__init__(self.base_dist.batch_shape, validate_args=validate_args)
+        super().__init__(self._of(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
     scale = property(lambda self: self.base_dist.scale, doc="The scale of the underlying symmetric distribution.")
     mode = property(lambda self: cygrad.zeros_like(self.scale), doc="The mode.")
-
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        return type(self)(self.scale.expand(batch_shape), self._validate_args)
-
-    def rsample(self, sample_shape=()):
-        """Draw samples with gradients."""
-        return self.base_dist.rsample(sample_shape).abs()
 
     def log_prob(self, value):
         """Return the log-density."""
@@ -187,6 +205,8 @@ class MixtureSameFamily(Distribution):
     (tensor(0.), tensor(1.2500))
     """
 
+    arg_constraints: Any = {}
+
     def __init__(self, mixture_distribution, component_distribution, validate_args=None):
         mixture, parts = mixture_distribution, component_distribution
         if not isinstance(mixture, Categorical):
@@ -212,13 +232,13 @@ class MixtureSameFamily(Distribution):
     mixture_distribution = property(lambda self: self._mixture_distribution, doc="The distribution over components.")
     component_distribution = property(lambda self: self._component_distribution, doc="The component distributions.")
     support = property(
-        lambda self: constraints.mixture_same_family(self.component_distribution.support), doc="The support."
+        lambda self: constraints.MixtureSameFamilyConstraint(self.component_distribution.support), doc="The support."
     )
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
+    def _expanded(self, batch_shape):
         parts = self.component_distribution.expand((*batch_shape, self.component_distribution.batch_shape[-1]))
-        return type(self)(self.mixture_distribution.expand(batch_shape), parts, self._validate_args)
+        mixture = self.mixture_distribution.expand(batch_shape)
+        return {"_mixture_distribution": mixture, "_component_distribution": parts}
 
     def _mean_of(self, x):
         probs = self.mixture_distribution.probs

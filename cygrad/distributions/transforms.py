@@ -8,17 +8,13 @@ from typing import Any
 import cygrad
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, Independent
+from cygrad.distributions.utils import _sum_rightmost
 from cygrad.nn.functional import softplus
 
 __all__ = [
     "AffineTransform", "ComposeTransform", "ExpTransform", "IndependentTransform", "PowerTransform", "SigmoidTransform",
     "SoftplusTransform", "TanhTransform", "Transform", "TransformedDistribution", "identity_transform",
 ]  # fmt: skip
-
-
-def _added(x, count):
-    """Sum over the last dimensions."""
-    return x.flatten(x.ndim - count).sum(-1) if count > 0 else x
 
 
 def _widened(constraint, event_dim):
@@ -37,39 +33,56 @@ class Transform:
     """
 
     parameters: tuple[str, ...] | None = None
-    bijective = True
-    sign: Any = 1
-    domain: Any = constraints.real
-    codomain: Any = constraints.real
+    bijective: Any = False
+    domain: Any
+    codomain: Any
+
+    _inv: Any  # of an inverse the transform, else a weak reference to the inverse
 
     def __init__(self, cache_size=0):
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
-        self.cache_size, self._last, self._inv = cache_size, (None, None), None
+        self._cache_size, self._cached_x_y, self._inv = cache_size, (None, None), None
+        super().__init__()  # of other base classes: transforms with weights are modules too
+
+    @property
+    def sign(self) -> Any:
+        """1 if increasing, -1 if decreasing, for monotone functions of numbers."""
+        raise NotImplementedError
+
+    @property
+    def event_dim(self):
+        """The number of dimensions that form one value, if it is that of arguments and of results."""
+        if self.domain.event_dim == self.codomain.event_dim:
+            return self.domain.event_dim
+        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+
+    def __getstate__(self):
+        return {**self.__dict__, "_inv": None}  # weak references cannot be pickled
 
     @property
     def inv(self) -> Any:
         """The inverse, as a transform."""
         found = self._inv and self._inv()
         if found is None:
-            found = _Inverse(self)
+            found = _InverseTransform(self)
             self._inv = weakref.ref(found)
         return found
 
     def __call__(self, x):
         """Return y = t(x)."""
-        if x is self._last[0]:
-            return self._last[1]
+        if x is self._cached_x_y[0]:
+            return self._cached_x_y[1]
         return self._kept(x, self._call(x))[1]
 
-    def _back(self, y):
-        if y is self._last[1]:
-            return self._last[0]
+    def _inv_call(self, y):
+        if y is self._cached_x_y[1]:
+            return self._cached_x_y[0]
         return self._kept(self._inverse(y), y)[0]
 
     def _kept(self, x, y):
-        if self.cache_size:
-            self._last = x, y
+        if self._cache_size:
+            self._cached_x_y = x, y
         return x, y
 
     def _call(self, x):
@@ -92,10 +105,10 @@ class Transform:
 
     def with_cache(self, cache_size=1):
         """Return the same transform with this cache size."""
-        if self.cache_size == cache_size:
+        if self._cache_size == cache_size:
             return self
         new = copy.copy(self)
-        Transform.__init__(new, cache_size)
+        new._cache_size, new._cached_x_y, new._inv = cache_size, (None, None), None
         return new
 
     def __eq__(self, other):
@@ -108,33 +121,44 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
-class _Inverse(Transform):
-    parameters = ("_of",)
+class _InverseTransform(Transform):
+    """The inverse of a transform, `_inv`."""
+
+    parameters = ("_inv",)
 
     def __init__(self, transform):
         super().__init__()
-        self._of = transform
-        self.domain, self.codomain, self.sign = transform.codomain, transform.domain, transform.sign
+        self._inv = transform
 
-    inv = property(lambda self: self._of)
+    domain = property(lambda self: self._inv.codomain)
+    codomain = property(lambda self: self._inv.domain)
+    bijective = property(lambda self: self._inv.bijective)
+    sign = property(lambda self: self._inv.sign)
+    inv = property(lambda self: self._inv)
+
+    def __getstate__(self):
+        return self.__dict__
+
+    def with_cache(self, cache_size=1):
+        return self._inv.with_cache(cache_size).inv
 
     def forward_shape(self, shape):
-        return self._of.inverse_shape(shape)
+        return self._inv.inverse_shape(shape)
 
     def inverse_shape(self, shape):
-        return self._of.forward_shape(shape)
+        return self._inv.forward_shape(shape)
 
-    def _call(self, x):
-        return self._of._back(x)
+    def __call__(self, x):
+        return self._inv._inv_call(x)
 
-    def _inverse(self, y):
-        return self._of(y)
+    def _inv_call(self, y):
+        return self._inv(y)
 
     def log_abs_det_jacobian(self, x, y):
-        return -self._of.log_abs_det_jacobian(y, x)
+        return -self._inv.log_abs_det_jacobian(y, x)
 
     def __repr__(self):
-        return f"_InverseTransform({self._of!r})"
+        return f"_InverseTransform({self._inv!r})"
 
 
 class ComposeTransform(Transform):
@@ -144,12 +168,31 @@ class ComposeTransform(Transform):
 
     def __init__(self, parts, cache_size=0):
         super().__init__(cache_size)
-        self.parts = list(parts)
-        self.sign = math.prod([part.sign for part in self.parts])
-        if self.parts:
-            ends = [(part.domain.event_dim, part.codomain.event_dim) for part in self.parts]
-            self.domain = _widened(self.parts[0].domain, _dims([(b, a) for a, b in reversed(ends)]))
-            self.codomain = _widened(self.parts[-1].codomain, _dims(ends))
+        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+
+    bijective = property(lambda self: all(part.bijective for part in self.parts), doc="Whether all parts are.")
+    sign = property(lambda self: math.prod([part.sign for part in self.parts]), doc="The product of the parts' signs.")
+
+    @property
+    def domain(self):
+        """The domain of the first part, with as many event dimensions as the parts need."""
+        if not self.parts:
+            return constraints.real
+        return _widened(self.parts[0].domain, _dims([(b, a) for a, b in reversed(self._ends())]))
+
+    @property
+    def codomain(self):
+        """The codomain of the last part, with as many event dimensions as the parts need."""
+        if not self.parts:
+            return constraints.real
+        return _widened(self.parts[-1].codomain, _dims(self._ends()))
+
+    def _ends(self):
+        return [(part.domain.event_dim, part.codomain.event_dim) for part in self.parts]
+
+    def with_cache(self, cache_size=1):
+        """Return the same transform with this cache size."""
+        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
     def forward_shape(self, shape):
         """Return the shape of t(x) for x of this shape."""
@@ -180,7 +223,7 @@ class ComposeTransform(Transform):
         total, dims = 0.0, self.domain.event_dim
         for part in self.parts:
             y = part(x)
-            total = total + _added(part.log_abs_det_jacobian(x, y), dims - part.domain.event_dim)
+            total = total + _sum_rightmost(part.log_abs_det_jacobian(x, y), dims - part.domain.event_dim)
             dims += part.codomain.event_dim - part.domain.event_dim
             x = y
         return total
@@ -202,10 +245,22 @@ class IndependentTransform(Transform):
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
         super().__init__(cache_size)
-        self.base_transform, n = base_transform.with_cache(cache_size), reinterpreted_batch_ndims
-        self.reinterpreted_batch_ndims, self.sign = n, base_transform.sign
-        self.domain = constraints.independent(base_transform.domain, n)
-        self.codomain = constraints.independent(base_transform.codomain, n)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    bijective = property(lambda self: self.base_transform.bijective, doc="Whether the other transform is.")
+    sign = property(lambda self: self.base_transform.sign, doc="The sign of the other transform.")
+    domain = property(lambda self: self._independent(self.base_transform.domain), doc="The domain.")
+    codomain = property(lambda self: self._independent(self.base_transform.codomain), doc="The codomain.")
+
+    def _independent(self, constraint):
+        return constraints.independent(constraint, self.reinterpreted_batch_ndims)
+
+    def with_cache(self, cache_size=1):
+        """Return the same transform with this cache size."""
+        if self._cache_size == cache_size:
+            return self
+        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
     def forward_shape(self, shape):
         """Return the shape of t(x) for x of this shape."""
@@ -223,7 +278,7 @@ class IndependentTransform(Transform):
 
     def log_abs_det_jacobian(self, x, y):
         """Return the sum over the reinterpreted dimensions."""
-        return _added(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def __repr__(self):
         return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
@@ -236,11 +291,14 @@ class AffineTransform(Transform):
     """loc + scale * x."""
 
     parameters = ("loc", "scale")
+    bijective = True
 
     def __init__(self, loc, scale, event_dim=0, cache_size=0):
         super().__init__(cache_size)
-        self.loc, self.scale, self.event_dim = loc, scale, event_dim
-        self.domain = self.codomain = _widened(constraints.real, event_dim)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    event_dim = property(lambda self: self._event_dim, doc="The number of dimensions that form one value.")
+    domain = codomain = property(lambda self: _widened(constraints.real, self.event_dim), doc="Real numbers.")
 
     sign = property(lambda self: cygrad.as_tensor(self.scale).sign(), doc="1 if increasing, -1 if decreasing.")
 
@@ -253,7 +311,7 @@ class AffineTransform(Transform):
     def log_abs_det_jacobian(self, x, y):
         """Return log |scale|, summed over the event dimensions."""
         slope = cygrad.as_tensor(self.scale, dtype=x.dtype, device=x.device).abs().log()
-        return _added(slope.expand(x.shape), self.event_dim)
+        return _sum_rightmost(slope.expand(x.shape), self.event_dim)
 
     def forward_shape(self, shape):
         """Return the shape of t(x) for x of this shape."""
@@ -266,6 +324,7 @@ class PowerTransform(Transform):
     """x ** exponent, for positive numbers."""
 
     parameters = ("exponent",)
+    bijective = True
     domain = codomain = constraints.positive
 
     def __init__(self, exponent, cache_size=0):
@@ -289,6 +348,9 @@ class SoftplusTransform(Transform):
     """log(1 + exp(x))."""
 
     parameters = ()
+    bijective = True
+    sign = 1
+    domain = constraints.real
     codomain = constraints.positive
 
     def _call(self, x):
@@ -306,6 +368,9 @@ class ExpTransform(Transform):
     """exp(x)."""
 
     parameters = ()
+    bijective = True
+    sign = 1
+    domain = constraints.real
     codomain = constraints.positive
 
     def _call(self, x):
@@ -319,14 +384,21 @@ class ExpTransform(Transform):
         return x
 
 
+def _clipped_sigmoid(x):
+    return x.sigmoid().clamp(cygrad.finfo(x.dtype).tiny, 1 - cygrad.finfo(x.dtype).eps)
+
+
 class SigmoidTransform(Transform):
     """1 / (1 + exp(-x)), clamped away from 0 and 1."""
 
     parameters = ()
+    bijective = True
+    sign = 1
+    domain = constraints.real
     codomain = constraints.unit_interval
 
     def _call(self, x):
-        return x.sigmoid().clamp(cygrad.finfo(x.dtype).tiny, 1 - cygrad.finfo(x.dtype).eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y):
         y = y.clamp(cygrad.finfo(y.dtype).tiny, 1 - cygrad.finfo(y.dtype).eps)
@@ -341,6 +413,9 @@ class TanhTransform(Transform):
     """tanh(x). Its inverse loses digits near -1 and 1: use `cache_size=1` to compute log_prob of samples."""
 
     parameters = ()
+    bijective = True
+    sign = 1
+    domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
 
     def _call(self, x):
@@ -382,20 +457,20 @@ class TransformedDistribution(Distribution):
         cut = len(result) - max(given, dims + given - needed)
         super().__init__(result[:cut], result[cut:], validate_args)
 
-    has_rsample = property(lambda self: self.base_dist.has_rsample, doc="Whether samples have gradients.")
+    arg_constraints: Any = {}
+    has_rsample: Any = property(lambda self: self.base_dist.has_rsample, doc="Whether samples have gradients.")
 
     @property
-    def support(self):
+    def support(self) -> Any:
         """The support of the distribution."""
         if not self.transforms:
             return self.base_dist.support
         return _widened(self.transforms[-1].codomain, len(self.event_shape))
 
-    def expand(self, batch_shape, _instance=None):
-        """Return the same distribution expanded to a larger `batch_shape`."""
-        shape = ComposeTransform(self.transforms).inverse_shape(tuple(batch_shape) + tuple(self.event_shape))
+    def _expanded(self, batch_shape):
+        shape = ComposeTransform(self.transforms).inverse_shape(batch_shape + self.event_shape)
         base = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
-        return type(self)(base, self.transforms, self._validate_args)
+        return {**super()._expanded(batch_shape), "base_dist": base}
 
     def sample(self, sample_shape=()):
         """Draw samples without gradients."""
@@ -414,9 +489,9 @@ class TransformedDistribution(Distribution):
         for transform in reversed(self.transforms):
             x = transform.inv(value)
             dims += transform.domain.event_dim - transform.codomain.event_dim
-            total = total - _added(transform.log_abs_det_jacobian(x, value), dims - transform.domain.event_dim)
+            total = total - _sum_rightmost(transform.log_abs_det_jacobian(x, value), dims - transform.domain.event_dim)
             value = x
-        return total + _added(self.base_dist.log_prob(value), dims - len(self.base_dist.event_shape))
+        return total + _sum_rightmost(self.base_dist.log_prob(value), dims - len(self.base_dist.event_shape))
 
     def cdf(self, value):
         """Return the probability of a sample at or below `value`."""

@@ -1,12 +1,20 @@
 """Building blocks for custom distributions, under PyTorch's module path."""
 
-from functools import cached_property as lazy_property
-
 import cygrad
 from cygrad.distributions.discrete import clamp_probs
-from cygrad.distributions.distribution import broadcast
+from cygrad.distributions.distribution import broadcast, lazy_property
 
-__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
+__all__ = [
+    "broadcast_all",
+    "clamp_probs",
+    "lazy_property",
+    "logits_to_probs",
+    "probs_to_logits",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
+
+euler_constant = 0.57721566490153286060  # the Euler-Mascheroni constant
 
 
 def broadcast_all(*values):
@@ -28,3 +36,49 @@ def probs_to_logits(probs, is_binary=False):
     """Convert probabilities to finite logits: log(p / (1 - p)), or log(p)."""
     p = clamp_probs(probs)
     return p.log() - (-p).log1p() if is_binary else p.log()
+
+
+def tril_matrix_to_vec(mat, diag=0):
+    """Return the elements of lower triangular matrices, up to the diagonal number `diag`, as vectors, row by row.
+
+    Raises ValueError unless `diag` is one of the diagonals.
+
+    >>> import cygrad
+    >>> cygrad.distributions.utils.tril_matrix_to_vec(cygrad.tensor([[1.0, 0.0], [2.0, 3.0]]))
+    tensor([1., 2., 3.])
+    """
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = cygrad.tril_indices(n, n, diag, device=mat.device)
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec, diag=0):
+    """Return the lower triangular matrices with these elements, up to the diagonal number `diag`: the inverse.
+
+    Raises ValueError if no matrix has that many.
+
+    >>> import cygrad
+    >>> cygrad.distributions.utils.vec_to_tril_matrix(cygrad.tensor([1.0, 2.0, 3.0]))
+    tensor([[1., 0.],
+            [2., 3.]])
+    """
+    root = (1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)
+    n = round((root**0.5 - 1 - 2 * diag) / 2)
+    rows, columns = cygrad.tril_indices(n, n, diag, device=vec.device)
+    if len(rows) != vec.shape[-1]:
+        raise ValueError(f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as the lower "
+                         "triangular part of a square D x D matrix.")  # fmt: skip
+    matrix = vec.new_zeros((*vec.shape[:-1], n, n))
+    matrix[..., rows, columns] = vec
+    return matrix
+
+
+def _standard_normal(shape, dtype, device):
+    return cygrad.randn(shape, dtype=dtype, device=device)
+
+
+def _sum_rightmost(value, dim):
+    """Sum over the last `dim` dimensions."""
+    return value.flatten(value.ndim - dim).sum(-1) if dim > 0 else value

@@ -133,8 +133,8 @@ class Attribute(typing.NamedTuple):
 class _BroadcastingList:
     """Annotates a list for which one number may stand: `BroadcastingList2[int]` is `List[int]`."""
 
-    def __getitem__(self, types):
-        return List[types]  # noqa: UP006  as typing spells it
+    def __getitem__(self, kind: Any) -> Any:
+        return List[kind]  # noqa: UP006  as typing spells it
 
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()

@@ -47,7 +47,17 @@ def __getattr__(name):
     return _writes(name)
 
 
-_PREFIXES = ("_get_", "_is_", "_maybe_", "_parse_", "_node_", "_unpack_", "_scalar", "_unimplemented", "_onnx_")
+_PREFIXES: tuple[str, ...] = (
+    "_get_",
+    "_is_",
+    "_maybe_",
+    "_parse_",
+    "_node_",
+    "_unpack_",
+    "_scalar",
+    "_unimplemented",
+    "_onnx_",
+)
 _HELPERS = "slice squeeze unsqueeze reshape size interpolate topk sort select scatter batchnorm argmin_argmax"
 _PREFIXES += tuple(f"_{word}_helper" for word in _HELPERS.split())
 

@@ -584,3 +584,51 @@ def test_equal_transforms(one):
             say(lambda other=other: eval(one, named(lib)) == eval(other, named(lib)))
 
     compare(program)
+
+
+def test_classes_inherit_as_in_pytorch():
+    for name in torch.distributions.__all__:
+        theirs, ours = getattr(torch.distributions, name), getattr(cygrad.distributions, name)
+        if isinstance(theirs, type):
+            bases = {base.__name__ for base in theirs.__mro__} - {base.__name__ for base in ours.__mro__}
+            assert not bases, name
+
+
+def test_constraints_as_in_pytorch():
+    def program(lib, say):
+        c = lib.distributions.constraints
+        for name in sorted(torch.distributions.constraints.__all__):
+            found = getattr(c, name)
+            if isinstance(found, type):
+                say(found.__name__.lstrip("_"))
+            else:
+                say((type(found).__name__.lstrip("_"), repr(found)))
+                say(lambda found=found: (found.is_discrete, found.event_dim))
+        both = [c.positive, c.simplex]
+        say([c.stack(both, dim).event_dim for dim in (-3, -2, -1, 0)])
+        say((c.cat(both).event_dim, c.cat([c.boolean, c.real]).is_discrete))
+        for registry in (lib.distributions.biject_to, lib.distributions.transform_to):
+            for one in (
+                c.nonnegative,
+                c.less_than(2.0),
+                c.half_open_interval(0, 3),
+                c.real_vector,
+                c.simplex,
+                c.square,
+            ):
+                say(lambda one=one, registry=registry: type(registry(one)).__name__)
+
+    compare(program)
+
+
+@pytest.mark.parametrize("diag", [-2, -1, 0, 1, 2])
+def test_triangles_as_vectors(diag):
+    def program(lib, say):
+        utils = lib.distributions.utils
+        matrix = lib.arange(1.0, 10.0).reshape(3, 3).tril(diag)
+        vector = utils.tril_matrix_to_vec(matrix, diag)
+        say(vector.tolist())
+        say(lambda: utils.vec_to_tril_matrix(vector, diag).tolist())
+        say(lambda: utils.vec_to_tril_matrix(vector[:-1], diag).tolist())
+
+    compare(program)

@@ -1,0 +1,139 @@
+"""Names that libraries ask PyTorch for, public and private: each is there, by the name `torch` and by `cygrad`."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+pytestmark = pytest.mark.interpreter
+
+# {module: names}
+NAMES = {
+    "_dynamo": """
+        OptimizedModule allow_in_graph assume_constant_result config disable disallow_in_graph error_on_graph_break
+        eval_frame exc explain export external_utils forbid_in_graph graph_break is_compiling is_dynamo_supported
+        is_inductor_supported list_backends lookup_backend mark_dynamic mark_static mark_static_address
+        maybe_mark_dynamic nonstrict_trace optimize optimize_assert patch_dynamo_config register_backend reset run
+        set_stance substitute_in_graph utils
+    """,
+    "_dynamo.config": """
+        accumulated_cache_size_limit automatic_dynamic_shapes cache_size_limit capture_scalar_outputs
+        inline_inbuilt_nn_modules optimize_ddp patch recompile_limit suppress_errors verbose
+    """,
+    "_dynamo.eval_frame": "OptimizedModule innermost_fn optimize",
+    "_dynamo.exc": "BackendCompilerFailed InvalidBackend TorchDynamoException Unsupported UserError",
+    "_dynamo.external_utils": "is_compiling wrap_inline",
+    "_dynamo.utils": "compile_times counters is_compile_supported",
+    "_inductor": "aoti_load_package compile config list_mode_options list_options",
+    "_inductor.config": """
+        aot_inductor compile_threads coordinate_descent_tuning cpp epilogue_fusion fx_graph_cache max_autotune
+        shape_padding trace triton
+    """,
+    "_jit_internal": """
+        BroadcastingList1 BroadcastingList2 BroadcastingList3 Final FunctionModifiers _copy_to_script_wrapper
+        _is_exception _overload _overload_method _qualified_name boolean_dispatch export get_torchscript_modifier
+        ignore is_dict is_list is_optional is_scripting is_tuple unused
+    """,
+    "ao.nn.quantized": "Conv2d FloatFunctional Linear dynamic",
+    "ao.quantization": "DeQuantStub QConfig QuantStub QuantWrapper convert prepare quantize_dynamic",
+    "compiler": """
+        allow_in_graph assume_constant_result compile cudagraph_mark_step_begin disable get_default_backend
+        is_compiling is_dynamo_compiling is_exporting list_backends load_cache_artifacts load_compiled_function
+        nested_compile_region reset save_cache_artifacts set_default_backend set_enable_guard_collectives set_stance
+        substitute_in_graph wrap_numpy
+    """,
+    "distributions.constraint_registry": "ConstraintRegistry biject_to transform_to",
+    "distributions.constraints": """
+        Constraint MixtureSameFamilyConstraint _Boolean _Cat _CorrCholesky _Dependent _DependentProperty _GreaterThan
+        _GreaterThanEq _HalfOpenInterval _IndependentConstraint _IntegerGreaterThan _IntegerInterval _IntegerLessThan
+        _Interval _LessThan _LowerCholesky _LowerTriangular _Multinomial _OneHot _PositiveDefinite
+        _PositiveSemidefinite _Real _Simplex _Square _Stack _Symmetric cat dependent_property is_dependent stack
+    """,
+    "distributions.distribution": "Distribution",
+    "distributions.kl": "kl_divergence register_kl",
+    "distributions.multivariate_normal": """
+        MultivariateNormal _batch_mahalanobis _batch_mv _precision_to_scale_tril _standard_normal
+    """,
+    "distributions.relaxed_bernoulli": "LogitRelaxedBernoulli",
+    "distributions.relaxed_categorical": "ExpRelaxedCategorical",
+    "distributions.transforms": "ComposeTransform Transform _InverseTransform _clipped_sigmoid identity_transform",
+    "distributions.utils": """
+        _standard_normal _sum_rightmost broadcast_all clamp_probs euler_constant lazy_property logits_to_probs
+        probs_to_logits tril_matrix_to_vec vec_to_tril_matrix
+    """,
+    "export": """
+        AdditionalInputs Dim ExportedProgram ShapesCollection UnflattenedModule default_decompositions dims
+        draft_export dynamic_shapes export exported_program load register_dataclass save unflatten
+    """,
+    "export.dynamic_shapes": "AdditionalInputs Dim ShapesCollection dims",
+    "export.exported_program": "ExportedProgram",
+    "hub": """
+        DEFAULT_CACHE_DIR ENV_TORCH_HOME ENV_XDG_CACHE_HOME HASH_REGEX MODULE_HUBCONF READ_DATA_CHUNK VAR_DEPENDENCY
+        _get_torch_home download_url_to_file get_dir help list load load_state_dict_from_url set_dir tqdm urlparse
+    """,
+    "jit": """
+        Attribute CompilationUnit Error Final RecursiveScriptModule ScriptFunction ScriptModule TopLevelTracedModule
+        TracedModule TracerWarning TracingCheckError _drop _overload _overload_method _recursive _script
+        _script_if_tracing _trace annotate annotations enable_onednn_fusion export freeze fuser ignore interface
+        is_scripting is_tracing isinstance load onednn_fusion_enabled optimize_for_inference optimized_execution
+        run_frozen_optimizations save script script_if_tracing script_method set_fusion_strategy strict_fusion trace
+        trace_module unused
+    """,
+    "jit._recursive": "create_script_module infer_methods_to_compile wrap_cpp_module",
+    "jit._script": "RecursiveScriptModule ScriptModule",
+    "jit._trace": "TopLevelTracedModule is_tracing",
+    "jit.annotations": "BroadcastingList2 Dict List Optional Tuple Union",
+    "nn.quantized": "FloatFunctional Linear dynamic",
+    "onnx": """
+        ONNXProgram OnnxExporterError OperatorExportTypes TensorProtoDataType TrainingMode errors export
+        is_in_onnx_export operators producer_name register_custom_op_symbolic select_model_mode_for_export
+        symbolic_helper unregister_custom_op_symbolic utils
+    """,
+    "onnx.errors": "OnnxExporterError OnnxExporterWarning SymbolicValueError UnsupportedOperatorError",
+    "onnx.operators": "reshape_from_tensor_shape shape_as_tensor",
+    "onnx.symbolic_helper": "_get_tensor_dim_size _maybe_get_const _unimplemented parse_args quantized_args",
+    "onnx.symbolic_opset9": "add relu",
+    "onnx.symbolic_opset11": "clamp",
+    "onnx.symbolic_opset12": "einsum",
+    "onnx.utils": "export register_custom_op_symbolic select_model_mode_for_export",
+    "utils._config_module": "ConfigModule install_config_module",
+    "utils.model_zoo": "load_url tqdm",
+}
+METHODS = {
+    "distributions.Distribution": "_get_checked_instance _validate_args _validate_sample expand",
+    "distributions.Transform": "_inv_call bijective event_dim sign with_cache",
+    "distributions.Normal": "_get_checked_instance",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names(name):
+    module = import_module(f"cygrad.{name}")
+    assert [each for each in NAMES[name].split() if not hasattr(module, each)] == []
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name):
+    module, _, cls = name.rpartition(".")
+    found = getattr(import_module(f"cygrad.{module}"), cls)
+    assert [each for each in METHODS[name].split() if each not in dir(found)] == []
+
+
+def test_names_by_the_name_of_pytorch():
+    lines = [
+        f"from torch.{module} import {each}" if "." in module else f"import torch.{module}; torch.{module}.{each}"
+        for module, names in NAMES.items()
+        for each in names.split()
+    ]
+    command = [sys.executable, "-W", "ignore", "-m", "cygrad", "-"]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_those_of_pytorch(name):
+    module = import_module(f"torch.{name}")
+    assert [each for each in NAMES[name].split() if not hasattr(module, each)] == []
