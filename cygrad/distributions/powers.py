@@ -1,26 +1,20 @@
 """Named distributions obtained by transforming uniform, exponential and normal variables."""
 
-from typing import Any
-
 import cygrad
 from cygrad.distributions import constraints
 from cygrad.distributions.continuous import Exponential, Normal, Uniform
 from cygrad.distributions.distribution import Distribution, broadcast, where_defined
 from cygrad.distributions.more_transforms import StickBreakingTransform
-from cygrad.distributions.transforms import AffineTransform, ExpTransform, PowerTransform, TransformedDistribution
+from cygrad.distributions.transforms import (
+    AffineTransform,
+    ExpTransform,
+    PowerTransform,
+    TransformedDistribution,
+    _Made,
+)
+from cygrad.distributions.utils import euler_constant
 
 __all__ = ["GeneralizedPareto", "Kumaraswamy", "LogisticNormal", "Pareto", "Weibull"]
-
-_EULER = 0.57721566490153286
-
-
-class _Made(TransformedDistribution):
-    """A transformed distribution whose transforms depend on parameters: to expand it, it is made anew."""
-
-    def _expanded(self, batch_shape):
-        made: Any = next(cls for cls in type(self).__mro__ if _Made in cls.__bases__)
-        values = {name: getattr(self, name).expand(batch_shape) for name in made.arg_constraints}
-        return vars(made(**values, validate_args=self._validate_args))
 
 
 class Pareto(_Made):
@@ -172,7 +166,7 @@ class Weibull(_Made):
 
     def entropy(self):
         """Return 0.5772 (1 - 1 / concentration) + log(scale / concentration) + 1."""
-        return _EULER * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
+        return euler_constant * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
 
 
 class Kumaraswamy(_Made):
@@ -216,7 +210,7 @@ class Kumaraswamy(_Made):
     def entropy(self):
         """Return 1 - 1 / b + (1 - 1 / a) (digamma(b + 1) + 0.5772) - log(a b)."""
         a, b = self.concentration1, self.concentration0
-        return 1 - 1 / b + (1 - 1 / a) * ((b + 1).digamma() + _EULER) - a.log() - b.log()
+        return 1 - 1 / b + (1 - 1 / a) * ((b + 1).digamma() + euler_constant) - a.log() - b.log()
 
 
 class LogisticNormal(TransformedDistribution):

@@ -9,11 +9,10 @@ from cygrad.distributions.continuous import Normal, Uniform, _LocationScale
 from cygrad.distributions.discrete import Categorical
 from cygrad.distributions.distribution import Distribution, broadcast
 from cygrad.distributions.more_transforms import AbsTransform
-from cygrad.distributions.transforms import AffineTransform, ExpTransform, TransformedDistribution
+from cygrad.distributions.transforms import AffineTransform, ExpTransform, TransformedDistribution, _Made
+from cygrad.distributions.utils import euler_constant
 
 __all__ = ["Cauchy", "Gumbel", "HalfCauchy", "HalfNormal", "MixtureSameFamily", "VonMises"]
-
-_EULER = 0.57721566490153286
 
 
 class Cauchy(_LocationScale):
@@ -47,7 +46,7 @@ class Cauchy(_LocationScale):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class Gumbel(TransformedDistribution):
+class Gumbel(_Made, _LocationScale):
     """The distribution of maxima: P(X <= x) = exp(-exp(-(x - loc) / scale)).
 
     It is that of -scale log(-log u) + loc for uniform numbers u.
@@ -65,18 +64,10 @@ class Gumbel(TransformedDistribution):
         steps = [logarithm, AffineTransform(0, -1), logarithm, AffineTransform(self.loc, -self.scale)]
         super().__init__(unit, steps, validate_args=validate_args)
 
-    def _expanded(self, batch_shape):
-        return vars(Gumbel(self.loc.expand(batch_shape), self.scale.expand(batch_shape), self._validate_args))
-
     mode = property(lambda self: self.loc, doc="The mode.")
-    mean = property(lambda self: self.loc + self.scale * _EULER, doc="The mean.")
+    mean = property(lambda self: self.loc + self.scale * euler_constant, doc="The mean.")
     stddev = property(lambda self: math.pi / math.sqrt(6) * self.scale, doc="The standard deviation.")
     variance = property(lambda self: self.stddev**2, doc="The variance.")
-
-    def _scaled(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        return (value - self.loc) / self.scale
 
     def log_prob(self, value):
         """Return the log-density."""
@@ -93,7 +84,7 @@ class Gumbel(TransformedDistribution):
 
     def entropy(self):
         """Return log(scale) + 1 + 0.5772."""
-        return self.scale.log() + (1 + _EULER)
+        return self.scale.log() + (1 + euler_constant)
 
 
 class _Half(TransformedDistribution):

@@ -511,3 +511,12 @@ class TransformedDistribution(Distribution):
         for transform in self.transforms:
             x = transform(x)
         return x
+
+
+class _Made(TransformedDistribution):
+    """A transformed distribution whose transforms depend on parameters: to expand it, it is made anew."""
+
+    def _expanded(self, batch_shape):
+        made: Any = next(cls for cls in type(self).__mro__ if _Made in cls.__bases__)
+        values = {name: getattr(self, name).expand(batch_shape) for name in made.arg_constraints}
+        return vars(made(**values, validate_args=self._validate_args))
