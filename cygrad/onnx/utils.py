@@ -54,9 +54,11 @@ def _check_name(name):
 @contextmanager
 def select_model_mode_for_export(model, mode):
     """Context in which a model is in evaluation mode, in training mode, or as it is (a `TrainingMode`, or None)."""
+    if mode is None or mode == 1:
+        yield
+        return
     before = model.training
-    if mode is not None and mode != 1:
-        model.train(mode == 2)
+    model.train(mode == 2)
     try:
         yield
     finally:

@@ -220,6 +220,10 @@ def test_names_for_onnx():
     with torch.onnx.select_model_mode_for_export(model, torch.onnx.TrainingMode.EVAL):
         assert not model.training
     assert model.training
+    model = nn.Sequential(nn.BatchNorm1d(1).eval())
+    with torch.onnx.select_model_mode_for_export(model, torch.onnx.TrainingMode.PRESERVE):
+        assert model.training and not model[0].training
+    assert not model[0].training
     assert issubclass(torch.onnx.errors.UnsupportedOperatorError, RuntimeError)
     with pytest.raises(NotImplementedError, match="cannot write ONNX"):
         torch.onnx.ONNXProgram()
