@@ -79,6 +79,7 @@ def wrap_numpy(fn):
     tensor([1., 1.])
     """
     import cygrad  # which imports this module
+    from cygrad.func.trees import mapped  # needed only here
 
     @functools.wraps(fn)
     def wrapped(*args, **kwargs):
@@ -88,17 +89,9 @@ def wrap_numpy(fn):
         def to_tensor(x):
             return cygrad.as_tensor(x) if isinstance(x, np.ndarray | np.generic) else x
 
-        return _mapped(to_tensor, fn(*_mapped(to_array, args), **_mapped(to_array, kwargs)))
+        return mapped(to_tensor, fn(*mapped(to_array, args), **mapped(to_array, kwargs)))
 
     return wrapped
-
-
-def _mapped(function, value):
-    if isinstance(value, dict):
-        return {key: _mapped(function, each) for key, each in value.items()}
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return type(value)(_mapped(function, each) for each in value)
-    return function(value)
 
 
 # -- switches --
@@ -163,9 +156,8 @@ def get_default_backend():
 
 def load_compiled_function(file, *, f_globals=None, external_data=None):
     """Raises RuntimeError: compiled code cannot be run."""
-    raise RuntimeError(
-        "torch.compiler.load_compiled_function: cygrad does not compile programs\n"
-        "  call the function that was compiled: it runs as it is written"
+    raise _no_compiler(
+        "compiler.load_compiled_function", "call the function that was compiled: it runs as it is written"
     )
 
 
@@ -177,3 +169,8 @@ def save_cache_artifacts():
 def load_cache_artifacts(serialized_artifacts):
     """Fill caches with what `save_cache_artifacts` returned elsewhere: does nothing, and returns None."""
     return None
+
+
+def _no_compiler(name, advice):
+    """Return the error of a function that needs a compiler, also one of `_dynamo` and `_inductor`."""
+    return RuntimeError(f"torch.{name}: cygrad does not compile programs\n  {advice}")

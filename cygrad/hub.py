@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +121,6 @@ def _hubconf(folder):
 def _entry(module, model):
     if not isinstance(model, str):
         raise ValueError("Invalid input: model should be a string of function name")
-    from importlib.util import find_spec  # needed only here
-
     missing = [name for name in getattr(module, VAR_DEPENDENCY, ()) if find_spec(name) is None]
     if missing:
         raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")

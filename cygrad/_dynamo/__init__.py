@@ -8,6 +8,7 @@ from cygrad._dynamo import config, eval_frame, exc, external_utils, utils
 from cygrad._dynamo.eval_frame import OptimizedModule, disable, optimize, optimize_assert, run
 from cygrad._dynamo.exc import InvalidBackend
 from cygrad.compiler import (
+    _no_compiler,
     allow_in_graph,
     assume_constant_result,
     is_compiling,
@@ -131,13 +132,9 @@ def lookup_backend(compiler_fn):
 
 def explain(f, *extra_args, **extra_kwargs):
     """Raises RuntimeError: there is no compiler whose work could be explained."""
-    raise _no_compiler("explain", "call the function: it runs as it is written")
+    raise _no_compiler("_dynamo.explain", "call the function: it runs as it is written")
 
 
 def export(f, *extra_args, **extra_kwargs):
     """Raises RuntimeError: programs are not captured whole."""
-    raise _no_compiler("export", "save model.state_dict(), and keep the Python code that makes the model")
-
-
-def _no_compiler(name, advice):
-    return RuntimeError(f"torch._dynamo.{name}: cygrad does not compile programs\n  {advice}")
+    raise _no_compiler("_dynamo.export", "save model.state_dict(), and keep the Python code that makes the model")

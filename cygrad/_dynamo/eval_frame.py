@@ -25,11 +25,6 @@ class OptimizedModule(Module):
             return self._modules[name]
         return getattr(self._orig_mod, name)
 
-    def train(self, mode=True):
-        """Set training mode of the module."""
-        self._orig_mod.train(mode)
-        return super().train(mode)
-
 
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
     """Return a function unchanged, or a decorator if none is given."""

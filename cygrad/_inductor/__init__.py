@@ -3,10 +3,12 @@
 from typing import Any
 
 from cygrad._inductor import config
+from cygrad.compiler import _no_compiler
 
 __all__ = ["aot_compile", "aoti_compile_and_package", "aoti_load_package", "compile", "config", "list_mode_options",
            "list_options"]  # fmt: skip
 
+_ADVICE = "save model.state_dict(), and keep the Python code that makes the model"
 _MODES = {
     "default": {},
     "reduce-overhead": {"triton.cudagraphs": True},
@@ -42,21 +44,14 @@ def compile(gm, example_inputs, options=None):
 
 def aot_compile(*args, **kwargs):
     """Raises RuntimeError: programs are not compiled ahead of time."""
-    raise _no_compiler("aot_compile")
+    raise _no_compiler("_inductor.aot_compile", _ADVICE)
 
 
 def aoti_compile_and_package(*args, **kwargs):
     """Raises RuntimeError: programs are not compiled ahead of time."""
-    raise _no_compiler("aoti_compile_and_package")
+    raise _no_compiler("_inductor.aoti_compile_and_package", _ADVICE)
 
 
 def aoti_load_package(*args, **kwargs):
     """Raises RuntimeError: compiled programs cannot be run."""
-    raise _no_compiler("aoti_load_package")
-
-
-def _no_compiler(name):
-    return RuntimeError(
-        f"torch._inductor.{name}: cygrad does not compile programs\n"
-        "  save model.state_dict(), and keep the Python code that makes the model"
-    )
+    raise _no_compiler("_inductor.aoti_load_package", _ADVICE)
