@@ -100,6 +100,8 @@ def reshaped(layout, shape, order="C"):
             filled *= length
         if filled != run:
             return None
-    steps = iter(reversed(strides))
-    every = [next(steps) if length != 1 else layout.itemsize for length in shape]
-    return np.lib.stride_tricks.as_strided(layout, shape, every)
+    every, steps, step = [], iter(strides), layout.itemsize
+    for length in reversed(shape):
+        every.append(next(steps) if length != 1 else step)
+        step = every[-1] * length
+    return np.lib.stride_tricks.as_strided(layout, shape, every[::-1])

@@ -6,28 +6,35 @@ from cygrad._kernels.meta.array import ndarray
 from cygrad._kernels.meta.forms.describing import complex_type, like_first, real_type, stack_of
 
 
+def by_columns(shape, dtype):
+    """Return a stack of matrices that is stored by columns, as LAPACK leaves its results."""
+    if 0 in shape:
+        return ndarray(shape, dtype)
+    return ndarray((*shape[:-2], shape[-1], shape[-2]), dtype).swapaxes(-1, -2)
+
+
 def _info(a):
     return ndarray(a.shape[:-2], np.int32)
 
 
 def factor(kernel, a, upper):
-    return ndarray(a.shape, a.dtype), _info(a)
+    return by_columns(a.shape, a.dtype), _info(a)
 
 
 def inverse(kernel, a, upper):
-    return ndarray(a.shape, a.dtype), _info(a)
+    return by_columns(a.shape, a.dtype), _info(a)
 
 
 def ldl_factor(kernel, a, hermitian):
-    return ndarray(a.shape, a.dtype), ndarray(a.shape[:-1], np.int32), _info(a)
+    return by_columns(a.shape, a.dtype), ndarray(a.shape[:-1], np.int32), _info(a)
 
 
 def ldl_solve(kernel, ld, pivots, b, hermitian):
-    return ndarray((*stack_of(ld, b), *b.shape[-2:]), b.dtype)
+    return by_columns((*stack_of(ld, b), *b.shape[-2:]), b.dtype)
 
 
 def lu_factor(kernel, a):
-    return ndarray(a.shape, a.dtype), ndarray((*a.shape[:-2], min(a.shape[-2:])), np.int32), _info(a)
+    return by_columns(a.shape, a.dtype), ndarray((*a.shape[:-2], min(a.shape[-2:])), np.int32), _info(a)
 
 
 def order_of_rows(kernel, pivots, m):
@@ -39,17 +46,17 @@ def permutation(kernel, pivots, m, dtype):
 
 
 def lu_solve(kernel, lu, pivots, b, left=True, turned=False):
-    return ndarray((*stack_of(lu, b), *b.shape[-2:]), b.dtype)
+    return by_columns((*stack_of(lu, b), *b.shape[-2:]), b.dtype)
 
 
 def solve_factored(kernel, b, *args):
-    return ndarray(
+    return by_columns(
         (*stack_of(b, next(a for a in args if isinstance(a, ndarray) and a.ndim > 1)), *b.shape[-2:]), b.dtype
     )
 
 
 def solve_triangular(kernel, a, b, *how, **options):
-    return ndarray((*stack_of(a, b), *b.shape[-2:]), b.dtype)
+    return by_columns((*stack_of(a, b), *b.shape[-2:]), b.dtype)
 
 
 matrix_exp = pade = cofactors = like_first
@@ -63,7 +70,7 @@ def svd(kernel, a, full_matrices):
     *stack, m, n = a.shape
     k = min(m, n)
     u, vh = ((*stack, m, m), (*stack, n, n)) if full_matrices else ((*stack, m, k), (*stack, k, n))
-    return ndarray(u, a.dtype), ndarray((*stack, k), real_type(a.dtype)), ndarray(vh, a.dtype)
+    return by_columns(u, a.dtype), ndarray((*stack, k), real_type(a.dtype)), by_columns(vh, a.dtype)
 
 
 def values(kernel, a, hermitian=False):
@@ -79,7 +86,7 @@ def rank(kernel, a, atol, rtol, hermitian):
 
 
 def eigh(kernel, a, uplo):
-    return ndarray(a.shape[:-1], real_type(a.dtype)), ndarray(a.shape, a.dtype)
+    return ndarray(a.shape[:-1], real_type(a.dtype)), by_columns(a.shape, a.dtype)
 
 
 def eigvalsh(kernel, a, uplo):
@@ -87,7 +94,7 @@ def eigvalsh(kernel, a, uplo):
 
 
 def eig(kernel, a):
-    return ndarray(a.shape[:-1], complex_type(a.dtype)), ndarray(a.shape, complex_type(a.dtype))
+    return ndarray(a.shape[:-1], complex_type(a.dtype)), by_columns(a.shape, complex_type(a.dtype))
 
 
 def eigvals(kernel, a):
@@ -97,16 +104,16 @@ def eigvals(kernel, a):
 def lstsq(kernel, a, b, rcond, with_values):
     stack, (m, n) = stack_of(a, b), a.shape[-2:]
     singular = ndarray((*stack, min(m, n)) if with_values else (0,), real_type(a.dtype))
-    return ndarray((*stack, n, b.shape[-1]), a.dtype), ndarray(stack, np.int64), singular, ndarray(stack, np.int32)
+    return by_columns((*stack, n, b.shape[-1]), a.dtype), ndarray(stack, np.int64), singular, ndarray(stack, np.int32)
 
 
 def factors(kernel, a, *args):
     *stack, m, n = a.shape
     if not args:  # of the LU factorization
         k = min(m, n)
-        return ndarray((*stack, m, k), a.dtype), ndarray((*stack, k, n), a.dtype)
+        return by_columns((*stack, m, k), a.dtype), by_columns((*stack, k, n), a.dtype)
     k = m if args[0] else min(m, n)
-    return ndarray((*stack, m, k), a.dtype), ndarray((*stack, k, n), a.dtype)
+    return by_columns((*stack, m, k), a.dtype), by_columns((*stack, k, n), a.dtype)
 
 
 def triangles(kernel, lu):
@@ -114,4 +121,4 @@ def triangles(kernel, lu):
 
 
 def geqrf(kernel, a):
-    return ndarray(a.shape, a.dtype), ndarray((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+    return by_columns(a.shape, a.dtype), ndarray((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
