@@ -1,14 +1,14 @@
 """Optimizer steps on arrays in memory and on GPUs; the arguments are those of `optim.pyx`."""
 
 import cygrad._kernels.cpu.optim.optim as optim
-from cygrad._kernels.device.cupy_library import is_array, is_loaded
+from cygrad._kernels.device.cupy_library import is_array, is_elsewhere, is_meta
 
 count_steps = optim.count_steps  # for arrays in memory
 
 
 def sgd_step(params, grads, momentum_buffers, *settings):
     """`optim.sgd_step` on each parameter's device."""
-    if not is_loaded():
+    if not is_elsewhere():
         optim.sgd_step(params, grads, momentum_buffers, *settings)
         return
     parts = _by_place(params, grads, momentum_buffers or [None] * len(params))
@@ -21,7 +21,7 @@ def sgd_step(params, grads, momentum_buffers, *settings):
 
 def adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *settings):
     """`optim.adam_step` on each parameter's device."""
-    if not is_loaded():
+    if not is_elsewhere():
         optim.adam_step(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, *settings)
         return
     given = params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs or [None] * len(params), steps
@@ -33,6 +33,8 @@ def _by_place(params, *others):
     """Group parameters by device: (module, indices of its parameters, their parts of the lists) for each."""
     given = params, *others
     on_gpu = [is_array(p) for p in params]
+    if any(map(is_meta, params)):
+        return _without_meta(params, *others)
     if not any(on_gpu):
         return [(optim, range(len(params)), given)]
     from cygrad._kernels.gpu.optim import optim as of_gpus  # needed only for GPUs
@@ -43,6 +45,15 @@ def _by_place(params, *others):
         if places:
             found.append((module, places, [[values[i] for i in places] for values in given]))
     return found
+
+
+def _without_meta(params, *others):
+    """Do `_by_place` for the parameters that have elements to change."""
+    kept = [i for i, p in enumerate(params) if not is_meta(p)]
+    if not kept:
+        return []
+    parts = _by_place(*([values[i] for i in kept] for values in (params, *others)))
+    return [(module, [kept[i] for i in places], arrays) for module, places, arrays in parts]
 
 
 def formula_step(name, rows):

@@ -11,7 +11,7 @@ class Place:
     """Location of a storage: passed to a `map_location` function, which returns `storage`, `storage.cpu()`,
     `storage.cuda()` or None."""
 
-    gpu: int | None = None  # index of the target GPU; None for the CPU
+    gpu: int | str | None = None  # index of the target GPU; None for the CPU, "meta" for no memory
 
     def cpu(self) -> Place:
         """Return a location on the CPU."""
@@ -22,14 +22,14 @@ class Place:
         return _at(_gpu("cuda" if device is None else device))
 
 
-def _at(gpu: int | None) -> Place:
+def _at(gpu: int | str | None) -> Place:
     place = Place()
     place.gpu = gpu
     return place
 
 
-def place_wanted(map_location: Any, storage: Place, location: str) -> int | None:
-    """Return the index of the GPU to which `map_location` sends tensors from `location`; None for the CPU.
+def place_wanted(map_location: Any, storage: Place, location: str) -> int | str | None:
+    """Return the index of the GPU to which `map_location` sends tensors from `location`; None for the CPU, or "meta".
 
     Raises RuntimeError if there is no such device.
     """
@@ -50,10 +50,12 @@ def place_wanted(map_location: Any, storage: Place, location: str) -> int | None
     kind = str(wanted).partition(":")[0]
     if kind == "cuda":
         return _gpu(wanted)
+    if kind == "meta":
+        return kind
     if kind != "cpu":
         raise RuntimeError(
             f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {wanted})\n"
-            "  cygrad supports 'cpu' and 'cuda': use map_location='cpu'"
+            "  cygrad supports 'cpu', 'cuda' and 'meta': use map_location='cpu'"
         )
     return None
 
@@ -76,7 +78,7 @@ def _gpu(wanted: Any) -> int:
     return index
 
 
-def placed(array: Any, gpu: int | None) -> Any:
-    """Return a tensor that shares an array's memory, or a copy on a GPU."""
+def placed(array: Any, gpu: int | str | None) -> Any:
+    """Return a tensor that shares an array's memory, or a copy on a GPU or on the device "meta"."""
     tensor = cygrad.from_numpy(array)
-    return tensor if gpu is None else tensor.to(f"cuda:{gpu}")
+    return tensor if gpu is None else tensor.to("meta" if gpu == "meta" else f"cuda:{gpu}")

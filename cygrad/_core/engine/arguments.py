@@ -13,7 +13,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.device import device
 from cygrad._core.types.dtypes import dtype_by_num
 from cygrad._core.types.size import Size
-from cygrad._kernels.device import cupy_library
+from cygrad._kernels.device.cupy_library import is_elsewhere
 
 
 def inputs_of(inputs, function):
@@ -86,7 +86,7 @@ class InputMetadata(NamedTuple):
 
 def _input_metadata(node):
     """The properties of the incoming gradients: objects with `shape`, `dtype` and `device`; None for non-tensors."""
-    place = device("cpu") if cupy_library._found is None else getattr(getattr(node, "variable", None), "device", None)
+    place = device("cpu") if not is_elsewhere() else getattr(getattr(node, "variable", None), "device", None)
     metas = [meta and InputMetadata(list(meta[0]), dtype_by_num(meta[1]), place) for meta in node._metas]
     return tuple(metas)
 
@@ -131,7 +131,7 @@ def gradients_for(tensors, gradients):
     if gradients is None:
         return (None,) * len(tensors)
     given = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
-    if cupy_library._found is None:
+    if not is_elsewhere():
         return given
     return tuple(map(_number_beside, given, tensors)) if len(given) == len(tensors) else given
 
@@ -156,7 +156,7 @@ def check_roots(tensors, gradients, batched=False):
                 _check_implicit(shape, dtype)
         else:
             _check_gradient(gradient, shape, dtype, i, batched)
-            if cupy_library._found is not None and isinstance(tensor, Tensor):
+            if is_elsewhere() and isinstance(tensor, Tensor):
                 _check_place(gradient, tensor)
     if len(tensors) != len(gradients):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(gradients)} gradients")

@@ -72,7 +72,9 @@ _TORCH_TYPE = {
 
 def type_word(array):
     """Return 'torch.FloatTensor' and the like."""
-    place = "" if type(array).__module__ == "numpy" else "cuda."
+    from cygrad._kernels.device.cupy_library import is_meta  # needed only here
+
+    place = "" if type(array).__module__ == "numpy" else "meta." if is_meta(array) else "cuda."
     return f"torch.{place}{_TORCH_TYPE.get(str(array.dtype), str(array.dtype))}Tensor"
 
 

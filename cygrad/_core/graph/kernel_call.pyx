@@ -29,7 +29,7 @@ cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=None):
     """Return a kernel's result; for large elementwise kernels with `out`, pending chunks that `write_into` computes."""
     cdef tuple axes
     if gpu_is_among(arrays):
-        return gpu_forms.run(op.kernel, arrays, args)
+        return gpu_forms.run(op.kernel, arrays, args, bool(op.flags & ELEMENTWISE))
     if out is None and op.flags & ELEMENTWISE and len(arrays) > 1:
         axes = order_in_memory(arrays)
         if axes is not None:        # kernels produce row-major results, so make the operands' memory order the row order

@@ -28,7 +28,7 @@ def check(name, args, kwargs):
     if all(value.device == first for value in tensors):
         return args, kwargs
     if not isinstance(numbers, str):
-        place = next(value.device for value in tensors if value.is_cuda)
+        place = next(value.device for value in tensors if not value.is_cpu)
         args = tuple(_number(value, place) if i in numbers else value for i, value in enumerate(args))
         kwargs = {key: _number(value, place) if key in numbers else value for key, value in kwargs.items()}
         tensors = list(_tensors((*args, *(value for key, value in kwargs.items() if key != "out"))))
@@ -54,4 +54,4 @@ def _tensors(values):
 
 
 def _number(value, place):
-    return value.to(place) if isinstance(value, Tensor) and value.ndim == 0 and not value.is_cuda else value
+    return value.to(place) if isinstance(value, Tensor) and value.ndim == 0 and value.is_cpu else value

@@ -10,7 +10,7 @@ from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.shared_memory import to_send
-from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._library import later
 
 arrays = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays and copies of shared memory
@@ -157,9 +157,9 @@ def __reduce_ex__(self, protocol):
                 "suppress this warning"
             )
     array, rest = array_of(self), (self.requires_grad, attributes_of(self))
-    if is_array(array):
+    if is_array(array) and not is_meta(array):
         return _rebuild_on_gpu, (type(self), arrays.move(array, None), array.device.id, *rest)
-    return _rebuild, (type(self), to_send(array), *rest)
+    return _rebuild, (type(self), array if is_meta(array) else to_send(array), *rest)
 
 
 def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
@@ -230,7 +230,7 @@ def __repr__(self, *, tensor_contents=None):
 
 def __format__(self, spec):
     """Format the number of a 0-dim tensor; otherwise (or for a subclass without `spec`) return `str(tensor)`."""
-    if self.ndim == 0 and (spec or type(self) is Tensor):
+    if self.ndim == 0 and not self.is_meta and (spec or type(self) is Tensor):
         return self.item().__format__(spec)
     if spec and isinstance(spec, str):
         raise TypeError(f"unsupported format string passed to {type(self).__name__}.__format__")

@@ -187,8 +187,8 @@ def storage_offset(self):
 
 
 def data_ptr(self):
-    """Return the address of the first element."""
-    return address(array_of(self))
+    """Return the address of the first element; 0 on the device "meta"."""
+    return 0 if self.is_meta else address(array_of(self))
 
 
 def element_size(self):
@@ -224,6 +224,11 @@ def _is_cuda(self):
 def _is_cpu(self):
     """Whether the tensor is on the CPU."""
     return self.device.type == "cpu"
+
+
+def _is_meta(self):
+    """Whether the tensor is on the device "meta": it has a shape but no memory."""
+    return self.device.type == "meta"
 
 
 def _layout(self):
@@ -276,7 +281,7 @@ bind(
         "layout": property(_layout),
         "is_sparse": _never("Whether the tensor is sparse: always False."),
         "is_quantized": _never("Whether the elements are stored as small integers with a scale: always False."),
-        "is_meta": _never("Whether the tensor has a shape but no memory: always False."),
+        "is_meta": property(_is_meta, doc=_is_meta.__doc__),
         "is_mps": _never("Whether the tensor is on an Apple GPU: always False."),
         "is_mkldnn": _never("Whether the elements are in the layout of MKL-DNN: always False."),
     }

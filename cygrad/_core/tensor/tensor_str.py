@@ -174,7 +174,7 @@ def tensor_str(
         default_dtype_name: the default dtype, which is not shown.
         requires_grad: shown for a tensor without ``grad_fn``.
         grad_fn_name: the name of the node that computed the tensor, ``"MulBackward0"``.
-        device: the device as shown, ``"cuda:0"``; None to omit it.
+        device: the device as shown, ``"cuda:0"``; None to omit it. On ``"meta"`` there are no elements to show.
         tangent: the tangent of a dual tensor, as returned by ``format(tangent)``.
         class_name: the name of a subclass, shown in place of ``tensor``.
         is_parameter_prefix: start with a line ``Parameter containing:``.
@@ -190,14 +190,14 @@ def tensor_str(
     column = indent + len(opening)
     contents = tensor_contents
     if contents is None:
-        contents = _contents(array, column, options)
+        contents = "..." if device == "meta" else _contents(array, column, options)
 
     suffixes = []
     if device is not None:
         suffixes.append(f"device='{device}'")
-    if _hides_size(array, options):
+    if device == "meta" or _hides_size(array, options):
         suffixes.append(f"size={tuple(array.shape)}")
-    if not _is_implied(dtype_name, default_dtype_name, empty=not array.size):
+    if not _is_implied(dtype_name, default_dtype_name, empty=not array.size or device == "meta"):
         suffixes.append(f"dtype={dtype_name}")
     if grad_fn_name is not None:
         suffixes.append(f"grad_fn=<{grad_fn_name}>")

@@ -6,24 +6,22 @@ import numpy as np
 
 from cygrad._core.errors.messages import no_such_call, wrong_type
 from cygrad._kernels.device import cupy_library
-from cygrad._kernels.device.cupy_library import cupy, current_device
+from cygrad._kernels.device.cupy_library import META, cupy, current_device
 from cygrad._library import later
 
 allocator = later("cygrad._kernels.gpu.runtime.allocator")  # needed only on GPUs
 
-_HERE = "cpu, cuda"
+_HERE = "cpu, cuda, meta"
 _OTHERS = (  # known to PyTorch only
-    "ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
-    "privateuseone"
+    "ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, hpu, mtia, privateuseone"
 )
-_REMEDIES = {
-    "meta": "\n  there are no tensors without elements here: nn.utils.skip_init makes a module without filling it, "
-    "copy.deepcopy a template for functional_call",
-}
 
 
 class device:
-    """A device type and index: `device('cpu')`, `device('cuda:0')`, `device('cuda', 0)`.
+    """A device type and index: `device('cpu')`, `device('cuda:0')`, `device('cuda', 0)`, `device('meta')`.
+
+    Tensors on the device 'meta' have a shape, strides and a dtype, but no elements: nothing is computed and no
+    memory is needed, so that a module of any size can be made, and its shapes be looked at, before weights are loaded.
 
     >>> import cygrad
     >>> cygrad.device("cpu")
@@ -31,7 +29,7 @@ class device:
     """
 
     __slots__ = {
-        "type": "The kind of device: 'cpu' or 'cuda'.",
+        "type": "The kind of device: 'cpu', 'cuda' or 'meta'.",
         "index": "The index of the device among those of its kind, or None.",
     }
     __module__ = "cygrad"
@@ -65,7 +63,6 @@ class device:
             raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
         if kind not in _HERE.split(", "):
             names, more = (_HERE, "") if kind in _OTHERS.split(", ") else (f"{_HERE}, {_OTHERS}", f"\n  here: {_HERE}")
-            more = _REMEDIES.get(kind, more)
             raise RuntimeError(f"Expected one of {names} device type at start of device string: {kind}{more}")
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "index", int(number) if number else index)
@@ -107,6 +104,7 @@ class defaults:
 
 _of_thread = _local()
 cpu_device = device("cpu")
+meta_device = device("meta")
 _device = device
 _gpus: dict[int, device] = {}  # by index
 
@@ -139,12 +137,14 @@ def set_default_device(device):
 
 
 def device_of(array):
-    """Return the device of an array on a GPU."""
+    """Return the device of an array on a GPU, or of a meta array."""
     return device_at(array.device.id)
 
 
 def device_at(index):
-    """Return the GPU with this index."""
+    """Return the GPU with this index, or the device "meta" for META."""
+    if index == META:
+        return meta_device
     if index not in _gpus:
         _gpus[index] = device("cuda", index)
     return _gpus[index]
@@ -160,6 +160,8 @@ def check_device(wanted):
     wanted = device(wanted)
     if wanted.type == "cpu":
         return cpu_device  # there is only one, whatever the index
+    if wanted.type == "meta":
+        return meta_device  # likewise
     count = cupy().cuda.runtime.getDeviceCount()
     index = current_device() if wanted.index is None else wanted.index
     if not 0 <= index < count:
@@ -167,6 +169,11 @@ def check_device(wanted):
             f"CUDA error: invalid device ordinal\n  there is no {wanted}: the GPUs are numbered from 0 to {count - 1}"
         )
     return device("cuda", index)
+
+
+def place_of_device(wanted):
+    """Return the place of new arrays on a device from `check_device`: None, the index of a GPU, or META."""
+    return None if wanted.type == "cpu" else META if wanted.type == "meta" else wanted.index
 
 
 def _explain_shortage(size, device, text):

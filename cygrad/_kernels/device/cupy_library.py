@@ -1,6 +1,10 @@
-"""Loads CuPy when the first GPU array is requested, and wraps what the rest of the package needs of it."""
+"""Loads CuPy when the first GPU array is requested, and wraps what the rest of the package needs of it.
+
+The library of meta arrays (Note [Meta arrays]), which have no memory, is a second one that is loaded and used alike.
+"""
 
 import re
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -10,9 +14,12 @@ from cygrad._library import later
 
 graph_capture = later("cygrad._kernels.gpu.runtime.graph_capture")  # which imports this module
 _found: Any = None  # the CuPy module
+_meta: Any = None  # the library of meta arrays
+_classes: tuple = ()  # of arrays that are not in main memory, of the libraries that are loaded
 _names: dict[int, str] = {}
 followers: list = []  # functions called once CuPy is loaded
 PINNED = -1  # in place of a GPU index: page-locked (pinned) host memory
+META = -2  # in place of a GPU index: no memory at all
 
 
 # Parts of names of CUDA errors after which the GPU is unusable for this process.
@@ -38,13 +45,29 @@ class CannotUse(RuntimeError):
 
 def cupy():
     """Return the CuPy module. Raises RuntimeError with installation advice if it, or a GPU, is missing."""
-    global _found
+    global _found, _classes
     if _found is None:
         _found = _load()
+        _classes = (_found.ndarray, *(() if _meta is None else (_meta.ndarray,)))
         import_module("cygrad._kernels.gpu.startup").connect(_found)  # which imports this module
         for function in followers:
             function()
     return _found
+
+
+def meta():
+    """Return the library of meta arrays."""
+    global _meta, _classes
+    if _meta is None:
+        _meta = import_module("cygrad._kernels.meta.library")  # which imports this module
+        _classes = (*_classes, _meta.ndarray)
+        import_module("cygrad._kernels.device.dispatch").use_gpu()  # likewise
+    return _meta
+
+
+def library_at(place):
+    """Return the library of the arrays at a place other than main memory: a GPU or the device "meta"."""
+    return meta() if place == META else cupy()
 
 
 def _load():
@@ -111,8 +134,24 @@ def item(array):
 
 
 def is_array(value):
-    """Whether `value` is a GPU array."""
-    return _found is not None and isinstance(value, _found.ndarray)
+    """Whether `value` is a GPU array, or a meta array."""
+    return isinstance(value, _classes)
+
+
+def is_meta(value):
+    """Whether `value` is a meta array."""
+    return _meta is not None and isinstance(value, _meta.ndarray)
+
+
+def require_values(array, name):
+    """Raise NotImplementedError for a meta array: the shape of what the op `name` returns depends on the elements."""
+    if is_meta(array):
+        raise import_module("cygrad._kernels.meta.errors").no_shape(name)
+
+
+def is_elsewhere():
+    """Whether arrays may be anywhere but in main memory."""
+    return bool(_classes)
 
 
 def current_device():
@@ -122,7 +161,7 @@ def current_device():
 
 def on_device(index):
     """Return a context manager that switches this thread to another GPU."""
-    return cupy().cuda.Device(index)
+    return nullcontext() if index == META else cupy().cuda.Device(index)
 
 
 def taken(value):
@@ -149,15 +188,20 @@ def is_writable(a):
 
 
 def made(place, function, *args):
-    """Return `function(library, *args)` with CuPy on the GPU `place`, or with NumPy if `place` is None."""
+    """Return `function(library, *args)` with CuPy on the GPU `place`, or with NumPy if `place` is None.
+
+    For META it is the library of meta arrays.
+    """
     if place is None:
         return function(np, *args)
     with on_device(place):
-        return function(cupy(), *args)
+        return function(library_at(place), *args)
 
 
 def module_of(*arrays):
-    """Return the library of these arrays: CuPy or NumPy."""
+    """Return the library of these arrays: CuPy, NumPy, or that of meta arrays."""
+    if _meta is not None and any(map(is_meta, arrays)):
+        return _meta
     return _found if _found is not None and any(isinstance(a, _found.ndarray) for a in arrays) else np
 
 
@@ -168,13 +212,15 @@ def as_array(value):
 
 def dense(a):
     """Return an array in C order, itself if it already is, on any device. A 0-d array becomes 1-d."""
-    return np.ascontiguousarray(a) if isinstance(a, np.ndarray) else cupy().ascontiguousarray(a)
+    return np.ascontiguousarray(a) if isinstance(a, np.ndarray) else library_at(a.device.id).ascontiguousarray(a)
 
 
 def beside(value, array):
     """Return a number, or an array in host memory, as an array on the device of `array`."""
     if not is_array(array):
         return np.asarray(value)
+    if is_meta(array):
+        return meta().asarray(value)
     with on_device(array.device.id):
         return value if is_array(value) else graph_capture.uploaded(np.asarray(value))
 
@@ -186,7 +232,7 @@ def filled_like(array, shape, value, dtype):
         found.fill(value)
         return found
     with on_device(array.device.id):
-        return cupy().full(shape, value, dtype)
+        return library_at(array.device.id).full(shape, value, dtype)
 
 
 def as_number(value):

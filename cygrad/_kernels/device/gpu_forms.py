@@ -23,28 +23,40 @@ from typing import Any
 import numpy as np
 
 from cygrad._kernels.device import cupy_library
-from cygrad._kernels.device.cupy_library import cupy, current_device, explained, is_array, name_of, on_device
+from cygrad._kernels.device.cupy_library import (
+    cupy,
+    current_device,
+    explained,
+    is_array,
+    is_meta,
+    name_of,
+    on_device,
+)
 from cygrad._kernels.device.errors import broadcast_failure
 from cygrad._kernels.device.launch import given_here
 from cygrad._library import later
 
 loops = later("cygrad._kernels.gpu.elementwise.fused_loops")  # needed only for GPU arrays
 ufuncs = later("cygrad._kernels.gpu.base.ufunc")  # likewise
+meta = later("cygrad._kernels.meta.running")  # needed only for meta arrays
 
 _CPU, _GPU = "cygrad._kernels.cpu.", "cygrad._kernels.gpu."
 _forms: dict = {}
 around: Any = None  # `around(kernel, form, args, kwargs)`, if set by an observer, calls each form in our place
 
 
-def run(kernel, arrays, args):
-    """Run `kernel(*arrays, *args)` on the GPU that holds the arrays.
+def run(kernel, arrays, args, by_element=False):
+    """Run `kernel(*arrays, *args)` on the GPU that holds the arrays, or describe its results if they are meta arrays.
 
-    `arrays` may contain scalars, None, and 0-d arrays in host memory. Raises RuntimeError for arrays on different
-    devices.
+    `arrays` may contain scalars, None, and 0-d arrays in host memory. `by_element` is whether each element of the
+    result depends only on those at the same position. Raises RuntimeError for arrays on different devices.
     """
     try:
         given = given_here(arrays)
         if given is None or around is not None:
+            if any(map(is_meta, arrays)):
+                meta.check_places(arrays)
+                return meta.run(kernel, (*arrays, *args), None, by_element)
             device, given = _given(arrays)
             return _call(kernel, device, (*given, *args), {}, True)
         form = _forms.get(kernel) or form_of(kernel)  # inlined from `_call` from here on, to save the call
@@ -93,6 +105,9 @@ def call_form(kernel, a, in_memory, args, kwargs):
 
     `in_memory` is the first array argument in host memory, or None. Raises RuntimeError if it has dimensions.
     """
+    if is_meta(a):
+        meta.check_places((a,) if in_memory is None else (in_memory, a))
+        return meta.run(kernel, args, kwargs)
     if in_memory is not None and in_memory.ndim:
         raise different_devices("cpu", f"cuda:{a.device.id}")
     return _call(kernel, a.device.id, args, kwargs)
@@ -134,6 +149,8 @@ def device_of(arrays):
 
 def different_devices(first, second):
     """Return the error for operands on two devices."""
+    if "meta" in (first, second):
+        return meta.other_device(first, second)
     return RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}!\n"
         f"  move one of them first, as in x.to({(second if first == 'cpu' else first)!r})"
@@ -142,9 +159,14 @@ def different_devices(first, second):
 
 def check_out(array, out):
     """Raise RuntimeError unless `array`, which is to be written into `out`, is on the device of `out`."""
-    places = [f"cuda:{a.device.id}" if is_array(a) else "cpu" for a in (array, out)]
+    places = [place_name(a) for a in (array, out)]
     if places[0] != places[1]:
         raise RuntimeError(f"Expected out tensor to have device {places[0]}, but got {places[1]} instead")
+
+
+def place_name(array):
+    """Return the name of the device that holds an array."""
+    return "meta" if is_meta(array) else f"cuda:{array.device.id}" if is_array(array) else "cpu"
 
 
 def form_of(kernel):
@@ -158,6 +180,8 @@ def form_of(kernel):
 
 def fitting(kernel, array):
     """Return the function that runs a kernel on this array: its GPU form, or the kernel itself."""
+    if is_meta(array):
+        return partial(meta.run_on, kernel)
     return form_of(kernel) if is_array(array) else kernel
 
 
@@ -214,6 +238,8 @@ def _narrow(a, dtype):
 def view(a, shape, strides, offset):
     """Return a view of the memory of `a` that starts `offset` bytes after its first element; strides are in bytes."""
     require_array(a)
+    if is_meta(a):
+        return type(a)(shape, a.dtype, a.data + offset, strides)
     forwards = tuple(map(abs, strides))  # CuPy creates no arrays with negative strides
     if 0 in shape:
         return cupy().ndarray(shape, a.dtype, a.data, forwards)
@@ -235,6 +261,8 @@ def lies_within(part, whole):
     """Whether the memory extent of `part` lies within that of `whole`; False unless both are on a GPU."""
     if not (is_array(part) and is_array(whole)):
         return False
+    if is_meta(part) and not (is_meta(whole) and part.data.mem is whole.data.mem):
+        return part.size == 0
     low, high = extent(part)
     low_whole, high_whole = extent(whole)
     return low == high or (low_whole <= low and high <= high_whole)

@@ -24,6 +24,7 @@ cimport cygrad._kernels.cpu.base.elementwise as kernels
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.array_ops cimport cast
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
+from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._kernels.cpu.base.copying import element
 from cygrad._kernels.cpu.base.elementwise import power
 from cygrad._kernels.cpu.elementwise.fused_loops import add_scaled
@@ -362,7 +363,8 @@ cdef int check_whole_exponent(Tensor base, exponent) except -1:
 
 cdef bint is_whole_inverse(object base, Tensor exponent) except -1:
     """Whether integers are raised to negative powers, which NumPy refuses."""
-    if category_of_num(exponent.array.dtype.num) != INTEGRAL or not np.any(exponent.array < 0):
+    if category_of_num(exponent.array.dtype.num) != INTEGRAL or is_meta(exponent.array) or (
+            not np.any(exponent.array < 0)):
         return False
     return result_type((base, exponent)).category == INTEGRAL
 

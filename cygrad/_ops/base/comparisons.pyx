@@ -186,7 +186,7 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
             and isinstance(other, (Tensor, int, float, complex))):
         raise messages.fits_none("where")
     check_condition(<Tensor>condition)
-    if cupy_library._found is not None:
+    if cupy_library.is_elsewhere():
         (condition, input, other), _ = device_checks.check("where", (condition, input, other), {})
     kind = result_type((input, other))
     widest = promote_types(kind, default_dtype()) if kind.category == FLOATING else kind

@@ -12,7 +12,7 @@ from cygrad._core.graph.record cimport begin_write, end_write, record1, record2
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, wrap
 from cygrad._core.types import memory_format as formats
 from cygrad._core.errors import messages
-from cygrad._core.types.device import cpu_device, device as device_class
+from cygrad._core.types.device import cpu_device, device as device_class, place_of_device
 from cygrad._core.types.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels.cpu.base import copying as kernels
 from cygrad._kernels.array_ops cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
@@ -113,7 +113,7 @@ cdef bint is_where(Tensor t, object device):
 
 cdef Tensor moved(Tensor t, object device, object wanted, object memory_format, object non_blocking=False):
     """Copy to another device, and to another dtype if one is given. Gradient: g, moved back."""
-    array = gpu_arrays.move(t.array, None if device.type == "cpu" else device.index, non_blocking)
+    array = gpu_arrays.move(t.array, place_of_device(device), non_blocking)
     result = record1(TO if is_float_num(typenum_of(array)) else TO_INTEGER, array, t, (t.device,))
     return converted_or_copied(result, dtype_of(t) if wanted is None else wanted, False, memory_format)
 

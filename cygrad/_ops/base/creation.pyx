@@ -24,7 +24,7 @@ from cygrad._core.graph.tensor cimport (
     CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
     requires_grad as needs_grad, wrap, wrap_like)
 from cygrad._core.types import memory_format as formats
-from cygrad._core.types.device import check_device, default_device, defaults
+from cygrad._core.types.device import check_device, default_device, defaults, place_of_device
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.array_ops cimport typenum_of
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
@@ -92,8 +92,7 @@ cpdef object check_place(object device, object pin_memory, bint can_pin=False):
 
 
 cdef object index_of(object device):
-    wanted = check_device(device)
-    return None if wanted.type == "cpu" else wanted.index
+    return place_of_device(check_device(device))
 
 
 cpdef object place_beside(Tensor t, object device, object pin_memory, bint can_pin=False):
@@ -354,6 +353,9 @@ cdef Tensor like(object input, object value, object dtype_given, object device, 
     cdef Tensor t = require(input, function)
     place = place_beside(t, device, pin_memory, True)
     wanted = type_of_new(dtype_given, None, dtype_of(t), function)
+    if place == gpu_library.META and is_on_cpu(t.array):
+        array = blank_like(wrap(arrays.moved(t.array, place)), wanted, memory_format)
+        return fresh(array, requires_grad, function, t)
     if place != place_of(t):
         return fresh(filled(t.array.shape, value, wanted, place), requires_grad, function, t)
     array = blank_like(t, wanted, memory_format)

@@ -329,7 +329,7 @@ cpdef Tensor index_backward(object input, tuple shape, tuple indices):
     """Return zeros of `shape` with each element of `input` added at the position that `indices` read it from."""
     cdef Tensor g = require(input, "index_backward")
     cdef Tensor result
-    kernel = INDEX_BACKWARD.kernel if is_on_cpu(g.array) else gpu_forms.form_of(INDEX_BACKWARD.kernel)
+    kernel = INDEX_BACKWARD.kernel if is_on_cpu(g.array) else gpu_forms.fitting(INDEX_BACKWARD.kernel, g.array)
     array = kernel(g.array, shape, index_arrays_of_shape(shape, indices))
     result = record1(INDEX_BACKWARD, array, g, (shape, versions_of(indices)))
     keep(result, 2, indices)
@@ -377,7 +377,7 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
 cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
     """Call `picking.index` or `picking.index_put`, and translate NumPy's errors into PyTorch's."""
     if not is_on_cpu(t.array):
-        kernel = gpu_forms.form_of(kernel)
+        kernel = gpu_forms.fitting(kernel, t.array)
     try:
         if values is None:
             return kernel(t.array, indices)

@@ -55,6 +55,8 @@ def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
     """
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.is_meta:
+        raise BufferError("Cannot pack tensors on meta")
     if not self.is_cpu:
         how = {
             "stream": None if stream == -1 else stream,

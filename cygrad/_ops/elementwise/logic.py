@@ -7,6 +7,7 @@ from cygrad._core.graph.opdef import ELEMENTWISE, INPLACE, NONDIFF, declare, fac
 from cygrad._core.graph.record import apply1, apply2, apply_n, tensor_argument
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.elementwise import numpy_pointwise
+from cygrad._kernels.device.cupy_library import require_values
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.checks.common import check_unbatched, require_broadcast, require_kind, require_tensors
 
@@ -59,6 +60,7 @@ def equal(input, other):
     a, b = require(input, "equal"), require(other, "equal", "other", 2)
     check_unbatched("equal", a, b)
     x, y = array_of(a), array_of(b)
+    require_values(x, "equal")
     if x is y and x.dtype.kind in "biu":
         return True
     return x.shape == y.shape and not np.count_nonzero(x != y)

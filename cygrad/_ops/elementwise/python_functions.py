@@ -114,13 +114,13 @@ def _resized(t, size, memory_format):
     array = array_of(t)
     if size == array.shape and memory_format is None:
         return t
-    wanted = np.empty(size, array.dtype)
+    wanted = np.empty(size, array.dtype, like=array)
     if memory_format is not None:
         wanted = blank_like(tensor_of(wanted), t.dtype, memory_format)
     found = on_memory_of(array, wanted)
     if found is None:
         check_resizable(t)
-        memory = memory_from(array)
+        memory = memory_from(array) if isinstance(array, np.ndarray) else array.reshape(-1)
         flat = wanted.ravel("K")  # a view, because there are no gaps
         flat[: memory.size] = memory
         found = wanted

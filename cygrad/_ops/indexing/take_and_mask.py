@@ -14,7 +14,7 @@ from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.transforms.forward_mode import refuse_samples
 from cygrad._kernels.cpu.indexing import indexing as kernels
 from cygrad._kernels.cpu.indexing.axis_ops import first_nonzero, unravelled
-from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.gpu.base.arrays import in_memory
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, integer, integers, is_integer, require
 from cygrad._ops.base.batching.rules import of_unknown_shape, rule, vectors
@@ -384,6 +384,8 @@ def nonzero_static(input, *, size, fill_value=-1, out=None):
         raise messages.wrong_keyword("nonzero_static", "fill_value", "int", fill_value)
     a = array_of(t)
     checked_lengths((count, a.ndim))
+    if is_meta(a):
+        return given("nonzero_static", tensor_of(np.empty((count, a.ndim), np.int64, like=a)), out)
     found = (
         array_of(registry["nonzero"].entry(t)) if is_array(a) or a.ndim == 0 else first_nonzero(a, min(count, a.size))
     )

@@ -11,6 +11,7 @@ from cygrad._core.graph.record import record_n, record_outputs
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base import matmul as blas
+from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._ops.base.arguments import type_name
 from cygrad._ops.base.checks.creation import out_requires_grad
 from cygrad._ops.base.products import matmul
@@ -111,7 +112,7 @@ def batch_element(number, ndim):
 
 def first_failure(info):
     """Return (index of the first matrix whose info is not 0, that info), or None."""
-    if not (info.item() if info.size == 1 else np.count_nonzero(info)):
+    if is_meta(info) or not (info.item() if info.size == 1 else np.count_nonzero(info)):
         return None
     bad = info.reshape(-1).nonzero()[0]
     return (int(bad[0]), int(info.reshape(-1)[bad[0]])) if bad.size else None

@@ -16,7 +16,7 @@ from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import ELEMENTWISE, ELSEWHERE, IN0, IN1, IN2, PRIVATE, declare, facts, named, publish
 from cygrad._core.graph.record import apply2, promoted, result_type
 from cygrad._kernels.cpu.loss import losses as kernels
-from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._ops.base.arguments import broadcast_shape, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.batching.rules import operands, rule
@@ -445,7 +445,7 @@ def _gaussian(call):
 
 
 def _has_negative(values):
-    return bool(values.size) and not values.min() >= 0 and bool((values < 0).any())
+    return not is_meta(values) and bool(values.size) and not values.min() >= 0 and bool((values < 0).any())
 
 
 composite = {"kl_div": ELSEWHERE}

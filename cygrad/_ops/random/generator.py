@@ -14,7 +14,11 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.types.device import check_device, device, device_at
 from cygrad._kernels.cpu.random import random as kernels
+from cygrad._kernels.device.cupy_library import META
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
+from cygrad._library import later
+
+kernels_of_meta = later("cygrad._kernels.meta.random")  # needed only for meta tensors
 
 _FIRST_SEED = 67280421310721  # PyTorch's default seed
 _STATE_WORDS = 14  # seed, counter (4), key (2), buffer (4), buffer position, leftover half word (2)
@@ -41,6 +45,8 @@ class Generator:
 
     def __init__(self, device="cpu"):
         self.device = check_device(device)
+        if self.device.type == "meta":
+            raise RuntimeError("META device type not an accelerator.")
         self._seed = _FIRST_SEED
         self._numpy = None
         self._stream = None
@@ -225,6 +231,8 @@ def source_of(generator, function, place=None):
 
         note_draw()
     if generator is None:
+        if place == META:
+            return kernels_of_meta, None
         if place is not None:
             return kernels_of_gpu, gpu_generator(place)._stream
         found = current_generator()
@@ -233,6 +241,8 @@ def source_of(generator, function, place=None):
         return kernels, found._numpy or found.numpy_generator()
     if not isinstance(generator, Generator):
         raise TypeError(f"{function}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    if place == META:
+        return kernels_of_meta, None
     wanted = "cpu" if place is None else "cuda"
     if generator.device.type != wanted:
         raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'")

@@ -18,7 +18,7 @@ from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
 from cygrad._kernels.cpu.base import chunks, copying
 from cygrad._kernels.cpu.random import random as kernels_of_memory
-from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require
 from cygrad._ops.base.batching.rules import operands, rule
@@ -184,7 +184,7 @@ def _shape_of(value):
 def check_deviation(std):
     """Raise for a negative standard deviation, a number or an array; called before anything is drawn."""
     if isinstance(std, np.ndarray) or is_array(std):
-        if not (std >= 0).all():
+        if not is_meta(std) and not (std >= 0).all():
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -192,6 +192,8 @@ def check_deviation(std):
 
 def spread(array, mean, std):
     """Scale and shift standard normal samples to the given mean and standard deviation, numbers or arrays."""
+    if is_meta(array):
+        return array
     return (kernels_of_gpu if is_array(array) else kernels_of_memory).spread(array, mean, std)
 
 
@@ -303,7 +305,7 @@ def _with_sums(kernels, weights, needed):
         if (wide >= 0).all() and (wide.sum(1) < math.inf).all():
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if needed > 1 and np.count_nonzero(wide) < wide.size:
+    if needed > 1 and not is_meta(wide) and np.count_nonzero(wide) < wide.size:
         _check_enough(np.count_nonzero(wide, 1), needed)
     return wide, sums
 

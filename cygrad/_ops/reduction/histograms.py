@@ -15,7 +15,7 @@ from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.reduction import histograms as kernels
-from cygrad._kernels.device.cupy_library import beside
+from cygrad._kernels.device.cupy_library import beside, is_meta, require_values
 from cygrad._kernels.gpu.base.arrays import in_memory
 from cygrad._ops.base.arguments import integer, is_integer, require
 from cygrad._ops.base.batching.rules import rule
@@ -61,6 +61,7 @@ def bincount(input, weights=None, minlength=0):
         raise messages.not_implemented_for("bincount_cpu", t.dtype)
     if least < 0:
         raise RuntimeError("minlength should be >= 0")
+    require_values(numbers, "bincount")
     smallest, largest = _ends(numbers) if numbers.size else (0, 0)
     if numbers.ndim != 1 or smallest < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
@@ -101,7 +102,7 @@ HISTC = declare("histc", flags=NONDIFF, kernel=kernels.count_evenly, out_dtype="
 
 def _bounds(t, low, high, name, widen):
     """Return the bounds of the range, by default those of the elements; a range with a single value is widened."""
-    if low == high and t.numel():
+    if low == high and t.numel() and not t.is_meta:
         low, high = map(float, _ends(array_of(t)))
     if low == high:
         low, high = (low - widen, high + widen) if t.numel() else (0.0, 1.0)
@@ -270,7 +271,7 @@ def _even_edges(values, count, d, limits):
         raise RuntimeError(
             f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
         )
-    if limits is None and len(values):
+    if limits is None and len(values) and not is_meta(values):
         low, high = float(values.min()), float(values.max())
     elif limits is None:
         low, high = 0.0, 1.0

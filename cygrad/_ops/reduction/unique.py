@@ -6,6 +6,7 @@ from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import declare, publish, variant
 from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.reduction import searching as kernels
+from cygrad._kernels.device.cupy_library import require_values
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.batching.rules import of_unknown_shape
 from cygrad._ops.base.checks.common import require_kind, typed
@@ -78,6 +79,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     t = require(input, "_unique2")
     function = "_unique2" if dim is None else "unique_dim"
     _check_flags(function, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
+    require_values(array_of(t), function)
     if dim is None:
         require_kind("bif", "unique", t)
         found = kernels.distinct(as_float32(array_of(t)), return_inverse, return_counts)
@@ -100,6 +102,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     """
     t = require(input, "unique_consecutive")
     _check_flags("unique_consecutive", return_inverse=return_inverse, return_counts=return_counts)
+    require_values(array_of(t), "unique_consecutive")
     if dim is None:
         found = kernels.runs(array_of(t), return_inverse, return_counts)
     else:

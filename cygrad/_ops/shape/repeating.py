@@ -11,7 +11,7 @@ from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.shape import rearranging as kernels
-from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.cupy_library import is_array, require_values
 from cygrad._ops.base.arguments import dim_argument, integer, is_integer, require, variadic
 from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import check_unbatched
@@ -169,6 +169,7 @@ def _repeated_indices(repeats, output_size):
         raise messages.not_implemented_for("repeat_interleave_cpu", tensor_of(repeats).dtype)
     if is_array(repeats) and output_size is not None:  # avoids waiting for the GPU
         return kernels.repeated_indices(repeats, output_size)
+    require_values(repeats, "repeat_interleave")
     repeats = private(repeats)
     if repeats.size and amin(repeats).item() < 0:
         raise RuntimeError("repeats can not be negative")

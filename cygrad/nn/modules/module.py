@@ -211,7 +211,15 @@ class Module(Hooked, Stateful, Members):
 
         def convert(tensor: Tensor) -> Tensor:
             ordered = {} if order is None or tensor.dim() not in (4, 5) else {"memory_format": order}
-            moved = tensor.to(*args, **kwargs, **ordered) if args or kwargs or ordered else tensor
+            try:
+                moved = tensor.to(*args, **kwargs, **ordered) if args or kwargs or ordered else tensor
+            except NotImplementedError as error:
+                if not tensor.is_meta:
+                    raise
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                ) from error
             if dtype is None or tensor.is_floating_point() or tensor.is_complex():
                 return moved
             return tensor.to(moved.device)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import cygrad
 from cygrad.nn.modules.module import Module
 
 __all__ = ["skip_init"]
@@ -24,7 +23,5 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    state = cygrad.get_rng_state()
-    module = module_cls(*args, **kwargs)
-    cygrad.set_rng_state(state)
-    return module.to_empty(device=kwargs.get("device") or "cpu")
+    device = kwargs.pop("device", None) or "cpu"
+    return module_cls(*args, device="meta", **kwargs).to_empty(device=device)

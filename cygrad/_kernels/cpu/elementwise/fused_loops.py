@@ -11,7 +11,7 @@ from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.loop_table import FUSED_NUMBERS, LOOPS
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.device import gpu_forms
-from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.platform.thresholds import PIECE
 
 GATED = LOOPS.GATED
@@ -27,6 +27,8 @@ def fused(name, *operands, numbers=(), out=None):
     found = loop_table.fused(FUSED_NUMBERS[name], operands, numbers, out)
     if found is not None:
         return found
+    if any(map(is_meta, operands)):
+        return None
     if any(map(is_array, operands)):
         return gpu_forms.loops.fused(name, *operands, numbers=numbers) if out is None else None
     largest = max(operands, key=np.size)

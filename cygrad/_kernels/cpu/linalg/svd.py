@@ -4,7 +4,7 @@ import numpy as np
 
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg.lapack import by_columns, loops
-from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.device.cupy_library import as_array, is_meta
 
 
 @over_stacks(2)
@@ -37,6 +37,8 @@ def values(a, hermitian=False):
 
 def first_not_finite(a):
     """The index of the first matrix with inf or NaN, or None."""
+    if is_meta(a):
+        return None
     good = np.isfinite(a)
     if np.count_nonzero(good) == a.size:
         return None

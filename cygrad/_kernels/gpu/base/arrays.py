@@ -1,8 +1,8 @@
-"""Creation, conversion, copies, and joins of GPU arrays."""
+"""Creation, conversion, copies, and joins of GPU arrays and of meta arrays."""
 
 import numpy as np
 
-from cygrad._kernels.device.cupy_library import PINNED, cupy, explained, is_array, on_device
+from cygrad._kernels.device.cupy_library import META, PINNED, explained, is_array, is_meta, library_at, on_device
 from cygrad._kernels.device.gpu_forms import different_devices, extent
 from cygrad._kernels.gpu.runtime import pinned_memory
 
@@ -15,13 +15,13 @@ def cast(a, dtype):
 def zeros(beside, shape, dtype):
     """Return zeros on the GPU of `beside`."""
     with on_device(beside.device.id):
-        return cupy().zeros(shape, dtype)
+        return library_at(beside.device.id).zeros(shape, dtype)
 
 
 def empty_beside(beside, shape, dtype):
     """Return an uninitialized array on the GPU of `beside`."""
     with on_device(beside.device.id):
-        return cupy().empty(shape, dtype)
+        return library_at(beside.device.id).empty(shape, dtype)
 
 
 def copy_into(target, values):
@@ -46,10 +46,16 @@ def move(a, index, may_run_on=False):
             raise explained(error) from None
     if index == PINNED:
         return pinned_memory.pinned(a)
-    if may_run_on and pinned_memory.is_pinned(a):
+    if may_run_on and index != META and pinned_memory.is_pinned(a):
         return pinned_memory.sent(a, index)
+    return _copied(a, index)
+
+
+def _copied(a, index):
+    if is_meta(a) and index != META:
+        a.get()  # raises
     with on_device(index):
-        return cupy().array(a)
+        return library_at(index).array(a)
 
 
 def in_memory(a):
@@ -63,8 +69,7 @@ def moved(a, index):
         return pinned_memory.pinned(a)
     if is_array(a) and a.device.id == index:
         return a
-    with on_device(index):
-        return cupy().array(a)
+    return _copied(a, index)
 
 
 def may_overlap(a, b):
@@ -72,6 +77,8 @@ def may_overlap(a, b):
     if not (is_array(a) and is_array(b)):
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
     if a.device.id != b.device.id:
+        return False
+    if is_meta(a) and a.data.mem is not b.data.mem:
         return False
     low_a, high_a = extent(a)
     low_b, high_b = extent(b)
@@ -81,7 +88,7 @@ def may_overlap(a, b):
 def concatenate(*given):
     """Concatenate arrays along an axis; called as `(*arrays, axis, dtype)`."""
     *arrays, axis, dtype = given
-    return cupy().concatenate([cast(a, dtype) for a in arrays], axis)
+    return np.concatenate([cast(a, dtype) for a in arrays], axis)
 
 
 def stack(*given):
@@ -90,13 +97,13 @@ def stack(*given):
     here = next(a for a in arrays if is_array(a))
     if not all(map(is_array, arrays)):  # 0-d arrays in host memory
         raise different_devices(f"cuda:{here.device.id}", "cpu")
-    return cupy().stack([cast(a, dtype) for a in arrays], axis)
+    return np.stack([cast(a, dtype) for a in arrays], axis)
 
 
 def empty_like(a, dtype, order):
     """Return an uninitialized array with the shape of `a`."""
     with on_device(a.device.id):
-        return cupy().empty_like(a, dtype, order)
+        return library_at(a.device.id).empty_like(a, dtype, order)
 
 
 def filled(index, shape, value, dtype):
@@ -104,7 +111,8 @@ def filled(index, shape, value, dtype):
     if index == PINNED:
         return pinned_memory.filled(shape, value, dtype)
     with on_device(index):
-        return cupy().empty(shape, dtype) if value is None else cupy().full(shape, value, dtype)
+        library = library_at(index)
+        return library.empty(shape, dtype) if value is None else library.full(shape, value, dtype)
 
 
 def on_memory_of(a, pattern):
@@ -114,16 +122,16 @@ def on_memory_of(a, pattern):
     start = a.data.ptr - (pattern.data.ptr - low)
     if start < block.ptr or start + high - low > block.ptr + block.size:
         return None
-    return cupy().ndarray(pattern.shape, a.dtype, a.data, pattern.strides)
+    return library_at(a.device.id).ndarray(pattern.shape, a.dtype, a.data, pattern.strides)
 
 
 def copy_of_memory(a):
     """Return a copy of the bytes of the whole memory block that holds an array."""
     start = a.data - (a.data.ptr - a.data.mem.ptr)
     with on_device(a.device.id):
-        return cupy().ndarray((a.data.mem.size,), np.uint8, start).copy()
+        return library_at(a.device.id).ndarray((a.data.mem.size,), np.uint8, start).copy()
 
 
 def on_copied_memory(a, copied):
     """Return an array in `copied`, made by `copy_of_memory(a)`, at the same place as `a` in the original."""
-    return cupy().ndarray(a.shape, a.dtype, copied.data + (a.data.ptr - a.data.mem.ptr), a.strides)
+    return library_at(a.device.id).ndarray(a.shape, a.dtype, copied.data + (a.data.ptr - a.data.mem.ptr), a.strides)

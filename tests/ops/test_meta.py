@@ -1,0 +1,117 @@
+"""Every op on the device "meta": results and gradients have the shapes and dtypes of the CPU, and nothing is computed.
+
+The samples are those of the generic tests. The fallback that runs a kernel on small arrays in memory is off, so that an
+op that passes here works for operands of any size.
+"""
+
+import numpy as np
+import pytest
+from ops.calls import DIFFERENTIABLE, SAMPLES, Call, Cygrad
+
+import cygrad
+from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._kernels.device import cupy_library
+from cygrad._kernels.meta import running
+
+# The shape of the result, or the result itself, depends on elements
+OF_VALUES = set(
+    """
+    allclose argwhere bincount cpu equal linalg_lstsq lobpcg masked_select nonzero one_hot repeat_interleave unique
+    unique_consecutive where.indices
+    """.split()
+)
+# Rules that look for zeros among the elements
+RULES_OF_VALUES = set("cumprod det index_reduce linalg_vander prod prod.dim_int renorm scatter_reduce vander".split())
+
+
+class OnMeta(Cygrad):
+    """Runs samples on the device "meta"."""
+
+    @staticmethod
+    def array(tensor):
+        array = array_of(tensor)
+        return array if isinstance(array, np.ndarray) else np.zeros(array.shape, array.dtype)
+
+    @staticmethod
+    def tensor(array):
+        forwards = None if min(array.strides, default=0) < 0 else array.strides
+        return tensor_of(cupy_library.meta().ndarray(array.shape, array.dtype, None, forwards))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_computed(monkeypatch):
+    monkeypatch.setattr(running.limits, "elements", -1)
+
+
+def is_refused(error):
+    """Whether this is PyTorch's error for an op that needs elements."""
+    text = str(error).partition("\n")[0]
+    return isinstance(error, (NotImplementedError, RuntimeError)) and (
+        "meta tensor" in text.lower() or "The register_meta function" in text
+    )
+
+
+def check(found, expected, sample):
+    assert len(found) == len(expected), sample
+    for own, other in zip(found, expected):
+        if isinstance(other, cygrad.Tensor) and own is not None:
+            assert own.is_meta, sample
+            assert (own.shape, own.dtype) == (other.shape, other.dtype), sample
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_shape_and_dtype(name):
+    refused = 0
+    for sample in SAMPLES[name]:
+        call = Call(name, sample, on=OnMeta)
+        if not call.takes_tensors:
+            continue
+        expected = Call(name, sample).run()
+        try:
+            found = call.run()
+        except (NotImplementedError, RuntimeError) as error:
+            assert name in OF_VALUES or (name == "index" and has_mask(sample)), sample
+            assert is_refused(error), error
+            refused += 1
+        else:
+            check(found, expected, sample)
+    assert bool(refused) == (name in OF_VALUES or name == "index")
+
+
+def has_mask(sample):
+    """Whether an index of a sample is a mask."""
+    found = [value for given in sample.args for value in (given if isinstance(given, (tuple, list)) else (given,))]
+    return any(isinstance(value, np.ndarray) and value.dtype.kind in "b" for value in found) or any(
+        isinstance(value, np.ndarray) and value.dtype == np.uint8 for value in found
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if name not in OF_VALUES])
+def test_gradients(name):
+    refused = 0
+    for sample in SAMPLES[name]:
+        call = Call(name, sample)
+        outputs = call.outputs()
+        if not outputs or (name.startswith("index") and has_mask(sample)):
+            continue
+        how = {"allow_unused": True}
+        expected = cygrad.autograd.grad(outputs, call.leaves, [cygrad.ones_like(out) for out in outputs], **how)
+        call = Call(name, sample, on=OnMeta)
+        outputs = call.outputs()
+        try:
+            found = cygrad.autograd.grad(outputs, call.leaves, [cygrad.ones_like(out) for out in outputs], **how)
+        except RuntimeError as error:
+            assert name in RULES_OF_VALUES and is_refused(error), error
+            refused += 1
+        else:
+            check(found, expected, sample)
+    assert bool(refused) == (name in RULES_OF_VALUES)
+
+
+def test_operands_of_any_size():
+    a = cygrad.empty(10**6, 10**6, device="meta")
+    assert (a @ a.t()).relu_().softmax(1).sum(0, keepdim=True).shape == (1, 10**6)
+    assert cygrad.linalg.qr(a).R.shape == a.shape
+    assert cygrad.topk(a, 5).indices.shape == (10**6, 5)
+    assert cygrad.fft.rfft(a).dtype is cygrad.complex64
+    assert a[:, None, ::2].expand(-1, 3, -1).reshape(-1).shape == (15 * 10**11,)
