@@ -14,7 +14,11 @@ look for a GPU, and `array_of` does so for Python. So ordinary arrays pay nothin
 record.pyx). A copy from `array_of` is read-only, so that no write to it can be lost.
 """
 
+from numpy cimport PyArray_ISCOMPLEX, PyArray_NDIM, ndarray
+
 import numpy as np
+
+cdef object conjugate = np.conjugate, negative = np.negative
 
 
 cdef class Unresolved:
@@ -85,7 +89,10 @@ cpdef object resolved(object a):
     """Return an `Unresolved` as an array of its elements, and anything else as it is."""
     if type(a) is not Unresolved:
         return a
-    return flipped((<Unresolved>a).memory, (<Unresolved>a).memory.dtype)[...]     # no scalar for a 0-dim array
+    memory = (<Unresolved>a).memory
+    if type(memory) is ndarray and PyArray_NDIM(<ndarray>memory):
+        return conjugate(memory) if PyArray_ISCOMPLEX(<ndarray>memory) else negative(memory)
+    return flipped(memory, memory.dtype)[...]       # no scalar for a 0-dim array
 
 
 def all_resolved(given):

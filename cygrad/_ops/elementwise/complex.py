@@ -27,12 +27,12 @@ from cygrad._core.graph.opdef import (
     declare,
     publish,
     registry,
+    variant,
 )
 from cygrad._core.graph.record import apply1, apply_n, record_view, tensor_argument
 from cygrad._core.graph.spent_gradients import is_spare
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import complex_parts as kernels
-from cygrad._kernels.cpu.base.copying import copy
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.device.unresolved import opposite
 from cygrad._ops.base.arguments import require
@@ -233,12 +233,8 @@ def _opposite(call):
     return registry[call.key].entry(call.full(call.inputs[0]))
 
 
-def resolve_rule(n, g):
-    return g
-
-
-RESOLVE_CONJ = declare("resolve_conj", resolve_rule, flags=ELEMENTWISE | LINEAR, kernel=copy, inputs="self")
-RESOLVE_NEG = declare("resolve_neg", resolve_rule, flags=ELEMENTWISE | LINEAR, kernel=copy, inputs="self")
+RESOLVE_CONJ = variant(registry["clone"], "ResolveConjBackward0")
+RESOLVE_NEG = variant(registry["clone"], "ResolveNegBackward0")
 
 
 def resolve_conj(input):
@@ -251,7 +247,7 @@ def resolve_conj(input):
     >>> y.resolve_conj().is_conj(), y.is_conj()
     (False, True)
     """
-    t = tensor_argument(RESOLVE_CONJ, input, "input", 1)
+    t = require(input, "resolve_conj")
     return apply1(RESOLVE_CONJ, t, None) if is_conj(t) else t
 
 
@@ -260,7 +256,7 @@ def resolve_neg(input):
 
     Saves nothing. Gradient: g.
     """
-    t = tensor_argument(RESOLVE_NEG, input, "input", 1)
+    t = require(input, "resolve_neg")
     return apply1(RESOLVE_NEG, t, None) if is_neg(t) else t
 
 
@@ -441,6 +437,8 @@ def polar(abs, angle, *, out=None):
 composite = {
     "real": FUNCTION_ONLY,
     "imag": FUNCTION_ONLY,
+    "resolve_conj": 0,
+    "resolve_neg": 0,
     "is_conj": 0,
     "is_neg": 0,
     "adjoint": 0,
