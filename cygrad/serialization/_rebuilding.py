@@ -77,7 +77,7 @@ def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None =
 def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     """Apply the flags that PyTorch stores beside the memory: lazy conjugation and negation."""
     if metadata is not None:
-        tensor = tensor.conj() if metadata.get("conj") else tensor
+        tensor = tensor.conj().detach() if metadata.get("conj") else tensor
         tensor = tensor.neg() if metadata.get("neg") else tensor
     return tensor.requires_grad_(requires_grad is True)
 

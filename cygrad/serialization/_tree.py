@@ -70,7 +70,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _array(tensor: Tensor, name: str) -> np.ndarray:
-    array = tensor.detach().cpu().numpy()
+    array = tensor.detach().cpu().numpy(force=True)
     if not has_type(array.dtype.name):
         raise TypeError(
             f"tensor {name!r} is of type {tensor.dtype}, which the format safetensors lacks\n"

@@ -219,6 +219,14 @@ def no_dimensions(dim):
     return IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
 
 
+def no_parts_of_conjugate():
+    """Return the error for the parts of a conjugate, which its memory does not hold."""
+    return RuntimeError(
+        "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view "
+        "it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
+    )
+
+
 def check_result_type(from_num, to_num, op=None, place=0):
     """Raise unless a result of the first dtype may be written into a tensor of the second (`out=` of `op` if given)."""
     from cygrad._core.registry import out_dtypes  # which imports this module

@@ -27,6 +27,7 @@ from cygrad._core.types.hook_handles import check_post_accumulate_result
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.array_ops cimport is_contiguous, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
+from cygrad._kernels.device.unresolved cimport behind, is_unresolved, resolved
 
 cnp.import_array()
 
@@ -111,7 +112,7 @@ cdef inline bint same_layout(Tensor leaf, object array) except -1:
 
 cdef Tensor copied_like(Tensor leaf, object array):
     """Copy a gradient into new memory laid out like its leaf."""
-    new = np.empty_like(leaf.array, array.dtype)
+    new = np.empty_like(behind(leaf.array), array.dtype)
     new[...] = array
     return wrap(new)
 
@@ -126,7 +127,9 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
         raise RuntimeError(messages.INFERENCE_INPLACE)
     if not modes & NO_GRAD:
         return set_grad(leaf, lookup("add").entry(present, grad) if present is not None else (
-            lookup("copy").entry(wrap(np.empty_like(leaf.array)), grad)))
+            lookup("copy").entry(wrap(np.empty_like(behind(leaf.array))), grad)))
+    if is_unresolved(grad.array):
+        return accumulate(leaf, wrap(resolved(grad.array)))     # assigning to `grad` would take a reference
     if present is None:
         unshared = is_unshared(grad, 1)
         first = grad if unshared and same_layout(leaf, grad.array) else copied_like(leaf, grad.array)
@@ -135,7 +138,7 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
         cut(first, leaf, CUT_BACKWARD, "backward")
         return set_grad(leaf, first)        # only now may others see it
     check_memory(present)
-    if typenum_of(present.array) != typenum_of(grad.array):
+    if typenum_of(present.array) != typenum_of(grad.array) or is_unresolved(present.array):
         return set_grad(leaf, lookup("add").entry(present, grad))
     if is_on_cpu(present.array) and is_on_cpu(grad.array):
         add_arrays(<ndarray>present.array, <ndarray>grad.array, <ndarray>present.array)

@@ -11,6 +11,7 @@ from cygrad._core.graph.record cimport node_of, record1
 from cygrad._core.graph.saved_slots cimport save_output, save_value, value_in
 from cygrad._core.runtime.thread_state cimport FORWARD, INFERENCE, is_recording, thread_state
 from cygrad._core.runtime.thread_state import set_forward
+from cygrad._kernels.device.unresolved cimport resolved
 from cygrad._core.graph.tensor cimport IS_INFERENCE, Tensor, counter_of, held_array, is_dual, requires_grad, wrap
 
 
@@ -65,7 +66,7 @@ cpdef bint is_forward() noexcept:
 
 cpdef object values_of(Tensor t):
     """Return the array of `t`, or that of all its samples, for rules whose choice depends on values."""
-    return tangents().values_of(t) if thread_state().modes & FORWARD else held_array(t)
+    return tangents().values_of(t) if thread_state().modes & FORWARD else resolved(held_array(t))
 
 
 cpdef bint any_level() except -1:

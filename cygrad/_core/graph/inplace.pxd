@@ -9,6 +9,9 @@ cdef class CopySlices(Node):
     cdef tuple base_geometry        # (shape, strides in bytes)
     cdef tuple view_geometry        # (shape, strides in bytes, offset in bytes from the base's first element)
     cdef bint splits_base, splits_view      # one is complex, the other real: its geometry is that of `as_parts`
+    cdef bint flips                 # the view shows the base's elements conjugated or negated
+    cdef object seen(self, object array)
+    cdef Tensor seen_recorded(self, Tensor t)
     cdef tuple run_on_arrays(self, Tensor grad)
     cdef tuple run_recorded(self, Tensor grad)
     cdef tuple grads_of_fn(self, Tensor part)

@@ -35,6 +35,7 @@ from cygrad._core.errors import messages
 from cygrad._kernels.array_ops cimport are_of_one_shape, may_overlap, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
 from cygrad._kernels.cpu.base.view_geometry cimport distance, lies_within, overlaps_itself, restride
+from cygrad._kernels.device.unresolved cimport behind, is_unresolved, opposite, resolved, shown_through
 from cygrad._kernels.cpu.base.complex_parts import as_parts, from_parts, real_type
 from cygrad._kernels.cpu.base.copying import empty_like, on_memory_of
 from cygrad._kernels.cpu.shape.strided_gradients import laid_out
@@ -170,7 +171,7 @@ cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
             return 0
     if not may_overlap and overlaps_itself(t.array):
         raise graph_errors.overlap_error(t)
-    if is_on_cpu(t.array) and not t.array.flags.writeable:
+    if is_on_cpu(behind(t.array)) and not t.array.flags.writeable:
         raise graph_errors.read_only_error(t)
     return 0
 
@@ -180,6 +181,8 @@ cdef int check_operand_memory(Tensor out, object operand) except -1:
     if operand is out or not isinstance(operand, Tensor):
         return 0
     a, b = out.array, (<Tensor>operand).array
+    if is_unresolved(a) or is_unresolved(b):        # a copy is read, or written
+        return 0
     if not may_overlap(a, b) or not (is_dense(a) and is_dense(b)):
         return 0
     if distance(a, b) or a.shape != b.shape or a.strides != b.strides:
@@ -191,6 +194,8 @@ cpdef int check_apart(Tensor out, object operand) except -1:
     """Raise if an operand that is read in a different order while `out` is written shares memory with it."""
     if isinstance(operand, Tensor):
         a, b = out.array, (<Tensor>operand).array
+        if is_unresolved(a) or is_unresolved(b):
+            return 0
         if may_overlap(a, b) and is_dense(a) and is_dense(b):
             raise graph_errors.overlapping_operand_error()
     return 0
@@ -229,7 +234,7 @@ def check_outputs(OpDef op, tuple outs, tuple arrays, tuple inputs):
         for operand in inputs:
             check_operand_memory(out, operand)
         if out.flags & WAS_WRAPPED and array.shape != out.array.shape:
-            if on_memory_of(out.array, empty_like(array, out.array.dtype)) is None:
+            if on_memory_of(behind(out.array), empty_like(array, out.array.dtype)) is None:
                 check_resizable(out)
 
 
@@ -243,12 +248,12 @@ cpdef int check_resizable(Tensor t) except -1:
 cdef int take_shape(Tensor out, object array, bint warns) except -1:
     """Resize `out` to the shape of a result that will be written into it, reusing its memory if large enough."""
     blank = empty_like(array, out.array.dtype)
-    found = on_memory_of(out.array, blank)
+    found = on_memory_of(behind(out.array), blank)
     if warns and out.array.size:
         messages.output_resized(out.array.shape, array.shape)
     if found is None:
         check_resizable(out)
-    return set_array(out, blank if found is None else found)
+    return set_array(out, shown_through(out.array, blank if found is None else found))
 
 
 cdef inline bint is_dense(object a) except -1:
@@ -271,21 +276,26 @@ cdef bint splits_view(Tensor t):
     return is_complex(t) and not is_complex(t.view.base)
 
 
+cdef bint flips(Tensor t):
+    """Whether the view shows the elements of its base conjugated or negated."""
+    return is_unresolved(t.array) != is_unresolved(t.view.base.array)
+
+
 cdef tuple geometry_of_base(Tensor t):
-    array = as_parts(t.view.base.array) if splits_base(t) else held_array(t.view.base)
+    array = as_parts(behind(t.view.base.array)) if splits_base(t) else held_array(t.view.base)
     return array.shape, array.strides
 
 
 cdef tuple geometry_in_base(Tensor t):
-    array = as_parts(t.array) if splits_view(t) else held_array(t)
+    array = as_parts(behind(t.array)) if splits_view(t) else held_array(t)
     return array.shape, array.strides, distance(array, t.view.base.array)
 
 
 def place_in_base(Tensor t not None):
-    """Return (base, its geometry, that of `t`, `splits_base`, `splits_view`) for a view, otherwise None."""
+    """Return (base, its geometry, that of `t`, `splits_base`, `splits_view`, `flips`) for a view, otherwise None."""
     if t.view is None or not lies_in_base(t):
         return None
-    return t.view.base, geometry_of_base(t), geometry_in_base(t), splits_base(t), splits_view(t)
+    return t.view.base, geometry_of_base(t), geometry_in_base(t), splits_base(t), splits_view(t), flips(t)
 
 
 cdef bint lies_in_base(Tensor t) except -1:
@@ -310,6 +320,7 @@ cdef int rebase_history(Tensor t, Node node) except -1:
     copy.view_geometry = geometry_in_base(t)
     copy.splits_base = splits_base(t)
     copy.splits_view = splits_view(t)
+    copy.flips = flips(t)
     take_edges(copy, base, node)
     set_meta(copy, base.array)
     give_history(base, copy)
@@ -363,13 +374,17 @@ cdef int regenerate(Tensor t) except -1:
     if splits_base(t):
         parts = view_node("view_as_real", t, None)
         add_edge_to(parts, base)
-        set_meta(parts, as_parts(base.array))
+        set_meta(parts, as_parts(behind(base.array)))
         node.add_edge(parts, 0)
     else:
         add_edge_to(node, base)
     if splits_view(t):
-        set_meta(node, as_parts(t.array))
+        set_meta(node, as_parts(behind(t.array)))
         parts, node = node, view_node("view_as_complex", t, None)
+        node.add_edge(parts, 0)
+    if flips(t):
+        set_meta(node, t.array)
+        parts, node = node, view_node("conj" if is_complex(t) else "neg_view", t, None)
         node.add_edge(parts, 0)
     set_meta(node, t.array)
     keep_retained(t, node)
@@ -415,12 +430,13 @@ cdef class CopySlices(Node):
         result[...] = grad.array
         shape, strides, offset = self.view_geometry
         part = restride(memory, shape, strides, offset)
-        incoming = part.copy()
-        grads = self.grads_of_fn(wrap_in_mode(from_parts(incoming) if self.splits_view else incoming))
+        if self.splits_view:
+            part = from_parts(part)
+        grads = self.grads_of_fn(wrap_in_mode(self.seen(part).copy()))
         if grads[0] is None:
             part[...] = 0
         else:
-            part[...] = as_parts((<Tensor>grads[0]).array) if self.splits_view else (<Tensor>grads[0]).array
+            part[...] = self.seen(resolved((<Tensor>grads[0]).array))
         return (wrap_in_mode(result),) + grads[1:]
 
     cdef tuple run_recorded(self, Tensor grad):
@@ -428,12 +444,25 @@ cdef class CopySlices(Node):
         if self.splits_base:
             grad = lookup("view_as_real").entry(grad)
         part = take(grad, self.view_geometry, self.base_geometry)
-        grads = self.grads_of_fn(lookup("view_as_complex").entry(part) if self.splits_view else part)
+        if self.splits_view:
+            part = lookup("view_as_complex").entry(part)
+        grads = self.grads_of_fn(self.seen_recorded(part))
         part = grads[0]
-        if self.splits_view and part is not None:
-            part = lookup("view_as_real").entry(part)
+        if part is not None:
+            part = self.seen_recorded(part)
+            if self.splits_view:
+                part = lookup("view_as_real").entry(part)
         result = put(grad, part, self.view_geometry, self.base_geometry)
         return (lookup("view_as_complex").entry(result) if self.splits_base else result,) + grads[1:]
+
+    cdef object seen(self, object array):
+        """Return elements of the base as the view shows them, or the reverse."""
+        return resolved(opposite(array)) if self.flips else array
+
+    cdef Tensor seen_recorded(self, Tensor t):
+        if not self.flips:
+            return t
+        return lookup("conj_physical" if is_complex(t) else "neg").entry(t)
 
     cdef tuple grads_of_fn(self, Tensor part):
         grads = self.fn.call(part)

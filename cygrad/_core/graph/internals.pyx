@@ -16,7 +16,10 @@ from cygrad._core.graph.tensor cimport (
     IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes, set_leaf_requires_grad,
     version_of, wrap)
 from cygrad._core import graph_errors
+from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base.arrays cimport is_read_only
+from cygrad._kernels.device.unresolved cimport behind, is_unresolved
+from cygrad._kernels.device.unresolved import read_only
 
 
 # The kinds of cuts that tensor.pxd defines and `origin_of` returns, for Python modules.
@@ -35,6 +38,8 @@ def arrays_for_update(list tensors):
     cdef Tensor t
     cdef list arrays = []
     for t in tensors:
+        if is_unresolved(t.array):
+            raise messages.no_parts_of_conjugate()
         if is_read_only(t.array):
             raise graph_errors.read_only_error(t)
         arrays.append(t.array)
@@ -50,7 +55,8 @@ def array_of(Tensor t not None):
     mark_start()
     if is_forward():
         note_read(t)
-    return held_array(t)
+    array = held_array(t)
+    return read_only(array) if is_unresolved(array) else array
 
 
 def with_gradients(list tensors):
@@ -72,7 +78,28 @@ def versions_of(tensors):
 
 def memory_of(Tensor t not None):
     """Return the array of a tensor for callers that do not read its values."""
+    array = held_array(t)
+    return read_only(array) if is_unresolved(array) else array
+
+
+def own_array(Tensor t not None, bint reads=False):
+    """Return the very array object of a tensor, which may be unresolved (Note [Unresolved arrays] in unresolved.pyx).
+
+    `reads`: the caller reads its values, as callers of `array_of` do.
+    """
+    if reads and is_forward():
+        note_read(t)
     return held_array(t)
+
+
+def holding_memory(Tensor t not None):
+    """Return the array in whose memory the elements are, conjugated or negated if `shows_opposite(t)`."""
+    return behind(held_array(t))
+
+
+def shows_opposite(Tensor t not None):
+    """Whether the elements are the conjugates (of a real tensor: the negatives) of those in memory."""
+    return is_unresolved(t.array)
 
 
 def same_array(Tensor t not None):

@@ -12,6 +12,7 @@ from cygrad._core.graph.tensor cimport Tensor
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.cpu.base.arrays cimport cast, is_on_cpu, order_in_memory
+from cygrad._kernels.device.unresolved cimport is_unresolved, resolved
 from cygrad._kernels.platform.memory_pool cimport call_kernel
 
 
@@ -28,8 +29,10 @@ cdef inline bint is_half(ndarray array) noexcept:
 cdef object run_kernel(OpDef op, tuple arrays, tuple args, Tensor out=None):
     """Return a kernel's result; for large elementwise kernels with `out`, pending chunks that `write_into` computes."""
     cdef tuple axes
-    if gpu_is_among(arrays):
-        return gpu_forms.run(op.kernel, arrays, args, bool(op.flags & ELEMENTWISE))
+    if others_are_among(arrays):
+        arrays = tuple([resolved(array) for array in arrays])
+        if others_are_among(arrays):
+            return gpu_forms.run(op.kernel, arrays, args, bool(op.flags & ELEMENTWISE))
     if out is None and op.flags & ELEMENTWISE and len(arrays) > 1:
         axes = order_in_memory(arrays)
         if axes is not None:        # kernels produce row-major results, so make the operands' memory order the row order
@@ -60,10 +63,10 @@ cdef object out_of_order(object found, tuple axes):
     return found.transpose(np.argsort(axes))
 
 
-cdef bint gpu_is_among(tuple arrays) noexcept:
-    """Whether one of these arrays, numbers and other values is on a GPU."""
+cdef bint others_are_among(tuple arrays) noexcept:
+    """Whether one of these arrays, numbers and other values is on a GPU or unresolved."""
     for array in arrays:
-        if not is_on_cpu(array) and gpu_forms.is_array(array):
+        if not is_on_cpu(array) and (is_unresolved(array) or gpu_forms.is_array(array)):
             return True
     return False
 

@@ -34,6 +34,7 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
 cpdef Tensor recorded(OpDef op, object array, tuple inputs, tuple args, object out)  # record, or write into `out`
 cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tuple args)
 cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, object kept, object write, tuple given=*)
+cpdef int write_resolved(Tensor t, object write, tuple given) except -1
 cpdef object promoted(object a, object b, unsigned int flags)    # the operands as arrays of a common dtype
 cpdef dtype result_type(tuple operands)                         # of tensors and numbers; None is ignored
 cpdef object as_type(object value, dtype wanted)                 # a tensor or number as an array of that dtype

@@ -26,7 +26,7 @@ from cygrad._core.graph.observers cimport (
 from cygrad._core.graph.kernel_call cimport run_kernel
 from cygrad._core.graph.inplace cimport (
     check_inplace, check_memory, check_operand_memory, check_out, check_result, keeps_shape, old_value, out_argument,
-    rebase_history, take_shape)
+    rebase_history, set_array, take_shape)
 from cygrad._core.graph.node cimport begin_node, set_meta, set_metas
 from cygrad._core.graph.opdef cimport (
     FLOAT_RESULT, IMAGE, IN0, IN1, MAY_OVERLAP, NONDIFF, OUT0, RESULT, OpDef, OpNode, flat, is_bad_result, refuse_result)
@@ -42,6 +42,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.array_ops cimport are_of_one_shape, cast, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport broadcasts_to, copy_array, is_on_cpu
+from cygrad._kernels.device.unresolved cimport behind, is_unresolved, resolved
 from cygrad._kernels.cpu.base.view_geometry cimport in_format_of
 
 cnp.import_array()
@@ -426,9 +427,15 @@ cpdef object as_type(object value, dtype wanted):
 
 cdef inline object run1(OpDef op, object array, object out, Tensor target=None):
     if not is_on_cpu(array):
-        if op.flags & FLOAT_RESULT and category_of_num(array.dtype.num) < FLOATING:
-            array = cast(array, default_dtype().num)
-        return run_kernel(op, (array,), (), target) if op.ufunc is None else gpu_forms.run(op.ufunc.numpy, (array,), ())
+        if not is_unresolved(array):
+            if op.flags & FLOAT_RESULT and category_of_num(array.dtype.num) < FLOATING:
+                array = cast(array, default_dtype().num)
+            return run_kernel(op, (array,), (), target) if op.ufunc is None else (
+                gpu_forms.run(op.ufunc.numpy, (array,), ()))
+        array = resolved(array)
+        if not is_on_cpu(array):
+            return run_kernel(op, (array,), (), target) if op.ufunc is None else (
+                gpu_forms.run(op.ufunc.numpy, (array,), ()))
     if op.flags & FLOAT_RESULT and category_of_num(PyArray_TYPE(<ndarray>array)) < FLOATING:
         array = cast(<ndarray>array, default_dtype().num)
         out = None
@@ -585,7 +592,7 @@ cpdef Tensor write_into(OpDef op, object target, object array, tuple inputs, tup
     cdef unsigned int mask = 0
     cdef bint other_shape = not are_of_one_shape(array, out.array) and not keeps_shape(op, out, inputs)
     if not (is_on_cpu(array) and is_on_cpu(out.array)):
-        gpu_forms.check_out(array, out.array)
+        gpu_forms.check_out(array, behind(out.array))
     if other_shape or out is not inputs[0]:
         check_out(op, out, flags_and_source(inputs)[0] & WATCHED)
     check_result(None if out is inputs[0] else op, 0, array, out, not other_shape)
@@ -678,5 +685,21 @@ cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, obje
     cdef unsigned int mask = 0
     cdef OpNode node = begin_write(op, t, inputs, args, &mask)
     keep_written(node, kept)
-    write(*given)
+    shown = held_array(t)
+    if is_unresolved(shown):
+        write_resolved(t, write, given)
+    else:
+        write(*given)
     return end_write(op, t, inputs, node, mask)
+
+
+cpdef int write_resolved(Tensor t, object write, tuple given) except -1:
+    """Let `write(*given)` change the elements of `t`, whose array is unresolved, as a copy that is then written back."""
+    shown, elements = held_array(t), resolved(t.array)
+    set_array(t, elements)
+    try:
+        write(*given)
+    finally:
+        set_array(t, shown)
+        chunks.write(elements, shown)
+    return 0

@@ -27,6 +27,7 @@ from cygrad._core.graph.tensor cimport Tensor, requires_grad, wrap, wrap_in_mode
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, NO_GRAD, ThreadState, thread_state
 from cygrad._kernels.array_ops cimport is_contiguous
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
+from cygrad._kernels.device.unresolved cimport is_unresolved
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*) noexcept
@@ -74,6 +75,8 @@ cdef bint is_unshared(Tensor t, Py_ssize_t held) except -1:
             or not is_contiguous(t.array)):
         return False
     if not is_on_cpu(t.array):
+        if is_unresolved(t.array):
+            return False
         return owns_gpu_memory(t.array)
     array = <ndarray>t.array
     base = <PyObject*>PyArray_BASE(array)

@@ -19,6 +19,7 @@ from cygrad._core.graph.accumulate_grad cimport new_accumulator
 from cygrad._core.graph.inplace cimport let_go, regenerate, set_array, set_grad, set_history
 from cygrad._core.engine.backward cimport run_backward
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, keep_spare
+from cygrad._kernels.device.unresolved cimport behind
 cimport cygrad._core.tensor.scalar as scalar
 cimport cygrad._ops.base.arguments as arguments
 cimport cygrad._ops.base.arithmetic as arithmetic
@@ -241,7 +242,8 @@ cdef class Tensor:
     @property
     def device(self):
         """The device that holds the elements."""
-        return cpu_device if is_on_cpu(self.array) else device_of(self.array)
+        array = behind(self.array)
+        return cpu_device if is_on_cpu(array) else device_of(array)
 
     def stride(self, dim=None):
         """Return the stride of each dimension (or of `dim`), in elements."""

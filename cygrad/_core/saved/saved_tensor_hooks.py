@@ -153,7 +153,7 @@ def plan_of_disabling(message):
 
 def memory_of(tensor):
     """Return a key that tensors on the same memory share as long as one of them is alive."""
-    array = internals.memory_of(tensor)
+    array = internals.holding_memory(tensor)
     while array.base is not None and type(array.base) is type(array):
         array = array.base
     return id(array)

@@ -5,12 +5,22 @@ import numpy as np
 from cygrad._core import graph_errors
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
-from cygrad._core.graph.internals import array_of, attributes_of, bind, dictionary_of, of_class, tensor_of
+from cygrad._core.graph.internals import (
+    array_of,
+    attributes_of,
+    bind,
+    dictionary_of,
+    of_class,
+    own_array,
+    shows_opposite,
+    tensor_of,
+)
 from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.shared_memory import to_send
 from cygrad._kernels.device.cupy_library import is_array, is_meta
+from cygrad._kernels.device.unresolved import is_deferred, memory_behind, opposite, resolved
 from cygrad._library import later
 
 arrays = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays and copies of shared memory
@@ -57,12 +67,23 @@ def numpy(self, *, force=False):
     if self.requires_grad and not force and not get_modes() & NO_GRAD:
         raise graph_errors.read_of_gradient(self)
     _check_memory(self)
+    if shows_opposite(self) and not force:
+        raise _no_array_of_view(self)
     if not isinstance(array_of(self), np.ndarray):
         raise TypeError(
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    return array_of(self).view()  # a new array object, whose shape the caller may set
+    array = resolved(own_array(self))
+    return array.view()  # a new array object, whose shape the caller may set
+
+
+def _no_array_of_view(t):
+    kind, resolve = ("conjugate", "resolve_conj") if t.is_complex() else ("negative", "resolve_neg")
+    return RuntimeError(
+        f"Can't call numpy() on Tensor that has {kind} bit set. Use tensor.{resolve}().numpy() instead.\n"
+        "  its memory is that of another tensor and holds other values, which an array on it would show"
+    )
 
 
 def __array__(self, dtype=None, copy=None):
@@ -156,10 +177,19 @@ def __reduce_ex__(self, protocol):
                 "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
                 "suppress this warning"
             )
-    array, rest = array_of(self), (self.requires_grad, attributes_of(self))
+    array, rest = memory_behind(own_array(self, True)), (self.requires_grad, attributes_of(self))
     if is_array(array) and not is_meta(array):
-        return _rebuild_on_gpu, (type(self), arrays.move(array, None), array.device.id, *rest)
-    return _rebuild, (type(self), array if is_meta(array) else to_send(array), *rest)
+        how = _rebuild_on_gpu, (type(self), arrays.move(array, None), array.device.id, *rest)
+    else:
+        how = _rebuild, (type(self), array if is_meta(array) else to_send(array), *rest)
+    return (_rebuild_view, how) if shows_opposite(self) else how
+
+
+def _rebuild_view(rebuild, arguments):
+    """Rebuild a tensor that shows the conjugates, or the negatives, of the elements in memory."""
+    tensor = rebuild(*arguments)
+    tensor.data = tensor_of(opposite(own_array(tensor)))
+    return tensor
 
 
 def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
@@ -171,7 +201,7 @@ def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
 
 def __copy__(self):
     """Return a leaf on the same memory, with the user attributes."""
-    return _rebuild(type(self), array_of(self), self.requires_grad, attributes_of(self))
+    return _rebuild(type(self), own_array(self, True), self.requires_grad, attributes_of(self))
 
 
 def __deepcopy__(self, memo):
@@ -186,7 +216,7 @@ def __deepcopy__(self, memo):
         return memo[id(self)]
     if not self.is_leaf:
         raise graph_errors.not_a_leaf_to_copy(self)
-    new = memo[id(self)] = _rebuild(type(self), _copied_memory(array_of(self), memo), self.requires_grad, {})
+    new = memo[id(self)] = _rebuild(type(self), _copied_memory(own_array(self, True), memo), self.requires_grad, {})
     for name, value in attributes_of(self).items():
         setattr(new, name, copy.deepcopy(value, memo))
     if self._grad is not None:
@@ -196,6 +226,8 @@ def __deepcopy__(self, memo):
 
 def _copied_memory(array, memo):
     """Return `array` on a copy of the memory that it is a part of."""
+    if is_deferred(array):
+        return opposite(_copied_memory(opposite(array), memo))
     if is_array(array):
         return _copied_on_gpu(array, memo)
     owner = array

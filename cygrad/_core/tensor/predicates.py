@@ -3,13 +3,14 @@
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, bind, was_made_in_inference_mode
-from cygrad._core.graph.internals import memory_of as own_memory
+from cygrad._core.graph.internals import bind, own_array, was_made_in_inference_mode
+from cygrad._core.graph.internals import holding_memory as own_memory
 from cygrad._core.graph.record import result_type as result_type_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.memory_format import contiguous_format
 from cygrad._core.types.memory_format import memory_format as layout_in_memory
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.unresolved import memory_behind
 
 
 class layout:
@@ -188,7 +189,7 @@ def storage_offset(self):
 
 def data_ptr(self):
     """Return the address of the first element; 0 on the device "meta"."""
-    return 0 if self.is_meta else address(array_of(self))
+    return 0 if self.is_meta else address(memory_behind(own_array(self, True)))
 
 
 def element_size(self):

@@ -7,9 +7,10 @@ import sys
 import numpy as np
 
 from cygrad._core.errors.sites import warn
-from cygrad._core.graph.internals import array_of, bind, memory_of, tensor_of
+from cygrad._core.graph.internals import array_of, bind, holding_memory, shows_opposite, tensor_of
 from cygrad._core.types.device import device as device_of
 from cygrad._kernels.device import cupy_library
+from cygrad._kernels.device.unresolved import opposite
 from cygrad._library import later
 
 allocator = later("cygrad._kernels.gpu.runtime.allocator")  # both are needed only with a GPU
@@ -101,7 +102,7 @@ def _owner(array):
 
 def is_shared(self):
     """Whether changes of this tensor are visible in other processes, as after `share_memory_()`."""
-    return not self.is_cpu or isinstance(_owner(array_of(self)), shared_class())
+    return not self.is_cpu or isinstance(_owner(holding_memory(self)), shared_class())
 
 
 def share_memory_(self):
@@ -118,7 +119,7 @@ def share_memory_(self):
     if is_shared(self):
         return self
     base = self if self._base is None else self._base
-    array, former = array_of(self), array_of(base)
+    array, former = holding_memory(self), holding_memory(base)
     memory = _shared(max(former.nbytes, 1))
     shared = np.ndarray(former.shape, former.dtype, memory, strides=np.empty_like(former).strides)
     place = array.ctypes.data - former.ctypes.data
@@ -126,15 +127,20 @@ def share_memory_(self):
         raise RuntimeError("share_memory_() of a view: share the memory of its base first, then make the view")
     own = np.ndarray(array.shape, array.dtype, memory, place, array.strides)
     shared[...] = former
-    base.data = tensor_of(shared)
+    base.data = _seen_as(base, shared)
     if base is not self:
-        self.data = tensor_of(own)
+        self.data = _seen_as(self, own)
     return self
+
+
+def _seen_as(t, memory):
+    """Return a tensor on other memory that holds what the memory of `t` holds."""
+    return tensor_of(opposite(memory) if shows_opposite(t) else memory)
 
 
 def is_pinned(self, device=None):
     """Whether the memory is pinned (page-locked), so that transfers to a GPU can be asynchronous."""
-    return self.is_cpu and pinned_memory.is_pinned(memory_of(self))
+    return self.is_cpu and pinned_memory.is_pinned(holding_memory(self))
 
 
 def pin_memory(self, device=None):
@@ -154,7 +160,7 @@ def pin_memory(self, device=None):
         raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
     if is_pinned(self):
         return self
-    array = memory_of(self)
+    array = holding_memory(self)
     found = tensor_of(pinned_memory.empty(array.shape, array.dtype, np.empty_like(array).strides))
     return found.copy_(self)
 

@@ -166,14 +166,21 @@ def _strided(name, *args):
     return apply(name, *args)
 
 
-def _part(whole, base, view, splits_base, splits_view):
+def _part(whole, base, view, splits_base, splits_view, flips):
     """Return the part of a tensor shaped like the base that the view covers."""
     part = _strided("strided_gather", apply("view_as_real", whole) if splits_base else whole, view, base)
-    return apply("view_as_complex", part) if splits_view else part
+    part = apply("view_as_complex", part) if splits_view else part
+    return _flipped(part) if flips else part
 
 
-def _with_part(whole, part, base, view, splits_base, splits_view):
+def _flipped(t):
+    return apply("conj_physical" if t.is_complex() else "neg", t)
+
+
+def _with_part(whole, part, base, view, splits_base, splits_view, flips):
     """Return a tensor shaped like the base in which the view's part is replaced by `part`."""
+    if flips:
+        part = _flipped(part)
     if splits_base:
         whole = apply("view_as_real", whole)
     whole = _strided("strided_scatter", whole, apply("view_as_real", part) if splits_view else part, view, base)
@@ -382,7 +389,7 @@ def _kept(nodes, results):
     for node in nodes:
         for kept in () if node is None else kept_results(node):
             for result in results:
-                if kept is not result and internals.memory_of(kept) is internals.memory_of(result):
+                if kept is not result and internals.own_array(kept) is internals.own_array(result):
                     yield kept, result
 
 

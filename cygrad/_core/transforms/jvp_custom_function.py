@@ -46,7 +46,7 @@ def _check_jvp(found, outputs, constant):
     for i, value in enumerate(found):
         if value is not None and not isinstance(value, Tensor):
             raise RuntimeError(f"expected Variable or None (got {messages.type_name(value)}) for grad output {i}.")
-        if value is not None and any(internals.memory_of(outputs[i]) is internals.memory_of(t) for t in constant):
+        if value is not None and any(internals.own_array(outputs[i]) is internals.own_array(t) for t in constant):
             raise RuntimeError(
                 f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a "
                 "differentiable Tensor.You should return None at that position instead."

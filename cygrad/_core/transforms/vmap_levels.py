@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from cygrad._core.graph.internals import identity_of, memory_of, tensor_of
+from cygrad._core.graph.internals import identity_of, own_array, tensor_of
 from cygrad._core.graph.opdef import facts_of, registry
 from cygrad._kernels.device.cupy_library import filled_like
 from cygrad._library import later
@@ -83,11 +83,11 @@ class Batch:
         """Set the samples of a tensor, stacked along dimension 0."""
         key, known = identity_of(t), self._samples
         # The callback `pop(key, dead reference)` is compiled, so a KeyboardInterrupt cannot prevent the removal.
-        known[key] = ref(memory_of(t), partial(known.pop, key)), samples
+        known[key] = ref(own_array(t), partial(known.pop, key)), samples
 
     def first(self, samples):
         """Return a tensor for the first of an argument's samples, which stands for all; zeros for an empty batch."""
-        array = memory_of(samples)
+        array = own_array(samples)
         self.given.append(array)
         one = filled_like(array, array.shape[1:], 0, array.dtype)
         if self.size:
@@ -113,7 +113,7 @@ class Batch:
         """Change the samples of a tensor in place."""
         samples = self.samples(step.outs[0])
         samples.copy_(found[0])
-        array = memory_of(samples)
+        array = own_array(samples)
         self.has_changed_given |= any(arrays.may_overlap(array, given) for given in self.given)
 
     def check_write(self, step, level):

@@ -25,6 +25,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.array_ops cimport cast
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
 from cygrad._kernels.device.cupy_library import is_meta
+from cygrad._kernels.device.unresolved cimport resolved
 from cygrad._kernels.cpu.base.copying import element
 from cygrad._kernels.cpu.base.elementwise import power
 from cygrad._kernels.cpu.elementwise.fused_loops import add_scaled
@@ -335,10 +336,11 @@ cpdef Tensor pow(object input, object exponent, Tensor out=None):
     if type(exponent) is bool and is_bool(t):
         array = t.array | (not exponent)
     elif category_of_num(t.array.dtype.num) == FLOATING and not isinstance(exponent, complex):
-        if is_on_cpu(t.array) and out is None:
-            array = kernels.power(<ndarray>t.array, exponent)
+        base = resolved(t.array)
+        if is_on_cpu(base) and out is None:
+            array = kernels.power(<ndarray>base, exponent)
         else:
-            array = chunks.result_for(None if out is None else held_array(out), power, t.array, exponent)
+            array = chunks.result_for(None if out is None else held_array(out), power, base, exponent)
     else:
         array = run2(POW, t, exponent, None)
     return record1(POW, array, t, (exponent,)) if out is None else write_into(POW, out, array, (t,), (exponent,))

@@ -17,6 +17,7 @@ from cygrad._core.types.dtypes import bfloat16_dtype, dtype as dtype_class
 from cygrad._kernels.cpu.base import copying as kernels
 from cygrad._kernels.array_ops cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
 from cygrad._kernels.cpu.base.arrays cimport dense_copy, is_on_cpu
+from cygrad._kernels.device.unresolved cimport behind, is_unresolved, resolved
 from cygrad._kernels.cpu.base.view_geometry cimport overlaps_itself
 from cygrad._ops.base.arguments cimport broadcast_shape, require
 from cygrad._ops.base.checks import copying as checks
@@ -113,7 +114,7 @@ cdef bint is_where(Tensor t, object device):
 
 cdef Tensor moved(Tensor t, object device, object wanted, object memory_format, object non_blocking=False):
     """Copy to another device, and to another dtype if one is given. Gradient: g, moved back."""
-    array = gpu_arrays.move(t.array, place_of_device(device), non_blocking)
+    array = gpu_arrays.move(resolved(t.array), place_of_device(device), non_blocking)
     result = record1(TO if is_float_num(typenum_of(array)) else TO_INTEGER, array, t, (t.device,))
     return converted_or_copied(result, dtype_of(t) if wanted is None else wanted, False, memory_format)
 
@@ -164,7 +165,7 @@ def type_(self, dtype=None, non_blocking=False):
 
 def cpu(self, memory_format=None):
     """Return this tensor on the CPU, itself if it is already there. Gradient: g, moved back."""
-    if memory_format is None and isinstance(self, Tensor) and is_on_cpu((<Tensor>self).array):
+    if memory_format is None and isinstance(self, Tensor) and is_on_cpu(behind((<Tensor>self).array)):
         return self
     return to(require(self, "cpu"), cpu_device, memory_format=memory_format)
 
@@ -211,7 +212,7 @@ cpdef Tensor copy(object input, object src):
     cdef Tensor t = require(input, "copy")
     cdef Tensor source = require(src, "copy", "src", 2)
     check_fits(t.array.shape, source.array.shape)
-    array = np.empty_like(t.array)
+    array = np.empty_like(behind(t.array))
     kernels.copy_into(array, source.array)
     return record2(COPY if is_float_num(t.array.dtype.num) else COPY_INTEGERS, array, t, source, None)
 
@@ -240,6 +241,7 @@ cdef Tensor copy_into(Tensor out, Tensor source, str label, object non_blocking=
     node = begin_write(row, out, inputs, None, &mask, label)
     warn_of_lost_part(source, dtype_of(out))
     if not (non_blocking and is_on_cpu(out.array) != is_on_cpu(source.array)
+            and not is_unresolved(out.array) and not is_unresolved(source.array)
             and pinned_memory.copy_into(out.array, source.array)):
         kernels.copy_into(out.array, source.array)
     return end_write(row, out, inputs, node, mask, label)
@@ -298,7 +300,7 @@ cpdef Tensor fill(object input, object value):
     """
     cdef Tensor t = require(input, "fill")
     filling = fill_array(value, t.array.dtype, "fill")
-    array = np.empty_like(t.array, order="C" if 0 in t.array.strides else "K")
+    array = np.empty_like(behind(t.array), order="C" if 0 in t.array.strides else "K")
     kernels.copy_into(array, filling)
     is_float = is_float_num(t.array.dtype.num)
     if isinstance(value, Tensor):

@@ -28,6 +28,7 @@ from cygrad._core.types.device import check_device, default_device, defaults, pl
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.array_ops cimport typenum_of
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, empty as empty_array, fill, is_on_cpu
+from cygrad._kernels.device.unresolved cimport behind
 from cygrad._kernels.cpu.random.draw import draw
 from cygrad._kernels.device import cupy_library as gpu_library
 from cygrad._library import later
@@ -103,7 +104,8 @@ cpdef object place_beside(Tensor t, object device, object pin_memory, bint can_p
 cpdef object place_of(Tensor t):
     if t is None:
         raise TypeError("expected a tensor, not None")
-    return None if is_on_cpu(t.array) else t.array.device.id
+    array = behind(t.array)
+    return None if is_on_cpu(array) else array.device.id
 
 
 # -- memory ------------------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ from cygrad._core.graph.inplace cimport check_apart, check_inplace
 from cygrad._core.graph.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, OpNode, op, variant
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.dual cimport keep, keep_written
-from cygrad._core.graph.record cimport begin_write, end_write, record1, record_n, record_view, write_into
+from cygrad._core.graph.record cimport (
+    begin_write, end_write, record1, record_n, record_view, write_into, write_resolved)
 from cygrad._core.runtime.thread_state cimport FORWARD, is_recording, thread_state
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import graph_errors
@@ -33,6 +34,7 @@ from cygrad._kernels.cpu.indexing import indexing, scatter
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.array_ops cimport cast, ndim_of, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape
+from cygrad._kernels.device.unresolved cimport is_unresolved, resolved
 from cygrad._kernels.cpu.base.view_geometry cimport (
     Geometry, geometry_of, insert_dim, overlaps_itself, select_at, slice_at, view_of)
 from cygrad._ops.base.arguments cimport require, type_name
@@ -329,8 +331,9 @@ cpdef Tensor index_backward(object input, tuple shape, tuple indices):
     """Return zeros of `shape` with each element of `input` added at the position that `indices` read it from."""
     cdef Tensor g = require(input, "index_backward")
     cdef Tensor result
-    kernel = INDEX_BACKWARD.kernel if is_on_cpu(g.array) else gpu_forms.fitting(INDEX_BACKWARD.kernel, g.array)
-    array = kernel(g.array, shape, index_arrays_of_shape(shape, indices))
+    values = resolved(g.array)
+    kernel = INDEX_BACKWARD.kernel if is_on_cpu(values) else gpu_forms.fitting(INDEX_BACKWARD.kernel, values)
+    array = kernel(values, shape, index_arrays_of_shape(shape, indices))
     result = record1(INDEX_BACKWARD, array, g, (shape, versions_of(indices)))
     keep(result, 2, indices)
     return result
@@ -376,12 +379,13 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
 
 cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
     """Call `picking.index` or `picking.index_put`, and translate NumPy's errors into PyTorch's."""
-    if not is_on_cpu(t.array):
-        kernel = gpu_forms.fitting(kernel, t.array)
+    cdef object array = resolved(t.array)
+    if not is_on_cpu(array):
+        kernel = gpu_forms.fitting(kernel, array)
     try:
         if values is None:
-            return kernel(t.array, indices)
-        return kernel(t.array, indices, values, accumulate)
+            return kernel(array, indices)
+        return kernel(array, indices, resolved(values), accumulate)
     except IndexError:
         raise checks().index_error(t.array.shape, indices) from None
     except ValueError:
@@ -446,6 +450,10 @@ cdef object put_array(Tensor t, list arrays, Tensor values, bint accumulate):
     return run_index(INDEX_PUT.kernel, t, arrays, values.array, accumulate)
 
 
+def put_array_from_python(Tensor t, list arrays, Tensor values, bint accumulate):
+    put_array(t, arrays, values, accumulate)
+
+
 cdef int result_ndim(Tensor t, list indices):
     """Number of dimensions of the result of fancy indexing."""
     taken = sum([index.ndim if index.dtype.kind == "b" else 1 for index in indices if index is not None])
@@ -473,7 +481,10 @@ cdef Tensor put(Tensor t, tuple indices, Tensor values, bint accumulate, str lab
         row = INDEX_PUT_UNRECORDED
     node = begin_write(row, t, inputs, (accumulate, versions_of(indices)), &mask, label)
     keep_written(node, indices)
-    put_array(t, arrays, values, accumulate)
+    if is_unresolved(t.array):
+        write_resolved(t, put_array_from_python, (t, arrays, values, accumulate))
+    else:
+        put_array(t, arrays, values, accumulate)
     return end_write(row, t, inputs, node, mask, label)
 
 

@@ -20,6 +20,7 @@ from cygrad._core.graph.tensor cimport (
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._kernels.cpu.base.arrays cimport MAXDIMS
+from cygrad._kernels.device.unresolved cimport is_unresolved
 from cygrad._kernels.cpu.base.view_geometry cimport (
     Geometry, geometry_of, insert_dim, permute_dims, remove_dim, reshape as fit_dims, swap_dims, view_of)
 from cygrad._ops.base.arguments cimport (
@@ -108,10 +109,12 @@ cdef Tensor view_as_type(Tensor t, dtype wanted):
     """Reinterpret the bytes of `t` as another dtype; without a gradient, but with a shared version counter."""
     cdef Tensor out
     own = dtype_of_num(t.array.dtype.num)
+    if wanted is not own and is_unresolved(t.array):
+        raise checks().view_of_unresolved(t)
     if wanted.itemsize != own.itemsize:
         checks().check_other_itemsize(t, own, wanted)
     out = detached(t)
-    out.array = t.array.view(wanted.numpy)
+    out.array = t.array.view(wanted.numpy) if wanted is not own else t.array.view()
     cut(out, t, CUT_NON_DIFFERENTIABLE, "view")
     return out
 

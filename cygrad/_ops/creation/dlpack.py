@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.internals import array_of, shows_opposite
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.device import check_device
@@ -57,6 +57,9 @@ def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_meta:
         raise BufferError("Cannot pack tensors on meta")
+    if shows_opposite(self):
+        kind, resolve = ("conjugate", "resolve_conj") if self.is_complex() else ("negative", "resolve_neg")
+        raise BufferError(f"Can't export tensors with the {kind} bit set\n  export a copy: `x.{resolve}()`")
     if not self.is_cpu:
         how = {
             "stream": None if stream == -1 else stream,

@@ -1,9 +1,8 @@
 """Complex numbers: real and imaginary parts as views, construction from parts, conjugates, and angles.
 
-`real`, `imag`, `view_as_real`, and `view_as_complex` are views: modifying one modifies the other, including its
-history. `conj` computes its result immediately, in new memory, whereas in PyTorch it is a view that conjugates lazily
-when it is read. So no tensor has a pending conjugation or negation: `is_conj` and `is_neg` return False, `resolve_conj`
-and `resolve_neg` return the tensor itself, and modifying a conjugate does not affect the original.
+`real`, `imag`, `view_as_real`, `view_as_complex` and `conj` are views: modifying one modifies the other, including its
+history. A conjugate shares the memory of the original and is conjugated when it is read or written (Note [Unresolved
+arrays] in _kernels/device/unresolved.pyx); so is the negative in the imaginary part of a conjugate.
 
 Gradients follow PyTorch's convention: for a real loss L and z = x + iy, the gradient is dL/dx + i dL/dy.
 """
@@ -12,8 +11,9 @@ from functools import partial
 
 import numpy as np
 
+from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
-from cygrad._core.graph.internals import array_of, memory_of
+from cygrad._core.graph.internals import array_of, holding_memory, own_array, shows_opposite
 from cygrad._core.graph.opdef import (
     ELEMENTWISE,
     FLOAT_RESULT,
@@ -22,18 +22,21 @@ from cygrad._core.graph.opdef import (
     IN1,
     LINEAR,
     OUT0,
+    PRIVATE,
     VIEW,
     declare,
     publish,
     registry,
+    variant,
 )
 from cygrad._core.graph.record import apply1, apply_n, record_view, tensor_argument
 from cygrad._core.graph.spent_gradients import is_spare
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.cpu.base import complex_parts as kernels
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.unresolved import opposite
 from cygrad._ops.base.arguments import require
-from cygrad._ops.base.arithmetic import add, div, mul
+from cygrad._ops.base.arithmetic import add, div, mul, neg
 from cygrad._ops.base.batching.rules import rule
 from cygrad._ops.base.checks.common import require_broadcast, require_tensors
 from cygrad._ops.base.copying import contiguous
@@ -67,6 +70,8 @@ def view_as_real(input):
     t = tensor_argument(VIEW_AS_REAL, input, "input", 1)
     if not t.is_complex():
         raise RuntimeError("view_as_real is only supported for complex tensors")
+    if shows_opposite(t):
+        raise messages.no_parts_of_conjugate()
     return record_view(VIEW_AS_REAL, kernels.as_parts(array_of(t)), t, None)
 
 
@@ -96,6 +101,10 @@ def view_as_complex(input):
     """
     t = tensor_argument(VIEW_AS_COMPLEX, input, "input", 1)
     require_pairs(t)
+    if shows_opposite(t):
+        raise RuntimeError(
+            "view_as_complex doesn't work on unresolved negative tensors: use x.resolve_neg(), which copies them"
+        )
     return record_view(VIEW_AS_COMPLEX, kernels.from_parts(array_of(t)), t, None)
 
 
@@ -106,7 +115,7 @@ def _as_parts(call):
 
 def require_pairs(t):
     """Raise unless a tensor can be viewed as complex numbers."""
-    array = array_of(t)
+    array = holding_memory(t)
     if is_array(array) and array.data.ptr % (2 * array.itemsize):  # GPUs require this alignment
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     if array.dtype.char in "fd" and array.shape[-1:] == (2,) and array.flags.c_contiguous and t._base is None:
@@ -142,7 +151,9 @@ def real(input):
     tensor([5.+2.j])
     """
     t = require(input, "real")
-    return select(view_as_real(t), -1, 0) if t.is_complex() else t
+    if not t.is_complex():
+        return t
+    return select(view_as_real(conj(t) if shows_opposite(t) else t), -1, 0)
 
 
 def imag(input):
@@ -155,6 +166,8 @@ def imag(input):
     t = require(input, "imag")
     if not t.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if shows_opposite(t):
+        return select(neg_view(view_as_real(conj(t))), -1, 1)
     return select(view_as_real(t), -1, 1)
 
 
@@ -178,63 +191,103 @@ def set_imag(self, value):
 
 def conj_rule(n, g):
     if is_spare(g):
-        np.conjugate(memory_of(g), out=memory_of(g))
+        np.conjugate(own_array(g), out=own_array(g))
         return g
-    return conj(g)
+    return conj_physical(g)
 
 
-CONJ = declare("conj", conj_rule, flags=ELEMENTWISE, ufunc="conjugate", inputs="self")
+CONJ = declare("conj", conj_rule, flags=VIEW | LINEAR, kernel=opposite, inputs="self")
 
 
 def conj(input):
-    """Return the complex conjugate; a real tensor is returned unchanged. Saves nothing. Gradient: conj(g).
+    """View a tensor as its complex conjugate, on the same memory; a real tensor is returned unchanged.
 
-    The result has its own memory, whereas PyTorch's shares the memory of `input` until `resolve_conj`.
+    Each op that reads the view conjugates a copy; `resolve_conj` makes one to keep. Saves nothing. Gradient: conj(g).
 
     >>> import cygrad
-    >>> cygrad.conj(cygrad.tensor([1 + 2j]))
-    tensor([1.-2.j])
+    >>> x = cygrad.tensor([1 + 2j])
+    >>> x.conj().mul_(2)
+    tensor([2.-4.j])
+    >>> x
+    tensor([2.+4.j])
     """
     t = tensor_argument(CONJ, input, "input", 1)
-    return apply1(CONJ, t, None) if t.is_complex() else t
+    return record_view(CONJ, opposite(own_array(t)), t, None) if t.is_complex() else t
+
+
+def neg_view_rule(n, g):
+    return neg(g)
+
+
+NEG_VIEW = declare("neg_view", neg_view_rule, flags=VIEW | LINEAR | PRIVATE, kernel=opposite, inputs="self")
+
+
+def neg_view(input):
+    """View a real tensor as its negative, on the same memory. Saves nothing. Gradient: -g."""
+    t = tensor_argument(NEG_VIEW, input, "input", 1)
+    return record_view(NEG_VIEW, opposite(own_array(t)), t, None)
+
+
+@rule("conj neg_view")
+def _opposite(call):
+    return registry[call.key].entry(call.full(call.inputs[0]))
+
+
+RESOLVE_CONJ = variant(registry["clone"], "ResolveConjBackward0")
+RESOLVE_NEG = variant(registry["clone"], "ResolveNegBackward0")
 
 
 def resolve_conj(input):
-    """Return `input` itself, since conjugation is never deferred here.
+    """Return a conjugate view as a tensor with memory of its own, and any other tensor as it is.
+
+    Saves nothing. Gradient: g.
 
     >>> import cygrad
-    >>> cygrad.tensor([1 + 2j]).conj().resolve_conj()
-    tensor([1.-2.j])
+    >>> y = cygrad.tensor([1 + 2j]).conj()
+    >>> y.resolve_conj().is_conj(), y.is_conj()
+    (False, True)
     """
-    return require(input, "resolve_conj")
+    t = require(input, "resolve_conj")
+    return apply1(RESOLVE_CONJ, t, None) if is_conj(t) else t
 
 
 def resolve_neg(input):
-    """Return `input` itself, since negation is never deferred here."""
-    return require(input, "resolve_neg")
+    """Return a negative view as a tensor with memory of its own, and any other tensor as it is; see `is_neg`.
+
+    Saves nothing. Gradient: g.
+    """
+    t = require(input, "resolve_neg")
+    return apply1(RESOLVE_NEG, t, None) if is_neg(t) else t
 
 
 def is_conj(input):
-    """Whether `input` has a pending conjugation: always False, since conjugation is never deferred here.
+    """Whether `input` is a conjugate view: its memory holds the conjugates of its elements.
 
     >>> import cygrad
     >>> cygrad.is_conj(cygrad.tensor([1 + 2j]).conj())
-    False
+    True
     """
-    require(input, "is_conj")
-    return False
+    t = require(input, "is_conj")
+    return t.is_complex() and shows_opposite(t)
 
 
 def is_neg(input):
-    """Whether `input` has a pending negation: always False."""
-    require(input, "is_neg")
-    return False
+    """Whether `input` is a negative view: its memory holds the negatives of its elements.
+
+    The imaginary part of a conjugate view is one.
+
+    >>> import cygrad
+    >>> cygrad.tensor([1 + 2j]).conj().imag.is_neg()
+    True
+    """
+    t = require(input, "is_neg")
+    return shows_opposite(t) and not t.is_complex()
 
 
 def adjoint(input):
-    """Transpose the last two dimensions and conjugate complex numbers. Gradient: the adjoint of g.
+    """View a matrix with its last two dimensions transposed and complex numbers conjugated; see `conj`.
 
-    A real result is a view. Raises RuntimeError for a 1-dimensional tensor.
+    Gradient: the adjoint of g. Raises RuntimeError for a 1-dimensional tensor.
 
     >>> import cygrad
     >>> cygrad.adjoint(cygrad.tensor([[1j, 2.0]]))

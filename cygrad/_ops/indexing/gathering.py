@@ -585,7 +585,7 @@ def masked_fill(input, mask, value, *, out=None):
         raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     if writes_expanded(t, value, "masked_fill_"):
         row = MASKED_FILL_UNRECORDED
-    return written_in_place(row, t, inputs, (value,), mask, lambda: indexing.fill_where(a, element, where))
+    return written_in_place(row, t, inputs, (value,), mask, lambda: indexing.fill_where(array_of(t), element, where))
 
 
 @rule("masked_fill masked_fill.Tensor")

@@ -93,7 +93,7 @@ def common(a, b):
 def convert(value):
     """Convert tensors, also those in lists, to arrays for NumPy. Raises for a tensor that requires grad."""
     if isinstance(value, Tensor):
-        return value.numpy()
+        return value.resolve_conj().resolve_neg().numpy()
     if isinstance(value, (list, tuple)) and any(isinstance(item, (Tensor, list, tuple)) for item in value):
         items = [convert(item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

@@ -53,7 +53,7 @@ def filled(op, t, what, a, b, generator, *args):
     """
     kernels, numbers = source_of(generator, op.name + "_", place_of(t))
     asked = (*args, generator) if is_forward() else None
-    return written_in_place(op, t, (t,), asked, None, kernels.draw, (numbers, array_of(t), what, a, b))
+    return written_in_place(op, t, (t,), asked, None, lambda: kernels.draw(numbers, array_of(t), what, a, b))
 
 
 def real_number(value, function, name, position):

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.internals import array_of, own_array, tensor_of
 from cygrad._core.graph.opdef import (
     FUNCTION_ONLY,
     INPLACE,
@@ -27,6 +27,7 @@ from cygrad._kernels.cpu.base.chunks import InPlace
 from cygrad._kernels.cpu.base.copying import copy
 from cygrad._kernels.cpu.shape import diagonals as kernels
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.unresolved import memory_behind, shown_through
 from cygrad._ops.base.arguments import dim_argument, integer, require, tensor_list
 from cygrad._ops.base.batching.rules import leading, rule, shifting
 from cygrad._ops.base.creation import check_place, fresh
@@ -60,7 +61,7 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     >>> cygrad.diagonal(cygrad.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
-    array = array_of(require(input, "diagonal"))
+    array = own_array(require(input, "diagonal"))
     where = (
         integer(offset, "diagonal", "offset", 1),
         dim_argument(dim1, array.ndim, "diagonal", "dim1", 2),
@@ -68,7 +69,8 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     )
     if where[1] == where[2]:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    return record_view(DIAGONAL, kernels.diagonal(array, *where), input, (array.shape, *where))
+    shown = shown_through(array, kernels.diagonal(memory_behind(array), *where))
+    return record_view(DIAGONAL, shown, input, (array.shape, *where))
 
 
 @rule("diagonal")

@@ -6,7 +6,7 @@ compared and set into tensors, but not resized, since other tensors may use it.
 
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
-from cygrad._core.graph.internals import array_of, replace_array, tensor_of
+from cygrad._core.graph.internals import own_array, replace_array, tensor_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
@@ -193,7 +193,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         shape = (len(whole) - storage_offset,) if size is None else tuple(size)
         steps = messages.contiguous_strides(shape) if stride is None else stride
         found = as_strided(whole, shape, steps, storage_offset)
-    replace_array(t, array_of(found), "set_")
+    replace_array(t, own_array(found), "set_")
     return t
 
 

@@ -7,7 +7,7 @@ The geometry of a view is (shape, strides, offset), that of a base (shape, strid
 
 from typing import Any
 
-from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.internals import array_of, holding_memory, own_array
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import LINEAR, PRIVATE, VIEW, declare, publish, variant
 from cygrad._core.graph.record import apply_n, record_n, record_view
@@ -54,7 +54,7 @@ def as_strided(input, size, stride, storage_offset=None):
             [1, 2],
             [2, 3]])
     """
-    array = array_of(require(input, "as_strided"))
+    array = own_array(require(input, "as_strided"))
     view = geometry_wanted(input, size, stride, storage_offset)
     return record_view(AS_STRIDED, restride(array, *view), input, (view, (array.shape, array.strides)))
 
@@ -88,14 +88,14 @@ def _extent(shape, strides):
 def as_strided_(self, size, stride, storage_offset=None):
     """In-place form of `as_strided`: changes this tensor's shape, strides and offset."""
     may_look_otherwise(require(self, "as_strided_"), "as_strided_")
-    array = array_of(self)
+    array = own_array(self)
     view = geometry_wanted(self, size, stride, storage_offset)
     return look_otherwise(AS_STRIDED_INPLACE, self, restride(array, *view), (view, (array.shape, array.strides)))
 
 
 def geometry_wanted(t, size, stride, storage_offset):
     """Check the arguments and return shape, strides and offset from the first element of `t`, in bytes."""
-    array, base = array_of(t), memory_of(t)
+    array, base = holding_memory(t), memory_of(t)
     shape = integers(size, "as_strided", "size", 1)
     steps = integers(stride, "as_strided", "stride", 2)
     if storage_offset is None:

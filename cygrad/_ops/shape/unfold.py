@@ -1,6 +1,6 @@
 """Sliding windows along a dimension, as a view in which elements may occur several times."""
 
-from cygrad._core.graph.internals import array_of
+from cygrad._core.graph.internals import own_array
 from cygrad._core.graph.opdef import LINEAR, METHOD_ONLY, PRIVATE, VIEW, declare, publish
 from cygrad._core.graph.record import apply1_args, apply_n, record_view
 from cygrad._kernels.cpu.shape import sliding_view as kernels
@@ -46,7 +46,7 @@ def _unfold(call):
 
 def shown_by_unfold(input, dimension, size, step):
     """Return (the windows, the arguments of the op)."""
-    array = array_of(require(input, "unfold"))
+    array = own_array(require(input, "unfold"))
     d = dim_argument(dimension, array.ndim, "unfold", "dimension", 1)
     count = size if size.__class__ is int else integer(size, "unfold", "size", 2)
     stride = step if step.__class__ is int else integer(step, "unfold", "step", 3)

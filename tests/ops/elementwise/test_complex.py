@@ -145,14 +145,6 @@ def test_real_tensor_is_its_own_part():
     assert all(y is x for y in (x.real, x.conj(), x.resolve_conj(), x.resolve_neg(), x.conj_physical(), cygrad.real(x)))
 
 
-def test_conjugate_has_memory_of_its_own():
-    z = cygrad.tensor([1 + 2j])
-    w = z.conj()
-    assert not w._is_view() and not w.is_conj() and w.resolve_conj() is w
-    w.mul_(2)
-    assert z.tolist() == [1 + 2j]
-
-
 def test_setting_parts():
     z = cygrad.tensor([1 + 2j, 3 + 4j])
     z.real = cygrad.tensor([7.0, 8.0])

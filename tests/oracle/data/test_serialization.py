@@ -30,7 +30,7 @@ def same(ours, theirs):
         a, b = ours.detach(), theirs.detach()
         if wide:
             a, b = a.float(), b.float()
-        np.testing.assert_array_equal(a.numpy(), b.resolve_conj().numpy())
+        np.testing.assert_array_equal(a.resolve_conj().numpy(), b.resolve_conj().numpy())
     elif isinstance(theirs, dict):
         assert type(ours) is type(theirs) and list(ours) == list(theirs)
         for key in theirs:
@@ -66,7 +66,9 @@ def tensors():
 def test_tensors_of_torch(name, mmap, tmp_path):
     value = {name: tensors()[name]}
     torch.save(value, tmp_path / "x.pt")
-    same(cygrad.load(tmp_path / "x.pt", mmap=mmap), value)
+    loaded = cygrad.load(tmp_path / "x.pt", mmap=mmap)
+    same(loaded, value)
+    assert loaded[name].is_conj() == value[name].is_conj()
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])

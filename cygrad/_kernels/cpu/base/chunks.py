@@ -12,6 +12,7 @@ import numpy as np
 
 from cygrad._kernels.cpu.base.reduce import sum as sum_of_array
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.unresolved import is_deferred, resolved
 from cygrad._library import later
 
 basics = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays
@@ -129,7 +130,11 @@ class InPlace:
 
 def write(result, target):
     """Write a result to an array; the result is an array, a `Pending`, or an `InPlace` for that array."""
-    if isinstance(result, (Pending, InPlace)):
+    if is_deferred(target):
+        elements = resolved(target)
+        write(result, elements)
+        target[...] = elements
+    elif isinstance(result, (Pending, InPlace)):
         result.write(target)
     elif is_array(target) or is_array(result):
         basics.copy_into(target, result)

@@ -7,6 +7,7 @@ import numpy as np
 
 from cygrad._kernels.cpu.base.arrays import copy_array, dense_copy, new_array
 from cygrad._kernels.cpu.base.numpy_fallback import convertible, silent
+from cygrad._kernels.device.unresolved import is_deferred, memory_behind, opposite, resolved
 from cygrad._library import later
 
 basics = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays
@@ -80,6 +81,7 @@ def is_in_order(array, order):
 
 def empty_like(array, dtype):
     """An uninitialized array of this shape, with the axes in the original's memory order."""
+    array = memory_behind(array)
     repeats = not all(array.strides)
     if not isinstance(array, np.ndarray):
         return basics.empty_like(array, dtype, "C" if repeats else "K")
@@ -103,6 +105,7 @@ def joined(arrays, axis):
 
 def empty_of(shape, array):
     """An uninitialized array of that shape, with another array's type and device."""
+    array = memory_behind(array)
     if not isinstance(array, np.ndarray) or array.dtype.num >= _BUILT_IN:
         return np.empty(shape, array.dtype, like=array)
     return new_array(tuple(shape), array.dtype.num)
@@ -110,7 +113,7 @@ def empty_of(shape, array):
 
 def empty_in_order(array, order, dtype):
     """An uninitialized array of this shape, with its axes in the given memory order; in C order for None."""
-    num = np.dtype(dtype).num
+    array, num = memory_behind(array), np.dtype(dtype).num
     if not isinstance(array, np.ndarray):
         shape = array.shape if order is None else tuple(array.shape[axis] for axis in order)
         blank = basics.empty_beside(array, shape, dtype)
@@ -123,12 +126,25 @@ def empty_in_order(array, order, dtype):
 def copy_into(target, values):
     """Write `values`, broadcast and with C conversion rules, into `target`, on any device and without warnings."""
     if not (isinstance(target, np.ndarray) and isinstance(values, np.ndarray)):
+        if is_deferred(target) or is_deferred(values):
+            _copy_resolved(target, values)
+            return
         basics.copy_into(target, values)
         return
     if values.dtype == target.dtype:
         copy_array(target, values)
         return
     _convert_into(target, values)
+
+
+def _copy_resolved(target, values):
+    memory = memory_behind(target)
+    if memory is target:
+        copy_into(target, resolved(values))
+        return
+    found = empty_like(memory, memory.dtype)
+    copy_into(found, resolved(values))
+    copy_into(memory, resolved(opposite(found)))
 
 
 @silent

@@ -9,6 +9,7 @@ from cpython.ref cimport Py_INCREF
 from numpy cimport PyArray_BYTES, PyArray_DESCR, PyArray_DIMS, PyArray_NDIM, PyArray_STRIDES, ndarray
 
 from cygrad._kernels.cpu.base.arrays cimport Operand, extent, is_on_cpu, operand
+from cygrad._kernels.device.unresolved cimport behind, is_unresolved, shown_through
 from cygrad._kernels.device import gpu_forms
 
 cnp.import_array()
@@ -25,6 +26,8 @@ cdef int geometry_of(object a, Geometry* g) except -1:
     cdef ndarray array
     cdef int i
     if not is_on_cpu(a):
+        if is_unresolved(a):
+            return geometry_of(behind(a), g)
         gpu_forms.require_array(a)
         return enter_geometry(g, a.shape, a.strides, 0)
     array = <ndarray>a
@@ -52,6 +55,8 @@ cdef object view_of(object a, Geometry* g):
     cdef cnp.dtype descr
     cdef int i
     if not is_on_cpu(a):
+        if is_unresolved(a):
+            return shown_through(a, view_of(behind(a), g))
         return gpu_forms.view(a, tuple([g.dims[i] for i in range(g.ndim)]), tuple([g.strides[i] for i in range(g.ndim)]),
                         g.offset)
     array = <ndarray>a
@@ -81,6 +86,7 @@ cdef int check_ndim(Py_ssize_t ndim) except -1:
 
 
 cdef Py_ssize_t distance(object a, object b) except? -1:
+    a, b = behind(a), behind(b)
     if not is_on_cpu(a):
         return a.data.ptr - b.data.ptr
     return PyArray_BYTES(<ndarray>a) - PyArray_BYTES(<ndarray>b)
@@ -92,6 +98,7 @@ cdef bint lies_within(object part, object whole) except -1:
     cdef char* high
     cdef char* low_whole
     cdef char* high_whole
+    part, whole = behind(part), behind(whole)
     if not is_on_cpu(part) or not is_on_cpu(whole):
         return gpu_forms.lies_within(part, whole)
     inner, outer = operand(<ndarray>part), operand(<ndarray>whole)

@@ -48,6 +48,16 @@ def check_other_itemsize(t, own, wanted):
             raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} {sizes}, but got {step}")
 
 
+def view_of_unresolved(t):
+    """Return the error for viewing the bytes of a tensor whose conjugation or negation is deferred."""
+    kind = "conjugate view tensors" if t.is_complex() else "tensors with negative bit set"
+    resolve = "resolve_conj" if t.is_complex() else "resolve_neg"
+    return RuntimeError(
+        f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.\n"
+        f"  the memory holds other values than the tensor shows: convert a copy, `x.{resolve}().view(...)`"
+    )
+
+
 def wrong_order(ndim, dims):
     """Return the error for `permute` with the wrong number of dimensions."""
     return RuntimeError(

@@ -21,6 +21,7 @@ def samples():
         "real": unary(np.real, z, x, complex_grid(), empty),
         "imag": unary(np.imag, z, complex_grid(), empty),
         "conj": unary(np.conj, z, complex_grid(), empty),
+        "neg_view": unary(np.negative, x, grid(), np.zeros((2, 0))),
         "resolve_conj": unary(np.array, z, x, i),
         "resolve_neg": unary(np.array, z, x, i),
         "is_conj": [Sample((x,), numpy=lambda a: False)],
