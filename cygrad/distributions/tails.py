@@ -49,7 +49,9 @@ class Gumbel(_LocationScale):
     variance = property(lambda self: self.stddev**2, doc="The variance.")
 
     def _unit(self, shape):
-        return -cygrad.empty(shape, dtype=self.loc.dtype, device=self.loc.device).exponential_().log()
+        limits = cygrad.finfo(self.loc.dtype)
+        u = cygrad.rand(shape, dtype=self.loc.dtype, device=self.loc.device)
+        return -(-(limits.tiny + u * (1 - limits.eps - limits.tiny)).log()).log()
 
     def log_prob(self, value):
         """Return the log-density."""
@@ -172,7 +174,7 @@ class VonMises(Distribution):
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)
                 is_good = (c * (2 - c) > u[1]) | ((c / u[1]).log() + 1 >= c)
-                found = cygrad.where(is_good & ~is_done, (u[2] - 0.5).sign() * f.clamp(-1, 1).acos(), found)
+                found = cygrad.where(is_good, (u[2] - 0.5).sign() * f.clamp(-1, 1).acos(), found)
                 is_done |= is_good
             return ((found + math.pi + self.loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 

@@ -290,6 +290,16 @@ def _binomial(numbers, trials, chance):
     return np.where(unknown, np.nan, drawn)
 
 
+def gamma(numbers, concentration):
+    """Gamma-distributed numbers with these concentrations and rate 1."""
+    return np.exp(log_gamma(numbers, concentration.astype(np.float64))).astype(concentration.dtype)
+
+
+def log_normal(numbers, shape, dtype, mean, std):
+    """Numbers whose logarithms are normally distributed."""
+    return np.exp(spread(gaussian(numbers, shape, dtype), mean, std))
+
+
 def log_gamma(numbers, concentration):
     """Logarithms of gamma-distributed numbers with these concentrations, all float64."""
     with np.errstate(all="ignore"):

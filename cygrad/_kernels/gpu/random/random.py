@@ -267,6 +267,11 @@ def cauchy(numbers, shape, dtype, median, sigma):
     return (median + sigma * cupy().tan(math.pi * (drawn - 0.5))).astype(dtype)
 
 
+def log_normal(numbers, shape, dtype, mean, std):
+    """Numbers whose logarithms are normally distributed."""
+    return cupy().exp(spread(gaussian(numbers, shape, dtype), mean, std))
+
+
 def geometric(numbers, shape, dtype, chance):
     """Geometric: the number of trials up to the first success."""
     trials = cupy().ceil(exponential(numbers, shape, _DOUBLE) / -math.log1p(-chance))
@@ -362,6 +367,11 @@ def log_gamma(numbers, concentration):
     drawn = cupy().empty(concentration.shape, _DOUBLE)
     text = "out = log_gamma(a, own);"
     return _for_each(numbers, "log_gamma", "float64 a", (concentration,), drawn, text, _LOG_GAMMA)
+
+
+def gamma(numbers, concentration):
+    """Gamma-distributed numbers with these shape parameters, in their type."""
+    return cupy().exp(log_gamma(numbers, concentration.astype(_DOUBLE))).astype(concentration.dtype)
 
 
 # Few expected successes are counted by the waits between them, many drawn by transformed rejection: W. Hoermann, "The
