@@ -310,8 +310,8 @@ def _rrelu(input, lower, upper, training, generator, inplace):
     if training:
         slopes = _random_slopes(x, low, high, generator)
         with np.errstate(all="ignore"):
-            result = as_array(array * slopes)
-        noise = tensor_of(slopes)
+            result = as_array(array * slopes).astype(array.dtype, copy=False)
+        noise = tensor_of(slopes.astype(array.dtype, copy=False))
     else:
         result = leaky_relu_array(array, (low + high) / 2)
     args = low, high, training, noise
@@ -321,17 +321,21 @@ def _rrelu(input, lower, upper, training, generator, inplace):
 
 
 def _random_slopes(x, low, high, generator):
-    """Return an array of slopes from [low, high), and 1 where `x` is positive; on the CPU, none are drawn for these."""
+    """Return an array of slopes from [low, high), and 1 where `x` is positive; on the CPU, none are drawn for these.
+
+    On the CPU, half precision has slopes of single precision, as in PyTorch.
+    """
     array = array_of(x)
     number = array.dtype.type
     if not x.is_cpu:
         drawn = beside(uniform(array.shape, x.dtype, generator, "rrelu"), array)
         return select(array > 0, number(1), drawn * number(high - low) + number(low))
-    wide = np.float32 if array.itemsize == 2 else array.dtype  # half precision is rounded twice, as in PyTorch
+    wide = np.float32 if array.itemsize < 8 else np.float64
     slopes, is_drawn = np.ones(array.shape, wide), np.less_equal(array, 0)
-    count = np.count_nonzero(is_drawn)
-    slopes[is_drawn] = uniform((count,), by_name()["float64"], generator, "rrelu") * (high - low) + low
-    return slopes.astype(array.dtype, copy=False)
+    units = uniform((np.count_nonzero(is_drawn),), by_name()["float64"], generator, "rrelu")
+    first, last = float(wide(low)), float(wide(high))
+    slopes[is_drawn] = units * (last - first) + first
+    return slopes
 
 
 # -- clamped --

@@ -21,7 +21,7 @@ from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.creation import number, place_of
 from cygrad._ops.random.generator import source_of
-from cygrad._ops.random.random import floating_point, in_memory_order, whole_numbers
+from cygrad._ops.random.random import floating_point, whole_numbers
 from cygrad._ops.random.sampling import BERNOULLI, check_deviation, check_probability, coins, drawn
 
 
@@ -159,17 +159,6 @@ LOG_NORMAL = _row("LogNormalBackward0", "log_normal")
 GEOMETRIC = _row("GeometricBackward0", "geometric")
 
 
-def drawn_over(op, t, generator, *parameters):
-    """Overwrite `t` with the numbers of the kernel named as the op."""
-    kernels, numbers = source_of(generator, f"{op.name}_", place_of(t))
-    kernel, array, dtype = getattr(kernels, op.name), array_of(t), t.dtype.numpy
-
-    def draw():
-        return in_memory_order(array, lambda shape: kernel(numbers, shape, dtype, *parameters))
-
-    return overwritten(op, t, draw, args=(*parameters, generator))
-
-
 def cauchy_(self, median=0, sigma=1, *, generator=None):
     """Overwrite this tensor with samples of density sigma / (pi * (sigma^2 + (x - median)^2)), and return it.
 
@@ -188,7 +177,7 @@ def cauchy_(self, median=0, sigma=1, *, generator=None):
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {messages.c_word(t)}"
         )
-    return drawn_over(CAUCHY, t, generator, middle, width)
+    return filled(CAUCHY, t, KINDS.CAUCHY, middle, width, generator, middle, width)
 
 
 def log_normal_(self, mean=1, std=2, *, generator=None):
@@ -206,7 +195,7 @@ def log_normal_(self, mean=1, std=2, *, generator=None):
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={width:g}")
     if not t.dtype.is_floating_point:
         raise messages.not_implemented_for("log_normal_cpu", t.dtype)
-    return drawn_over(LOG_NORMAL, t, generator, middle, width)
+    return filled(LOG_NORMAL, t, KINDS.LOG_NORMAL, middle, width, generator, middle, width)
 
 
 def geometric_(self, p, *, generator=None):
@@ -224,7 +213,7 @@ def geometric_(self, p, *, generator=None):
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={chance:g}")
     if t.dtype.is_complex or t.dtype.numpy.kind == "b":
         raise messages.not_implemented_for("geometric_cpu", t.dtype)
-    return drawn_over(GEOMETRIC, t, generator, chance)
+    return filled(GEOMETRIC, t, KINDS.TRIALS, chance, 1, generator, chance)
 
 
 methods = {

@@ -16,6 +16,7 @@ from cygrad._kernels.cpu.random.twister import KINDS, draw_alike, draw_each, dra
 __all__ = ["draw", "running_weights", "spread"]
 
 _SINGLE, _DOUBLE, _WHOLE = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+_MADE = _SINGLE.num, _DOUBLE.num
 _GROUP = 16  # so many normal numbers are made together
 _WHOLE_NUMBERS = DRAWS.INTEGERS, DRAWS.SHUFFLED, KINDS.WORDS_BELOW
 
@@ -98,12 +99,16 @@ def whole_numbers(numbers, shape, low, high, dtype):
 def keep_mask(numbers, shape, probability):
     """True with that probability, which may be an array that broadcasts to the shape."""
     if isinstance(probability, np.ndarray):
-        return _each(numbers, KINDS.CHANCES, np.broadcast_to(probability, shape))
+        if probability.shape != shape:
+            probability = np.broadcast_to(probability, shape)
+        return _each(numbers, KINDS.CHANCES, probability)
     return draw(numbers, np.empty(shape, _SINGLE), DRAWS.COINS, probability) != 0
 
 
 def _each(numbers, what, first, second=None):
     """A number for each parameter; computed in single precision for narrower types."""
+    if second is None and first.dtype.num in _MADE and first.flags.c_contiguous:
+        return draw_each(numbers, what, first)
     given = [dense(np.asarray(array, _wide(first.dtype))) for array in (first, second) if array is not None]
     return draw_each(numbers, what, *given)
 
@@ -149,20 +154,3 @@ def gamma(numbers, concentration):
 def log_gamma(numbers, concentration):
     """Logarithms of gamma-distributed numbers with these concentrations, all float64."""
     return _each(numbers, KINDS.LOG_SHAPES, concentration)
-
-
-@silent
-def cauchy(numbers, shape, dtype, median, sigma):
-    """Cauchy with density sigma / (pi * (sigma^2 + (x - median)^2))."""
-    return draw(numbers, np.empty(shape, dtype), KINDS.CAUCHY, median, sigma)
-
-
-@silent
-def geometric(numbers, shape, dtype, chance):
-    """The number of trials up to and including the first success."""
-    return draw(numbers, np.empty(shape, dtype), KINDS.TRIALS, chance)
-
-
-def log_normal(numbers, shape, dtype, mean, std):
-    """Numbers whose logarithms are normally distributed."""
-    return draw(numbers, np.empty(shape, dtype), KINDS.LOG_NORMAL, mean, std)

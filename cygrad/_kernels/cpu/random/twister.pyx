@@ -56,6 +56,8 @@ cdef extern from "random/twister_samples.h":
         BY_SHAPE_TO_LOG
         BY_TRIALS
         BY_CHANCE
+    bint floats_lie_between(const float* x, Py_ssize_t n, double low, double high) noexcept nogil
+    bint doubles_lie_between(const double* x, Py_ssize_t n, double low, double high) noexcept nogil
     void sample_each(twister* t, int what, bint is_float, const void* first, const void* second, void* out,
                      Py_ssize_t size) noexcept nogil
     void pick_by_floats(twister* t, const float* weights, float* sums, int64_t* out, Py_ssize_t rows,
@@ -127,8 +129,10 @@ cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) e
     cdef twister_wish wish
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
     wish.type = _type_of(cnp.PyArray_TYPE(out))
-    if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out) or not _makes(what, wish.type):
+    if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
         return False
+    if not _makes(what, wish.type):
+        return _drew_converted(numbers, out, what, a, b)
     wish.what, wish.size, wish.out = what, size, cnp.PyArray_DATA(out)
     if wish.type == OF_WHOLES:
         wish.low, wish.span = a, b
@@ -141,6 +145,17 @@ cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) e
     else:
         with nogil:
             _fill(numbers, &wish)
+    return True
+
+
+# The same for numbers that are made in one type only, and converted to that of the array.
+cdef bint _drew_converted(Twister numbers, cnp.ndarray out, int what, object a, object b) except -1:
+    cdef int made = cnp.NPY_FLOAT if what == COINS else cnp.NPY_INT64
+    if not _makes(what, _type_of(made)) or cnp.PyArray_TYPE(out) > cnp.NPY_DOUBLE:
+        return False
+    cdef cnp.ndarray drawn = empty(cnp.PyArray_NDIM(out), cnp.PyArray_DIMS(out), made)
+    drew(numbers, drawn, what, a, b)
+    cnp.PyArray_CopyInto(out, drawn)
     return True
 
 
@@ -161,6 +176,21 @@ def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, dou
     with nogil:
         _fill(numbers, &wish)
     return out
+
+
+def lie_between(cnp.ndarray array not None, double low, double high):
+    """Whether all elements of a dense array of floats or doubles are in [low, high]; NaN is not. None for other arrays."""
+    cdef int type = _type_of(cnp.PyArray_TYPE(array))
+    if not is_plain(array) or not cnp.PyArray_IS_C_CONTIGUOUS(array) or type not in (OF_FLOATS, OF_DOUBLES):
+        return None
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(array)
+    cdef bint is_between
+    with nogil:
+        if type == OF_FLOATS:
+            is_between = floats_lie_between(<float*>cnp.PyArray_DATA(array), size, low, high)
+        else:
+            is_between = doubles_lie_between(<double*>cnp.PyArray_DATA(array), size, low, high)
+    return is_between
 
 
 def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cnp.ndarray second=None):

@@ -9,6 +9,22 @@
 #include "random/twister.h"
 #include "random/normal_pairs.h"
 
+CYGRAD_BEGIN_PLAIN_LOOPS
+
+#define DEFINE_RANGE_CHECK(TYPE, NAME)                                                                          \
+    static CYGRAD_CLONES int NAME(const TYPE *x, Py_ssize_t n, double low, double high)                         \
+    {                                                                                                           \
+        const TYPE least = (TYPE)low, most = (TYPE)high;                                                        \
+        int is_out = 0;                                                                                         \
+        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) is_out |= !(x[i] >= least) | !(x[i] <= most);     \
+        return !is_out;                                                                                         \
+    }
+DEFINE_RANGE_CHECK(float, floats_lie_between)
+DEFINE_RANGE_CHECK(double, doubles_lie_between)
+#undef DEFINE_RANGE_CHECK
+
+CYGRAD_END_LOOPS
+
 /* From this rate on, counts do not fit into 64 bits; the normal distribution agrees to rounding. */
 static const double MOST_COUNTED = 4611686018427387904.0;               /* 2^62 */
 
