@@ -218,7 +218,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from [-a, a] with a = gain * sqrt(6 / (fan_in + fan_out))."""
-    bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -242,7 +242,8 @@ def kaiming_uniform_(
     """
     if _is_empty(tensor):
         return tensor
-    bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+    bound = math.sqrt(3.0) * std  # rounded in PyTorch's order
     return uniform_(tensor, -bound, bound, generator)
 
 

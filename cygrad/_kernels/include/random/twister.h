@@ -118,9 +118,9 @@ static void twister_write(const twister *t, char *bytes)
     memcpy(bytes + AT_SEEDED, &seeded, 4);
     memcpy(bytes + AT_NEXT, &next, 8);
     for (int i = 0; i < TWISTER_WORDS; i++) memcpy(bytes + AT_BLOCK + 8 * i, t->block + i, 4);
-    memcpy(bytes + AT_SPARE, &t->spare, 8);
+    if (t->has_spare) memcpy(bytes + AT_SPARE, &t->spare, 8);
     memcpy(bytes + AT_HAS_SPARE, &t->has_spare, 4);
-    memcpy(bytes + AT_SPARE_FLOAT, &t->spare_float, 4);
+    if (t->has_spare_float) memcpy(bytes + AT_SPARE_FLOAT, &t->spare_float, 4);
     bytes[AT_HAS_SPARE_FLOAT] = (char)(t->has_spare_float != 0);
 }
 
@@ -141,6 +141,7 @@ static int twister_read(twister *t, const char *bytes)
     t->next = left == 1 ? TWISTER_WORDS : (uint32_t)next;
     memcpy(&t->spare, bytes + AT_SPARE, 8);
     memcpy(&t->has_spare, bytes + AT_HAS_SPARE, 4);
+    t->has_spare = t->has_spare != 0;
     memcpy(&t->spare_float, bytes + AT_SPARE_FLOAT, 4);
     t->has_spare_float = bytes[AT_HAS_SPARE_FLOAT] != 0;
     return 1;
