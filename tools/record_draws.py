@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests" / "ops" / "random" / "pytorch_draws.json"
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from draw_cases import CASES, SEED, evaluate  # noqa: E402  the path is set above
+from draw_cases import CASES, SEED, evaluate  # type: ignore[import-not-found]  # noqa: E402  the path is set above
 
 
 def state_after(count):

@@ -92,9 +92,10 @@ class Wishart(_OfCovariances, ExponentialFamily):
         count = cygrad.arange(self._length, dtype=self.df.dtype, device=self.df.device)
         diagonal = Chi2(self.df.unsqueeze(-1) - count, False).rsample(sample_shape).sqrt()
         diagonal = diagonal.clamp(min=cygrad.finfo(diagonal.dtype).eps)
-        elements, rows, columns = diagonal.diag_embed(), *cygrad.tril_indices(self._length, self._length, -1)
-        shape = (*elements.shape[:-2], rows.numel())
-        elements[..., rows, columns] = cygrad.randn(shape, dtype=diagonal.dtype, device=diagonal.device)
+        below = cygrad.tril_indices(self._length, self._length, -1)
+        elements = diagonal.diag_embed()
+        shape = (*elements.shape[:-2], below.shape[1])
+        elements[..., below[0], below[1]] = cygrad.randn(shape, dtype=diagonal.dtype, device=diagonal.device)
         factor = self._unbroadcasted_scale_tril @ elements
         return factor @ factor.mT
 

@@ -10,6 +10,7 @@ Each stream has a lock (NumPy's or ours), so drawing from several threads at onc
 import contextlib
 import os
 from _thread import _local, allocate_lock
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Generator:
         self.device = check_device(device)
         self._seed = _FIRST_SEED
         self._lock = allocate_lock()
-        self._numbers = None  # the stream; None for one of Philox that nothing has been drawn from
+        self._numbers: Any = None  # the stream; None for one of Philox that nothing has been drawn from
         is_on_gpu = self.device.type == "cuda"
         if algorithm is None:
             algorithm = _ALGORITHMS[is_on_gpu]
@@ -81,9 +82,8 @@ class Generator:
         return kernels_of_philox, self._numbers or self._philox()
 
     def _philox(self):
-        # Created on first use: importing numpy.random takes as long as importing all of cygrad.
-        from numpy.random import Generator as NumpyGenerator
-        from numpy.random import Philox
+        from numpy.random import Generator as NumpyGenerator  # takes as long as importing all of cygrad
+        from numpy.random import Philox  # likewise
 
         with self._lock:
             if self._numbers is None:
@@ -172,8 +172,8 @@ class Generator:
         self._numbers, self._seed, self._is_twister = numbers, numbers.seed, True
 
     def _set_philox(self, words):
-        from numpy.random import Generator as NumpyGenerator  # as in `_philox`
-        from numpy.random import Philox
+        from numpy.random import Generator as NumpyGenerator  # takes as long as importing all of cygrad
+        from numpy.random import Philox  # likewise
 
         seed, position, has_half, half = (int(words[i]) for i in (0, 11, 12, 13))
         bits = Philox(key=seed)

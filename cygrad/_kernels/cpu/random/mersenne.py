@@ -15,6 +15,9 @@ from cygrad._kernels.cpu.random.twister import KINDS, draw_alike, draw_each, dra
 
 __all__ = ["draw", "running_weights", "spread"]
 
+_SINGLE: np.dtype
+_DOUBLE: np.dtype
+_WHOLE: np.dtype
 _SINGLE, _DOUBLE, _WHOLE = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 _MADE = _SINGLE.num, _DOUBLE.num
 _GROUP = 16  # so many normal numbers are made together
