@@ -53,7 +53,7 @@ class Generator:
         self.device = check_device(device)
         self._seed = _FIRST_SEED
         self._lock = allocate_lock()
-        self._numbers: Any = None  # the stream; None for one of Philox that nothing has been drawn from
+        self._source: Any = None  # (kernels, stream); None for one of Philox that nothing has been drawn from
         is_on_gpu = self.device.type == "cuda"
         if algorithm is None:
             algorithm = _ALGORITHMS[is_on_gpu]
@@ -64,9 +64,9 @@ class Generator:
             )
         self._is_twister = algorithm == "mt19937"
         if is_on_gpu:
-            self._numbers = kernels_of_gpu.Stream(self.device.index, _FIRST_SEED)
+            self._source = kernels_of_gpu, kernels_of_gpu.Stream(self.device.index, _FIRST_SEED)
         elif self._is_twister:
-            self._numbers = Twister(_FIRST_SEED)
+            self._source = mersenne, Twister(_FIRST_SEED)
 
     @property
     def algorithm(self):
@@ -75,20 +75,20 @@ class Generator:
 
     def source(self):
         """Return (kernels, numbers): the functions that draw arrays, and the stream to draw from."""
-        if self._is_twister:
-            return mersenne, self._numbers
-        if self.device.type != "cpu":
-            return kernels_of_gpu, self._numbers
-        return kernels_of_philox, self._numbers or self._philox()
+        return self._source or self._philox()
+
+    @property
+    def _numbers(self):
+        return self.source()[1]
 
     def _philox(self):
         from numpy.random import Generator as NumpyGenerator  # takes as long as importing all of cygrad
         from numpy.random import Philox  # likewise
 
         with self._lock:
-            if self._numbers is None:
-                self._numbers = NumpyGenerator(Philox(key=self._seed))
-            return self._numbers
+            if self._source is None:
+                self._source = kernels_of_philox, NumpyGenerator(Philox(key=self._seed))
+            return self._source
 
     def manual_seed(self, seed):
         """Restart the stream from `seed`, an int of up to 64 bits, and return the generator.
@@ -103,9 +103,9 @@ class Generator:
         seed %= 2**64
         with self._lock:
             if self._is_twister or self.device.type != "cpu":
-                self._numbers.restart(seed)
+                self._source[1].restart(seed)
             else:
-                self._numbers = None
+                self._source = None
             self._seed = seed
         return self
 
@@ -128,7 +128,7 @@ class Generator:
             return tensor_of(self._numbers.read())
         if self.device.type != "cpu":
             return tensor_of(np.array([self._seed, self._numbers.offset], np.uint64).view(np.uint8))
-        state = self.source()[1].bit_generator.state
+        state = self._numbers.bit_generator.state
         words = [
             self._seed,
             *state["state"]["counter"],
@@ -169,7 +169,7 @@ class Generator:
         numbers = self._numbers if self._is_twister else Twister()
         if not numbers.move(array):
             raise RuntimeError("Invalid mt19937 state")
-        self._numbers, self._seed, self._is_twister = numbers, numbers.seed, True
+        self._source, self._seed, self._is_twister = (mersenne, numbers), numbers.seed, True
 
     def _set_philox(self, words):
         from numpy.random import Generator as NumpyGenerator  # takes as long as importing all of cygrad
@@ -186,7 +186,7 @@ class Generator:
             "uinteger": half,
         }
         with self._lock:
-            self._numbers, self._seed, self._is_twister = NumpyGenerator(bits), seed, False
+            self._source, self._seed, self._is_twister = (kernels_of_philox, NumpyGenerator(bits)), seed, False
 
     def _set_stream(self, array):
         if array.size != 16:
@@ -222,7 +222,7 @@ class Generator:
         """Draw from the stream of another generator from now on. Raises NotImplementedError on the CPU."""
         if self._on_gpu("graphsafe_set_state") != state.device:
             raise RuntimeError(f"Expected a generator of {self.device} but found one of {state.device}")
-        self._numbers, self._seed = state._numbers, state._seed
+        self._source, self._seed = state._source, state._seed
         return self
 
     def _on_gpu(self, method):
@@ -305,10 +305,13 @@ def source_of(generator, function, place=None):
     if generator is None:
         if place is not None:
             return gpu_generator(place).source()
-        found = current_generator()
+        here = _of_thread
+        found = here.generator
+        if found is None or found.device.type != "cpu":
+            found = default_generator
         found.draws += 1
-        _of_thread.draws += 1
-        return found.source()
+        here.draws += 1
+        return found._source or found.source()
     if not isinstance(generator, Generator):
         raise TypeError(f"{function}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     wanted = "cpu" if place is None else "cuda"

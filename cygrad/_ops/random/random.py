@@ -207,20 +207,14 @@ def filled_like(t, wanted, memory_format, what, bounds, generator, function):
     return kernels.draw(numbers, blank_like(t, wanted, memory_format), what, *bounds)
 
 
-def is_laid_out_alike(t, memory_format, place):
-    """Whether a tensor like `t` is a dense one, or is on a GPU, where the order of the numbers is ours."""
-    return place is not None or not t.is_cpu or (memory_format is None and t.is_contiguous())
-
-
 def drawn_like(function, draw, t, generator, dtype, memory_format, requires_grad, place):
     """Return a tensor like `t`, drawn by `uniform` or `gaussian`."""
     wanted = type_of_new(dtype, None, t.dtype, function)
-    if is_laid_out_alike(t, memory_format, place):
-        array = draw(tuple(t.shape), wanted, generator, function, place)
-        array = laid_out(array, t, memory_format)
-    else:
+    if place is None and t.is_cpu:
         floating_point(_CHECK[draw], wanted)
         array = filled_like(t, wanted, memory_format, _NUMBER[draw], (0, 1), generator, function)
+    else:
+        array = laid_out(draw(tuple(t.shape), wanted, generator, function, place), t, memory_format)
     found = fresh(array, requires_grad, function, t)
     return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
 

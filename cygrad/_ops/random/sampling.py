@@ -41,7 +41,6 @@ from cygrad._ops.random.random import (
     floating_point,
     for_each_sample,
     gaussian,
-    is_laid_out_alike,
     keep_mask,
     laid_out,
     whole_numbers,
@@ -132,11 +131,11 @@ def randint_like(
     wanted = type_of_new(dtype, None, t.dtype, name)
     first = 0 if low is None else integer(low, name, "low", 2)
     last = integer(high, name, "high", 2 if low is None else 3)
-    if is_laid_out_alike(t, memory_format, place) or last > 2**63 or last - first >= 2**64:
-        array = laid_out(whole_numbers(tuple(t.shape), first, last, wanted, generator, name, place), t, memory_format)
-    else:
+    if place is None and t.is_cpu and last <= 2**63 and last - first < 2**64:
         checks.check_bounds(first, last, wanted)
         array = filled_like(t, wanted, memory_format, INTEGERS, (first, last - first), generator, name)
+    else:
+        array = laid_out(whole_numbers(tuple(t.shape), first, last, wanted, generator, name, place), t, memory_format)
     found = fresh(array, requires_grad, name, t)
     return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, name, place))
 
