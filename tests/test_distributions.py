@@ -100,7 +100,8 @@ def test_samples_of_matrices_carry_gradients():
 
 def test_singular_matrices_are_drawn_again(monkeypatch):
     p = d.Wishart(3.0, torch.eye(2))
-    drawn = [torch.stack([torch.zeros(2, 2), torch.eye(2)]), 2 * torch.ones(2, 1, 1) * torch.eye(2)]
+    unused = torch.eye(2).expand(2, 2, 2)  # PyTorch does not give the first samples
+    drawn = [unused, torch.stack([torch.zeros(2, 2), torch.eye(2)]), 2 * torch.ones(2, 1, 1) * torch.eye(2)]
     monkeypatch.setattr(d.Wishart, "_drawn", lambda self, shape: drawn.pop(0))
     with pytest.warns(UserWarning, match="Singular sample detected"):
         x = p.sample((2,))

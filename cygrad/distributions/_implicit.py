@@ -6,7 +6,7 @@ one side of x, whose integrand decays away from x: exp(fall(s)) * slope(s), for 
 """
 
 import cygrad
-from cygrad._ops.random.sampling import log_gammas
+from cygrad._ops.random.sampling import gammas, log_gammas
 from cygrad.autograd import Function
 from cygrad.autograd.function import once_differentiable
 
@@ -85,7 +85,7 @@ def _beta_gradient(a, b, x):
 class _StandardGamma(Function):
     @staticmethod
     def forward(ctx, a):
-        x = log_gammas(a).exp().to(a.dtype).clamp(min=cygrad.finfo(a.dtype).tiny)
+        x = gammas(a).clamp(min=cygrad.finfo(a.dtype).tiny)
         ctx.save_for_backward(a, x)
         return x
 

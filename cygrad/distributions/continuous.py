@@ -124,8 +124,9 @@ class Laplace(_LocationScale):
     stddev = property(lambda self: math.sqrt(2) * self.scale, doc="The standard deviation.")
 
     def _unit(self, shape):
-        u = cygrad.rand(shape, dtype=self.loc.dtype, device=self.loc.device) - 0.5
-        return -u.sign() * (-2 * u.abs()).clamp(min=cygrad.finfo(u.dtype).eps - 1).log1p()
+        u = cygrad.empty(shape, dtype=self.loc.dtype, device=self.loc.device)
+        u.uniform_(cygrad.finfo(u.dtype).eps - 1, 1)
+        return -u.sign() * (-u.abs()).log1p()
 
     def log_prob(self, value):
         """Return the log-density."""

@@ -99,7 +99,8 @@ class Binomial(_Trials):
     }  # fmt: skip
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
-        self.total_count, _ = self._take(probs, logits, total_count)
+        counts, _ = self._take(probs, logits, total_count)
+        self.total_count = counts.to(self._param.dtype)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @property

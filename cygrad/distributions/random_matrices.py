@@ -79,6 +79,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
 
     def rsample(self, sample_shape=(), max_try_correction=None):
         """Draw samples with gradients; redraw those singular by rounding, up to ten (or `max_try_correction`) times."""
+        self._drawn(sample_shape)  # PyTorch gives the second samples: its check takes the first ones for singular
         found = self._drawn(sample_shape)
         for _ in range(10 if max_try_correction is None else max_try_correction):
             is_singular = ~constraints.positive_definite.check(found)
@@ -93,8 +94,11 @@ class Wishart(_OfCovariances, ExponentialFamily):
         count = cygrad.arange(self._length, dtype=self.df.dtype, device=self.df.device)
         diagonal = Chi2(self.df.unsqueeze(-1) - count, False).rsample(sample_shape).sqrt()
         diagonal = diagonal.clamp(min=cygrad.finfo(diagonal.dtype).eps)
-        below = cygrad.randn(self._extended_shape(sample_shape), dtype=diagonal.dtype, device=diagonal.device)
-        factor = self._unbroadcasted_scale_tril @ (below.tril(-1) + diagonal.diag_embed())
+        below = cygrad.tril_indices(self._length, self._length, -1)
+        elements = diagonal.diag_embed()
+        shape = (*elements.shape[:-2], below.shape[1])
+        elements[..., below[0], below[1]] = cygrad.randn(shape, dtype=diagonal.dtype, device=diagonal.device)
+        factor = self._unbroadcasted_scale_tril @ elements
         return factor @ factor.mT
 
     def log_prob(self, value):
@@ -147,11 +151,13 @@ class LKJCholesky(Distribution):
         """Draw samples without gradients: a direction per row, and the share of its length that is off the diagonal."""
         with cygrad.no_grad():
             like = {"dtype": self.concentration.dtype, "device": self.concentration.device}
-            rows = cygrad.arange(1, self.dim, **like)  # the first row is 1, 0, 0, ...
-            off = Beta(rows / 2, self.concentration.unsqueeze(-1) + (self.dim - 1 - rows) / 2, False)
-            directions = cygrad.randn(self._extended_shape(sample_shape), **like)[..., 1:, :].tril()
-            below = off.sample(sample_shape).sqrt().unsqueeze(-1) * F.normalize(directions, dim=-1)
-            below = F.pad(below, (0, 0, 1, 0))
+            rows = cygrad.arange(self.dim, **like).sub(1).clamp(min=0)  # rows above, of those with free elements
+            # PyTorch says `rows + 0.5` here: from three rows on, its samples do not have the density of `log_prob`
+            off = Beta((rows + 1) / 2, self.concentration.unsqueeze(-1) + (self.dim - 2) / 2 - rows / 2, False)
+            lengths = off.sample(sample_shape).sqrt().unsqueeze(-1)
+            directions = cygrad.randn(self._extended_shape(sample_shape), **like).tril(-1)
+            below = lengths * F.normalize(directions, dim=-1, eps=0)
+            below[..., 0, :] = 0  # the first row is 1, 0, 0, ...
             diagonal = (1 - (below**2).sum(-1)).clamp(min=cygrad.finfo(below.dtype).tiny).sqrt()
             return below + diagonal.diag_embed()
 

@@ -181,7 +181,7 @@ class VonMises(Distribution):
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)
                 is_good = (c * (2 - c) > u[1]) | ((c / u[1]).log() + 1 >= c)
-                found = cygrad.where(is_good & ~is_done, (u[2] - 0.5).sign() * f.clamp(-1, 1).acos(), found)
+                found = cygrad.where(is_good, (u[2] - 0.5).sign() * f.clamp(-1, 1).acos(), found)
                 is_done |= is_good
             return ((found + math.pi + self.loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 

@@ -15,8 +15,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import cygrad
 from cygrad import Tensor
 from cygrad.autograd.grad_mode import no_grad
@@ -160,49 +158,42 @@ def trunc_normal_(
     """
     if a > b:
         raise RuntimeError(f"trunc_normal_ expects an interval [a, b], but found a={a} > b={b}")
-    # float64, so that rounding moves no value out of the interval by more than the final clip corrects
-    shape, low, high = tensor.shape, (a - mean) / std, (b - mean) / std
-    draw = _proposals(low, high, generator)
-    values, accepted = draw(tensor.numel())
-    missing = np.flatnonzero(~accepted)
-    while missing.size:
-        again, accepted = draw(missing.size)
-        values[missing[accepted]] = again[accepted]
-        missing = missing[~accepted]
-    drawn = cygrad.from_numpy((values * std + mean).clip(a, b).reshape(shape))
-    return tensor.copy_(drawn)
+    ends = [(end - mean) / std for end in (a, b)]
+    below, above = (math.erf(end / math.sqrt(2)) / 2 for end in ends)
+    if above - below > 0.3:
+        return _by_normal_numbers(tensor, mean, std, a, b, generator)
+    return _by_uniform_numbers(tensor, mean, std, *_where_dense(mean, std, a, b), generator)
 
 
-def _drawn(function: Any, *size: int, generator: Any, dtype: Any = None) -> np.ndarray:
-    """Draw random numbers as a NumPy array, on the generator's device."""
-    device = "cpu" if generator is None else generator.device
-    return function(*size, generator=generator, dtype=dtype, device=device).cpu().numpy()
+def _by_normal_numbers(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+    """Draw all numbers anew until each has been in the interval once, as PyTorch does."""
+    low, high = tensor.new_tensor([a, b], device="cpu").tolist()
+    tensor.normal_(mean, std, generator=generator)
+    while (is_out := (tensor < low) | (tensor > high)).any():
+        again = cygrad.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(cygrad.where(is_out, again, tensor))
+    return tensor
 
 
-def _proposals(low: float, high: float, generator: Any) -> Callable[[int], tuple]:
-    """Return a function that draws `n` candidates for a standard normal in [low, high] and a mask of accepted ones.
+def _by_uniform_numbers(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+    """The same for intervals with little mass: numbers are kept as often as their density asks for."""
+    peak = ((max(a, min(mean, b)) - mean) / std) ** 2 / 2
+    drawn, heights = cygrad.empty_like(tensor), cygrad.empty_like(tensor)
+    is_open = cygrad.ones_like(tensor, dtype=cygrad.bool)
+    while is_open.any():
+        drawn.uniform_(a, b, generator=generator)
+        tensor.copy_(cygrad.where(is_open, drawn, tensor))
+        heights.uniform_(generator=generator).log_()
+        is_open &= heights > drawn.sub_(mean).div_(std).pow_(2).mul_(-0.5).add_(peak)
+    return tensor
 
-    Rejection sampling: from a normal proposal if the interval has enough mass, else from a uniform one.
-    """
 
-    def uniforms(n: int) -> np.ndarray:
-        return _drawn(cygrad.rand, n, generator=generator, dtype=cygrad.float64)
-
-    def normals(n: int) -> tuple:
-        drawn = _drawn(cygrad.randn, n, generator=generator, dtype=cygrad.float64)
-        return drawn, (low <= drawn) & (drawn <= high)
-
-    mode = min(max(low, 0.0), high)  # where the density is highest
-    # Beyond this distance from 0 the density is below 1e-16 of its maximum in the interval.
-    reach = math.sqrt(mode**2 + 74)
-    left, right = max(low, -reach), min(high, reach)
-
-    def uniforms_under_density(n: int) -> tuple:
-        drawn = left + (right - left) * uniforms(n)
-        return drawn, uniforms(n) <= np.exp((mode**2 - drawn**2) / 2)
-
-    mass = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2
-    return normals if mass > 0.1 else uniforms_under_density
+def _where_dense(mean: float, std: float, a: float, b: float) -> tuple[float, float]:
+    """Return the interval, or, if it is many times longer, the part of it where the density is not negligible."""
+    peak = (max(a, min(mean, b)) - mean) / std
+    reach = std * math.sqrt(peak**2 + 74)  # beyond, the density is below 1e-16 of its maximum
+    inner = max(a, mean - reach), min(b, mean + reach)
+    return inner if b - a > 100 * (inner[1] - inner[0]) else (a, b)
 
 
 # --- Variance-preserving distributions --
@@ -227,7 +218,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from [-a, a] with a = gain * sqrt(6 / (fan_in + fan_out))."""
-    bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -251,7 +242,8 @@ def kaiming_uniform_(
     """
     if _is_empty(tensor):
         return tensor
-    bound = math.sqrt(3.0) * calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+    bound = math.sqrt(3.0) * std  # rounded in PyTorch's order
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -284,12 +276,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return tensor
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
-    drawn = _drawn(cygrad.randn, rows, columns, generator=generator, dtype=cygrad.float64)
-    q, r = np.linalg.qr(drawn if rows >= columns else drawn.T)
+    drawn = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+    q, r = cygrad.linalg.qr(drawn if rows >= columns else drawn.t())
     # Without the sign correction, q would not be uniformly distributed over the orthogonal matrices.
-    q *= np.sign(np.diagonal(r))
-    q = q if rows >= columns else q.T
-    return tensor.copy_(cygrad.from_numpy(gain * q).reshape(tensor.shape))
+    q *= r.diagonal().sign()
+    return tensor.copy_((q if rows >= columns else q.t()).reshape(tensor.shape)).mul_(gain)
 
 
 @no_grad()
@@ -299,9 +290,9 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     rows, columns = tensor.shape
     n_zeros = math.ceil(sparsity * rows)
     tensor.normal_(0, std, generator=generator)
-    order = _drawn(cygrad.rand, rows, columns, generator=generator).argsort(axis=0)
-    keep = cygrad.from_numpy((order.argsort(axis=0) >= n_zeros).astype(np.float32))
-    return tensor.mul_(keep.to(tensor))
+    for column in range(columns):
+        tensor[cygrad.randperm(rows, device=tensor.device)[:n_zeros], column] = 0
+    return tensor
 
 
 def _require_matrix(tensor: Tensor) -> None:

@@ -109,24 +109,58 @@ class Failing(Dataset):
 # --- Batches ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", WORKERS)
-def test_batches_do_not_depend_on_the_workers(options):
-    def epochs(**options):
-        torch.manual_seed(5)
-        loader = DataLoader(Noisy(), 3, shuffle=True, **options)
-        return [batch.tolist() for _ in range(2) for batch in loader], torch.rand(3).tolist()
+def epochs(**options):
+    """Return the batches of two epochs, and numbers that the caller draws afterwards."""
+    torch.manual_seed(5)
+    loader = DataLoader(Noisy(), 3, shuffle=True, **options)
+    return [batch.tolist() for _ in range(2) for batch in loader], torch.rand(3).tolist()
 
+
+@pytest.mark.parametrize("options", WORKERS)
+def test_batches_depend_on_the_seed_and_the_number_of_workers_alone(options):
     batches, rest = epochs(**options)
-    assert (batches, rest) == epochs()
+    assert (batches, rest) == epochs(**options)
     assert len(batches) == 14 and batches[:7] != batches[7:]
     assert sorted(int(x) for batch in batches[:7] for x, _ in batch) == list(range(20))
+
+
+@pytest.mark.parametrize("options", [options for options in WORKERS if options])
+def test_workers_draw_from_streams_of_their_own(options):
+    """Worker k draws from the stream of the loader's seed plus k; persistent workers go on with it."""
+    batches, _ = epochs(**options)
+    count, persistent = options["num_workers"], options.get("persistent_workers", False)
+    torch.manual_seed(5)
+    streams = []
+    for epoch in range(2):
+        if epoch == 0 or not persistent:
+            seed = torch.empty((), dtype=torch.int64).random_().item()
+            streams = [torch.Generator().manual_seed(seed + worker) for worker in range(count)]
+        order = torch.Generator().manual_seed(torch.empty((), dtype=torch.int64).random_().item())
+        indices = torch.randperm(20, generator=order).tolist()
+        for number, batch in enumerate(batches[7 * epoch : 7 * epoch + 7]):
+            own = streams[number % count]
+            expected = [
+                (index + torch.rand(2, dtype=torch.float64, generator=own)).tolist()
+                for index in indices[3 * number : 3 * number + 3]
+            ]
+            assert batch == expected
+
+
+def test_without_workers_samples_draw_from_the_default_stream():
+    batches, _ = epochs()
+    torch.manual_seed(5)
+    torch.empty((), dtype=torch.int64).random_()
+    order = torch.Generator().manual_seed(torch.empty((), dtype=torch.int64).random_().item())
+    indices = torch.randperm(20, generator=order).tolist()
+    drawn = [(index + torch.rand(2, dtype=torch.float64)).tolist() for index in indices]
+    assert [x for batch in batches[:7] for x in batch] == drawn
 
 
 @pytest.mark.parametrize("options", WORKERS)
 def test_a_generator_of_ones_own(options):
     def one(seed):
         generator = torch.Generator().manual_seed(seed)
-        return [batch.tolist() for batch in DataLoader(Noisy(), 4, True, generator=generator, **options)]
+        return [batch.tolist() for batch in DataLoader(range(20), 4, True, generator=generator, **options)]
 
     before = torch.get_rng_state()
     assert one(1) == one(1) != one(2)

@@ -31,7 +31,7 @@ def cauchy(numbers, shape, dtype, *parameters):
     return ndarray(shape, dtype)
 
 
-geometric = cauchy
+geometric = log_normal = cauchy
 
 
 def whole_numbers(numbers, shape, low, high, dtype):
@@ -75,7 +75,7 @@ def poisson(numbers, rates):
     return ndarray(rates.shape, rates.dtype)
 
 
-log_gamma = poisson
+gamma = log_gamma = poisson
 
 
 def binomial(numbers, trials, chance, shape):

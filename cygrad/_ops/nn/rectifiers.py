@@ -22,6 +22,7 @@ from cygrad._core.graph.opdef import (
     variant,
 )
 from cygrad._core.graph.record import apply1_args, apply_n, record_n, write_into
+from cygrad._core.types.dtypes import by_name
 from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.cpu.elementwise.numpy_pointwise import where as select
@@ -307,18 +308,34 @@ def _rrelu(input, lower, upper, training, generator, inplace):
     array = array_of(x)
     noise = None
     if training:
-        number = array.dtype.type
-        drawn = beside(uniform(array.shape, x.dtype, generator, "rrelu"), array)
+        slopes = _random_slopes(x, low, high, generator)
         with np.errstate(all="ignore"):
-            slopes = select(array > 0, number(1), drawn * number(high - low) + number(low))
-            result = as_array(array * slopes)
-        noise = tensor_of(slopes)
+            result = as_array(array * slopes).astype(array.dtype, copy=False)
+        noise = tensor_of(slopes.astype(array.dtype, copy=False))
     else:
         result = leaky_relu_array(array, (low + high) / 2)
     args = low, high, training, noise
     if inplace:
         return write_into(RRELU_INPLACE, x, result, (x,), args)
     return record_n(RRELU, result, (x,), args)
+
+
+def _random_slopes(x, low, high, generator):
+    """Return an array of slopes from [low, high), and 1 where `x` is positive; on the CPU, none are drawn for these.
+
+    On the CPU, half precision has slopes of single precision, as in PyTorch.
+    """
+    array = array_of(x)
+    number = array.dtype.type
+    if not x.is_cpu:
+        drawn = beside(uniform(array.shape, x.dtype, generator, "rrelu"), array)
+        return select(array > 0, number(1), drawn * number(high - low) + number(low))
+    wide = np.float32 if array.itemsize < 8 else np.float64
+    slopes, is_drawn = np.ones(array.shape, wide), np.less_equal(array, 0)
+    units = uniform((np.count_nonzero(is_drawn),), by_name()["float64"], generator, "rrelu")
+    first, last = float(wide(low)), float(wide(high))
+    slopes[is_drawn] = units * (last - first) + first
+    return slopes
 
 
 # -- clamped --

@@ -17,7 +17,8 @@ from cygrad._ops.base.arithmetic import add, mul
 from cygrad._ops.base.checks.common import typed
 from cygrad._ops.base.creation import place_of
 from cygrad._ops.base.views import squeeze, unsqueeze
-from cygrad._ops.random.random import for_each_sample, keep_mask
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.random.random import for_each_sample, in_memory_order, keep_mask
 
 SELU_FLOOR = 1.7580993408473766  # -selu(-inf)
 
@@ -58,17 +59,25 @@ def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=Fals
     if p == 1:
         return mul(input, tensor_of(np.zeros((), array.dtype)), out=out)
     place = place_of(input)
-    scale = 1 / math.sqrt((SELU_FLOOR**2 * p + 1) * (1 - p)) if to_floor else 1 / (1 - p)
+    factor = 1 / math.sqrt((SELU_FLOOR**2 * p + 1) * (1 - p))
+    wide = np.float32 if array.itemsize == 2 else number  # PyTorch divides half precision in single precision
+    scale = number(factor if to_floor else wide(1) / wide(1 - p))
 
     def draw(shape):
-        return as_array(keep_mask(shape, 1 - p, None, place) * number(scale))
+        return as_array(keep_mask(shape, 1 - p, None, place) * scale)
 
-    scales = for_each_sample(tensor_of(draw(shape)), draw)
+    if place is None and not by_channel:
+        drawn = in_memory_order(array, draw)
+    else:
+        drawn = draw(shape)
+    scales = for_each_sample(tensor_of(drawn), draw)
     found = mul(input, scales, out=out)
     if not to_floor:
         return found
-    shift = add(mul(scales, SELU_FLOOR), SELU_FLOOR * scale * (p - 1))  # SELU_FLOOR * scale * p where kept
-    return add(found, shift, out=out)
+    kept = number(SELU_FLOOR * factor * p)
+    dropped = number(-(SELU_FLOOR * factor)) + kept
+    zeros = mul(scales, 0)
+    return add(found, where(scales == 0, add(zeros, dropped.item()), add(zeros, kept.item())), out=out)
 
 
 def dropout(input, p=0.5, training=True, inplace=False):

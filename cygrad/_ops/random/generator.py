@@ -1,4 +1,8 @@
-"""Random number streams: Philox, a counter-based generator, from NumPy on the CPU and our own implementation on GPUs.
+"""Random number streams.
+
+On the CPU they are PyTorch's: the Mersenne Twister, from which each function draws the numbers that PyTorch's draws for
+the same seed (mersenne.py). `Generator(algorithm="philox")` gives streams of Philox, a counter-based generator, from
+NumPy; on GPUs, our own implementation of it.
 
 Each stream has a lock (NumPy's or ours), so drawing from several threads at once is safe.
 """
@@ -6,6 +10,7 @@ Each stream has a lock (NumPy's or ours), so drawing from several threads at onc
 import contextlib
 import os
 from _thread import _local, allocate_lock
+from typing import Any
 
 import numpy as np
 
@@ -13,28 +18,31 @@ from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.types.device import check_device, device, device_at
-from cygrad._kernels.cpu.random import random as kernels
+from cygrad._kernels.cpu.random import mersenne
+from cygrad._kernels.cpu.random.twister import Twister
 from cygrad._kernels.device.cupy_library import META
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
 from cygrad._library import later
 
+kernels_of_philox = later("cygrad._kernels.cpu.random.random")  # rarely asked for
 kernels_of_meta = later("cygrad._kernels.meta.random")  # needed only for meta tensors
 
 _FIRST_SEED = 67280421310721  # PyTorch's default seed
-_STATE_WORDS = 14  # seed, counter (4), key (2), buffer (4), buffer position, leftover half word (2)
+_ALGORITHMS = "mt19937", "philox"
+_TWISTER_BYTES = 5056
+_PHILOX_BYTES = 8 * 14  # seed, counter (4), key (2), buffer (4), buffer position, leftover half word (2)
 
 
 class Generator:
     """A random number stream, to be passed to functions as `generator=`.
 
-    Generators with the same seed produce the same numbers, whatever the number of threads.
+    Generators with the same seed produce the same numbers, whatever the number of threads: on the CPU, PyTorch's
+    numbers. `algorithm` is "mt19937", PyTorch's, or "philox", the one for GPUs.
 
     >>> import cygrad
     >>> g = cygrad.Generator().manual_seed(3)
-    >>> a = cygrad.rand(2, generator=g)
-    >>> b = cygrad.rand(2, generator=cygrad.Generator().manual_seed(3))
-    >>> bool((a == b).all())
-    True
+    >>> cygrad.rand(2, generator=g)
+    tensor([0.0043, 0.1056])
     """
 
     __module__ = "cygrad"
@@ -43,47 +51,66 @@ class Generator:
 
     draws = 0  # how often threads that named no generator drew from this one
 
-    def __init__(self, device="cpu"):
+    def __init__(self, device="cpu", *, algorithm=None):
         self.device = check_device(device)
         if self.device.type == "meta":
             raise RuntimeError("META device type not an accelerator.")
         self._seed = _FIRST_SEED
-        self._numpy = None
-        self._stream = None
         self._lock = allocate_lock()
-        if self.device.type == "cuda":
-            self._stream = kernels_of_gpu.Stream(self.device.index, _FIRST_SEED)
+        self._source: Any = None  # (kernels, stream); None for one of Philox that nothing has been drawn from
+        is_on_gpu = self.device.type == "cuda"
+        if algorithm is None:
+            algorithm = _ALGORITHMS[is_on_gpu]
+        if algorithm not in _ALGORITHMS or (is_on_gpu and algorithm != "philox"):
+            raise ValueError(
+                f"no random number generator {algorithm!r} for {self.device}: choose "
+                + ("'philox'" if is_on_gpu else "'mt19937' or 'philox'")
+            )
+        self._is_twister = algorithm == "mt19937"
+        if is_on_gpu:
+            self._source = kernels_of_gpu, kernels_of_gpu.Stream(self.device.index, _FIRST_SEED)
+        elif self._is_twister:
+            self._source = mersenne, Twister(_FIRST_SEED)
 
-    def numpy_generator(self):
-        """Return the NumPy generator of this stream."""
-        # Created on first use: importing numpy.random takes as long as importing all of cygrad.
-        numbers = self._numpy
-        if numbers is None:
-            from numpy.random import Generator as NumpyGenerator  # takes as long as importing all of cygrad
-            from numpy.random import Philox  # likewise
+    @property
+    def algorithm(self):
+        """The name of the algorithm: "mt19937" or "philox"."""
+        return _ALGORITHMS[not self._is_twister]
 
-            with self._lock:
-                if self._numpy is None:
-                    self._numpy = NumpyGenerator(Philox(key=self._seed))
-                numbers = self._numpy
-        return numbers
+    def source(self):
+        """Return (kernels, numbers): the functions that draw arrays, and the stream to draw from."""
+        return self._source or self._philox()
+
+    @property
+    def _numbers(self):
+        return self.source()[1]
+
+    def _philox(self):
+        from numpy.random import Generator as NumpyGenerator  # takes as long as importing all of cygrad
+        from numpy.random import Philox  # likewise
+
+        with self._lock:
+            if self._source is None:
+                self._source = kernels_of_philox, NumpyGenerator(Philox(key=self._seed))
+            return self._source
 
     def manual_seed(self, seed):
         """Restart the stream from `seed`, an int of up to 64 bits, and return the generator.
 
         Raises RuntimeError for non-integers, ValueError for more bits.
         """
-        if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        if isinstance(seed, bool) or not hasattr(seed, "__index__") or isinstance(seed, Tensor):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         seed = int(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         seed %= 2**64
         with self._lock:
-            if self._stream is not None:
-                self._stream.restart(seed)
+            if self._is_twister or self.device.type != "cpu":
+                self._source[1].restart(seed)
+            else:
+                self._source = None
             self._seed = seed
-            self._numpy = None
         return self
 
     def seed(self):
@@ -97,10 +124,15 @@ class Generator:
         return self._seed
 
     def get_state(self):
-        """Return the position in the stream as a tensor of bytes; for a GPU's stream, the seed and the offset."""
-        if self._stream is not None:
-            return tensor_of(np.array([self._seed, self._stream.offset], np.uint64).view(np.uint8))
-        state = self.numpy_generator().bit_generator.state
+        """Return the position in the stream as a tensor of bytes.
+
+        It is PyTorch's state; for a stream of Philox, its counter; for a GPU's stream, the seed and the offset.
+        """
+        if self._is_twister:
+            return tensor_of(self._numbers.read())
+        if self.device.type != "cpu":
+            return tensor_of(np.array([self._seed, self._numbers.offset], np.uint64).view(np.uint8))
+        state = self._numbers.bit_generator.state
         words = [
             self._seed,
             *state["state"]["counter"],
@@ -113,26 +145,43 @@ class Generator:
         return tensor_of(np.array(words, np.uint64).view(np.uint8))
 
     def set_state(self, new_state):
-        """Move to a position that was returned by `get_state`.
+        """Move to a position that was returned by `get_state`, of cygrad or of PyTorch.
 
-        Raises TypeError or RuntimeError for invalid states.
+        On the CPU, the stream continues with the algorithm that the state belongs to. Raises TypeError or RuntimeError
+        for invalid states.
         """
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         array = array_of(new_state)
         if array.dtype != np.uint8 or not isinstance(array, np.ndarray):
             raise TypeError("RNG state must be a torch.ByteTensor")
-        if self._stream is not None:
+        array = np.ascontiguousarray(array).ravel()
+        if self.device.type != "cpu":
             return self._set_stream(array)
-        if array.size != 8 * _STATE_WORDS:
+        if array.size == _TWISTER_BYTES:
+            self._set_twister(array)
+        elif array.size == _PHILOX_BYTES:
+            self._set_philox(array.view(np.uint64))
+        else:
             raise RuntimeError(
-                f"Expected a CPUGeneratorImplState of size {8 * _STATE_WORDS} but found the input "
-                f"RNG state size to be {array.size}"
+                f"Expected a CPUGeneratorImplState of size {_TWISTER_BYTES} but found the input RNG state size to be "
+                f"{array.size}"
             )
-        words = np.ascontiguousarray(array).view(np.uint64).ravel()
+        return self
+
+    def _set_twister(self, array):
+        numbers = self._numbers if self._is_twister else Twister()
+        if not numbers.move(array):
+            raise RuntimeError("Invalid mt19937 state")
+        self._source, self._seed, self._is_twister = (mersenne, numbers), numbers.seed, True
+
+    def _set_philox(self, words):
+        from numpy.random import Generator as NumpyGenerator  # takes as long as importing all of cygrad
+        from numpy.random import Philox  # likewise
+
         seed, position, has_half, half = (int(words[i]) for i in (0, 11, 12, 13))
-        self.manual_seed(seed)
-        self.numpy_generator().bit_generator.state = {
+        bits = Philox(key=seed)
+        bits.state = {
             "bit_generator": "Philox",
             "state": {"counter": words[1:5], "key": words[5:7]},
             "buffer": words[7:11],
@@ -140,38 +189,65 @@ class Generator:
             "has_uint32": has_half,
             "uinteger": half,
         }
-        return self
+        with self._lock:
+            self._source, self._seed, self._is_twister = (kernels_of_philox, NumpyGenerator(bits)), seed, False
 
     def _set_stream(self, array):
         if array.size != 16:
             raise RuntimeError("RNG state is wrong size")
-        seed, offset = map(int, np.ascontiguousarray(array).view(np.uint64).ravel())
+        seed, offset = map(int, array.view(np.uint64))
         self.manual_seed(seed)
         self.set_offset(offset)
         return self
 
     def get_offset(self):
         """Return how many groups of four words have been drawn from a GPU's stream. Raises RuntimeError on the CPU."""
-        return self._on_gpu("get_offset").offset
+        return self._stream_of("use offset").offset
 
     def set_offset(self, offset):
         """Move to an offset in a GPU's stream. Raises RuntimeError on the CPU."""
-        self._on_gpu("set_offset").restart(self._seed, int(offset))
+        self._stream_of("use offset").restart(self._seed, int(offset))
 
-    def _on_gpu(self, method):
-        if self._stream is None:
-            raise RuntimeError(f"{method} is not supported on the CPU generator")
-        return self._stream
+    def _stream_of(self, what):
+        if self.device.type == "cpu":
+            raise RuntimeError(f"CPU Generator does not {what}")
+        return self._numbers
 
     def clone_state(self):
         """Return a copy of this generator, at the same position in the same stream."""
         return type(self)(self.device).set_state(self.get_state())
 
+    def graphsafe_get_state(self):
+        """Return another generator that draws from this GPU's stream. Raises NotImplementedError on the CPU."""
+        other = type(self)(self._on_gpu("graphsafe_get_state"))
+        return other.graphsafe_set_state(self)
+
+    def graphsafe_set_state(self, state):
+        """Draw from the stream of another generator from now on. Raises NotImplementedError on the CPU."""
+        if self._on_gpu("graphsafe_set_state") != state.device:
+            raise RuntimeError(f"Expected a generator of {self.device} but found one of {state.device}")
+        self._source, self._seed = state._source, state._seed
+        return self
+
+    def _on_gpu(self, method):
+        if self.device.type == "cpu":
+            raise NotImplementedError(f"{method} is not supported in this Generator")
+        return self.device
+
     def __reduce__(self):
-        return _restored, (array_of(self.get_state()), str(self.device))
+        offset = None if self.device.type == "cpu" else self.get_offset()
+        return type(self), (self.device,), (self.initial_seed(), offset, self.get_state())
+
+    def __setstate__(self, state):
+        seed, offset, position = state
+        self.manual_seed(seed)
+        if offset is not None:
+            self.set_offset(offset)
+        self.set_state(position)
 
 
 def _restored(state, device="cpu"):
+    """Return the generator of a pickle that an older cygrad wrote."""
     return Generator(device).set_state(tensor_of(state))
 
 
@@ -221,7 +297,7 @@ def current_generator():
 
 
 def source_of(generator, function, place=None):
-    """Return (kernels, numbers): the functions that draw arrays, and the stream to draw from.
+    """Return (kernels, numbers), see `Generator.source`.
 
     `place` is the number of the GPU, or None for the CPU; the stream is that of `generator` or of the default
     generator. Raises TypeError for non-Generators, RuntimeError for a generator of another device.
@@ -234,11 +310,14 @@ def source_of(generator, function, place=None):
         if place == META:
             return kernels_of_meta, None
         if place is not None:
-            return kernels_of_gpu, gpu_generator(place)._stream
-        found = current_generator()
+            return gpu_generator(place).source()
+        here = _of_thread
+        found = here.generator
+        if found is None or found.device.type != "cpu":
+            found = default_generator
         found.draws += 1
-        _of_thread.draws += 1
-        return kernels, found._numpy or found.numpy_generator()
+        here.draws += 1
+        return found._source or found.source()
     if not isinstance(generator, Generator):
         raise TypeError(f"{function}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     if place == META:
@@ -246,11 +325,9 @@ def source_of(generator, function, place=None):
     wanted = "cpu" if place is None else "cuda"
     if generator.device.type != wanted:
         raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'")
-    if place is None:
-        return kernels, generator.numpy_generator()
-    if generator.device.index != place:
+    if place is not None and generator.device.index != place:
         raise RuntimeError(f"Expected a generator of cuda:{place} but found one of {generator.device}")
-    return kernels_of_gpu, generator._stream
+    return generator.source()
 
 
 class Draws:

@@ -11,6 +11,7 @@ from cygrad._core.graph.opdef import facts
 from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.types.dtypes import as_dtype, dtype_of_number, get_default_dtype
 from cygrad._kernels.cpu.base import copying
+from cygrad._kernels.cpu.random import mersenne
 from cygrad._kernels.cpu.random.random import NORMALS, UNIFORMS
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.checks import creation as checks
@@ -39,14 +40,14 @@ def floating_point(kernel, dtype):
 
 def uniform(shape, dtype, generator, function, place=None):
     """Return an array of samples from the uniform distribution on [0, 1)."""
-    numpy_type = floating_point("check_uniform_bounds", dtype)
+    numpy_type = floating_point(_CHECK[uniform], dtype)
     kernels, numbers = source_of(generator, function, place)
     return kernels.uniform(numbers, shape, numpy_type)
 
 
 def gaussian(shape, dtype, generator, function, place=None):
     """Return an array of samples from the normal distribution of mean 0 and variance 1."""
-    numpy_type = floating_point("normal_kernel_cpu", dtype)
+    numpy_type = floating_point(_CHECK[gaussian], dtype)
     kernels, numbers = source_of(generator, function, place)
     return kernels.gaussian(numbers, shape, numpy_type)
 
@@ -56,6 +57,18 @@ def whole_numbers(shape, low, high, dtype, generator, function, place=None):
     kernels, numbers = source_of(generator, function, place)
     checks.check_bounds(low, high, dtype)
     return kernels.whole_numbers(numbers, shape, low, high, dtype.numpy)
+
+
+def in_memory_order(array, draw):
+    """Return `draw(shape)` for the dimensions of an array from the largest stride to the least, put back in order.
+
+    PyTorch fills tensors in this order.
+    """
+    if array.flags.c_contiguous:
+        return draw(array.shape)
+    order = mersenne.order_in_memory(array)
+    back = sorted(range(array.ndim), key=order.__getitem__)
+    return draw(tuple(array.shape[i] for i in order)).transpose(back)
 
 
 def keep_mask(shape, probability, generator, place=None):
@@ -81,6 +94,7 @@ def _place(place, out):
 # -- new tensors --
 
 _NUMBER = {uniform: UNIFORMS, gaussian: NORMALS}
+_CHECK = {uniform: "check_uniform_bounds", gaussian: "normal_kernel_cpu"}  # the names of PyTorch's kernels
 
 
 def drawn(function, draw, size, named, generator, out, dtype, requires_grad, place):
@@ -187,23 +201,31 @@ def randint(
 # -- in the shape of another --
 
 
-def laid_out(array, t, memory_format, requires_grad, function):
-    """Return a tensor of these values in the memory layout of `t`."""
-    if isinstance(array, np.ndarray) != t.is_cpu:
-        return fresh(array, requires_grad, function, t)
-    if memory_format is not None or not t.is_contiguous():
-        out = blank_like(t, as_dtype(array.dtype), memory_format)
-        copying.copy_into(out, array)
-        array = out
-    return fresh(array, requires_grad, function, t)
+def filled_like(t, wanted, memory_format, what, bounds, generator, function):
+    """Return an array of dtype `wanted` in the memory layout of `t`, filled in the order of its memory."""
+    kernels, numbers = source_of(generator, function)
+    return kernels.draw(numbers, blank_like(t, wanted, memory_format), what, *bounds)
 
 
 def drawn_like(function, draw, t, generator, dtype, memory_format, requires_grad, place):
     """Return a tensor like `t`, drawn by `uniform` or `gaussian`."""
     wanted = type_of_new(dtype, None, t.dtype, function)
-    array = draw(tuple(t.shape), wanted, generator, function, place)
-    found = laid_out(array, t, memory_format, requires_grad, function)
+    if place is None and t.is_cpu:
+        floating_point(_CHECK[draw], wanted)
+        array = filled_like(t, wanted, memory_format, _NUMBER[draw], (0, 1), generator, function)
+    else:
+        array = laid_out(draw(tuple(t.shape), wanted, generator, function, place), t, memory_format)
+    found = fresh(array, requires_grad, function, t)
     return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
+
+
+def laid_out(array, t, memory_format):
+    """Return an array on a GPU in the memory layout of `t`, if that is there, too."""
+    if isinstance(array, np.ndarray) or t.is_cpu or (memory_format is None and t.is_contiguous()):
+        return array
+    out = blank_like(t, as_dtype(array.dtype), memory_format)
+    copying.copy_into(out, array)
+    return out
 
 
 @facts(overloads="18")

@@ -18,15 +18,33 @@ from cygrad._core.transforms.vmap_levels import NoBatchingRule
 from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
 from cygrad._kernels.cpu.base import chunks, copying
 from cygrad._kernels.cpu.random import random as kernels_of_memory
+from cygrad._kernels.cpu.random.random import INTEGERS, NORMALS
 from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
 from cygrad._ops.base.arguments import broadcast_shape, integer, integers, require
 from cygrad._ops.base.batching.rules import operands, rule
 from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.copying import zeros_of
-from cygrad._ops.base.creation import check_place, check_size, delivered, number, place_beside, place_of, type_of_new
+from cygrad._ops.base.creation import (
+    check_place,
+    check_size,
+    delivered,
+    fresh,
+    number,
+    place_beside,
+    place_of,
+    type_of_new,
+)
 from cygrad._ops.random.generator import source_of
-from cygrad._ops.random.random import for_each_sample, gaussian, keep_mask, laid_out, whole_numbers
+from cygrad._ops.random.random import (
+    filled_like,
+    floating_point,
+    for_each_sample,
+    gaussian,
+    keep_mask,
+    laid_out,
+    whole_numbers,
+)
 
 
 def zero_rule(n, g):
@@ -113,8 +131,12 @@ def randint_like(
     wanted = type_of_new(dtype, None, t.dtype, name)
     first = 0 if low is None else integer(low, name, "low", 2)
     last = integer(high, name, "high", 2 if low is None else 3)
-    array = whole_numbers(tuple(t.shape), first, last, wanted, generator, name, place)
-    found = laid_out(array, t, memory_format, requires_grad, name)
+    if place is None and t.is_cpu and last <= 2**63 and last - first < 2**64:
+        checks.check_bounds(first, last, wanted)
+        array = filled_like(t, wanted, memory_format, INTEGERS, (first, last - first), generator, name)
+    else:
+        array = laid_out(whole_numbers(tuple(t.shape), first, last, wanted, generator, name, place), t, memory_format)
+    found = fresh(array, requires_grad, name, t)
     return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, name, place))
 
 
@@ -162,7 +184,7 @@ def normal(
         check_deviation(std)
 
         def draw(shape):
-            return spread(gaussian(shape, wanted, generator, "normal", place), mean, std)
+            return normal_numbers(shape, wanted, mean, std, generator, place)
 
         found = delivered(draw(shape), out, requires_grad, "normal")
         return found if out is not None else for_each_sample(found, draw)
@@ -171,14 +193,25 @@ def normal(
     place = place_of(inputs[0] if inputs[0].ndim else inputs[-1])
     mean_of, deviation = (array_of(value) if isinstance(value, Tensor) else value for value in (mean, std))
     check_deviation(deviation)
-    array = gaussian(broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype, generator, "normal", place)
-    array = spread(array, mean_of, deviation)
+    shape, wanted = broadcast_shape(_shape_of(mean), _shape_of(std)), inputs[0].dtype
+    if isinstance(std, Tensor):
+        array = spread(gaussian(shape, wanted, generator, "normal", place), mean_of, deviation)
+    else:
+        array = spread(normal_numbers(shape, wanted, 0, std, generator, place), mean_of, 1)
     row = NORMAL_BOTH if len(inputs) == 2 else NORMAL_MEAN if inputs[0] is mean else NORMAL_STD
     return _recorded(row, array, inputs, out, (mean, std, generator))
 
 
 def _shape_of(value):
     return array_of(value).shape if isinstance(value, Tensor) else ()
+
+
+def normal_numbers(shape, dtype, mean, std, generator, place):
+    """Return an array of samples from one normal distribution."""
+    if place is not None:
+        return spread(gaussian(shape, dtype, generator, "normal", place), mean, std)
+    kernels, numbers = source_of(generator, "normal")
+    return kernels.draw(numbers, np.empty(shape, floating_point("normal_kernel_cpu", dtype)), NORMALS, mean, std)
 
 
 def check_deviation(std):
@@ -229,8 +262,11 @@ def check_probability(p):
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
 
 
-def coins(p, shape, generator, place):
-    """Return a boolean array, True with the probabilities in the tensor `p`."""
+def coins(p, shape, generator, place, order=None):
+    """Return a boolean array, True with the probabilities in the tensor `p`.
+
+    They are drawn in the order of the dimensions `order`, if that is given.
+    """
     array = array_of(p)
     if not p.dtype.is_floating_point:
         raise messages.not_implemented_for("bernoulli_tensor_cpu_p_", p.dtype)
@@ -242,7 +278,10 @@ def coins(p, shape, generator, place):
         )
     if array.shape != shape:
         array = array_of(p.expand(shape))
-    return keep_mask(shape, array, generator, place)
+    if order is None:
+        return keep_mask(shape, array, generator, place)
+    turned = array.transpose(order)
+    return keep_mask(turned.shape, turned, generator, place).transpose(np.argsort(order))
 
 
 MULTINOMIAL = declare(
@@ -267,7 +306,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     _check_weights(t, count, replacement)
     check_size((*t.shape[:-1], count))
     weights = array_of(t) if t.ndim == 2 else array_of(t)[None]
-    step = max(1, chunks.SIZE // weights.shape[1]) if isinstance(weights, np.ndarray) and weights.size else len(weights)
+    is_in_memory = isinstance(weights, np.ndarray) and weights.flags.c_contiguous  # others are drawn in another order
+    step = max(1, chunks.SIZE // weights.shape[1]) if is_in_memory and weights.size else len(weights)
     first, *others = [weights[start : start + step] for start in range(0, len(weights), step or 1)] or [weights]
     kernels, numbers = source_of(generator, "multinomial", place_of(t))
     draw = kernels.picked if replacement else kernels.picked_once
@@ -295,7 +335,7 @@ def _picked(call):
 
 
 def _with_sums(kernels, weights, needed):
-    """Return rows of weights in float64, and their running sums.
+    """Return rows of weights, and their running sums in float64.
 
     Raises RuntimeError for invalid weights, and for rows with fewer than `needed` weights above 0.
     """
@@ -307,7 +347,7 @@ def _with_sums(kernels, weights, needed):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if needed > 1 and not is_meta(wide) and np.count_nonzero(wide) < wide.size:
         _check_enough(np.count_nonzero(wide, 1), needed)
-    return wide, sums
+    return weights, sums
 
 
 def _check_enough(counts, needed):
@@ -352,7 +392,7 @@ def poisson(input, generator=None):
     if not t.dtype.is_floating_point:
         raise messages.not_implemented_for("poisson_cpu", t.dtype)
     rates = array_of(t)
-    if isinstance(rates, np.ndarray) and not (rates >= 0).all():  # the check would wait for a GPU
+    if isinstance(rates, np.ndarray) and not kernels_of_memory.are_rates(rates):  # the check would wait for a GPU
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     kernels, numbers = source_of(generator, "poisson", place_of(t))
     return _recorded(POISSON, kernels.poisson(numbers, rates), (t,), None, (generator,))
@@ -423,6 +463,12 @@ def _parameters(call, params):
         )
     call.batch.draws_for_one -= 1
     return operands(call, params)
+
+
+def gammas(concentration):
+    """Return gamma-distributed samples in the dtype of `concentration`."""
+    kernels, numbers = source_of(None, "standard_gamma", place_of(concentration))
+    return tensor_of(kernels.gamma(numbers, array_of(concentration)))
 
 
 def log_gammas(concentration):

@@ -118,7 +118,8 @@ def _run(work: Work, worker: int, receiver: Any, answers: Any, stopping: Any) ->
     sys.setswitchinterval(1e-4)  # so that the queue's feeder thread sends each answer promptly
     cygrad.set_num_threads(1)  # the workers share the processors
     random.seed(work.seed + worker)
-    np.random.seed((work.seed + worker) % 2**32)  # noqa: NPY002  datasets may use the global generator
+    words = worker, work.seed % 2**32, work.seed >> 32, 0  # as in PyTorch
+    np.random.seed(np.random.SeedSequence(words).generate_state(4))  # noqa: NPY002  datasets may use the global generator
 
     def answer(epoch: int, number: int, result: Any) -> None:
         try:

@@ -2,9 +2,9 @@
 
 Note [Order of batches]
 -----------------------
-The loader numbers the batches, assigns them to the workers in turn and yields them by number. Random numbers drawn
-while reading batch n come from a separate stream, determined by n and the loader's seed for the iteration. The
-batches therefore depend neither on the number of workers nor on their relative speed.
+The loader numbers the batches, assigns them to the workers in turn and yields them by number. As in PyTorch, each
+worker draws random numbers from a stream of its own, whose seed is the loader's plus the worker's number; without
+workers they come from the default stream. The batches therefore do not depend on the relative speed of the workers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from cygrad.utils.data.dataset import read_items, reader_of_batches
 __all__ = ["get_worker_info"]
 
 PATIENCE = 5.0  # seconds a worker gets to finish its batch when stopping
-_ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its multiples are far apart
 
 
 # -- reading a batch --
@@ -68,11 +67,6 @@ class Reading:
         return read
 
 
-def stream(seed: int, number: int) -> drawing_from:
-    """Return the random stream of batch `number`; see Note [Order of batches]."""
-    return drawing_from(cygrad.Generator().manual_seed((seed + (number + 1) * _ODD) % 2**64))
-
-
 # -- in the worker --
 
 
@@ -99,12 +93,11 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 class Task(NamedTuple):
-    """A batch to read: its iteration, number and indices, and the seed of the iteration."""
+    """A batch to read: its iteration, number and indices."""
 
     epoch: int
     number: int
     indices: Any
-    seed: int
 
 
 class NoMoreSamples(NamedTuple):
@@ -156,16 +149,19 @@ class Work:
     def run(self, worker: int, tasks: Any, answer: Callable[[int, int, Any], None]) -> None:
         """Read the batches received from `tasks` until None arrives."""
         where = f"in DataLoader worker {self.kind} {worker}"
+        _here.info = WorkerInfo(worker, self.num_workers, self.seed + worker, self.reading.dataset)
+        with drawing_from(cygrad.Generator().manual_seed((self.seed + worker) % 2**64)):
+            self._work(worker, tasks, answer, where)
+
+    def _work(self, worker: int, tasks: Any, answer: Callable[[int, int, Any], None], where: str) -> None:
         reading = self.reading
-        _here.info = WorkerInfo(worker, self.num_workers, self.seed + worker, reading.dataset)
         failure, epoch, read = self._initialise(worker, where), None, None
         while (task := tasks.get()) is not None:
             try:
-                with stream(task.seed, task.number):
-                    if task.epoch != epoch:
-                        epoch, read = task.epoch, None
-                        read = reading.reader()
-                    result = failure or (read(task.indices) if read else NoMoreSamples())
+                if task.epoch != epoch:
+                    epoch, read = task.epoch, None
+                    read = reading.reader()
+                result = failure or (read(task.indices) if read else NoMoreSamples())
             except StopIteration as error:
                 result = NoMoreSamples() if reading.is_iterable else Failure.of(error, where)
             except BaseException as error:
@@ -177,8 +173,7 @@ class Work:
         if self.init is None:
             return None
         try:
-            with drawing_from(cygrad.Generator().manual_seed((self.seed + worker) % 2**64)):
-                self.init(worker)
+            self.init(worker)
         except BaseException as error:
             return Failure.of(error, where)
         return None

@@ -19,7 +19,6 @@ from cygrad.utils.data._worker import (
     Threads,
     Work,
     putting_off_ctrl_c,
-    stream,
 )
 from cygrad.utils.data.collate import default_collate, default_convert
 from cygrad.utils.data.dataset import Dataset, IterableDataset
@@ -47,9 +46,9 @@ class DataLoader(Generic[T_co]):
     in_order: yield batches in the order of the samples, else as they become ready. pin_memory: copy tensors of
         batches to pinned memory, for `to("cuda", non_blocking=True)`; warns without a GPU.
 
-    The batches do not depend on the number of workers: random numbers drawn while reading a batch (`cygrad.rand` and
-    the like) come from a separate stream per batch. Each worker has its own copy of the dataset, a shallow one if it is
-    a thread. An exception in a worker is reraised here, with its traceback as text. When an iterator ends, fails or is
+    Each worker draws random numbers (`cygrad.rand` and the like) from its own stream, seeded as in PyTorch; without
+    workers they come from the default one. Each worker has its own copy of the dataset, a shallow one if it is a
+    thread. An exception in a worker is reraised here, with its traceback as text. When an iterator ends, fails or is
     deleted, its workers end.
 
     Raises ValueError and TypeError for invalid arguments, RuntimeError if a worker dies or times out.
@@ -68,6 +67,7 @@ class DataLoader(Generic[T_co]):
     sampler: Any
     batch_sampler: Any
     _crew: Crew | None = None
+    _crew_seed = 0
     _said: int | None = None  # the reported `len` of an iterable dataset
     _is_made = False
 
@@ -203,9 +203,11 @@ class DataLoader(Generic[T_co]):
         return Reading(self.dataset, self.is_iterable, self.makes_batches, self.drop_last, self.collate_fn)
 
     def _seed(self) -> int:
-        if self.generator is None:
-            return draw_seed()
-        return int(cygrad.randint(2**63 - 1, (), generator=self.generator))
+        """Draw the seed of the workers; those that keep on working keep theirs."""
+        if self._crew is not None and self._crew.is_at_work:
+            return self._crew_seed
+        self._crew_seed = draw_seed(self.generator)
+        return self._crew_seed
 
     def _crew_of(self, batches: _WithWorkers) -> Crew:
         """Return the persistent workers, starting them if necessary."""
@@ -275,8 +277,7 @@ class _InCaller(_Batches):
 
     def __next__(self) -> Any:
         indices = next(self.indices)
-        with stream(self.seed, self.given):
-            batch = self.read(indices)
+        batch = self.read(indices)
         self.count()
         return self.pinned(batch)
 
@@ -309,7 +310,7 @@ class _WithWorkers(_Batches):
         if indices is StopIteration:
             return
         self.open[self.sent] = worker
-        self.crew.send(worker, Task(self.epoch, self.sent, indices, self.seed))
+        self.crew.send(worker, Task(self.epoch, self.sent, indices))
         self.sent += 1
         self.next_worker = (worker + 1) % count
 

@@ -53,7 +53,7 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
-_GROUP = 1024  # indices drawn at a time
+_GROUP = 32  # indices drawn at a time, as by PyTorch
 
 
 class RandomSampler(Sampler[int]):
@@ -91,14 +91,17 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        length = len(self.data_source)
+        length, wanted = len(self.data_source), self.num_samples
         generator = self.generator or cygrad.Generator().manual_seed(draw_seed())
         if self.replacement:
-            counts = range(self.num_samples, 0, -_GROUP)  # training loops may request endless samples
-            groups = (cygrad.randint(length, (min(n, _GROUP),), generator=generator).tolist() for n in counts)
-            return itertools.chain.from_iterable(groups)
-        rounds = (cygrad.randperm(length, generator=generator).tolist() for _ in itertools.count())
-        return itertools.islice(itertools.chain.from_iterable(rounds), self.num_samples)
+            for start in range(0, wanted, _GROUP):
+                size = (min(_GROUP, wanted - start),)
+                yield from cygrad.randint(length, size, generator=generator).tolist()
+            return
+        for _ in range(wanted // length):
+            yield from cygrad.randperm(length, generator=generator).tolist()
+        # PyTorch draws once more even if nothing is left to give
+        yield from cygrad.randperm(length, generator=generator).tolist()[: wanted % length]
 
     def __len__(self) -> int:
         return self.num_samples
@@ -184,9 +187,9 @@ class BatchSampler(Sampler[list[int]]):
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
 
-def draw_seed() -> int:
-    """Draw a seed for another stream from the default generator."""
-    return int(cygrad.randint(2**63 - 1, ()))
+def draw_seed(generator: cygrad.Generator | None = None) -> int:
+    """Draw a seed for another stream, from the default generator if `generator` is None."""
+    return int(cygrad.empty((), dtype=cygrad.int64).random_(generator=generator))
 
 
 def _check_positive(name: str, value: Any) -> None:

@@ -1,4 +1,6 @@
-"""Random numbers from NumPy's bit generator, without the overhead of its methods (draw.h)."""
+"""Random numbers from the Mersenne Twister (twister.pyx), or from NumPy's bit generator, without the overhead of its
+methods (draw.h).
+"""
 
 from types import SimpleNamespace
 
@@ -8,10 +10,15 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint64_t
 cimport numpy as cnp
 
 from cygrad._kernels.cpu.base.arrays cimport PURE, empty, is_plain
+from cygrad._kernels.cpu.random.twister cimport Twister, drew
+from cygrad._kernels.cpu.random.twister import KINDS
 from cygrad._kernels.platform.thread_pool cimport RELEASE_ABOVE
 from cygrad._library import later
 
-generic = later("cygrad._kernels.cpu.random.random")    # it imports this module
+cdef int WORDS_BELOW = KINDS.WORDS_BELOW
+
+mersenne = later("cygrad._kernels.cpu.random.mersenne")     # it imports this module
+generic = later("cygrad._kernels.cpu.random.random")        # likewise
 
 cnp.import_array()
 
@@ -44,10 +51,15 @@ DRAWS = SimpleNamespace(UNIFORMS=UNIFORM_NUMBERS, NORMALS=NORMAL_NUMBERS, EXPONE
 
 
 def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object b=1):
-    """Fill the array with random numbers that draw.h draws from NumPy's generator, and return it.
+    """Fill the array with random numbers from a `Twister` or from NumPy's generator, and return it.
 
-    Integers are drawn from the b < 2^64 values starting at a. Cases without a loop here go to `fill` of random.py.
+    Integers are drawn from the b < 2^64 values starting at a. Cases without a loop here go to `fill` of mersenne.py or
+    random.py.
     """
+    if type(numbers) is Twister:
+        return out if drew(<Twister>numbers, out, what, a, b) else mersenne.fill(numbers, out, what, a, b)
+    if what == WORDS_BELOW:
+        what = INTEGERS
     cdef int typenum = cnp.PyArray_TYPE(out)
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
     cdef bint is_whole = what >= INTEGERS, is_float = typenum == cnp.NPY_FLOAT

@@ -17,6 +17,7 @@ from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.reduce import amax, amin
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.cpu.random.draw import DRAWS, draw
+from cygrad._kernels.cpu.random.twister import KINDS, lie_between
 
 _SINGLE = np.dtype(np.float32)
 _FLOAT, _DOUBLE, _INT64 = _SINGLE.num, np.dtype(float).num, np.dtype(np.int64).num
@@ -39,7 +40,11 @@ def fill(numbers, out, what, a, b):
         out[...] = numbers.permutation(out.size)
     elif what == INTEGERS:
         _fill_with_integers(numbers, out, a, b)
-    elif not (out.flags.carray and out.dtype.num in (_FLOAT, _DOUBLE)) or (what == COINS and out.dtype.num == _DOUBLE):
+    elif (
+        not (out.flags.carray and out.dtype.num in (_FLOAT, _DOUBLE))
+        or (what == COINS and out.dtype.num == _DOUBLE)
+        or what in _SHAPED
+    ):
         copy_into(out, _drawn(numbers, out.shape, out.dtype, what, a, b))
     elif out.dtype == _SINGLE and loop_table.has_loops(out):
         _fill_by_threads(numbers, out.reshape(-1), what, a, b)
@@ -53,6 +58,8 @@ def _drawn(numbers, shape, dtype, what, a, b):
         return stretched(uniform(numbers, shape, dtype), a, b)
     if what == NORMALS:
         return spread(gaussian(numbers, shape, dtype), a, b)
+    if what in _SHAPED:
+        return _SHAPED[what](numbers, shape, dtype, a, b)
     return exponential(numbers, shape, dtype) / a if what == EXPONENTIALS else keep_mask(numbers, shape, a)
 
 
@@ -200,8 +207,17 @@ def whole_numbers(numbers, shape, low, high, dtype):
 
 def are_probabilities(array):
     """Whether all elements are in [0, 1]; NaN is not."""
+    found = lie_between(array, 0, 1)
+    if found is not None:
+        return found
     wide = array if array.itemsize > 2 else array.astype(_SINGLE)
     return not wide.size or (amin(wide).item() >= 0 and amax(wide).item() <= 1)
+
+
+def are_rates(array):
+    """Whether no element is negative or NaN."""
+    found = lie_between(array, 0, math.inf)
+    return bool((array >= 0).all()) if found is None else found
 
 
 def keep_mask(numbers, shape, probability):
@@ -290,6 +306,16 @@ def _binomial(numbers, trials, chance):
     return np.where(unknown, np.nan, drawn)
 
 
+def gamma(numbers, concentration):
+    """Gamma-distributed numbers with these concentrations and rate 1."""
+    return np.exp(log_gamma(numbers, concentration.astype(np.float64))).astype(concentration.dtype)
+
+
+def log_normal(numbers, shape, dtype, mean, std):
+    """Numbers whose logarithms are normally distributed."""
+    return np.exp(spread(gaussian(numbers, shape, dtype), mean, std))
+
+
 def log_gamma(numbers, concentration):
     """Logarithms of gamma-distributed numbers with these concentrations, all float64."""
     with np.errstate(all="ignore"):
@@ -305,6 +331,9 @@ def cauchy(numbers, shape, dtype, median, sigma):
 
 
 @silent
-def geometric(numbers, shape, dtype, chance):
+def geometric(numbers, shape, dtype, chance, _):
     """The number of trials up to and including the first success."""
     return np.asarray(numbers.geometric(chance, shape)).astype(dtype)
+
+
+_SHAPED = {KINDS.CAUCHY: cauchy, KINDS.LOG_NORMAL: log_normal, KINDS.TRIALS: geometric}

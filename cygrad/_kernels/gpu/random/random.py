@@ -13,6 +13,7 @@ from threading import Lock
 import numpy as np
 
 from cygrad._kernels.cpu.random.random import EXPONENTIALS, NORMALS, UNIFORMS
+from cygrad._kernels.cpu.random.twister import KINDS
 from cygrad._kernels.device.cupy_library import as_number, cupy, is_array, on_device
 from cygrad._kernels.gpu.runtime.graph_capture import current
 
@@ -160,6 +161,8 @@ def draw(numbers, out, what, a=0, b=1):
         out[...] = stretched(uniform(numbers, shape, dtype), a, b)
     elif what == NORMALS:
         out[...] = spread(gaussian(numbers, shape, dtype), a, b)
+    elif what in _SHAPED:
+        out[...] = _SHAPED[what](numbers, shape, dtype, a, b)
     else:
         out[...] = exponential(numbers, shape, dtype) / a if what == EXPONENTIALS else keep_mask(numbers, shape, a)
     return out
@@ -267,10 +270,18 @@ def cauchy(numbers, shape, dtype, median, sigma):
     return (median + sigma * cupy().tan(math.pi * (drawn - 0.5))).astype(dtype)
 
 
-def geometric(numbers, shape, dtype, chance):
+def log_normal(numbers, shape, dtype, mean, std):
+    """Numbers whose logarithms are normally distributed."""
+    return cupy().exp(spread(gaussian(numbers, shape, dtype), mean, std))
+
+
+def geometric(numbers, shape, dtype, chance, _):
     """Geometric: the number of trials up to the first success."""
     trials = cupy().ceil(exponential(numbers, shape, _DOUBLE) / -math.log1p(-chance))
     return cupy().maximum(trials, 1).astype(dtype)
+
+
+_SHAPED = {KINDS.CAUCHY: cauchy, KINDS.LOG_NORMAL: log_normal, KINDS.TRIALS: geometric}
 
 
 # -- with a parameter for each element --
@@ -362,6 +373,11 @@ def log_gamma(numbers, concentration):
     drawn = cupy().empty(concentration.shape, _DOUBLE)
     text = "out = log_gamma(a, own);"
     return _for_each(numbers, "log_gamma", "float64 a", (concentration,), drawn, text, _LOG_GAMMA)
+
+
+def gamma(numbers, concentration):
+    """Gamma-distributed numbers with these shape parameters, in their type."""
+    return cupy().exp(log_gamma(numbers, concentration.astype(_DOUBLE))).astype(concentration.dtype)
 
 
 # Few expected successes are counted by the waits between them, many drawn by transformed rejection: W. Hoermann, "The

@@ -21,4 +21,11 @@ typedef pthread_mutex_t cygrad_lock;
 #define cygrad_release_lock(lock) pthread_mutex_unlock(lock)
 #endif
 
+/* Initializes a lock that is not a static variable. */
+static inline void cygrad_make_lock(cygrad_lock *lock)
+{
+    const cygrad_lock made = CYGRAD_LOCK_INIT;
+    *lock = made;
+}
+
 #endif

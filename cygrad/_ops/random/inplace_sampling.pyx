@@ -4,7 +4,7 @@
 gradients are zero, as in PyTorch.
 """
 
-import numpy as np
+from functools import partial
 
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
@@ -14,14 +14,15 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.base.copying import FITS, copy_into
-from cygrad._kernels.cpu.base.numpy_fallback import call
+from cygrad._kernels.cpu.random import mersenne
 from cygrad._kernels.cpu.random.random import COINS, EXPONENTIALS, INTEGERS, NORMALS, UNIFORMS
+from cygrad._kernels.cpu.random.twister import KINDS
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.checks import creation as checks
 from cygrad._ops.base.creation import number, place_of
 from cygrad._ops.random.generator import source_of
-from cygrad._ops.random.random import floating_point, gaussian, whole_numbers
-from cygrad._ops.random.sampling import BERNOULLI, check_deviation, check_probability, coins, drawn, spread
+from cygrad._ops.random.random import floating_point, whole_numbers
+from cygrad._ops.random.sampling import BERNOULLI, check_deviation, check_probability, coins, drawn
 
 
 def _row(node, name):
@@ -123,17 +124,19 @@ def random_(self, from_=None, to=None, *, generator=None):
     if to is None and from_ is not None:
         from_, to = None, from_
     low = 0 if from_ is None else integer(from_, "random_", "from", 1)
-    kind = wanted.numpy.kind
+    kind, what = wanted.numpy.kind, INTEGERS
     if to is not None:
         high = integer(to, "random_", "to", 1 if from_ is None else 2)
     elif kind in "iub":
         high = checks.limits(wanted)[1] + 1
     else:
         high = 2 ** checks.precision(wanted) + 1
+    if to is None and from_ is None and wanted.numpy.itemsize < 8:
+        what = KINDS.WORDS_BELOW  # one word each, whatever the span
     if high <= 2**63 and high - low < 2**64 and place_of(self) is None:
         if to is not None:
             checks.check_bounds(low, high, wanted)
-        return filled(RANDOM, self, INTEGERS, low, high - low, generator, low, high)
+        return filled(RANDOM, self, what, low, high - low, generator, low, high)
     arguments = array_of(self).shape, low, high, wanted, generator, "random_", place_of(self)
     return overwritten(RANDOM, self, lambda: whole_numbers(*arguments), args=(low, high, generator))
 
@@ -141,8 +144,10 @@ def random_(self, from_=None, to=None, *, generator=None):
 def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite this tensor with 1, with probability `p` (a number or a tensor), or else 0, and return it."""
     if isinstance(p, Tensor):
-        shape, place = array_of(self).shape, place_of(self)
-        return overwritten(BERNOULLI_TENSOR, self, lambda: coins(p, shape, generator, place), p, args=(generator,))
+        array, place = array_of(self), place_of(self)
+        order = None if place is not None or array.flags.c_contiguous else mersenne.order_in_memory(array)
+        draw = partial(coins, p, array.shape, generator, place, order)
+        return overwritten(BERNOULLI_TENSOR, self, draw, p, args=(generator,))
     check_probability(p)
     return filled(BERNOULLI_NUMBER, self, COINS, p, 1, generator, p)
 
@@ -172,12 +177,7 @@ def cauchy_(self, median=0, sigma=1, *, generator=None):
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {messages.c_word(t)}"
         )
-    kernels, numbers = source_of(generator, "cauchy_", place_of(t))
-
-    def draw():
-        return kernels.cauchy(numbers, array_of(t).shape, t.dtype.numpy, middle, width)
-
-    return overwritten(CAUCHY, t, draw, args=(middle, width, generator))
+    return filled(CAUCHY, t, KINDS.CAUCHY, middle, width, generator, middle, width)
 
 
 def log_normal_(self, mean=1, std=2, *, generator=None):
@@ -195,12 +195,7 @@ def log_normal_(self, mean=1, std=2, *, generator=None):
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={width:g}")
     if not t.dtype.is_floating_point:
         raise messages.not_implemented_for("log_normal_cpu", t.dtype)
-
-    def draw():
-        array = spread(gaussian(array_of(t).shape, t.dtype, generator, "log_normal_", place_of(t)), middle, width)
-        return call(np.exp, array)
-
-    return overwritten(LOG_NORMAL, t, draw, args=(middle, width, generator))
+    return filled(LOG_NORMAL, t, KINDS.LOG_NORMAL, middle, width, generator, middle, width)
 
 
 def geometric_(self, p, *, generator=None):
@@ -218,12 +213,7 @@ def geometric_(self, p, *, generator=None):
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={chance:g}")
     if t.dtype.is_complex or t.dtype.numpy.kind == "b":
         raise messages.not_implemented_for("geometric_cpu", t.dtype)
-    kernels, numbers = source_of(generator, "geometric_", place_of(t))
-
-    def draw():
-        return kernels.geometric(numbers, array_of(t).shape, t.dtype.numpy, chance)
-
-    return overwritten(GEOMETRIC, t, draw, args=(chance, generator))
+    return filled(GEOMETRIC, t, KINDS.TRIALS, chance, 1, generator, chance)
 
 
 methods = {

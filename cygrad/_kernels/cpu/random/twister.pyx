@@ -1,0 +1,243 @@
+"""The Mersenne Twister, PyTorch's generator on the CPU, and the numbers that PyTorch draws from it."""
+
+from types import SimpleNamespace
+
+from libc.stdint cimport int64_t, uint64_t
+
+cimport numpy as cnp
+
+from cygrad._kernels.cpu.base.arrays cimport empty, is_plain
+from cygrad._kernels.platform.thread_pool cimport RELEASE_ABOVE
+
+cnp.import_array()
+
+cdef extern from "platform/lock.h":
+    void cygrad_make_lock(cygrad_lock* lock) noexcept nogil
+    void cygrad_acquire(cygrad_lock* lock) noexcept nogil
+    void cygrad_release_lock(cygrad_lock* lock) noexcept nogil
+
+cdef extern from "random/twister_draws.h":
+    enum:
+        UNIFORM_NUMBERS
+        NORMAL_NUMBERS
+        EXPONENTIAL_NUMBERS
+        COINS
+        INTEGERS
+        SHUFFLED
+        CAUCHY_NUMBERS
+        LOG_NORMAL_NUMBERS
+        TRIALS
+        WORDS_BELOW
+        DENSE_NORMAL_NUMBERS
+        DENSE_NORMAL_NUMBERS_TO_BE_ROUNDED
+        PAIR_GROUP
+        STATE_BYTES
+        OF_FLOATS
+        OF_DOUBLES
+        OF_WHOLES
+    ctypedef struct twister_wish:
+        int what
+        int type
+        void* out
+        Py_ssize_t size
+        int64_t low
+        uint64_t span
+        double a
+        double b
+    void twister_seed(twister* t, uint64_t seed) noexcept nogil
+    void twister_write(const twister* t, char* state) noexcept nogil
+    bint twister_read(twister* t, const char* state) noexcept nogil
+    void twister_fill(twister* t, const twister_wish* w) noexcept nogil
+
+cdef extern from "random/twister_samples.h":
+    enum:
+        BY_RATE
+        BY_SHAPE
+        BY_SHAPE_TO_LOG
+        BY_TRIALS
+        BY_CHANCE
+    bint floats_lie_between(const float* x, Py_ssize_t n, double low, double high) noexcept nogil
+    bint doubles_lie_between(const double* x, Py_ssize_t n, double low, double high) noexcept nogil
+    void sample_each(twister* t, int what, bint is_float, const void* first, const void* second, void* out,
+                     Py_ssize_t size) noexcept nogil
+    void pick_by_floats(twister* t, const float* weights, float* sums, int64_t* out, Py_ssize_t rows,
+                        Py_ssize_t length, Py_ssize_t count) noexcept nogil
+    void pick_by_doubles(twister* t, const double* weights, double* sums, int64_t* out, Py_ssize_t rows,
+                         Py_ssize_t length, Py_ssize_t count) noexcept nogil
+
+# Kinds of random numbers besides those of draw.pyx, and kinds of parameters per element.
+KINDS = SimpleNamespace(CAUCHY=CAUCHY_NUMBERS, LOG_NORMAL=LOG_NORMAL_NUMBERS, TRIALS=TRIALS, WORDS_BELOW=WORDS_BELOW,
+                        ROUNDED_NORMALS=DENSE_NORMAL_NUMBERS_TO_BE_ROUNDED,
+                        RATES=BY_RATE, SHAPES=BY_SHAPE, LOG_SHAPES=BY_SHAPE_TO_LOG,
+                        COUNTS=BY_TRIALS, CHANCES=BY_CHANCE)
+
+
+cdef class Twister:
+    """A stream of random numbers. Each method and each draw is atomic, whichever threads call it."""
+
+    def __cinit__(self, object seed=0):
+        cygrad_make_lock(&self.lock)
+        twister_seed(&self.state, seed)
+
+    def restart(self, object seed not None):
+        """Begin the stream of a seed below 2^64."""
+        cdef uint64_t first = seed
+        cygrad_acquire(&self.lock)
+        twister_seed(&self.state, first)
+        cygrad_release_lock(&self.lock)
+
+    @property
+    def seed(self):
+        """The seed with which the stream began."""
+        return self.state.seed
+
+    def read(self):
+        """Return the position in the stream: PyTorch's state, an array of 5056 bytes."""
+        cdef cnp.npy_intp size = STATE_BYTES
+        cdef cnp.ndarray found = empty(1, &size, cnp.NPY_UINT8)
+        cygrad_acquire(&self.lock)
+        twister_write(&self.state, cnp.PyArray_BYTES(found))
+        cygrad_release_lock(&self.lock)
+        return found
+
+    def move(self, cnp.ndarray state not None):
+        """Move to a position that `read` has returned, and return True; for an invalid state, do nothing."""
+        if cnp.PyArray_NBYTES(state) != STATE_BYTES or not cnp.PyArray_IS_C_CONTIGUOUS(state):
+            return False
+        cygrad_acquire(&self.lock)
+        is_valid = twister_read(&self.state, cnp.PyArray_BYTES(state))
+        cygrad_release_lock(&self.lock)
+        return is_valid
+
+
+cdef int _type_of(int typenum) noexcept:
+    if typenum == cnp.NPY_FLOAT:
+        return OF_FLOATS
+    if typenum == cnp.NPY_DOUBLE:
+        return OF_DOUBLES
+    return OF_WHOLES if typenum == cnp.NPY_INT64 else -1
+
+
+# Whether `twister_fill` makes such numbers in this type.
+cdef bint _makes(int what, int type) noexcept:
+    if what == INTEGERS or what == SHUFFLED or what == WORDS_BELOW:
+        return type == OF_WHOLES
+    return type == OF_FLOATS or (type == OF_DOUBLES and what != COINS)
+
+
+cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) except -1:
+    cdef twister_wish wish
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
+    wish.type = _type_of(cnp.PyArray_TYPE(out))
+    if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
+        return False
+    if not _makes(what, wish.type):
+        return _drew_converted(numbers, out, what, a, b)
+    wish.what, wish.size, wish.out = what, size, cnp.PyArray_DATA(out)
+    if wish.type == OF_WHOLES:
+        wish.low, wish.span = a, b
+    else:
+        wish.a, wish.b = a, b
+        if what == NORMAL_NUMBERS and size >= PAIR_GROUP:
+            wish.what = DENSE_NORMAL_NUMBERS
+    if size <= RELEASE_ABOVE:
+        _fill(numbers, &wish)
+    else:
+        with nogil:
+            _fill(numbers, &wish)
+    return True
+
+
+# The same for numbers that are made in one type only, and converted to that of the array.
+cdef bint _drew_converted(Twister numbers, cnp.ndarray out, int what, object a, object b) except -1:
+    cdef int made = cnp.NPY_FLOAT if what == COINS else cnp.NPY_INT64
+    if not _makes(what, _type_of(made)) or cnp.PyArray_TYPE(out) > cnp.NPY_DOUBLE:
+        return False
+    cdef cnp.ndarray drawn = empty(cnp.PyArray_NDIM(out), cnp.PyArray_DIMS(out), made)
+    drew(numbers, drawn, what, a, b)
+    cnp.PyArray_CopyInto(out, drawn)
+    return True
+
+
+cdef void _fill(Twister numbers, const twister_wish* wish) noexcept nogil:
+    cygrad_acquire(&numbers.lock)
+    twister_fill(&numbers.state, wish)
+    cygrad_release_lock(&numbers.lock)
+
+
+def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, double a, double b):
+    """Fill a dense array of floats or doubles by the formula of `what` for tensors of any layout and size."""
+    cdef twister_wish wish
+    wish.type, wish.what, wish.size, wish.out = (
+        _type_of(cnp.PyArray_TYPE(out)), what, cnp.PyArray_SIZE(out), cnp.PyArray_DATA(out))
+    wish.a, wish.b = a, b
+    if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out) or not _makes(what, wish.type):
+        raise TypeError("expected a dense array of a type that the generator makes")
+    with nogil:
+        _fill(numbers, &wish)
+    return out
+
+
+def lie_between(cnp.ndarray array not None, double low, double high):
+    """Whether all elements of a dense array of floats or doubles are in [low, high]; NaN is not. None for other arrays."""
+    cdef int type = _type_of(cnp.PyArray_TYPE(array))
+    if not is_plain(array) or not cnp.PyArray_IS_C_CONTIGUOUS(array) or type not in (OF_FLOATS, OF_DOUBLES):
+        return None
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(array)
+    cdef bint is_between
+    with nogil:
+        if type == OF_FLOATS:
+            is_between = floats_lie_between(<float*>cnp.PyArray_DATA(array), size, low, high)
+        else:
+            is_between = doubles_lie_between(<double*>cnp.PyArray_DATA(array), size, low, high)
+    return is_between
+
+
+def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cnp.ndarray second=None):
+    """Return a number for each parameter in `first` (and `second`): dense arrays of floats or of doubles, of one shape.
+
+    `what` is one of the kinds of parameters in `KINDS`; for chances the result is an array of bool.
+    """
+    cdef int typenum = cnp.PyArray_TYPE(first)
+    cdef bint is_float = typenum == cnp.NPY_FLOAT
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(first)
+    for array in (first, second):
+        if array is not None and (
+                not is_plain(array) or not cnp.PyArray_IS_C_CONTIGUOUS(array) or cnp.PyArray_SIZE(array) != size
+                or cnp.PyArray_TYPE(array) != typenum or _type_of(typenum) not in (OF_FLOATS, OF_DOUBLES)):
+            raise TypeError("expected dense arrays of floats or of doubles, of the same size")
+    if (second is None) == (what == BY_TRIALS):
+        raise TypeError("only numbers of trials take two parameters")
+    cdef cnp.ndarray out = empty(cnp.PyArray_NDIM(first), cnp.PyArray_DIMS(first),
+                                 cnp.NPY_BOOL if what == BY_CHANCE else typenum)
+    cdef const void* others = NULL if second is None else cnp.PyArray_DATA(second)
+    with nogil:
+        cygrad_acquire(&numbers.lock)
+        sample_each(&numbers.state, what, is_float, cnp.PyArray_DATA(first), others, cnp.PyArray_DATA(out), size)
+        cygrad_release_lock(&numbers.lock)
+    return out
+
+
+def draw_picks(Twister numbers not None, cnp.ndarray weights not None, Py_ssize_t count):
+    """Return `count` indices for each row of weights, with probabilities proportional to them: int64.
+
+    The weights are a dense matrix of floats or doubles, checked by the caller, with at least one column.
+    """
+    cdef int type = _type_of(cnp.PyArray_TYPE(weights))
+    if (not is_plain(weights) or cnp.PyArray_NDIM(weights) != 2 or not cnp.PyArray_IS_C_CONTIGUOUS(weights)
+            or type not in (OF_FLOATS, OF_DOUBLES) or count < 0 or cnp.PyArray_DIM(weights, 1) < 1):
+        raise TypeError("expected a dense matrix of floats or doubles")
+    cdef cnp.npy_intp[2] shape
+    shape[0], shape[1] = cnp.PyArray_DIM(weights, 0), count
+    cdef cnp.npy_intp length = cnp.PyArray_DIM(weights, 1)
+    cdef cnp.ndarray out = empty(2, shape, cnp.NPY_INT64), sums = empty(1, &length, cnp.PyArray_TYPE(weights))
+    with nogil:
+        cygrad_acquire(&numbers.lock)
+        if type == OF_FLOATS:
+            pick_by_floats(&numbers.state, <float*>cnp.PyArray_DATA(weights), <float*>cnp.PyArray_DATA(sums),
+                           <int64_t*>cnp.PyArray_DATA(out), shape[0], length, count)
+        else:
+            pick_by_doubles(&numbers.state, <double*>cnp.PyArray_DATA(weights), <double*>cnp.PyArray_DATA(sums),
+                            <int64_t*>cnp.PyArray_DATA(out), shape[0], length, count)
+        cygrad_release_lock(&numbers.lock)
+    return out

@@ -1,0 +1,97 @@
+"""Expressions that draw random numbers, for tools/record_draws.py (with PyTorch) and for the tests (with cygrad)."""
+
+SEED = 11
+
+CASES = """
+torch.rand(1)
+torch.rand(3, dtype=torch.float64)
+torch.rand(5, dtype=torch.float16)
+torch.rand(5, dtype=torch.bfloat16)
+torch.rand(3, dtype=torch.complex64)
+torch.rand(700)[-5:]
+torch.rand(700, dtype=torch.float64)[-5:]
+torch.zeros(7).uniform_(-0.3, 0.7)
+torch.zeros(7, dtype=torch.float64).uniform_(-0.3, 0.7)
+torch.zeros(7, dtype=torch.float16).uniform_(-0.3, 0.7)
+torch.zeros(3, 8)[:, ::2].t().uniform_()
+torch.rand_like(torch.zeros(2, 2, 2, 2).contiguous(memory_format=torch.channels_last))
+torch.randn(1)
+torch.randn(15)
+torch.randn(16)
+torch.randn(17)
+torch.randn(40)
+torch.randn(1000)[-20:]
+torch.randn(5, dtype=torch.float64)
+torch.randn(17, dtype=torch.float64)
+torch.randn(5, dtype=torch.float16)
+torch.randn(17, dtype=torch.float16)
+torch.randn(17, dtype=torch.bfloat16)
+torch.randn(3, dtype=torch.complex64)
+torch.randn(9, dtype=torch.complex128)
+torch.zeros(3, 12)[:, ::2].t().normal_(1.0, 0.3)
+torch.zeros(20).normal_(3.0, 0.5)
+torch.normal(torch.arange(4.0), 0.5)
+torch.normal(1.5, torch.arange(4.0))
+torch.normal(torch.arange(20.0), torch.arange(20.0))
+torch.randint(10, (12,))
+torch.randint(-3, 1000, (5,), dtype=torch.int32)
+torch.randint(2**28 - 1, (3,))
+torch.randint(2**28, (3,))
+torch.randint(-(2**62), 2**62, (3,))
+torch.randint(2, (9,), dtype=torch.bool)
+torch.randint(100, (5,), dtype=torch.float32)
+torch.zeros(5).random_()
+torch.zeros(5, dtype=torch.float64).random_()
+torch.zeros(5, dtype=torch.float16).random_()
+torch.zeros(5, dtype=torch.int64).random_()
+torch.zeros(5, dtype=torch.int32).random_()
+torch.zeros(5, dtype=torch.uint8).random_()
+torch.zeros(9, dtype=torch.bool).random_()
+torch.randperm(1)
+torch.randperm(20)
+torch.randperm(1000)[-10:]
+torch.randperm(9, dtype=torch.int16)
+torch.zeros(12).bernoulli_(0.3)
+torch.zeros(12, dtype=torch.int64).bernoulli_(0.3)
+torch.bernoulli(torch.arange(12.0) / 11)
+torch.bernoulli(torch.arange(12.0, dtype=torch.float64) / 11)
+torch.zeros(9).exponential_()
+torch.zeros(9, dtype=torch.float64).exponential_(2.5)
+torch.zeros(9).cauchy_(1.0, 2.0)
+torch.zeros(9).log_normal_(0.5, 0.25)
+torch.zeros(9).geometric_(0.2)
+torch.zeros(9, dtype=torch.int64).geometric_(0.2)
+torch.multinomial(torch.arange(1.0, 9.0), 12, replacement=True)
+torch.multinomial(torch.arange(1.0, 9.0), 1, replacement=True)
+torch.multinomial(torch.arange(1.0, 9.0), 8)
+torch.multinomial(torch.arange(1.0, 13.0).reshape(3, 4), 2)
+torch.poisson(torch.arange(0.0, 60.0, 5.0))
+torch.binomial(torch.full((8,), 50.0), torch.arange(8.0) / 7)
+torch.nn.functional.dropout(torch.arange(1.0, 13.0), 0.3)
+torch.nn.functional.dropout2d(torch.ones(2, 6, 1, 2), 0.5)[..., 0]
+torch.nn.functional.alpha_dropout(torch.arange(1.0, 13.0), 0.3, training=True)
+torch.nn.functional.feature_alpha_dropout(torch.ones(2, 6), 0.3, training=True)
+torch.nn.functional.rrelu(torch.arange(-6.0, 3.0), training=True)
+torch.nn.Linear(3, 4).weight
+torch.nn.Embedding(5, 4).weight
+torch.nn.GRU(2, 3).weight_ih_l0
+torch.nn.init.trunc_normal_(torch.zeros(9), a=1.0, b=2.0)
+torch.nn.init.kaiming_normal_(torch.zeros(4, 5))
+torch.distributions.Gamma(torch.tensor([0.5, 3.0]), 2.0).sample((3,))
+torch.distributions.Dirichlet(torch.tensor([0.5, 3.0, 1.0])).sample((2,))
+torch.distributions.Laplace(1.0, torch.ones(5)).sample()
+torch.distributions.VonMises(torch.zeros(3), 2.0).sample()
+torch.tensor(list(torch.utils.data.RandomSampler(range(9))))
+torch.tensor(list(torch.utils.data.RandomSampler(range(9), replacement=True, num_samples=40)))
+torch.cat(list(torch.utils.data.DataLoader(torch.arange(9), batch_size=4, shuffle=True)))
+torch.tensor([i for part in torch.utils.data.random_split(range(9), [4, 5]) for i in part.indices])
+""".strip().splitlines()
+
+
+def evaluate(torch, expression):
+    """Return the numbers of an expression, flat, and the number that is drawn next."""
+    torch.manual_seed(SEED)
+    found = eval(expression, {"torch": torch}).detach()
+    if found.is_complex():
+        found = torch.view_as_real(found)
+    return found.flatten().tolist(), torch.rand((), dtype=torch.float64).item()
