@@ -179,7 +179,7 @@ def __reduce_ex__(self, protocol):
             )
     array, rest = memory_behind(own_array(self, True)), (self.requires_grad, attributes_of(self))
     if is_array(array) and not is_meta(array):
-        how = _rebuild_on_gpu, (type(self), arrays.move(array, None), array.device.id, *rest)
+        how: tuple = _rebuild_on_gpu, (type(self), arrays.move(array, None), array.device.id, *rest)
     else:
         how = _rebuild, (type(self), array if is_meta(array) else to_send(array), *rest)
     return (_rebuild_view, how) if shows_opposite(self) else how

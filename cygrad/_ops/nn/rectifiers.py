@@ -331,7 +331,9 @@ def _random_slopes(x, low, high, generator):
         drawn = beside(uniform(array.shape, x.dtype, generator, "rrelu"), array)
         return select(array > 0, number(1), drawn * number(high - low) + number(low))
     wide = np.float32 if array.itemsize < 8 else np.float64
-    slopes, is_drawn = np.ones(array.shape, wide), np.less_equal(array, 0)
+    slopes = np.ones(array.shape, wide)
+    with np.errstate(invalid="ignore"):  # bfloat16 warns of nan
+        is_drawn = np.less_equal(array, 0)
     units = uniform((np.count_nonzero(is_drawn),), by_name()["float64"], generator, "rrelu")
     first, last = float(wide(low)), float(wide(high))
     slopes[is_drawn] = units * (last - first) + first
