@@ -158,6 +158,8 @@ def trunc_normal_(
     """
     if a > b:
         raise RuntimeError(f"trunc_normal_ expects an interval [a, b], but found a={a} > b={b}")
+    if tensor.is_meta:
+        return tensor
     ends = [(end - mean) / std for end in (a, b)]
     below, above = (math.erf(end / math.sqrt(2)) / 2 for end in ends)
     if above - below > 0.3:

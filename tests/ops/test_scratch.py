@@ -232,7 +232,7 @@ NAIVE = 30 if PURE else 1  # NumPy sums columns of single precision sequentially
 
 def assert_close(found, expected, times=1):
     for a, b in zip(found, expected, strict=True):
-        a, b = a.detach().numpy(), b.detach().numpy()
+        a, b = (x.detach().resolve_conj().resolve_neg().numpy() for x in (a, b))
         atol = NAIVE * times * 2e-6 * np.abs(b[np.isfinite(b)]).max(initial=0)
         np.testing.assert_allclose(a, b, rtol=NAIVE * 1e-5, atol=atol)
 

@@ -12,8 +12,9 @@ from cygrad._library import later
 allocator = later("cygrad._kernels.gpu.runtime.allocator")  # needed only on GPUs
 
 _HERE = "cpu, cuda, meta"
-_OTHERS = (  # known to PyTorch only
-    "ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, hpu, mtia, privateuseone"
+_KINDS = (  # those that PyTorch knows
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
+    "privateuseone"
 )
 
 
@@ -62,7 +63,7 @@ class device:
         if number and index is not None:
             raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
         if kind not in _HERE.split(", "):
-            names, more = (_HERE, "") if kind in _OTHERS.split(", ") else (f"{_HERE}, {_OTHERS}", f"\n  here: {_HERE}")
+            names, more = (_HERE, "") if kind in _KINDS.split(", ") else (_KINDS, f"\n  here: {_HERE}")
             raise RuntimeError(f"Expected one of {names} device type at start of device string: {kind}{more}")
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "index", int(number) if number else index)
