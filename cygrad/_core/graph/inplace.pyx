@@ -176,6 +176,15 @@ cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
     return 0
 
 
+def check_changes(tensors, str op_name):
+    """Raise if any of these tensors may not be changed in place by an op; for functions that change several."""
+    cdef Tensor t
+    cdef bint recording = is_recording()
+    for t in tensors:
+        check_inplace(t, op_name, recording)
+        check_memory(t)
+
+
 cdef int check_operand_memory(Tensor out, object operand) except -1:
     """Raise if an operand overlaps `out` without being exactly the same elements."""
     if operand is out or not isinstance(operand, Tensor):
