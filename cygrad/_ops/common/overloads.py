@@ -74,7 +74,7 @@ def bound(function, texts, args, kwargs):
 
 
 def _placed(signature, args, kwargs):
-    """Return {name: value} of all parameters, or None if there are too many arguments, or too few, or of other names."""
+    """Return {name: value} of all parameters, or None if the number or the names of the arguments do not fit."""
     positional = [p.name for p in signature.parameters if not p.by_name]
     if len(args) > len(positional):
         return None
@@ -137,7 +137,9 @@ def _misfit(function, signature, args, kwargs):
     missing = [f'"{p.name}"' for p in signature.required if p.name not in values | kwargs]
     if missing:
         plural = "s" * (len(missing) == 1)  # as in PyTorch
-        return TypeError(f"{function}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
+        return TypeError(
+            f"{function}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
+        )
     for place, p in enumerate(signature.parameters):
         if p.name in values and not _fits(values[p.name], p):
             return messages.wrong_type(function, p.name, place + 1, p.kind, values[p.name])

@@ -1,11 +1,11 @@
 """The functions of lists of tensors, made from the table: `_foreach_add` and its kind.
 
 Each applies the plain op to one tensor after the other, so gradients, version counters and mixed precision are those of
-the op. An in-place function first makes sure that it can change all tensors.
+the op. An in-place function first makes sure that it can change all tensors: ops on `meta` tensors tell.
 """
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.inplace import check_changes
+from cygrad._core.graph.inplace import are_alike, check_changes
 from cygrad._core.graph.opdef import publish, registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.predicates import result_type
@@ -30,7 +30,7 @@ def _norm(tensor, ord, dtype):
 def _powsum(tensor, ord, dtype):
     """The sum of the powers of all absolute values."""
     if not (tensor.is_floating_point() or tensor.is_complex()):
-        raise messages.not_implemented_for("powsum_cpu", tensor.dtype)
+        raise NotImplementedError("\"powsum_cpu\" not implemented for 'Long'")
     return (tensor if dtype is None else tensor.to(dtype)).abs().pow(ord).sum()
 
 
@@ -43,23 +43,32 @@ def _max(tensor):
     return tensor.max()
 
 
-def _beside_number(extremum):
-    """Return the form of `maximum` or `minimum` that takes a number, too."""
+def _limit(name, kernel):
+    """Return the form of an op of the larger or the smaller of two numbers that takes a list's tensors and numbers."""
+    takes_numbers = not name.endswith("imum")
 
     def found(tensor, other, out=None):
-        if not isinstance(other, Tensor):
-            if tensor.is_complex():
-                raise NotImplementedError("clamp is not supported for complex types")
-            other = scalar_tensor(other, dtype=result_type(tensor, other), device=tensor.device)
-        return registry[extremum].entry(tensor, other, out=out)
+        is_tensor = isinstance(other, Tensor)
+        if tensor.is_complex():
+            text = f"\"{kernel}_cpu\" not implemented for '{tensor.dtype.type_name}'"
+            raise NotImplementedError(text if is_tensor else "clamp is not supported for complex types")
+        if not is_tensor and not takes_numbers:
+            dtype = result_type(tensor, other)
+            messages.check_clamp_type(dtype, out)
+            other = scalar_tensor(other, dtype=dtype, device=tensor.device)
+        return registry[name].entry(tensor, other, out=out)
 
     return found
 
 
-_OWN = {
+_IN_PLACE = {
+    "clamp_max": _limit("clamp_max", "minimum"),
+    "clamp_min": _limit("clamp_min", "maximum"),
+    "maximum": _limit("maximum", "maximum"),
+    "minimum": _limit("minimum", "minimum"),
+}
+_OWN = _IN_PLACE | {
     "max": _max,
-    "maximum": _beside_number("maximum"),
-    "minimum": _beside_number("minimum"),
     "norm": _norm,
     "pow": lambda tensor, exponent: registry["pow"].entry(tensor, exponent),  # of which either may be a number
     "powsum": _powsum,
@@ -108,71 +117,64 @@ def _unpacked(scalars, count):
     if scalars.ndim != 1:
         raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.ndim} instead.")
     if len(scalars) != count:
-        raise RuntimeError(f"Expected length of scalars to match input of length {count} but got {len(scalars)} instead.")
+        raise RuntimeError(
+            f"Expected length of scalars to match input of length {count} but got {len(scalars)} instead."
+        )
     return scalars.tolist()
 
 
-def _split(name, parameters):
-    """Return how many arguments the op takes by position, and the names of the others."""
-    if name in _WITH_FACTOR:
-        return 3, ("value",)
-    by_name = tuple(p.name for p in parameters if p.by_name)
-    return len(parameters) - len(by_name), by_name
-
-
-def _is_sure(row):
-    """Whether an in-place op with these arguments cannot fail once the tensor may be changed."""
-    first, *others = row
-    return first.is_floating_point() and all(
-        value.dtype is first.dtype and value.shape == first.shape if isinstance(value, Tensor) else type(value) is float
-        for value in others
-    )
-
-
-def _check_all(op, name, rows, positional, names):
-    """Raise what would end a call of the in-place function `name` at any of its tensors, before one is changed."""
+def _check_all(op, name, rows, by_name):
+    """Raise what would end a call of the in-place op `name` at any of its tensors, before one is changed."""
     check_changes([row[0] for row in rows], name)
-    if len(rows) > 1 and not all(map(_is_sure, rows)):
-        for row in rows:
-            like = [value.detach().to("meta") if isinstance(value, Tensor) else value for value in row]
-            op(*like[:positional], **dict(zip(names, like[positional:])))
+    if len(rows) > 1 and not all(map(are_alike, rows)):
+        on_meta = [
+            tuple([value.detach().to("meta") if isinstance(value, Tensor) else value for value in row]) for row in rows
+        ]
+        _each(op, on_meta, by_name)
+
+
+def _each(op, rows, by_name):
+    """Return the results of an op with these arguments, of which the last ones are passed by name."""
+    if not by_name:
+        return [op(*row) for row in rows]
+    by_place = len(rows[0]) - len(by_name)
+    return [op(*row[:by_place], **dict(zip(by_name, row[by_place:]))) for row in rows]
+
+
+def _read(title, name, texts, args, kwargs):
+    """Return the rows of arguments of a call, the names of the last ones of each, and the first list."""
+    place, values = bound(title, texts, args, kwargs)
+    parameters = parsed(texts[place]).parameters
+    by_name = ("value",) if name in _WITH_FACTOR else tuple([p.name for p in parameters if p.by_name])
+    return _rows(name, parameters, values), by_name, values["self"]
 
 
 def _function(name):
     """Return the function that makes new tensors."""
-    texts, title = TABLE[name].signatures, f"_foreach_{name}"
+    texts, title = tuple(TABLE[name].signatures.values()), f"_foreach_{name}"
     op = _OWN.get(name) or getattr(Tensor, name)
 
     def function(*args, **kwargs):
-        place, values = bound(title, tuple(texts.values()), args, kwargs)
-        parameters = parsed([*texts.values()][place]).parameters
-        positional, names = _split(name, parameters)
-        rows = _rows(name, parameters, values)
-        return tuple([op(*row[:positional], **dict(zip(names, row[positional:]))) for row in rows])
+        rows, by_name, _ = _read(title, name, texts, args, kwargs)
+        return tuple(_each(op, rows, by_name))
 
     return _described(function, name, title)
 
 
 def _in_place_function(name):
     """Return the function that changes the tensors of its first list."""
-    texts, title = TABLE[name].signatures, f"_foreach_{name}_"
-    own, method = _OWN.get(name), f"{name}_"
-    texts = {overload: text for overload, text in texts.items() if overload != "ScalarAndTensor"}
+    row, title, method = TABLE[name], f"_foreach_{name}_", f"{name}_"
+    texts = tuple(text for overload, text in row.signatures.items() if overload != "ScalarAndTensor")
+    own = _IN_PLACE.get(name)
 
     def change(tensor, *args, **kwargs):
-        if own is not None and not hasattr(Tensor, method):
-            return own(tensor, *args, out=tensor)
-        return getattr(tensor, method)(*args, **kwargs)
+        return getattr(tensor, method)(*args, **kwargs) if own is None else own(tensor, *args, out=tensor)
 
     def function(*args, **kwargs):
-        place, values = bound(title, tuple(texts.values()), args, kwargs)
-        parameters = parsed([*texts.values()][place]).parameters
-        positional, names = _split(name, parameters)
-        rows = _rows(name, parameters, values)
-        _check_all(change, method, rows, positional, names)
-        for row in rows:
-            change(*row[:positional], **dict(zip(names, row[positional:])))
-        return values["self"]
+        rows, by_name, tensors = _read(title, name, texts, args, kwargs)
+        _check_all(change, method, rows, by_name)
+        _each(change, rows, by_name)
+        return tensors
 
     return _described(function, name, title)
 
@@ -183,9 +185,10 @@ def _described(function, name, title):
     what = "Changes each tensor of the first list as" if title.endswith("_") else "Returns a tuple with the results of"
     function.__name__ = function.__qualname__ = title
     function.__doc__ = (
-        f"{what} `{name}` for each tensor; other lists have an argument for each.\n\n    Arguments, one of:\n{forms}\n\n"
-        "    Raises RuntimeError for lists of different lengths or without tensors, TypeError for other arguments, and the\n"
-        "    errors of the op; no tensor is changed then."
+        f"{what} `{name}` for each tensor; other lists have an argument for each.\n\n"
+        f"    Arguments, one of:\n{forms}\n\n"
+        "    Raises RuntimeError for lists of different lengths or without tensors, TypeError for other arguments, and\n"
+        "    the errors of the op; no tensor is changed then."
     )
     return function
 

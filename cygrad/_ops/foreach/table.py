@@ -1,4 +1,4 @@
-"""The functions of lists of tensors: which there are, by which signatures each is called, and what it does to a tensor."""
+"""The functions of lists of tensors: which there are, and by which signatures each is called."""
 
 from typing import Any, NamedTuple
 
