@@ -187,8 +187,8 @@ def _described(function, name, title):
     function.__doc__ = (
         f"{what} `{name}` for each tensor; other lists have an argument for each.\n\n"
         f"    Arguments, one of:\n{forms}\n\n"
-        "    Raises RuntimeError for lists of different lengths or without tensors, TypeError for other arguments, and\n"
-        "    the errors of the op; no tensor is changed then."
+        "    Raises RuntimeError for lists of different lengths or without tensors, TypeError for other arguments,\n"
+        "    and the errors of the op; no tensor is changed then."
     )
     return function
 
