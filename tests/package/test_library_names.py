@@ -11,7 +11,8 @@ pytestmark = pytest.mark.interpreter
 # {module: names}
 NAMES = {
     "": """
-        Future SymBool SymFloat SymInt _assert _assert_async _check _check_index _check_is_size _check_not_implemented
+        Future SymBool _adaptive_avg_pool2d _cast_Long _fft_c2c _log_softmax_backward_data _shape_as_tensor _softmax
+        _softmax_backward_data _unique2 _weight_norm native_dropout SymFloat SymInt _assert _assert_async _check _check_index _check_is_size _check_not_implemented
         _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with _foreach_abs _foreach_add
         _foreach_add_ _foreach_addcdiv_ _foreach_addcmul _foreach_addcmul_ _foreach_clamp_min_ _foreach_copy_
         _foreach_div _foreach_lerp_ _foreach_maximum_ _foreach_mul _foreach_mul_ _foreach_norm _foreach_pow
@@ -106,6 +107,14 @@ NAMES = {
     "onnx.symbolic_opset11": "clamp",
     "onnx.symbolic_opset12": "einsum",
     "onnx.utils": "export register_custom_op_symbolic select_model_mode_for_export",
+    "ops": "aten load_library quantized_decomposed torchvision _c10d_functional",
+    "ops.aten": """
+        _assert_async _assert_scalar _assert_tensor_metadata _fft_c2c _foreach_add_ _foreach_div _foreach_maximum_
+        _is_all_true _local_scalar_dense _scaled_dot_product_cudnn_attention_backward
+        _scaled_dot_product_flash_attention_backward _to_copy _unsafe_view any bucketize div eq fill_diagonal_ gt
+        masked_fill mm mul randint remainder repeat_interleave scatter_reduce searchsorted slice slice_copy sub
+        sym_constrain_range_for_size sym_size to where
+    """,
     "quasirandom": "SobolEngine",
     "utils._config_module": "ConfigModule install_config_module",
     "utils.model_zoo": "load_url tqdm",
