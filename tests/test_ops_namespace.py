@@ -21,6 +21,23 @@ def test_names():
     assert {aten.add.Tensor: 1}[op] == 1 and aten.add.Scalar != op
 
 
+LISTED = """
+    _assert_async _assert_scalar _assert_tensor_metadata _fft_c2c _foreach_add_ _foreach_div _foreach_maximum_
+    _is_all_true _local_scalar_dense _scaled_dot_product_cudnn_attention_backward
+    _scaled_dot_product_flash_attention_backward _to_copy _unsafe_view any.dim bucketize.Tensor div.Tensor eq.Tensor
+    fill_diagonal_ gt.Tensor masked_fill.Scalar mm.dtype mul.Scalar mul.Tensor randint.low remainder.Scalar
+    repeat_interleave.self_int scatter_reduce.two searchsorted.Tensor slice.Tensor slice_copy.Tensor sub.Scalar
+    sub.Tensor sym_constrain_range_for_size sym_size to.device to.dtype to.dtype_layout to.other where.self
+"""
+
+
+@pytest.mark.parametrize("name", LISTED.split())
+def test_what_libraries_ask_for(name):
+    packet, _, overload = name.partition(".")
+    op = getattr(getattr(aten, packet), overload or "default")
+    assert callable(op) and callable(op.op) and op.name() == f"aten::{name}"
+
+
 def test_schemas():
     schema = aten.add.Tensor._schema
     assert (schema.name, schema.overload_name, schema.is_mutable) == ("aten::add", "Tensor", False)
