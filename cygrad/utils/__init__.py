@@ -7,7 +7,14 @@ from cygrad.utils._names import typename
 
 __all__ = ["dlpack", "hooks", "interop", "typename"]
 
-_ON_FIRST_USE = {"checkpoint", "data", "model_zoo", "scipy", "tensorboard"}  # slow, or optional dependencies
+_ON_FIRST_USE = {
+    "benchmark",
+    "checkpoint",
+    "data",
+    "model_zoo",
+    "scipy",
+    "tensorboard",
+}  # slow, or optional dependencies
 
 
 def __getattr__(name):
