@@ -94,7 +94,20 @@ _MODULES = (
 )
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
-_ON_FIRST_USE["bfloat16"] = "cygrad._core.types.bfloat16"
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        *_dtypes.beyond_numpy(),
+        "bit",
+        "chalf",
+        "per_channel_affine",
+        "per_channel_affine_float_qparams",
+        "per_channel_symmetric",
+        "per_tensor_affine",
+        "per_tensor_symmetric",
+        "qscheme",
+    ),
+    "cygrad._core.types.beyond_numpy",
+)
 _ON_FIRST_USE["why_no_grad"] = "cygrad._core.diagnostics.missing_grad"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE["debug"] = "cygrad.utils.debugging"

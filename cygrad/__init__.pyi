@@ -50,12 +50,20 @@ from cygrad.utils.debugging import debug as debug
 
 __version__: Any
 bfloat16: Any
+bit: Any
+bits16: Any
+bits1x8: Any
+bits2x4: Any
+bits4x2: Any
+bits8: Any
 bool: Any
 cdouble: Any
 cfloat: Any
+chalf: Any
 channels_last: Any
 channels_last_3d: Any
 complex128: Any
+complex32: Any
 complex64: Any
 contiguous_format: Any
 default_generator: Any
@@ -64,24 +72,54 @@ e: Any
 float: Any
 float16: Any
 float32: Any
+float4_e2m1fn_x2: Any
 float64: Any
+float8_e4m3fn: Any
+float8_e4m3fnuz: Any
+float8_e5m2: Any
+float8_e5m2fnuz: Any
+float8_e8m0fnu: Any
 half: Any
 inf: Any
 int: Any
+int1: Any
 int16: Any
+int2: Any
+int3: Any
 int32: Any
+int4: Any
+int5: Any
+int6: Any
 int64: Any
+int7: Any
 int8: Any
 long: Any
 nan: Any
 newaxis: Any
+per_channel_affine: Any
+per_channel_affine_float_qparams: Any
+per_channel_symmetric: Any
+per_tensor_affine: Any
+per_tensor_symmetric: Any
 pi: Any
 preserve_format: Any
+qint32: Any
+qint8: Any
+quint2x4: Any
+quint4x2: Any
+quint8: Any
 short: Any
 strided: Any
+uint1: Any
 uint16: Any
+uint2: Any
+uint3: Any
 uint32: Any
+uint4: Any
+uint5: Any
+uint6: Any
 uint64: Any
+uint7: Any
 uint8: Any
 
 class BFloat16Tensor:
@@ -816,6 +854,12 @@ class memory_format:
     name: Any
     ndim: Any
     order: Any
+
+class qscheme:
+    def __copy__(self) -> Any: ...
+    def __deepcopy__(self, memo: Any) -> Any: ...
+    def __reduce__(self) -> Any: ...
+    def __repr__(self) -> str: ...
 
 def abs(input: Any, *, out: Any = ...) -> Any: ...
 def abs_(input: Any) -> Any: ...

@@ -85,7 +85,7 @@ class autocast(Block):
                 f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
             return False
-        if self.fast_dtype == core.dtypes.bfloat16_dtype():
+        if self.fast_dtype == core.dtypes.dtype_named("bfloat16"):
             cygrad.zeros((), dtype=self.fast_dtype)  # raises the error that states what to install
         return True
 

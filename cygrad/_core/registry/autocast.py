@@ -105,7 +105,7 @@ def set_enabled(device_type, enabled):
 
 def get_dtype(device_type):
     """Return the lower precision of a device type."""
-    return getattr(state, known_device(device_type))[1] or dtypes.bfloat16_dtype()
+    return getattr(state, known_device(device_type))[1] or dtypes.dtype_named("bfloat16")
 
 
 def set_dtype(device_type, dtype):

@@ -9,7 +9,7 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import legacy_array
-from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name, set_default_dtype
+from cygrad._core.types.dtypes import as_dtype, by_name, dtype_named, set_default_dtype
 from cygrad._ops.base.checks.copying import type_wanted
 from cygrad._ops.base.creation import fresh
 
@@ -69,6 +69,6 @@ def set_default_tensor_type(t):
 
 
 TYPES = "float64 float32 float16 uint8 int8 int16 int32 int64 bool".split()
-kinds = [bfloat16_dtype(), *(by_name()[name] for name in TYPES)]
+kinds = [dtype_named("bfloat16"), *(by_name()[name] for name in TYPES)]
 functions = {made.__name__: made for made in map(_type_of, kinds)}
 functions["set_default_tensor_type"] = set_default_tensor_type

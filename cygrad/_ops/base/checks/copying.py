@@ -5,7 +5,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.device import check_device, device
-from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name
+from cygrad._core.types.dtypes import as_dtype, by_name, dtype_named
 from cygrad._ops.base.arguments import broadcast_shape, require
 
 # Conversion methods by name.
@@ -77,7 +77,7 @@ def type_wanted(name):
         if name.startswith("torch.cuda."):
             check_device("cuda")
         if name == "torch.BFloat16Tensor":
-            return as_dtype(bfloat16_dtype())
+            return as_dtype(dtype_named("bfloat16"))
         name = {f"torch.{d.type_name}Tensor": d for d in by_name().values()}.get(name, name)
     if isinstance(name, str) or name in (int, float, bool, complex):
         raise ValueError(f"invalid type: '{name if isinstance(name, str) else name.__name__}'")
