@@ -62,6 +62,7 @@ _MODULES = (
     "autograd",
     "backends",
     "compiler",
+    "cpu",
     "cuda",
     "distributed",
     "distributions",
@@ -73,6 +74,8 @@ _MODULES = (
     "hub",
     "jit",
     "linalg",
+    "mps",
+    "mtia",
     "multiprocessing",
     "nn",
     "onnx",
@@ -91,6 +94,7 @@ _MODULES = (
     "types",
     "utils",
     "viz",
+    "xpu",
 )
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
@@ -145,6 +149,8 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad._core.runtime.memory_stats",
 )
+_ON_FIRST_USE |= dict.fromkeys(("Event", "Stream"), "cygrad.cpu._streams")
+_ON_FIRST_USE["get_device_module"] = "cygrad.accelerator"
 _ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
 _ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"

@@ -53,7 +53,7 @@ def read_to(args, wanted, place, other, non_blocking, copy):
     except (TypeError, ValueError):
         named = {name: value for name, value in named.items() if value is not None and value is not False}
         raise messages.no_such_call("to", args, named, _TO) from None
-    return wanted, None if place is None else check_device(place), *flags
+    return wanted, None if place is None else check_device(place, moving=True), *flags
 
 
 def gpu_wanted(place):
