@@ -74,7 +74,7 @@ def device_count() -> int:
 def get_device_module(device: Any = None) -> Any:
     """Return the module of a kind of device: `cygrad.cuda`, `cygrad.cpu`, `cygrad.mps`, ...
 
-    For None, that of the accelerator, or of the CPU if there is none. Raises RuntimeError if PyTorch has no such module.
+    For None, that of the accelerator, or of the CPU if there is none. Raises RuntimeError if PyTorch has none for it.
 
     >>> import cygrad
     >>> cygrad.get_device_module("cpu").is_available()

@@ -15,9 +15,7 @@ def refusing(module, errors):
 
 def without_backend(backend, hooks):
     """Return the errors of functions that ask a backend for something: {name: what PyTorch asks it for}."""
-    return {
-        name: (RuntimeError, f"Cannot execute {hook}() without {backend} backend.") for name, hook in hooks.items()
-    }
+    return {name: (RuntimeError, f"Cannot execute {hook}() without {backend} backend.") for name, hook in hooks.items()}
 
 
 def _answer(module, name, value):

@@ -1,6 +1,7 @@
 """Streams and events of any device: `cygrad.Stream` and `cygrad.Event`.
 
-On the CPU all work is done when a call returns. For a GPU they make objects of `cygrad.cuda`, which are of these classes.
+On the CPU all work is done when a call returns. For a GPU they make the objects of `cygrad.cuda`, whose classes are
+derived from these.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def type_wanted(name):
 
     Raises ValueError for an unknown name.
     """
-    if type(name).__name__ == "tensortype":  # such as torch.FloatTensor, see legacy_types.py
+    if type(name).__name__.endswith("tensortype"):  # such as torch.FloatTensor, see legacy_types.py
         return name.dtype
     if isinstance(name, str):
         if name.startswith("torch.cuda."):
