@@ -45,7 +45,8 @@ STORAGES = {
         "Untyped": "uint8",
     }.items()
 }
-DTYPES = {*(kind.dtype for kind in STORAGES.values()), "uint16", "uint32", "uint64"}
+_FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+DTYPES = {*(kind.dtype for kind in STORAGES.values()), "uint16", "uint32", "uint64", *_FLOAT8}
 CLASSES = {name: name.rpartition(".")[2] for name in ("torch.Tensor", "torch.nn.parameter.Parameter")}
 
 
@@ -70,7 +71,8 @@ def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None =
         )
     strides = [step * vector.itemsize for step in steps]
     if typed.storage.gpu is None:
-        return cygrad.from_numpy(np.lib.stride_tricks.as_strided(vector[offset:], lengths, strides))
+        place = offset * vector.itemsize
+        return cygrad.from_numpy(np.ndarray(lengths, vector.dtype, vector.view(np.uint8), place, strides))
     return typed.storage.on_gpu(dtype or typed.dtype).as_strided(lengths, steps, offset).data
 
 
