@@ -253,9 +253,7 @@ def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None, run: 
                 "please torch.save your checkpoint with this option in order to use mmap."
             )
         return _legacy.read(file, called, map_location, run)
-    raise RuntimeError(
-        f"{called} is neither a safetensors file nor a zip file of PyTorch\n  it begins with {head!r}"
-    )
+    raise RuntimeError(f"{called} is neither a safetensors file nor a zip file of PyTorch\n  it begins with {head!r}")
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
@@ -281,7 +279,5 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
         raise ValueError("Expected input to be a checkpoint returned by torch.save")
     reader = PyTorchFileReader(f)
     if reader.has_record("constants.pkl"):
-        raise ValueError(
-            "Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint"
-        )
+        raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
     return unsafe_globals_of(reader.get_record("data.pkl"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,7 +23,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad._ops.shape.memory_ranges import MemoryRange, bytes_in, geometry, memory_range, shows_other_sign
+from cygrad._ops.shape.memory_ranges import MemoryRange, bytes_in, memory_range, offset_in, shows_other_sign
 from cygrad.serialization import _rebuilding as rebuilding
 from cygrad.serialization._locations import location_of
 from cygrad.serialization._names import of_torch
@@ -59,12 +60,14 @@ class Storages:
 
     def __init__(self, wider: dict[int, list[MemoryRange]] | None = None) -> None:
         self.all: list[StoredMemory] = []
-        self.of_owner: dict[int, tuple[list[int], list[StoredMemory]]] = {}  # in the order of memory, with the first places
+        self.of_owner: dict[
+            int, tuple[list[int], list[StoredMemory]]
+        ] = {}  # in the order of memory, with the first places
         self.wider = wider or {}
         self.needs_more: list[MemoryRange] = []
 
     def of(self, tensor: Tensor, kind: rebuilding.StorageType) -> tuple[StoredMemory, int, tuple[int, ...]]:
-        """Return the storage for a tensor, and the offset and strides of the tensor in it."""
+        """Return the storage for a tensor, and its offset and strides there."""
         memory, kept = memory_range(tensor), None
         if memory is None:
             kept = tensor = cygrad.empty_like(tensor, memory_format=cygrad.contiguous_format).copy_(tensor.detach())
@@ -78,7 +81,7 @@ class Storages:
                 "Cannot save multiple tensors or storages that view the same data as different types\n"
                 f"  a storage is used as {found.kind.name} and as {kind.name}: save one of the two, or a clone()"
             )
-        return found, *geometry(tensor, found.memory.first)
+        return found, offset_in(tensor, found.memory), tensor.stride()
 
     def _find(self, memory: MemoryRange) -> StoredMemory | None:
         """Return the known storage that holds a range, or the first of those that hold a part of it."""
@@ -276,8 +279,8 @@ class _Pickler(_Tensors, pickle._Pickler):  # type: ignore[name-defined]
 
     def _write_name(self, obj: Any, module: str, name: str) -> None:
         if self.proto >= 4:
-            self.save(module)
-            self.save(name)
+            self.save(sys.intern(module))
+            self.save(sys.intern(name))
             self.write(pickle.STACK_GLOBAL)
         else:
             self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
@@ -291,9 +294,7 @@ def pickler_class(module: ModuleType) -> Any:
     return _Pickler if module is pickle else type("Pickler", (_Tensors, module.Pickler), {})
 
 
-def pickled(
-    value: Any, module: ModuleType, protocol: int, is_legacy: bool = False
-) -> tuple[bytes, list[StoredMemory]]:
+def pickled(value: Any, module: ModuleType, protocol: int, is_legacy: bool = False) -> tuple[bytes, list[StoredMemory]]:
     """Return the pickle of an object, and the storages that it refers to."""
     storages = Storages()
     while True:

@@ -47,7 +47,9 @@ _DTYPES = {
 }
 STORAGES = {f"{name}Storage": StorageType(f"{name}Storage", dtype) for name, dtype in _DTYPES.items()}
 STORAGE_TYPES = {
-    f"{module}.{name}": storage for module in ("torch", "torch.storage", "torch.cuda") for name, storage in STORAGES.items()
+    f"{module}.{name}": storage
+    for module in ("torch", "torch.storage", "torch.cuda")
+    for name, storage in STORAGES.items()
 }
 BY_DTYPE = {storage.dtype: storage for storage in reversed(STORAGES.values()) if storage.name != "UntypedStorage"}
 DTYPES = {*_DTYPES.values(), "uint16", "uint32", "uint64"}

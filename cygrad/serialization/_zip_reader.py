@@ -83,9 +83,11 @@ class PyTorchFileReader:
 
     def serialization_id(self) -> str:
         """Return the identification of the file, or nothing if it has none."""
-        return self.get_record(".data/serialization_id").decode("ascii", "replace") if self.has_record(
-            ".data/serialization_id"
-        ) else ""
+        return (
+            self.get_record(".data/serialization_id").decode("ascii", "replace")
+            if self.has_record(".data/serialization_id")
+            else ""
+        )
 
     def _entry(self, name: str) -> zipfile.ZipInfo:
         entry = self.entries.get(name)

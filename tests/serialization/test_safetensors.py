@@ -59,7 +59,11 @@ def test_every_type_comes_back(dtype, shape, tmp_path):
         pytest.importorskip("ml_dtypes")
     x = torch.randint(0, 2, shape).to(getattr(torch, dtype))
     torch.save({"x": x}, tmp_path / "x.safetensors")
-    for found in (torch.load(tmp_path / "x.safetensors")["x"], torch.load(tmp_path / "x.safetensors", mmap=False)["x"], again({"x": x})["x"]):
+    for found in (
+        torch.load(tmp_path / "x.safetensors")["x"],
+        torch.load(tmp_path / "x.safetensors", mmap=False)["x"],
+        again({"x": x})["x"],
+    ):
         assert found.dtype is x.dtype and found.shape == x.shape and torch.equal(found, x)
 
 

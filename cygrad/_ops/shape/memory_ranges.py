@@ -43,11 +43,10 @@ def memory_range(tensor):
     return MemoryRange(owner, first, first + base.nbytes, base if is_array(base) else owner)
 
 
-def geometry(tensor, first):
-    """Return offset and strides of a tensor's elements, in elements, in memory that begins at the address `first`."""
-    own = holding_memory(tensor)
-    size = own.dtype.itemsize
-    return (address(own) - first) // size if own.size else 0, tuple(stride // size for stride in own.strides)
+def offset_in(tensor, wanted):
+    """Return how many elements of a tensor's size come before its first one in a range."""
+    place = address(holding_memory(tensor))
+    return (place - wanted.first) // tensor.itemsize if wanted.first <= place <= wanted.end else 0
 
 
 def bytes_in(wanted):
