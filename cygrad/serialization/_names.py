@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import cygrad
+from cygrad.nn.modules._state import _PreLoadHook
 
 _PRIVATE = ("_compiled", "_core", "_cython", "_kernels", "_library", "_ops", "as_torch", "serialization", "viz")
 _PUBLISHERS = ("nn.functional", "", "special", "linalg", "fft", "storage")  # offer functions of private modules
@@ -55,6 +56,7 @@ _DISTRIBUTIONS = {  # modules below `torch.distributions`; the others bear the c
     "RelaxedOneHotCategorical": "relaxed_categorical",
     "StudentT": "studentT",
     "TransformedDistribution": "transformed_distribution",
+    "VonMises": "von_mises",
 }
 _OTHERS = {
     "AdamW": "optim.adamw",
@@ -67,6 +69,7 @@ _OTHERS = {
     "default_convert": "utils.data._utils.collate",
     "get_worker_info": "utils.data._utils.worker",
 }
+_RENAMED = {"torch.nn.modules.module._WrappedHook": _PreLoadHook}  # by PyTorch's names
 _PACKAGES = ("optim.lr_scheduler", "cuda")  # PyTorch defines in the package what we have in modules below it
 
 
@@ -119,11 +122,8 @@ def _own_functions() -> dict[tuple[str, str], tuple[str, str]]:
     """PyTorch's names of the functions that rebuild what a file holds, by ours."""
     from cygrad.serialization import _rebuilding  # which needs this module
 
-    found = {}
-    for path, function in _rebuilding.FUNCTIONS.items():
-        module, _, name = path.rpartition(".")
-        found[function.__module__, function.__name__] = module, name
-    return found
+    renamed = {**_rebuilding.FUNCTIONS, **_RENAMED}
+    return {(value.__module__, value.__name__): tuple(path.rpartition(".")[::2]) for path, value in renamed.items()}
 
 
 def find(module: str, name: str) -> Any:
@@ -157,4 +157,4 @@ def specials() -> dict[str, Any]:
     from cygrad.serialization import _rebuilding  # which needs this module
 
     functions: dict[str, Callable[..., Any]] = _rebuilding.FUNCTIONS
-    return {**functions, **_rebuilding.STORAGE_TYPES, "torch._C.Generator": cygrad.Generator}
+    return {**functions, **_RENAMED, **_rebuilding.STORAGE_TYPES, "torch._C.Generator": cygrad.Generator}

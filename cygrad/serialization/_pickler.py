@@ -24,6 +24,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad._ops.shape.memory_ranges import MemoryRange, bytes_in, memory_range, offset_in, shows_other_sign
+from cygrad.nn.modules._exchange import to_torch
 from cygrad.serialization import _rebuilding as rebuilding
 from cygrad.serialization._locations import location_of
 from cygrad.serialization._names import of_torch
@@ -205,6 +206,14 @@ def _layout(value: Any, _: Storages) -> tuple:
     return rebuilding._get_layout, (str(value),)
 
 
+def _module(module: Any, _: Storages) -> Any:
+    """Return how to rebuild a module, with the state that PyTorch's classes have."""
+    how = module.__reduce_ex__(2)
+    if len(how) < 3 or not isinstance(how[2], dict) or "_forward_hooks" not in how[2]:
+        return how
+    return (*how[:2], to_torch(module, how[2]), *how[3:])
+
+
 _OWN_REDUCTIONS = (
     Tensor.__reduce_ex__,
     cygrad.nn.Parameter.__reduce_ex__,
@@ -217,6 +226,7 @@ _WRITTEN: tuple[tuple[type, Callable], ...] = (
     (cygrad.device, _device),
     (cygrad.Size, _size),
     (cygrad.layout, _layout),
+    (cygrad.nn.Module, _module),
 )
 
 
