@@ -1,8 +1,8 @@
 """Saves and loads objects in PyTorch's files, and in safetensors files.
 
-`save` writes PyTorch's zip format, and safetensors where the path ends so (_tree.py describes how these hold more than a
-dictionary of tensors). `load` reads both, and PyTorch's older format. Unless `weights_only=False` is passed, nothing in a
-file is executed.
+`save` writes PyTorch's zip format, and safetensors where the path ends so (_tree.py describes how these hold more than
+a dictionary of tensors). `load` reads both, and PyTorch's older format. Unless `weights_only=False` is passed, nothing
+in a file is executed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cygrad.serialization._options import (
     skips_data,
 )
 from cygrad.serialization._pickler import StoredMemory, pickled
-from cygrad.serialization._rebuilding import StorageType, _get_layout
+from cygrad.serialization._rebuilding import StorageType
 from cygrad.serialization._safe_globals import (
     add_safe_globals,
     clear_safe_globals,
@@ -249,8 +249,8 @@ def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None, run: 
     if _legacy.begins(head):
         if mmap:
             raise RuntimeError(
-                f"mmap can only be used with files saved with `torch.save({path}, _use_new_zipfile_serialization=True), "
-                "please torch.save your checkpoint with this option in order to use mmap."
+                f"mmap can only be used with files saved with `torch.save({path}, "
+                "_use_new_zipfile_serialization=True), please torch.save your checkpoint with this option in order to use mmap."
             )
         return _legacy.read(file, called, map_location, run)
     raise RuntimeError(f"{called} is neither a safetensors file nor a zip file of PyTorch\n  it begins with {head!r}")

@@ -1,7 +1,7 @@
 """PyTorch's format before version 1.6: pickles in a row, and behind them the memory of the storages.
 
-The pickles are a magic number, a version, facts about the machine, the object, and the keys of the storages. Behind them
-follow, for each key, the number of elements in eight bytes and the elements.
+The pickles are a magic number, a version, facts about the machine, the object, and the keys of the storages. Behind
+them follow, for each key, the number of elements in eight bytes and the elements.
 """
 
 from __future__ import annotations

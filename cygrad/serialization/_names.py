@@ -1,8 +1,8 @@
 """PyTorch's names of functions and classes, as pickles contain them, and ours.
 
 A file names a class by module and name. What PyTorch has too is written by PyTorch's name, `torch.nn.modules.linear
-Linear`, so that PyTorch finds its own class, and is found here by either name. Most modules are called alike; the tables
-below have those that are not. `find` needs no table for them: PyTorch offers a class in the packages above its module
+Linear`, so that PyTorch finds its own class, and is found here by either name. Most modules are called alike; the
+tables below have those that are not. `find` needs no table for them: PyTorch offers a class in the packages above its module
 too, and so do we.
 """
 
@@ -21,8 +21,8 @@ _PRIVATE = ("_compiled", "_core", "_cython", "_kernels", "_library", "_ops", "as
 _PUBLISHERS = ("nn.functional", "", "special", "linalg", "fft", "storage")  # offer functions of private modules
 
 _LAYERS = {  # modules below `torch.nn.modules`
-    "activation": "CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU Mish MultiheadAttention PReLU RReLU "
-    "ReLU ReLU6 SELU SiLU Softplus Softshrink Threshold",
+    "activation": "CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU Mish MultiheadAttention PReLU "
+    "RReLU ReLU ReLU6 SELU SiLU Softplus Softshrink Threshold",
     "batchnorm": "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d SyncBatchNorm",
     "channelshuffle": "ChannelShuffle",
     "container": "ParameterDict ParameterList",

@@ -2,10 +2,10 @@
 
 Note [Storages]
 ---------------
-Each storage is a range of memory (`cygrad._ops.shape.memory_ranges`). A tensor takes the range of its base, or an earlier
-one of the same owner that contains it. If a later tensor needs more than an earlier one had, the object is pickled again
-with the wider ranges; this takes tensors that lost sight of their base, as by `x[2:4].detach()`. Tensors whose memory
-cannot be used as it is are written from a contiguous copy.
+Each storage is a range of memory (`cygrad._ops.shape.memory_ranges`). A tensor takes the range of its base, or an
+earlier one of the same owner that contains it. If a later tensor needs more than an earlier one had, the object is
+pickled again with the wider ranges; this takes tensors that lost sight of their base, as by `x[2:4].detach()`. Tensors
+whose memory cannot be used as it is are written from a contiguous copy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which names a file may use under `weights_only=True`: a fixed list, and what the program has added.
 
-Nothing else is ever looked up. Each entry has the object that the name means, and the function to call in its place: ours
-check their arguments, since a pickle can nest a value in another many times, or very deeply.
+Nothing else is ever looked up. Each entry has the object that the name means, and the function to call in its place:
+ours check their arguments, since a pickle can nest a value in another many times, or very deeply.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class FileStorages:
 def read_archive(
     content: Any, called: str, map_location: Any, is_mapped: bool, unpickle: Callable[[bytes, Callable], Any]
 ) -> Any:
-    """Return the object in a zip file's content, bytes or mapped memory; with `is_mapped` its tensors share this memory.
+    """Return the object in a zip file's content; with `is_mapped`, mapped memory, its tensors share this memory.
 
     `unpickle(program, load_storage)` runs its pickle.
     """

@@ -33,7 +33,7 @@ _OPCODES = {
     opcode.code.encode("latin-1"): (opcode.name, None if opcode.arg is None else opcode.arg.reader)
     for opcode in pickletools.opcodes
 }
-_rebuilds_class = FUNCTIONS["torch._tensor._rebuild_from_type_v2"]
+_REBUILDS_CLASS = FUNCTIONS["torch._tensor._rebuild_from_type_v2"]
 _MOST_MARKS = 1 << 16  # containers that are filled at the same time; far deeper than picklers can nest them
 _TEXTS = {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "STRING", "BINSTRING", "SHORT_BINSTRING"}
 
@@ -43,17 +43,31 @@ def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
 
     Raises UnpicklingError for a damaged program, and for one that uses names or opcodes that are not allowed.
     """
-    machine = Machine(load_storage)
     try:
-        for name, argument in _steps(io.BytesIO(program)):
+        return read_pickle(io.BytesIO(program), lambda pid: load_storage(*_storage(pid)))
+    except UnpicklingError as error:
+        raise explained(error) from error.__cause__
+
+
+def read_pickle(stream: IO[bytes], persistent_load: Callable[[Any], Any]) -> Any:
+    """Run the pickle that a file continues with; `persistent_load` returns the objects for persistent ids."""
+    machine = Machine(persistent_load)
+    try:
+        for name, argument in _steps(stream):
             machine.step(name, argument)
         return machine.pop()
-    except NotAllowedError as error:
-        raise explained(error) from None
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError) as error:
-        raise UnpicklingError(
-            f"Weights only load failed. The pickle is damaged: {type(error).__name__}: {error}"
-        ) from error
+        raise UnpicklingError(f"The pickle is damaged: {type(error).__name__}: {error}") from error
+
+
+def _storage(pid: Any) -> tuple:
+    """Return the arguments of `load_storage` that a persistent id states."""
+    kind, storage, key, location, length, *view = pid
+    if kind != "storage" or not isinstance(storage, StorageType):
+        raise NotAllowedError("Only persistent_load of storage is allowed")
+    if type(key) is not str or type(location) is not str or type(length) is not int:
+        raise TypeError("a storage has no name, location and length")
+    return storage, key, location, length, *view
 
 
 def end_of_pickle(content: bytes, place: int) -> int:
@@ -85,11 +99,11 @@ def _steps(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
 class Machine:
     """The stack, the memo, and the opcodes."""
 
-    def __init__(self, load_storage: Callable[..., Any]) -> None:
+    def __init__(self, persistent_load: Callable[[Any], Any]) -> None:
         self.stack: list[Any] = []
         self.outer: list[list[Any]] = []  # the stacks below the marks
         self.memo: dict[int, Any] = {}
-        self.load_storage = load_storage
+        self.persistent_load = persistent_load
         self.added = added_globals()
         self.added_by_identity = {id(value): value for value in self.added.values()}
 
@@ -210,14 +224,14 @@ class Machine:
         call = safe_call(function) or self.added_by_identity.get(id(function))
         if call is None:
             raise NotAllowedError(f"Trying to call reduce for unrecognized function: a {type(function).__name__}")
-        if function is _rebuilds_class:
+        if function is _REBUILDS_CLASS:
             self._check_rebuilding(arguments)
         self.stack.append(call(*arguments))
 
     def _check_rebuilding(self, arguments: tuple) -> None:
         """Check that what makes a tensor of a class may be called, and that the class was allowed."""
         function, kind = arguments[:2]
-        is_known = any(function is known for known in FUNCTIONS.values() if known is not _rebuilds_class)
+        is_known = any(function is known for known in FUNCTIONS.values() if known is not _REBUILDS_CLASS)
         if not is_known or not (kind in TENSOR_CLASSES.values() or id(kind) in self.added_by_identity):
             raise TypeError("a tensor of a class that cygrad does not know")
 
@@ -242,12 +256,7 @@ class Machine:
             )
 
     def do_BINPERSID(self, _: None) -> None:
-        kind, storage, key, location, length, *view = self.pop()
-        if kind != "storage" or not isinstance(storage, StorageType):
-            raise NotAllowedError("Only persistent_load of storage is allowed")
-        if type(key) is not str or type(location) is not str or type(length) is not int:
-            raise TypeError("a storage has no name, location and length")
-        self.stack.append(self.load_storage(storage, key, location, length, *view))
+        self.stack.append(self.persistent_load(self.pop()))
 
 
 def _set_state(target: Any, state: Any) -> None:
@@ -268,13 +277,14 @@ def _set_state(target: Any, state: Any) -> None:
 def unsafe_globals_of(program: bytes) -> list[str]:
     """Return the names in a pickle that are not allowed, as far as they can be told without running it."""
     try:
-        names = _globals_in(program)
+        names = globals_in(program)
     except (ValueError, LookupError, TypeError) as error:
         raise UnpicklingError(f"The pickle is damaged: {type(error).__name__}: {error}") from error
     return sorted(names - allowed_globals().keys() - added_globals().keys())
 
 
-def _globals_in(program: bytes) -> set[str]:
+def globals_in(program: bytes) -> set[str]:
+    """Return the names in a pickle, as far as they can be told without running it."""
     found: set[str] = set()
     texts, memo = ["", ""], {}  # the last two texts, of which STACK_GLOBAL makes a name
     last: Any = None

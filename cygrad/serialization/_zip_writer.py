@@ -1,7 +1,7 @@
 """Writes PyTorch's zip files: uncompressed records, the memory of each storage at a multiple of 64 bytes.
 
-The layout is that of PyTorch's own writer, byte for byte: no times, checksum and sizes behind the content, padding in the
-extra field of the local header, and a directory in the form for files above 4 GiB.
+The layout is that of PyTorch's own writer, byte for byte: no times, checksum and sizes behind the content, padding in
+the extra field of the local header, and a directory in the form for files above 4 GiB.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FORMAT = b"3\n"  # the version of the whole layout
 
 
 class PyTorchFileWriter:
-    """Writes records to `file`, a path or an object with `write`, with `write_record` and at the end `write_end_of_file`.
+    """Writes records to `file`, a path or an object with `write`: `write_record`, and at the end `write_end_of_file`.
 
     The memory of a record begins at a multiple of `storage_alignment`. Without `compute_crc32` the checksums are those
     of empty records, which readers that verify them refuse.

@@ -1,7 +1,7 @@
 """The state of modules in files: as PyTorch's modules have it, so that each library loads the other's.
 
-Both keep the same attributes, but for hooks. PyTorch has dictionaries of functions, and others that tell by number how to
-call them; here an entry is a function, or an object that knows.
+Both keep the same attributes, but for hooks. PyTorch has dictionaries of functions, and others that tell by number how
+to call them; here an entry is a function, or an object that knows.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ _HOOKS = (
     *("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks", "_state_dict_hooks"),
     *("_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
 )
-_WITH_KEYWORDS = {
-    "_forward_hooks": "_forward_hooks_with_kwargs",
-    "_forward_pre_hooks": "_forward_pre_hooks_with_kwargs",
-}
+_WITH_KEYWORDS = {name: f"{name}_with_kwargs" for name in ("_forward_hooks", "_forward_pre_hooks")}
 _ALWAYS = "_forward_hooks_always_called"
 
 
