@@ -71,6 +71,7 @@ _MODULES = (
     "fft",
     "func",
     "functional",
+    "futures",
     "hub",
     "jit",
     "linalg",
@@ -81,6 +82,7 @@ _MODULES = (
     "optim",
     "overrides",
     "profiler",
+    "quasirandom",
     "random",
     "return_types",
     "serialization",
@@ -172,8 +174,37 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad.amp.autocast_mode",
 )
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        "_assert",
+        "_assert_async",
+        "_check",
+        "_check_index",
+        "_check_is_size",
+        "_check_not_implemented",
+        "_check_tensor_all",
+        "_check_tensor_all_with",
+        "_check_type",
+        "_check_value",
+        "_check_with",
+    ),
+    "cygrad._checks",
+)
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        "SymBool",
+        "SymFloat",
+        "SymInt",
+        *[f"_sym_{name}" for name in "acos asin atan cos cosh log2 sin sinh sqrt tan tanh".split()],
+        *[f"sym_{name}" for name in "float fresh_size int ite max min not sqrt sum".split()],
+        "sym_constrain_range",
+        "sym_constrain_range_for_size",
+    ),
+    "cygrad._symbolic",
+)
 
 
+_ON_FIRST_USE["Future"] = "cygrad.futures"
 _ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
 
 
