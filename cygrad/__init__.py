@@ -55,6 +55,7 @@ _MODULES = (
     "_dynamo",
     "_inductor",
     "_jit_internal",
+    "_weights_only_unpickler",
     "accelerator",
     "amp",
     "ao",
