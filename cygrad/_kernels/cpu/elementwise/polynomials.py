@@ -203,8 +203,8 @@ def _following(x, former, latest, steps, m):
     following = [line * latest[k] + k * b * latest[k - 1] for k in range(1, len(latest))]
     line *= latest[0]
     following.insert(0, line)
-    for k, values in enumerate(following):
-        values -= former[k] if c == 1 else c * former[k]
+    for k in range(len(following)):  # which may hold scalars
+        following[k] -= former[k] if c == 1 else c * former[k]
     return following
 
 
