@@ -55,7 +55,7 @@ def polynomial(x, degree, family, order=0):
             )
         if highest > MANY and family not in OVERFLOWING:
             return _of_many_steps(x, degree, family, order)
-        result = _of_few_steps(x, degree, family, order, lowest, highest)
+        result = np.asarray(_of_few_steps(x, degree, family, order, lowest, highest))
         missing = np.isnan(result)
         if missing.any() and family not in OVERFLOWING:
             _note_overflow(result, missing, x, degree, family, order)
