@@ -17,7 +17,7 @@ __all__ = [
     "spawn",
     "start_processes",
 ]
-__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy"]
+__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "start_processes"]
 
 
 def get_all_sharing_strategies():

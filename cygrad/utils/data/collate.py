@@ -88,7 +88,8 @@ _UNEQUAL = "  give the DataLoader a `collate_fn` for samples of different length
 
 def _unknown(found: Any) -> TypeError:
     return TypeError(
-        f"{default_collate_err_msg_format.format(found)}\n  give the DataLoader a `collate_fn` of your own for other samples"
+        f"{default_collate_err_msg_format.format(found)}\n"
+        "  give the DataLoader a `collate_fn` of your own for other samples"
     )
 
 

@@ -50,9 +50,7 @@ class _Chained:
     def register_datapipe_as_function(cls, function_name: str, cls_to_register: type, **options: Any) -> None:
         """Register a class whose constructor takes a pipe. Raises Exception for a name in use."""
         if function_name in cls.functions:
-            raise Exception(
-                f"Unable to add DataPipe function name {function_name} as it is already taken"
-            )  # PyTorch's type
+            raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")
 
         @functools.wraps(cls_to_register, updated=())
         def made(source: Any, *args: Any, **named: Any) -> Any:
@@ -117,8 +115,8 @@ def non_deterministic(cls: type) -> type:
     def checked(self: Any, *args: Any, **named: Any) -> None:
         if _is_determined:
             raise TypeError(
-                f"{cls.__name__} is non-deterministic, but you set 'guaranteed_datapipes_determinism'. You can turn off "
-                "determinism for this DataPipe if that is acceptable for your application"
+                f"{cls.__name__} is non-deterministic, but you set 'guaranteed_datapipes_determinism'. You can turn "
+                "off determinism for this DataPipe if that is acceptable for your application"
             )
         plain(self, *args, **named)
 
