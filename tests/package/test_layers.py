@@ -32,6 +32,7 @@ TOP_LAYER = 5
 TOP_PACKAGES = {
     *("__main__", "as_torch", "distributions", "nn", "optim", "serialization", "utils", "viz"),
     *("_dynamo", "_inductor", "_jit_internal", "ao", "export", "jit", "onnx"),  # as programs for compilers see them
+    *("_C", "_functorch", "_guards", "_subclasses", "_tensor", "_tensor_str", "_utils"),  # private names of PyTorch
 }
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
