@@ -53,8 +53,14 @@ _MODULES = (
     "_C",
     "__config__",
     "_dynamo",
+    "_functorch",
+    "_guards",
     "_inductor",
     "_jit_internal",
+    "_subclasses",
+    "_tensor",
+    "_tensor_str",
+    "_utils",
     "_weights_only_unpickler",
     "accelerator",
     "amp",
@@ -79,6 +85,7 @@ _MODULES = (
     "mps",
     "mtia",
     "multiprocessing",
+    "nested",
     "nn",
     "onnx",
     "ops",
@@ -153,6 +160,7 @@ _ON_FIRST_USE |= dict.fromkeys(
     "cygrad._core.runtime.memory_stats",
 )
 _ON_FIRST_USE |= dict.fromkeys(("Event", "Stream"), "cygrad.cpu._streams")
+_ON_FIRST_USE |= dict.fromkeys(("DeviceObjType", "ScriptModule", "Tag"), "cygrad._C")
 _ON_FIRST_USE["get_device_module"] = "cygrad.accelerator"
 _ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
 _ON_FIRST_USE |= dict.fromkeys(
