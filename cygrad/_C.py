@@ -1,5 +1,15 @@
-"""The names of PyTorch's `torch._C` that classes with `__torch_function__` use."""
+"""The names of PyTorch's `torch._C` that classes with `__torch_function__` use, and programs that read files by hand."""
+
+from typing import Any
 
 from cygrad._core.registry.torch_function import DisableTorchFunctionSubclass
 
 __all__ = ["DisableTorchFunctionSubclass"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("PyTorchFileReader", "PyTorchFileWriter"):
+        from cygrad import serialization  # needed only for these
+
+        return getattr(serialization, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -32,7 +32,7 @@ TOP_LAYER = 5
 TOP_PACKAGES = {
     *("__main__", "as_torch", "distributions", "nn", "optim", "serialization", "utils", "viz"),
     *("_dynamo", "_inductor", "_jit_internal", "_weights_only_unpickler"),
-    *("ao", "export", "jit", "onnx"),  # as programs for compilers see them
+    *("_C", "ao", "export", "jit", "onnx"),  # as programs for compilers see them
 }
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
