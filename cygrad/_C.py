@@ -1,4 +1,4 @@
-"""The names of PyTorch's `torch._C` that classes with `__torch_function__` use, and programs that read files by hand."""
+"""The names of PyTorch's `torch._C` that classes with `__torch_function__`, and programs that read files, use."""
 
 from typing import Any
 

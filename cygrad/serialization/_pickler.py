@@ -264,7 +264,10 @@ class _Tensors:
             way = self._ways[kind]
         except KeyError:
             way = self._ways[kind] = next((way for known, way in _WRITTEN if issubclass(kind, known)), None)
-        return NotImplemented if way is None else way(value, self.storages)
+        if way is not None:
+            return way(value, self.storages)
+        inherited: Any = getattr(super(), "reducer_override", None)  # cloudpickle's writes functions by value
+        return NotImplemented if inherited is None else inherited(value)
 
 
 class _Pickler(_Tensors, pickle._Pickler):  # type: ignore[name-defined]

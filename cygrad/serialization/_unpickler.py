@@ -20,7 +20,7 @@ from cygrad.serialization._safe_globals import BLOCKED_MODULES, added_globals, a
 
 _VALUES = {
     *("BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
-    *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "STRING", "BINSTRING", "SHORT_BINSTRING"),
+    *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"),
     *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"),
 }
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
@@ -29,15 +29,38 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _STORE = {"PUT", "BINPUT", "LONG_BINPUT"}
 _FETCH = {"GET", "BINGET", "LONG_BINGET"}
 _NO_STEP = {"PROTO", "FRAME"}
-_OPCODES = {
-    opcode.code.encode("latin-1"): (opcode.name, None if opcode.arg is None else opcode.arg.reader)
+
+
+def _line(stream: IO[bytes]) -> str:
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        raise ValueError("a line has no end")
+    return line[:-1].decode("utf-8")
+
+
+def _two_lines(stream: IO[bytes]) -> str:
+    return f"{_line(stream)} {_line(stream)}"
+
+
+# `pickletools` would look for escapes in these, and warn of those that are none.
+_READERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    "GLOBAL": _two_lines,
+    "INST": _two_lines,
+    "PERSID": _line,
+    "STRING": _line,
+}
+_OPCODES: dict[bytes, tuple[str, Callable[[IO[bytes]], Any] | None]] = {
+    opcode.code.encode("latin-1"): (
+        opcode.name,
+        _READERS.get(opcode.name, None if opcode.arg is None else opcode.arg.reader),
+    )
     for opcode in pickletools.opcodes
 }
 _REBUILDS_CLASS = FUNCTIONS["torch._tensor._rebuild_from_type_v2"]
 _SIZED = (str, bytes, bytearray, list, tuple, dict, set)
 _MOST_WORK, _MOST_WORK_PER_BYTE = 1 << 16, 16
 _MOST_MARKS = 1 << 16  # containers that are filled at the same time; far deeper than picklers can nest them
-_TEXTS = {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "STRING", "BINSTRING", "SHORT_BINSTRING"}
+_TEXTS = {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"}
 
 
 def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
