@@ -63,6 +63,7 @@ _MODULES = (
     "autograd",
     "backends",
     "compiler",
+    "cpu",
     "cuda",
     "distributed",
     "distributions",
@@ -75,6 +76,8 @@ _MODULES = (
     "hub",
     "jit",
     "linalg",
+    "mps",
+    "mtia",
     "multiprocessing",
     "nn",
     "onnx",
@@ -94,10 +97,24 @@ _MODULES = (
     "types",
     "utils",
     "viz",
+    "xpu",
 )
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
-_ON_FIRST_USE["bfloat16"] = "cygrad._core.types.bfloat16"
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        *_dtypes.beyond_numpy(),
+        "bit",
+        "chalf",
+        "per_channel_affine",
+        "per_channel_affine_float_qparams",
+        "per_channel_symmetric",
+        "per_tensor_affine",
+        "per_tensor_symmetric",
+        "qscheme",
+    ),
+    "cygrad._core.types.beyond_numpy",
+)
 _ON_FIRST_USE["why_no_grad"] = "cygrad._core.diagnostics.missing_grad"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE["debug"] = "cygrad.utils.debugging"
@@ -135,6 +152,8 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad._core.runtime.memory_stats",
 )
+_ON_FIRST_USE |= dict.fromkeys(("Event", "Stream"), "cygrad.cpu._streams")
+_ON_FIRST_USE["get_device_module"] = "cygrad.accelerator"
 _ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
 _ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"

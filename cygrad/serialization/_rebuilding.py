@@ -70,7 +70,8 @@ STORAGE_TYPES = {
     for name, storage in STORAGES.items()
 }
 BY_DTYPE = {storage.dtype: storage for storage in reversed(STORAGES.values()) if storage.name != "UntypedStorage"}
-DTYPES = {*_DTYPES.values(), "uint16", "uint32", "uint64"}
+_FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+DTYPES = {*_DTYPES.values(), "uint16", "uint32", "uint64", *_FLOAT8}
 TENSOR_CLASSES = {"torch.Tensor": Tensor, "torch.nn.parameter.Parameter": cygrad.nn.Parameter}
 
 
@@ -93,8 +94,8 @@ def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -
         return vector.as_strided(lengths, steps, storage_offset).data
     array = vector.numpy()
     strides = [step * array.itemsize for step in steps]
-    view = np.ndarray(lengths, array.dtype, array, storage_offset * array.itemsize, strides)
-    return cygrad.from_numpy(view)
+    memory = array.view(np.uint8)  # since buffers of types of other packages are refused
+    return cygrad.from_numpy(np.ndarray(lengths, array.dtype, memory, storage_offset * array.itemsize, strides))
 
 
 def _checked_layout(size: Any, stride: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -29,6 +29,11 @@ _TYPES = {  # largest first: this order aligns all tensors
     "U16": "uint16",
     "U8": "uint8",
     "I8": "int8",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0fnu",
     "BOOL": "bool",
 }
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}

@@ -391,8 +391,11 @@ def set_rng_state(new_state):
 
 
 @contextlib.contextmanager
-def fork_rng(devices=None, enabled=True):
-    """Context manager that restores the state of the default generator at the end of the block.
+def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type=None):
+    """Context manager that restores the states of the default generators at the end of the block.
+
+    Of the generators of GPUs, those of `devices` (indices or devices), by default all. `device_type` is the kind of
+    device that they are of; for "meta" nothing is restored.
 
     >>> import cygrad
     >>> before = cygrad.get_rng_state()
@@ -401,14 +404,25 @@ def fork_rng(devices=None, enabled=True):
     >>> bool((cygrad.get_rng_state() == before).all())
     True
     """
-    if not enabled:
+    kind = "cuda" if device_type is None else device(device_type).type
+    if not enabled or kind == "meta":
         yield
         return
     state = get_rng_state()
+    on_gpus = [(place, gpu_generator(place).get_state()) for place in _forked(devices)] if kind == "cuda" else []
     try:
         yield
     finally:
         set_rng_state(state)
+        for place, state_there in on_gpus:
+            gpu_generator(place).set_state(state_there)
+
+
+def _forked(devices):
+    """Return the indices of the GPUs whose generators `fork_rng` restores: all in use, if none are named."""
+    if devices is None:
+        return list(_of_gpus)
+    return [check_device(device("cuda", place) if isinstance(place, int) else place).index for place in devices]
 
 
 functions: dict[str, object] = {
