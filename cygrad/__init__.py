@@ -126,7 +126,7 @@ _ON_FIRST_USE["why_no_grad"] = "cygrad._core.diagnostics.missing_grad"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE["debug"] = "cygrad.utils.debugging"
 _ON_FIRST_USE["vmap"] = "cygrad.func"
-_ON_FIRST_USE |= dict.fromkeys(("load", "save"), "cygrad.serialization")
+_ON_FIRST_USE |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter", "load", "save"), "cygrad.serialization")
 _ON_FIRST_USE |= dict.fromkeys(
     (
         "are_deterministic_algorithms_enabled",

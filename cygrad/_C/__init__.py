@@ -1,5 +1,6 @@
 """The names of PyTorch's compiled module `torch._C` that libraries ask for, each with what it means here."""
 
+from operator import attrgetter
 from typing import Any
 
 import cygrad
@@ -12,6 +13,7 @@ __all__ += ["_ExcludeDispatchKeyGuard", "_IncludeDispatchKeyGuard"]
 
 _MODULES = ("_autograd", "_functorch", "_nn")  # imported on first use
 _OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
+_OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
 
 
@@ -80,7 +82,7 @@ def _show_config() -> str:
 
 def __getattr__(name: str) -> Any:
     if name in _OF_PACKAGE:
-        return getattr(cygrad, _OF_PACKAGE[name])
+        return attrgetter(_OF_PACKAGE[name])(cygrad)
     if name in _MODULES:
         from importlib import import_module
 

@@ -242,7 +242,7 @@ class _Tensors:
 
     def persistent_id(self, value: Any) -> tuple | None:
         kind = type(value)
-        if kind is cygrad.TypedStorage or kind is cygrad.UntypedStorage:
+        if issubclass(kind, (cygrad.TypedStorage, cygrad.UntypedStorage)):
             value = self._storage(value)
         elif kind is not StoredMemory:
             return None
@@ -251,7 +251,7 @@ class _Tensors:
     def _storage(self, value: Any) -> StoredMemory:
         name = str(value._flat.dtype).removeprefix("torch.")
         kind = rebuilding.STORAGES["UntypedStorage"]
-        if type(value) is cygrad.TypedStorage:
+        if isinstance(value, cygrad.TypedStorage):
             kind = rebuilding.BY_DTYPE.get(name, kind)
         found, offset, _ = self.storages.of(value._flat, kind)
         if offset or found.nbytes != value.nbytes():  # a slice of a storage
@@ -264,7 +264,10 @@ class _Tensors:
             way = self._ways[kind]
         except KeyError:
             way = self._ways[kind] = next((way for known, way in _WRITTEN if issubclass(kind, known)), None)
-        return NotImplemented if way is None else way(value, self.storages)
+        if way is not None:
+            return way(value, self.storages)
+        inherited: Any = getattr(super(), "reducer_override", None)  # cloudpickle's writes functions by value
+        return NotImplemented if inherited is None else inherited(value)
 
 
 class _Pickler(_Tensors, pickle._Pickler):  # type: ignore[name-defined]

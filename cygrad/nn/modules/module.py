@@ -284,6 +284,10 @@ class Module(Hooked, Stateful, Members):
         """Return attributes that PyTorch's class has in its state and ours computes."""
         return {}
 
+    def _own_hooks(self) -> dict[str, tuple[str, Any]]:
+        """Return hooks that PyTorch's class registers itself, with the names of their handles, by dictionary."""
+        return {}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         Module.__init__(self)
         self.__dict__.update(from_torch(self, state))
