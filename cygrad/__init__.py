@@ -70,6 +70,7 @@ _MODULES = (
     "fft",
     "func",
     "functional",
+    "futures",
     "hub",
     "jit",
     "linalg",
@@ -96,6 +97,7 @@ _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
 _ON_FIRST_USE["bfloat16"] = "cygrad._core.types.bfloat16"
 _ON_FIRST_USE["why_no_grad"] = "cygrad._core.diagnostics.missing_grad"
+_ON_FIRST_USE["Future"] = "cygrad.futures"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE["debug"] = "cygrad.utils.debugging"
 _ON_FIRST_USE["vmap"] = "cygrad.func"
