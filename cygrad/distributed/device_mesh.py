@@ -152,9 +152,10 @@ class DeviceMesh:
         pass
 
     def __repr__(self):
-        names = self.mesh_dim_names or [str(dim) for dim in range(self.ndim)]
-        sizes = ", ".join(f"{name}={size}" for name, size in zip(names, self.shape))
-        return f"DeviceMesh(({sizes}), '{self.device_type}', stride={(1,) * self.ndim})"
+        shape = str(self.shape)
+        if self.mesh_dim_names is not None:
+            shape = f"({', '.join(f'{name}={size}' for name, size in zip(self.mesh_dim_names, self.shape))})"
+        return f"DeviceMesh({shape}, '{self.device_type}', stride={(1,) * self.ndim})"
 
 
 def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_override=None):

@@ -6,8 +6,8 @@ __all__ = ["also_named"]
 
 
 def also_named(package, **modules):
-    """Let `package.name` mean a module, for each `name=module`; dots are written as two underscores."""
+    """Let `package.name` mean a module, for each `name=module`."""
+    vars(sys.modules[package]).setdefault("__path__", [])  # a module with further ones is a package
     for name, module in modules.items():
-        parent, _, child = f"{package}.{name.replace('__', '.')}".rpartition(".")
-        sys.modules[f"{parent}.{child}"] = module
-        setattr(sys.modules[parent], child, module)
+        sys.modules[f"{package}.{name}"] = module
+        setattr(sys.modules[package], name, module)

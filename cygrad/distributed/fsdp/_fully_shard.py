@@ -52,7 +52,7 @@ class UnshardHandle:
 
 
 class FSDPModule:
-    """What `fully_shard` adds to a module's class. It controls when parameters are whole, which here they always are."""
+    """What `fully_shard` adds to a module's class. It controls when parameters are whole; here they always are."""
 
     __slots__ = ()  # so that a module can be made one
 
