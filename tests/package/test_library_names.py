@@ -54,7 +54,7 @@ NAMES = {
         reduce reduce_op reduce_scatter reduce_scatter_tensor rendezvous scatter scatter_object_list send
         send_object_list split_group
     """,
-    "distributed._composable": "checkpoint contract fully_shard replicate",
+    "distributed._composable": "checkpoint contract replicate",
     "distributed._composable.fsdp": "FSDPModule fully_shard",
     "distributed._functional_collectives": """
         AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single all_to_all_single_autograd
@@ -131,7 +131,7 @@ NAMES = {
         ColwiseParallel PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel
         parallelize_module
     """,
-    "distributed.tensor.placement_types": "DTensorSpec Partial Placement Replicate Shard _StridedShard",
+    "distributed.tensor.placement_types": "Partial Placement Replicate Shard _StridedShard",
     "distributed.utils": """
         _apply_to_tensors _pack_kwargs _recursive_to _replace_by_prefix _sync_module_states _to_kwargs _unpack_kwargs
         _verify_param_shape_across_processes

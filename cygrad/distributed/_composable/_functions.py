@@ -19,7 +19,8 @@ def contract(state_cls=None):
             applied = module.__dict__.setdefault(_NAMES, {})
             if function.__name__ in applied:
                 raise AssertionError(
-                    f"Each distinct composable distributed API can only be applied to a module once: {function.__name__}"
+                    "Each distinct composable distributed API can only be applied to a module once: "
+                    + function.__name__
                 )
             applied[function.__name__] = state_cls() if state_cls is not None else object()
             result = function(module, *args, **kwargs)
