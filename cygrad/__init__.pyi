@@ -8,6 +8,7 @@ from cygrad import ao as ao
 from cygrad import autograd as autograd
 from cygrad import backends as backends
 from cygrad import compiler as compiler
+from cygrad import cpu as cpu
 from cygrad import cuda as cuda
 from cygrad import distributed as distributed
 from cygrad import distributions as distributions
@@ -20,6 +21,8 @@ from cygrad import futures as futures
 from cygrad import hub as hub
 from cygrad import jit as jit
 from cygrad import linalg as linalg
+from cygrad import mps as mps
+from cygrad import mtia as mtia
 from cygrad import multiprocessing as multiprocessing
 from cygrad import nn as nn
 from cygrad import onnx as onnx
@@ -39,6 +42,7 @@ from cygrad import types as types
 from cygrad import utils as utils
 from cygrad import version as version
 from cygrad import viz as viz
+from cygrad import xpu as xpu
 from cygrad._ops.shape.storage import TypedStorage as TypedStorage
 from cygrad._ops.shape.storage import UntypedStorage as UntypedStorage
 from cygrad.amp.autocast_mode import autocast as autocast
@@ -52,12 +56,20 @@ from cygrad.utils.debugging import debug as debug
 
 __version__: Any
 bfloat16: Any
+bit: Any
+bits16: Any
+bits1x8: Any
+bits2x4: Any
+bits4x2: Any
+bits8: Any
 bool: Any
 cdouble: Any
 cfloat: Any
+chalf: Any
 channels_last: Any
 channels_last_3d: Any
 complex128: Any
+complex32: Any
 complex64: Any
 contiguous_format: Any
 default_generator: Any
@@ -66,24 +78,54 @@ e: Any
 float: Any
 float16: Any
 float32: Any
+float4_e2m1fn_x2: Any
 float64: Any
+float8_e4m3fn: Any
+float8_e4m3fnuz: Any
+float8_e5m2: Any
+float8_e5m2fnuz: Any
+float8_e8m0fnu: Any
 half: Any
 inf: Any
 int: Any
+int1: Any
 int16: Any
+int2: Any
+int3: Any
 int32: Any
+int4: Any
+int5: Any
+int6: Any
 int64: Any
+int7: Any
 int8: Any
 long: Any
 nan: Any
 newaxis: Any
+per_channel_affine: Any
+per_channel_affine_float_qparams: Any
+per_channel_symmetric: Any
+per_tensor_affine: Any
+per_tensor_symmetric: Any
 pi: Any
 preserve_format: Any
+qint32: Any
+qint8: Any
+quint2x4: Any
+quint4x2: Any
+quint8: Any
 short: Any
 strided: Any
+uint1: Any
 uint16: Any
+uint2: Any
+uint3: Any
 uint32: Any
+uint4: Any
+uint5: Any
+uint6: Any
 uint64: Any
+uint7: Any
 uint8: Any
 
 class BFloat16Tensor:
@@ -100,6 +142,16 @@ class CharTensor:
 
 class DoubleTensor:
     ...
+
+class Event:
+    def __init__(self, device: Any = ..., *, enable_timing: Any = ..., blocking: Any = ..., interprocess: Any = ...) -> None: ...
+    def __repr__(self) -> str: ...
+    device: Any
+    def elapsed_time(self, end_event: Any) -> Any: ...
+    def query(self) -> Any: ...
+    def record(self, stream: Any = ...) -> Any: ...
+    def synchronize(self) -> Any: ...
+    def wait(self, stream: Any = ...) -> Any: ...
 
 class FloatTensor:
     ...
@@ -120,7 +172,6 @@ class Generator:
     def seed(self) -> Any: ...
     def set_offset(self, offset: Any) -> Any: ...
     def set_state(self, new_state: Any) -> Any: ...
-    def source(self) -> Any: ...
 
 class HalfTensor:
     ...
@@ -144,6 +195,22 @@ class Size:
     def __reduce__(self) -> Any: ...
     def __repr__(self) -> str: ...
     def numel(self) -> Any: ...
+
+class Stream:
+    device_index: Any
+    def __enter__(self) -> Any: ...
+    def __eq__(self, other: Any) -> Any: ...
+    def __exit__(self, *error: Any) -> Any: ...
+    def __hash__(self) -> int: ...
+    def __init__(self, device: Any = ..., *, priority: Any = ...) -> None: ...
+    def __repr__(self) -> str: ...
+    device: Any
+    device_type: Any
+    def query(self) -> Any: ...
+    def record_event(self, event: Any = ...) -> Any: ...
+    def synchronize(self) -> Any: ...
+    def wait_event(self, event: Any) -> Any: ...
+    def wait_stream(self, stream: Any) -> Any: ...
 
 class Tensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -458,10 +525,13 @@ class Tensor:
     def is_distributed(self) -> Any: ...
     def is_floating_point(self) -> Any: ...
     def is_inference(self) -> Any: ...
+    is_ipu: Any
     is_leaf: Any
+    is_maia: Any
     is_meta: Any
     is_mkldnn: Any
     is_mps: Any
+    is_mtia: Any
     def is_neg(self) -> Any: ...
     def is_nonzero(self) -> Any: ...
     def is_pinned(self, device: Any = ...) -> Any: ...
@@ -470,6 +540,9 @@ class Tensor:
     def is_shared(self) -> Any: ...
     def is_signed(self) -> Any: ...
     is_sparse: Any
+    is_vulkan: Any
+    is_xla: Any
+    is_xpu: Any
     def isclose(self, other: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any: ...
     def isfinite(self) -> Any: ...
     def isinf(self) -> Any: ...
@@ -819,6 +892,12 @@ class memory_format:
     ndim: Any
     order: Any
 
+class qscheme:
+    def __copy__(self) -> Any: ...
+    def __deepcopy__(self, memo: Any) -> Any: ...
+    def __reduce__(self) -> Any: ...
+    def __repr__(self) -> str: ...
+
 def abs(input: Any, *, out: Any = ...) -> Any: ...
 def abs_(input: Any) -> Any: ...
 def absolute(input: Any, *, out: Any = ...) -> Any: ...
@@ -1082,6 +1161,7 @@ def get_default_device() -> Any: ...
 def get_default_dtype() -> Any: ...
 def get_deterministic_debug_mode() -> Any: ...
 def get_device(input: Any) -> Any: ...
+def get_device_module(device: Any = ...) -> Any: ...
 def get_float32_matmul_precision() -> Any: ...
 def get_memory_limit() -> Any: ...
 def get_num_interop_threads() -> Any: ...

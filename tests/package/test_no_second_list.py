@@ -34,6 +34,7 @@ EXCEPTIONS = {
     "_kernels/cpu/indexing/indexing.py": (1, KERNELS),
     "_kernels/cpu/indexing/scatter.py": (2, "kernels, and the reductions that scatter_reduce accepts"),
     "_kernels/gpu/base/ufunc.py": (1, NUMPY),
+    "_ops/foreach/table.py": (2, "the declaration of the `_foreach_` functions"),
     "_ops/numpy_api/shapes.py": (1, NUMPY),
     "_ops/shape/view_copies.py": (2, "the declaration of the `_copy` forms"),
 }
