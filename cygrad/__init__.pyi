@@ -17,6 +17,7 @@ from cygrad import export as export
 from cygrad import fft as fft
 from cygrad import func as func
 from cygrad import functional as functional
+from cygrad import futures as futures
 from cygrad import hub as hub
 from cygrad import jit as jit
 from cygrad import linalg as linalg
@@ -50,6 +51,7 @@ from cygrad.autograd.grad_mode import enable_grad as enable_grad
 from cygrad.autograd.grad_mode import inference_mode as inference_mode
 from cygrad.autograd.grad_mode import no_grad as no_grad
 from cygrad.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from cygrad.futures import Future as Future
 from cygrad.utils.debugging import debug as debug
 
 __version__: Any

@@ -30,7 +30,7 @@ PRIVATE_LAYERS = {"_compiled": 1, "_library": 1, "_kernels": 1, "_core": 2, "_op
 PUBLIC_LAYER = 4
 TOP_LAYER = 5
 TOP_PACKAGES = {
-    *("__main__", "as_torch", "distributions", "nn", "optim", "serialization", "utils", "viz"),
+    *("__main__", "as_torch", "distributed", "distributions", "nn", "optim", "serialization", "utils", "viz"),
     *("_dynamo", "_inductor", "_jit_internal", "ao", "export", "jit", "onnx"),  # as programs for compilers see them
     *("_C", "_functorch", "_guards", "_subclasses", "_tensor", "_tensor_str", "_utils"),  # private names of PyTorch
     "_weights_only_unpickler",

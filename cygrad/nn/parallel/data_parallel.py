@@ -1,13 +1,12 @@
-"""PyTorch's data-parallel wrappers, for at most one device."""
+"""`DataParallel`, for one device."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Generic, TypeVar
 
 from cygrad.nn.modules import Module
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = ["DataParallel", "data_parallel"]
 
 T = TypeVar("T", bound=Module)
 
@@ -38,15 +37,14 @@ class DataParallel(Module, Generic[T]):
         return self.module(*inputs, **kwargs)
 
 
-class DistributedDataParallel(Module):
-    """Raises ValueError on construction: there are no process groups. Exists because programs import it regardless."""
-
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        raise ValueError(
-            "Default process group has not been initialized, please make sure to call init_process_group.\n"
-            "  cygrad trains in one process: use the module itself unless `torch.distributed.is_available()`"
-        )
-
-
-# PyTorch has a module for each of the two.
-sys.modules.update({f"{__name__}.{_name}": sys.modules[__name__] for _name in ("data_parallel", "distributed")})
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Any = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Call `module(*inputs, **module_kwargs)`, as PyTorch's function does on a single device."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
