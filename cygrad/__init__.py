@@ -70,6 +70,7 @@ _MODULES = (
     "fft",
     "func",
     "functional",
+    "fx",
     "hub",
     "jit",
     "linalg",

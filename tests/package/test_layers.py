@@ -31,7 +31,16 @@ PUBLIC_LAYER = 4
 TOP_LAYER = 5
 TOP_PACKAGES = {
     *("__main__", "as_torch", "distributions", "nn", "optim", "serialization", "utils", "viz"),
-    *("_dynamo", "_inductor", "_jit_internal", "ao", "export", "jit", "onnx"),  # as programs for compilers see them
+    *(
+        "_dynamo",
+        "_inductor",
+        "_jit_internal",
+        "ao",
+        "export",
+        "fx",
+        "jit",
+        "onnx",
+    ),  # as programs for compilers see them
 }
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
