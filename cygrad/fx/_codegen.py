@@ -255,7 +255,7 @@ class _Writer:
             self._shown_trace = trace
             lines = [line.strip() for line in (trace or "").strip().split("\n")]
             where = f"# {' code: '.join(lines[-2:])}" if trace else "# No stacktrace found for following nodes"
-            self.body.append(f"{where}\n")
+            self.body.append(f"\n{where}\n")
 
     def statement(self, node: Node, assigned: str) -> str:
         if node.op == "get_attr":

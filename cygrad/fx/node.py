@@ -96,6 +96,8 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
         return public
     if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)):
         return f"{_public_module(func.__objclass__.__module__)}.{func.__objclass__.__name__}.{name}"
+    if name is not None and getattr(cygrad, name, None) is func:
+        return f"torch.{name}"
     module = getattr(func, "__module__", None) or _find_module_of_method(func)
     return f"{_public_module(module)}.{getattr(func, '__qualname__', name)}"
 

@@ -12,6 +12,7 @@ from cygrad.fx._codegen import magic_methods, reflectable_magic_methods
 from cygrad.fx._normalization import as_recorded
 from cygrad.fx.graph import Graph
 from cygrad.fx.node import Argument, Node, Target, map_aggregate
+from cygrad.ops import OpOverload
 from cygrad.overrides import _begin_asking as begin_asking
 
 __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]
@@ -98,7 +99,7 @@ class TracerBase:
             return slice(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
         if isinstance(a, range):
             return range(a.start, a.stop, a.step)
-        if isinstance(a, _PLAIN) or a is None or a is ... or isinstance(a, type) or callable(a):
+        if isinstance(a, _PLAIN) or a is None or a is ... or isinstance(a, type):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
@@ -131,6 +132,7 @@ _PLAIN = (
     cygrad.device,
     cygrad.memory_format,
     cygrad.layout,
+    OpOverload,
 )
 
 
