@@ -79,6 +79,7 @@ _MODULES = (
     "func",
     "functional",
     "futures",
+    "fx",
     "hub",
     "jit",
     "linalg",

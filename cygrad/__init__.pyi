@@ -18,6 +18,7 @@ from cygrad import fft as fft
 from cygrad import func as func
 from cygrad import functional as functional
 from cygrad import futures as futures
+from cygrad import fx as fx
 from cygrad import hub as hub
 from cygrad import jit as jit
 from cygrad import linalg as linalg
