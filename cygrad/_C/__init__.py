@@ -10,8 +10,19 @@ from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTo
 from cygrad._core.registry.torch_function import disabled as _disabled_torch_function_impl
 from cygrad.overrides._modes import _is_torch_function_mode_enabled, _len_torch_function_stack
 
-__all__ = ["DeviceObjType", "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Tag"]
-__all__ += ["_ExcludeDispatchKeyGuard", "_IncludeDispatchKeyGuard"]
+__all__ = [
+    "DeviceObjType",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "DispatchKey",
+    "DispatchKeySet",
+    "Tag",
+    "_ExcludeDispatchKeyGuard",
+    "_IncludeDispatchKeyGuard",
+    "_disabled_torch_function_impl",
+    "_is_torch_function_mode_enabled",
+    "_len_torch_function_stack",
+]
 
 _MODULES = ("_autograd", "_functorch", "_nn")  # imported on first use
 _OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
