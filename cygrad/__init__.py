@@ -84,6 +84,7 @@ _MODULES = (
     "return_types",
     "serialization",
     "signal",
+    "sparse",
     "special",
     "storage",
     "testing",
