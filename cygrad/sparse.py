@@ -21,6 +21,7 @@ from cygrad import Tensor
 from cygrad._kernels.sparse.errors import not_for as _not_for
 from cygrad._ops.sparse import creation as _creation
 from cygrad._ops.sparse import products as _products
+from cygrad._ops.sparse.entries import entries as _entries
 from cygrad._ops.sparse.entries import with_values as _with_values
 from cygrad._ops.sparse.products import sampled_addmm
 from cygrad._ops.sparse.reductions import log_softmax, softmax
@@ -43,7 +44,8 @@ __all__ = [
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     """Return the product of two matrices; the gradient of a sparse one is sparse, with the same coordinates.
 
-    `reduce`: for `mat1` by compressed rows, "mean", "amax" or "amin" in place of the sum. Raises RuntimeError for shapes
+    `reduce`: for `mat1` by compressed rows, "mean", "amax" or "amin" in place of the sum. Raises RuntimeError for
+    shapes
     and dtypes that do not match.
 
     >>> import cygrad
@@ -74,7 +76,8 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
     """Return a sparse matrix with the rows of `diagonals` on the diagonals `offsets`, above the main one if positive.
 
-    An element of a row is placed in the column of its index, so rows start to the right of what lies outside the matrix.
+    An element of a row is placed in the column of its index, so rows start to the right of what lies outside the
+    matrix.
 
     >>> import cygrad
     >>> cygrad.sparse.spdiags(cygrad.tensor([[1, 2, 3], [4, 5, 6]]), cygrad.tensor([0, 1]), (3, 3)).to_dense()
@@ -147,7 +150,8 @@ class check_sparse_tensor_invariants(ContextDecorator):
     def __enter__(self) -> None:
         if self.saved_state is not None:
             raise RuntimeError(
-                "This context manager instance is already activated. Use a different context manager instance for context nesting."
+                "This context manager instance is already activated. Use a different context manager instance "
+                "for context nesting."
             )
         self.saved_state, _creation.checking.is_on = self.is_enabled(), self.state
 
@@ -173,7 +177,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
         given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         patterns = [None if _is_dense(each) else each.detach() for each in given]
         plain = [
-            each if pattern is None else pattern.clone()._values().requires_grad_(each.requires_grad)
+            each if pattern is None else _entries(pattern.clone()).requires_grad_(each.requires_grad)
             for each, pattern in zip(given, patterns)
         ]
 

@@ -126,7 +126,7 @@ cdef int accumulate_sparse(Tensor leaf, Tensor present, Tensor grad, unsigned in
     one is added."""
     cdef Tensor total
     if present is None:
-        total = grad.clone()
+        total = grad._as_gradient() if is_sparse(grad) else grad.clone()
         cut(total, leaf, CUT_BACKWARD, "backward")
         return set_grad(leaf, total)
     if not modes & NO_GRAD or is_sparse(present) and not is_sparse(grad):

@@ -266,7 +266,7 @@ def declare(str name, rule=None, **row):
 
 
 def unregistered(str name, rule, str node, *, saves=0, str inputs="self"):
-    """Return a row that has no kernel and no public name: its arrays come from elsewhere, such as those of sparse tensors."""
+    """Return a row without a kernel and a public name, for results whose arrays come from elsewhere."""
     cdef OpDef made = op(name)
     made.rule, made.python_rule, made.node_name = call_python_rule, rule, node
     for i in range(3):

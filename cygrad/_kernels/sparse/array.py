@@ -52,7 +52,7 @@ class SparseArray:
     def __getattr__(self, name):
         if name.startswith("__"):  # protocols by which libraries find out what an object can do
             raise AttributeError(name)
-        raise self.refused(name)
+        raise self.refused("as_strided")  # which needs memory in one piece, as whoever asks for this does
 
     def __array__(self, dtype=None, copy=None):
         raise self.refused("numpy")
@@ -93,7 +93,8 @@ class Coordinates(SparseArray):
     layout = "sparse_coo"
 
     def __init__(self, indices, values, shape, is_coalesced=False):
-        self.indices, self.values, self.shape, self.is_coalesced = indices, values, tuple(shape), is_coalesced
+        self.indices, self.values, self.shape = indices, values, tuple(shape)
+        self.is_coalesced = is_coalesced or indices.shape[1] < 2
 
     parts = property(lambda self: (self.indices, self.values))
 

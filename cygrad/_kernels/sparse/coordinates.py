@@ -64,10 +64,10 @@ def looked_up(indices, wanted, lengths):
 
 def nonzero_coordinates(array, sparse_dim):
     """Return where the first `sparse_dim` dimensions of a dense array hold anything but zeros."""
-    rows = array.reshape(*array.shape[:sparse_dim], math.prod(array.shape[sparse_dim:]))
-    found = np.nonzero((rows != 0).any(-1))
     if not sparse_dim:
         return np.zeros((0, int(bool((array != 0).any()))), np.int64, like=array)
+    rows = array.reshape(*array.shape[:sparse_dim], math.prod(array.shape[sparse_dim:]))
+    found = np.nonzero((rows != 0).any(-1))
     return np.stack(found).astype(np.int64, copy=False)
 
 

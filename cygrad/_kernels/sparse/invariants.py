@@ -6,7 +6,7 @@ from cygrad._kernels.device.cupy_library import is_array
 
 
 def is_checked(array, wanted):
-    """Whether indices are compared with the size: always in main memory; on a GPU, which would have to wait, on demand."""
+    """Whether to compare indices with the size: always in main memory; on a GPU, which would wait, on demand."""
     return wanted or not is_array(array)
 
 
@@ -17,7 +17,8 @@ def check_coordinates(indices, values, shape, check):
     nnz = values.shape[0] if values.ndim else 1
     if not values.ndim or indices.shape[1] != nnz:
         raise RuntimeError(
-            f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: {nnz}"
+            f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from "
+            f"values: {nnz}"
         )
     sparse_dim, dense = len(indices), values.shape[1:]
     if len(shape) != sparse_dim + len(dense):
@@ -63,7 +64,8 @@ def check_compressed(a, check):
     dense = a.values.ndim - n_batch - 1 - n_block
     if dense < 0:
         raise RuntimeError(
-            f"values must have dimensionality > sum of batch and block dimensionalities (={n_batch} + {n_block}), but got "
+            f"values must have dimensionality > sum of batch and block dimensionalities (={n_batch} + "
+            f"{n_block}), but got "
             f"{a.values.ndim}"
         )
     if len(a.shape) != n_batch + 2 + dense:
@@ -80,7 +82,7 @@ def check_compressed(a, check):
     sizes = list(a.shape[n_batch : n_batch + 2])
     if n_block:
         block = a.values.shape[n_batch + 1 : n_batch + 3]
-        for i, kind in enumerate(("row", "column")):
+        for i in range(2):
             if not block[i] or sizes[i] % block[i]:
                 raise RuntimeError(
                     f"tensor shape[{n_batch + i}] (={sizes[i]}) must be divisible with blocksize[{i}] (={block[i]}) as "

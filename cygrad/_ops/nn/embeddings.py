@@ -1,7 +1,7 @@
 """Lookups by integers: embeddings, sums of embeddings (bags), and one-hot encodings.
 
-Gradients of the matrix are dense, or with `sparse=True` sparse: they then hold the rows that were looked up. Functions with
-the signatures of nn.functional; in the main package, the matrix comes first.
+Gradients of the matrix are dense, or with `sparse=True` sparse: they then hold the rows that were looked up. Functions
+with the signatures of nn.functional; in the main package, the matrix comes first.
 """
 
 from functools import lru_cache
@@ -22,6 +22,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.nn import embeddings as kernels
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._library import later
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.batching.rules import leading, rule
@@ -32,7 +33,6 @@ from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.creation.ranges import arange
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill, scatter_add
-from cygrad._library import later
 
 sparse_tensors = later("cygrad._ops.sparse.entries")  # needed only for sparse gradients
 
@@ -123,7 +123,8 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
     The row `padding_idx` gets no gradient. Selected rows with a norm larger than `max_norm` are first scaled to it, in
     place. Saves `input`. Gradient: for each row, the sum of g over all its occurrences; with `scale_grad_by_freq` the
-    mean; with `sparse`, a sparse tensor of the rows that were looked up. Raises IndexError for an index out of range, RuntimeError for other dtypes and shapes.
+    mean; with `sparse`, a sparse tensor of the rows that were looked up. Raises IndexError for an index out of range,
+    RuntimeError for other dtypes and shapes.
 
     >>> import cygrad
     >>> cygrad.nn.functional.embedding(cygrad.tensor([1, 0]), cygrad.eye(2))
@@ -260,7 +261,8 @@ def embedding_bag(
     A bag is a row of a matrix `input`. In a vector, the bags start at `offsets`; with `include_last_offset`, the last
     offset is the end of the last bag. `per_sample_weights`, of the same shape as input, are the weights of the rows in
     a sum. `padding_idx` does not count. The result for an empty bag is 0. Saves the indices, and what the gradients of
-    the two factors need. The gradient of `weight` is a sparse tensor if `sparse` is set. Raises ValueError or RuntimeError for invalid arguments.
+    the two factors need. The gradient of `weight` is a sparse tensor if `sparse` is set. Raises ValueError or
+    RuntimeError for invalid arguments.
 
     >>> import cygrad
     >>> cygrad.nn.functional.embedding_bag(cygrad.tensor([[0, 1], [1, 1]]), cygrad.eye(2))

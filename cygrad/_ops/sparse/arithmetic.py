@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.internals import array_of, tensor_of
+from cygrad._core.graph.internals import tensor_of
 from cygrad._core.graph.record import result_type
 from cygrad._core.graph.tensor import Tensor
 from cygrad._kernels.sparse import coordinates as kernels
@@ -93,7 +93,8 @@ def _check_same_size(input, other):
 def _check_dense_sum(dense, sparse):
     if dense.shape != sparse.shape:
         raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same size, but self has size {list(dense.shape)} while other has "
+            f"add: expected 'self' and 'other' to have same size, but self has size {list(dense.shape)} while "
+            f"other has "
             f"size {list(sparse.shape)} (FYI: dense-sparse addition does not currently support broadcasting)"
         )
 
@@ -195,7 +196,8 @@ def _mismatch(shape, other):
     for dim in range(1, len(other) + 1):
         if shape[-dim] != other[-dim] and 1 not in (shape[-dim], other[-dim]):
             return (
-                f"The size of tensor a ({other[-dim]}) must match the size of tensor b ({shape[-dim]}) at non-singleton "
+                f"The size of tensor a ({other[-dim]}) must match the size of tensor b ({shape[-dim]}) at "
+                f"non-singleton "
                 f"dimension {len(shape) - dim}"
             )
     return (
@@ -273,7 +275,8 @@ def positive(input):
 
 # They apply to the coalesced values, and in place to coalesced tensors only.
 _LEAVE_ZERO = (
-    "abs absolute angle arcsin arcsinh arctan arctanh asin asinh atan atanh ceil conj_physical deg2rad erf erfinv expm1 fix "
+    "abs absolute angle arcsin arcsinh arctan arctanh asin asinh atan atanh ceil conj_physical deg2rad erf "
+    "erfinv expm1 fix "
     "floor frac log1p nan_to_num rad2deg relu round sgn sign sin sinh sqrt tan tanh trunc"
 ).split()
 _PREDICATES = "isinf isnan isneginf isposinf signbit".split()
@@ -334,7 +337,8 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     """Return the norm of all elements as a vector."""
     if dim is not None and (isinstance(dim, int) or sorted(dim) != list(range(input.ndim))):
         raise RuntimeError(
-            "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all dimensions "
+            "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all "
+            "dimensions "
             "of the input"
         )
     values = entries(coalesce(input) if input.is_sparse else input)

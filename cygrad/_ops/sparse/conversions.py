@@ -34,7 +34,7 @@ _BLOCKS = ("sparse_bsr", "sparse_bsc")
 def _dense_rule(n, g):
     a, masked = n.args
     if not masked:
-        return g
+        return to_sparse(g, layout=layouts[a.layout]) if isinstance(a, Compressed) else to_sparse(g, len(a.indices))
     if isinstance(a, Compressed):
         return compressed(
             a.bounds, a.plain, at_coordinates(g, elements_of(a)).reshape(a.values.shape), a.shape, a.layout
@@ -49,7 +49,8 @@ TO_DENSE = unregistered("to_dense", _dense_rule, "ToDenseBackward0")
 def to_dense(self, dtype=None, *, masked_grad=None):
     """Return a dense tensor with the same elements.
 
-    The gradient of a sparse tensor is sparse, with the same coordinates, unless `masked_grad` is false.
+    The gradient of a sparse tensor is sparse, with the same coordinates, or if `masked_grad` is false all that are
+    not zero.
 
     >>> import cygrad
     >>> cygrad.eye(2).to_sparse().to_dense()
@@ -97,10 +98,8 @@ TO_SPARSE = unregistered("to_sparse", _sparse_rule, "ToSparseBackward0")
 def _of_dense(self, sparse_dim):
     a = array_of(self.detach())
     n = self.ndim if sparse_dim is None else sparse_dim
-    if not (min(1, self.ndim) <= n <= self.ndim):
-        raise RuntimeError(
-            f"dense_to_sparse: sparse_dim argument must be in [{min(1, self.ndim)},{self.ndim}] range, but {n} is given"
-        )
+    if not 0 <= n <= self.ndim:
+        raise RuntimeError(f"dense_to_sparse: sparse_dim argument must be in [0,{self.ndim}] range, but {n} is given")
     places = kernels.nonzero_coordinates(a, n)
     values = array_of(at_coordinates(tensor_of(a), places))
     return Coordinates(places, values, self.shape, True)
@@ -110,7 +109,8 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
     """Return a sparse tensor with the same elements: of the layout `sparse_coo`, or of `layout`.
 
     `sparse_dim` is the number of dimensions with coordinates (all of them by default); the others become dimensions of
-    the values. `blocksize`, a pair, is the shape of the blocks in the layouts `sparse_bsr` and `sparse_bsc`; `dense_dim`
+    the values. `blocksize`, a pair, is the shape of the blocks in the layouts `sparse_bsr` and `sparse_bsc`;
+    `dense_dim`
     the number of dimensions of the values in compressed layouts. Gradients pass through unchanged.
 
     >>> import cygrad
@@ -152,7 +152,8 @@ def _relaid(self, name, blocksize, sparse_dim):
     if name == a.layout:
         if name == "sparse_coo" and sparse_dim not in (None, len(a.indices)):
             raise RuntimeError(
-                "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
+                "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is "
+                "not supported"
             )
         if name not in _BLOCKS or blocksize is None or tuple(blocksize) == a.values.shape[a.n_batch + 1 :][:2]:
             return self
@@ -223,8 +224,8 @@ def _by_blocks(self, name, blocksize):
     a = array(self)
     if blocksize is None:
         raise RuntimeError(
-            f"dense_to_sparse: conversion from Strided to {'SparseBsr' if name == 'sparse_bsr' else 'SparseBsc'} without "
-            "blocksize argument given is not supported"
+            f"dense_to_sparse: conversion from Strided to Sparse{name[-3:].title()} without blocksize argument given "
+            "is not supported"
         )
     height, width = (int(n) for n in blocksize)
     rows, columns = a.shape[-2 - (a.values.ndim - 1) :][:2]
@@ -277,7 +278,7 @@ def to_sparse_coo(self):
 
 
 def sparse_mask(self, mask):
-    """Return a sparse tensor with the elements at the coordinates of the sparse tensor `mask`, whose values do not count.
+    """Return a sparse tensor with the elements at the coordinates of a sparse tensor `mask`, whose values do not count.
 
     >>> import cygrad
     >>> cygrad.ones(2, 2).sparse_mask(cygrad.eye(2).to_sparse()).to_dense()

@@ -88,7 +88,8 @@ def sparse_coo_tensor(
 
 _CALLS = (
     "tuple of ints size, *, torch.dtype dtype = None, torch.device device = None, bool requires_grad = False",
-    "Tensor indices, Tensor values, *, torch.dtype dtype = None, torch.device device = None, bool requires_grad = False",
+    "Tensor indices, Tensor values, *, torch.dtype dtype = None, torch.device device = None, bool requires_grad "
+    "= False",
     "Tensor indices, Tensor values, tuple of ints size, *, torch.dtype dtype = None, torch.device device = None, bool "
     "requires_grad = False",
 )
@@ -153,9 +154,9 @@ def sparse_compressed_tensor(
 ):
     """Return a sparse tensor in one of the layouts `sparse_csr`, `sparse_csc`, `sparse_bsr` and `sparse_bsc`.
 
-    The values are stored row by row (csr, bsr), or column by column; `compressed_indices` tells where each row begins and
-    the last one ends, `plain_indices` the column of each value. In the layouts bsr and bsc each value is a block, a matrix.
-    Gradients flow to `values`. Raises RuntimeError for parts that do not fit together.
+    The values are stored row by row (csr, bsr), or column by column; `compressed_indices` tells where each row begins
+    and the last one ends, `plain_indices` the column of each value. In the layouts bsr and bsc each value is a block, a
+    matrix. Gradients flow to `values`. Raises RuntimeError for parts that do not fit together.
 
     >>> import cygrad
     >>> cygrad.sparse_compressed_tensor([0, 1, 2], [1, 0], [3.0, 4.0], layout=cygrad.sparse_csr).to_dense()
@@ -225,7 +226,7 @@ def sparse_bsr_tensor(
     requires_grad=False,
     check_invariants=None,
 ):
-    """Return a sparse matrix of blocks by compressed rows: `sparse_compressed_tensor` with the layout `sparse_bsr`."""
+    """Return a sparse matrix of blocks by rows: `sparse_compressed_tensor` with the layout `sparse_bsr`."""
     given = (crow_indices, col_indices, values, size, "sparse_bsr", dtype, device, requires_grad, check_invariants)
     return _compressed_tensor("sparse_bsr_tensor", *given)
 
@@ -242,7 +243,7 @@ def sparse_bsc_tensor(
     requires_grad=False,
     check_invariants=None,
 ):
-    """Return a sparse matrix of blocks by compressed columns: `sparse_compressed_tensor` with the layout `sparse_bsc`."""
+    """Return a sparse matrix of blocks by columns: `sparse_compressed_tensor` with the layout `sparse_bsc`."""
     given = (ccol_indices, row_indices, values, size, "sparse_bsc", dtype, device, requires_grad, check_invariants)
     return _compressed_tensor("sparse_bsc_tensor", *given)
 
@@ -390,7 +391,8 @@ def deprecated_sparse_tensor(kind, values, device):
             raise TypeError(f"expected values of {kind}, but got {values[1].dtype}")
         return sparse_coo_tensor(*values, device=device)
     warn(
-        "torch.sparse.SparseTensor(shape, *, device=) is deprecated.  Please use torch.sparse_coo_tensor(shape, dtype=, "
+        "torch.sparse.SparseTensor(shape, *, device=) is deprecated.  Please use torch.sparse_coo_tensor(shape, "
+        "dtype=, "
         "device=)."
     )
     return sparse_coo_tensor(size_of(values), dtype=kind, device=device)

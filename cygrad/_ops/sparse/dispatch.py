@@ -1,6 +1,7 @@
 """What calls of public functions, methods and operators with sparse tensors do; Note [Calls with sparse tensors].
 
-The tables `forms` of this family's modules name the functions that take sparse tensors. All others raise PyTorch's error.
+The tables `forms` of this family's modules name the functions that take sparse tensors. All others raise PyTorch's
+error.
 """
 
 from functools import cache
@@ -8,6 +9,7 @@ from importlib import import_module
 
 from cygrad._core.graph.internals import become_result
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import bfloat16_dtype, by_name
 from cygrad._ops.sparse import creation
 from cygrad._ops.sparse.tensor import SparseTensor, array, is_sparse, without_history
 
@@ -28,15 +30,17 @@ _REFUSED = {
     "contiguous": lambda self: RuntimeError("unsupported memory format option Contiguous"),
 }
 _REFUSED["__array__"] = _REFUSED["numpy"]
-# Names of PyTorch's operators where they differ from those of functions.
+# Names of PyTorch's operators where they differ from those of functions; for comparisons, that of the second operand
+# too.
 _OPERATORS = {
-    "__eq__": "eq.Tensor",
-    "__ne__": "ne.Tensor",
-    "__lt__": "lt.Tensor",
-    "__le__": "le.Tensor",
-    "__gt__": "gt.Tensor",
-    "__ge__": "ge.Tensor",
+    "__mod__": "remainder.Tensor",
+    "mean": "mean.dim",
+    "softmax": "_softmax",
+    "log_softmax": "_log_softmax",
+    "linalg_norm": "linalg_vector_norm",
+    "where": "where.self",
 }
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 def _no_memory():
@@ -54,7 +58,7 @@ def _forms():
     found = {}
     for name in _MODULES:
         found |= import_module(f"cygrad._ops.sparse.{name}").forms
-    return found | creation.methods | _OWN
+    return found | creation.methods | forms
 
 
 def call(function, args, kwargs):
@@ -77,7 +81,10 @@ def _refused(name, args, kwargs):
     sparse = next(_sparse_among((*args, *kwargs.values())))
     if name in _REFUSED:
         return _REFUSED[name](sparse)
-    return array(sparse).refused(_OPERATORS.get(name, name.removeprefix("__").removesuffix("__")))
+    plain = name.removeprefix("__").removesuffix("__")
+    if plain in _COMPARISONS:
+        plain += ".Tensor" if len(args) > 1 and isinstance(args[1], Tensor) else ".Scalar"
+    return array(sparse).refused(_OPERATORS.get(name, plain))
 
 
 def _sparse_among(values):
@@ -100,7 +107,8 @@ def _detach_(self):
 def _set_data(self, value):
     if not is_sparse(value):
         raise RuntimeError(
-            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type. \n"
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
+            "tensor type. \n"
             "  a sparse tensor's data can only be replaced by those of a sparse one"
         )
     become_result(self, without_history(value), "set_data")
@@ -158,7 +166,8 @@ def _resized(self, size, sparse_dim, dense_dim, clears):
 
     if len(size) != sparse_dim + dense_dim:
         raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, "
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
+            f"{sparse_dim}, "
             f"dense_dim = {dense_dim}"
         )
     a = array(self)
@@ -169,17 +178,20 @@ def _resized(self, size, sparse_dim, dense_dim, clears):
         return self
     if (sparse_dim, dense_dim) != (self.sparse_dim(), self.dense_dim()):
         raise RuntimeError(
-            f"changing the number of sparse dimensions (from {self.sparse_dim()} to {sparse_dim}) on a non-empty sparse "
+            f"changing the number of sparse dimensions (from {self.sparse_dim()} to {sparse_dim}) on a "
+            f"non-empty sparse "
             "tensor is not supported."
         )
     if any(new < old for new, old in zip(size[:sparse_dim], self.shape)):
         raise RuntimeError(
-            f"shrinking the size of sparse dimensions (from {list(self.shape[:sparse_dim])} to {list(size[:sparse_dim])}) "
+            f"shrinking the size of sparse dimensions (from {list(self.shape[:sparse_dim])} to "
+            f"{list(size[:sparse_dim])}) "
             "on a non-empty sparse tensor is not supported."
         )
     if tuple(size[sparse_dim:]) != tuple(self.shape[sparse_dim:]):
         raise RuntimeError(
-            f"changing the size of dense dimensions (from {list(self.shape[sparse_dim:])} to {list(size[sparse_dim:])}) on "
+            f"changing the size of dense dimensions (from {list(self.shape[sparse_dim:])} to "
+            f"{list(size[sparse_dim:])}) on "
             "a non-empty sparse tensor is not supported."
         )
     become_result(self, built(a.indices, entries(self), size, a.is_coalesced), "sparse_resize_")
@@ -206,11 +218,18 @@ def _tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fa
     return found.requires_grad_() if requires_grad else found
 
 
+def _to(name):
+    def convert(self, memory_format=None):
+        return self.to(bfloat16_dtype() if name == "bfloat16" else by_name()[name])
+
+    return convert
+
+
 def _is_never(self, *args):
     return False
 
 
-_OWN = {
+forms = {
     "detach_": _detach_,
     "set_data": _set_data,
     "is_contiguous": _is_contiguous,
@@ -236,21 +255,16 @@ _OWN = {
     "tensor": _tensor,
     "as_tensor": _as_tensor,
     "asarray": _as_tensor,
-    **{
-        name: (lambda kind: lambda self: self.to(kind))(kind)
-        for name, kind in (
-            ("float", "float32"),
-            ("double", "float64"),
-            ("half", "float16"),
-            ("bfloat16", "bfloat16"),
-            ("int", "int32"),
-            ("long", "int64"),
-            ("short", "int16"),
-            ("char", "int8"),
-            ("byte", "uint8"),
-            ("bool", "bool"),
-            ("cfloat", "complex64"),
-            ("cdouble", "complex128"),
-        )
-    },
+    "float": _to("float32"),
+    "double": _to("float64"),
+    "half": _to("float16"),
+    "bfloat16": _to("bfloat16"),
+    "int": _to("int32"),
+    "long": _to("int64"),
+    "short": _to("int16"),
+    "char": _to("int8"),
+    "byte": _to("uint8"),
+    "bool": _to("bool"),
+    "cfloat": _to("complex64"),
+    "cdouble": _to("complex128"),
 }

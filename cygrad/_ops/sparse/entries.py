@@ -1,7 +1,9 @@
 """From sparse tensors to their values and back, with gradients: all other functions are made of these and of dense ops.
 
-The gradient of a sparse tensor is the gradient of each element of the dense tensor that it stands for, so if coordinates
-occur several times, each of the values there has the gradient of their sum. It is a sparse tensor itself, with coalesced
+The gradient of a sparse tensor is the gradient of each element of the dense tensor that it stands for, so if
+coordinates
+occur several times, each of the values there has the gradient of their sum. It is a sparse tensor itself, with
+coalesced
 coordinates, or dense.
 """
 
@@ -110,7 +112,7 @@ def one_by_one(values, a):
 
 
 def merged_coordinates(a):
-    """Return the distinct coordinates of a `Coordinates`, and which of them each value has, or None if it is coalesced."""
+    """Return the distinct coordinates, and which of them each value has, or None if each has its own, in order."""
     if a.is_coalesced:
         return a.indices, None
     return kernels.grouped(a.indices, a.shape[: len(a.indices)])
@@ -138,7 +140,7 @@ def summed(values, groups, count):
 
 
 def at_coordinates(tensor, indices):
-    """Return the elements of a dense or sparse tensor at these coordinates of its first dimensions, one row for each."""
+    """Return the elements of a dense or sparse tensor at coordinates of its first dimensions, one row for each."""
     if is_sparse(tensor):
         a = array(tensor)
         if not isinstance(a, Coordinates) or len(a.indices) != len(indices):

@@ -10,7 +10,7 @@ from cygrad._ops.sparse.tensor import array, of_parts, wrapped
 
 
 def reduced(tensor):
-    """Support pickling of the layout, the indices and the values. History, `requires_grad` and hooks are not included."""
+    """Support pickling of layout, indices and values. History, `requires_grad` and hooks are not included."""
     a = array(tensor)
     parts = tuple(tensor_of(part) for part in a.parts)
     more = (a.is_coalesced,) if isinstance(a, Coordinates) else ()

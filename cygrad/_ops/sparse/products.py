@@ -169,7 +169,8 @@ def mv(input, vec, *, out=None):
     """Return the product of a matrix and a vector."""
     if is_sparse(vec) or vec.ndim != 1 or input.ndim != 2:
         raise RuntimeError(
-            f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}\n  the second operand is a dense vector"
+            f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}\n  the second operand is a "
+            f"dense vector"
         )
     if input.shape[-1] != vec.shape[-1]:
         raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
@@ -260,7 +261,7 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     rows = kernels.grouped(array(mat1).indices[:1], mat1.shape[:1])[0][0]
     width = product.shape[1]
     indices = np.stack([np.repeat(rows, width), np.tile(np.arange(width, like=rows), len(rows))])
-    found = built(indices, at_coordinates(product, indices), product.shape, input is None)
+    found = built(indices, at_coordinates(product, indices), product.shape)
     if input is None:
         return found
     base = array(input)

@@ -69,7 +69,8 @@ def summed_over(input, dim, keepdim=False):
         indices[gone] = 0
     else:
         indices = a.indices[[i for i in range(n) if i not in gone]]
-    return coalesce(built(indices, values, shape, a.is_coalesced and not gone))
+    found = coalesce(built(indices, values, shape, a.is_coalesced and not gone))
+    return built(array(found).indices, entries(found), shape) if keepdim else found  # PyTorch's is not coalesced
 
 
 def sparse_sum(input, dim=None, dtype=None):

@@ -89,7 +89,8 @@ def permute(self, *dims):
     n = len(a.indices)
     if sorted(order[:n]) != list(range(n)):
         raise RuntimeError(
-            "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed.Only transpositions "
+            "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed.Only "
+            "transpositions "
             "within sparse and dense dimensions are supported."
         )
     values = entries(self).permute(0, *(dim - n + 1 for dim in order[n:]))
@@ -166,7 +167,8 @@ def cat(tensors, dim=0, *, out=None):
             )
         if any(i != dim and x != y for i, (x, y) in enumerate(zip(first.shape, a.shape))):
             raise RuntimeError(
-                f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating dimension), but "
+                f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating "
+                f"dimension), but "
                 f"found shape: {list(a.shape)} at position {position}."
             )
     starts = np.cumsum([0, *(a.shape[dim] for a in arrays)]).tolist()
@@ -309,6 +311,14 @@ def _strided(self, dim, start, stop, step):
     return built(indices, entries(self).index_select(0, tensor_of(kept)), shape, a.is_coalesced)
 
 
+def narrow_copy(self, dim, start, length):
+    """The same as `narrow`, which copies the values of sparse tensors, too."""
+    size = self.shape[_dim(self, dim)]
+    if not (0 <= start and 0 <= length and start + length <= size):
+        raise RuntimeError(f"Invalid range to narrow. range(start, start+length) must be a subset of range(0, {size}).")
+    return narrow(self, dim, start, length)
+
+
 def unbind(self, dim=0):
     """Return all parts along a dimension, without it, in a tuple."""
     dim = _dim(self, dim)
@@ -413,7 +423,7 @@ forms = {
     "select": select,
     "index_select": index_select,
     "narrow": narrow,
-    "narrow_copy": narrow,
+    "narrow_copy": narrow_copy,
     "unbind": unbind,
     "__getitem__": getitem,
     "__setitem__": setitem,

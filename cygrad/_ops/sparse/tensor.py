@@ -3,9 +3,9 @@
 Note [Calls with sparse tensors]
 --------------------------------
 No op of the other families takes a sparse tensor. Its class overrides calls as a class with `__torch_function__` does
-(Note [Overriding]): public functions, methods and operators arrive in `dispatch.call`, which knows the few functions that
-PyTorch has for sparse tensors, and raises PyTorch's error for all others. Dense calls pay nothing for it: until the first
-sparse tensor is made they test one pointer.
+(Note [Overriding]): public functions, methods and operators arrive in `dispatch.call`, which knows the few functions
+that PyTorch has for sparse tensors, and raises PyTorch's error for all others. Dense calls pay nothing for it: until
+sparse tensors are used they test one pointer.
 """
 
 from cygrad._core.graph.internals import of_class, own_array, tensor_of
@@ -96,7 +96,8 @@ class SparseTensor(Tensor):
     def nbytes(self):
         """Raises AttributeError: a sparse tensor has several parts."""
         raise AttributeError(
-            "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes "
+            "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add "
+            "the nbytes "
             "of the indices and values.  If you want the size of the  equivalent dense tensor, multiply numel() by "
             "element_size()"
         )
@@ -116,6 +117,14 @@ class SparseTensor(Tensor):
     def __deepcopy__(self, memo):
         return pickling.deep_copied(self, memo)
 
+    def _as_gradient(self):
+        """Return a copy that becomes the `grad` of a leaf; as in PyTorch, it does not count as coalesced."""
+        found = self.clone()
+        if self.is_sparse:
+            a = array(found)
+            a.is_coalesced = a.indices.shape[1] < 2
+        return found
+
     def __len__(self):
         if not self.ndim:
             raise TypeError("len() of a 0-d tensor")
@@ -131,7 +140,7 @@ def _forwarding(name):
 
 
 def _forward_all():
-    """Let every method of Tensor that the class does not define itself, and that looks at elements, arrive in `dispatch`."""
+    """Let every method of Tensor that looks at elements, and that the class does not define, arrive in `dispatch`."""
     for name, value in list(vars(Tensor).items()):
         own = vars(SparseTensor).get(name)
         is_asking = hasattr(own, "__wrapped__")  # put there by `begin_overriding`, for classes of users
@@ -142,6 +151,8 @@ def _forward_all():
 
 
 _forward_all()
+for _name in ("sparse_resize_", "sparse_resize_and_clear_"):  # which dense tensors do not have
+    setattr(SparseTensor, _name, _forwarding(_name))
 
 
 def is_sparse(value):

@@ -7,7 +7,7 @@ from cygrad._ops.sparse.tensor import array, is_sparse
 
 
 def written(target, result, resizes=False):
-    """Give a sparse tensor the elements and the history of another, and return it; without a target, the other itself."""
+    """Give a sparse tensor the elements and the history of another, and return it; without one, return the other."""
     if target is None or target is result:
         return result
     if not is_sparse(target) or not is_sparse(result) or array(target).layout != array(result).layout:
