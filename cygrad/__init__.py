@@ -55,6 +55,7 @@ _MODULES = (
     "_dynamo",
     "_inductor",
     "_jit_internal",
+    "_weights_only_unpickler",
     "accelerator",
     "amp",
     "ao",
@@ -62,6 +63,7 @@ _MODULES = (
     "autograd",
     "backends",
     "compiler",
+    "cpu",
     "cuda",
     "distributed",
     "distributions",
@@ -70,9 +72,12 @@ _MODULES = (
     "fft",
     "func",
     "functional",
+    "futures",
     "hub",
     "jit",
     "linalg",
+    "mps",
+    "mtia",
     "multiprocessing",
     "nn",
     "onnx",
@@ -80,6 +85,7 @@ _MODULES = (
     "optim",
     "overrides",
     "profiler",
+    "quasirandom",
     "random",
     "return_types",
     "serialization",
@@ -92,10 +98,24 @@ _MODULES = (
     "types",
     "utils",
     "viz",
+    "xpu",
 )
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
-_ON_FIRST_USE["bfloat16"] = "cygrad._core.types.bfloat16"
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        *_dtypes.beyond_numpy(),
+        "bit",
+        "chalf",
+        "per_channel_affine",
+        "per_channel_affine_float_qparams",
+        "per_channel_symmetric",
+        "per_tensor_affine",
+        "per_tensor_symmetric",
+        "qscheme",
+    ),
+    "cygrad._core.types.beyond_numpy",
+)
 _ON_FIRST_USE["why_no_grad"] = "cygrad._core.diagnostics.missing_grad"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE["debug"] = "cygrad.utils.debugging"
@@ -133,6 +153,8 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad._core.runtime.memory_stats",
 )
+_ON_FIRST_USE |= dict.fromkeys(("Event", "Stream"), "cygrad.cpu._streams")
+_ON_FIRST_USE["get_device_module"] = "cygrad.accelerator"
 _ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
 _ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"
@@ -172,8 +194,37 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad.amp.autocast_mode",
 )
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        "_assert",
+        "_assert_async",
+        "_check",
+        "_check_index",
+        "_check_is_size",
+        "_check_not_implemented",
+        "_check_tensor_all",
+        "_check_tensor_all_with",
+        "_check_type",
+        "_check_value",
+        "_check_with",
+    ),
+    "cygrad._checks",
+)
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        "SymBool",
+        "SymFloat",
+        "SymInt",
+        *[f"_sym_{name}" for name in "acos asin atan cos cosh log2 sin sinh sqrt tan tanh".split()],
+        *[f"sym_{name}" for name in "float fresh_size int ite max min not sqrt sum".split()],
+        "sym_constrain_range",
+        "sym_constrain_range_for_size",
+    ),
+    "cygrad._symbolic",
+)
 
 
+_ON_FIRST_USE["Future"] = "cygrad.futures"
 _ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
 
 

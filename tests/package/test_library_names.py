@@ -10,6 +10,14 @@ pytestmark = pytest.mark.interpreter
 
 # {module: names}
 NAMES = {
+    "": """
+        Future SymBool SymFloat SymInt _assert _assert_async _check _check_index _check_is_size _check_not_implemented
+        _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with _foreach_abs _foreach_add
+        _foreach_add_ _foreach_addcdiv_ _foreach_addcmul _foreach_addcmul_ _foreach_clamp_min_ _foreach_copy_
+        _foreach_div _foreach_lerp_ _foreach_maximum_ _foreach_mul _foreach_mul_ _foreach_norm _foreach_pow
+        _foreach_sqrt _foreach_sub_ _foreach_zero_ _sym_sqrt sym_constrain_range_for_size sym_float sym_int sym_ite
+        sym_max sym_min sym_not sym_sqrt sym_sum
+    """,
     "_dynamo": """
         OptimizedModule allow_in_graph assume_constant_result config disable disallow_in_graph error_on_graph_break
         eval_frame exc explain export external_utils forbid_in_graph graph_break is_compiling is_dynamo_supported
@@ -68,6 +76,7 @@ NAMES = {
     """,
     "export.dynamic_shapes": "AdditionalInputs Dim ShapesCollection dims",
     "export.exported_program": "ExportedProgram",
+    "futures": "Future collect_all wait_all",
     "hub": """
         DEFAULT_CACHE_DIR ENV_TORCH_HOME ENV_XDG_CACHE_HOME HASH_REGEX MODULE_HUBCONF READ_DATA_CHUNK VAR_DEPENDENCY
         _get_torch_home download_url_to_file get_dir help list load load_state_dict_from_url set_dir tqdm urlparse
@@ -97,6 +106,7 @@ NAMES = {
     "onnx.symbolic_opset11": "clamp",
     "onnx.symbolic_opset12": "einsum",
     "onnx.utils": "export register_custom_op_symbolic select_model_mode_for_export",
+    "quasirandom": "SobolEngine",
     "utils._config_module": "ConfigModule install_config_module",
     "utils.model_zoo": "load_url tqdm",
 }
@@ -109,7 +119,7 @@ METHODS = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names(name):
-    module = import_module(f"cygrad.{name}")
+    module = import_module(f"cygrad.{name}".rstrip("."))
     assert [each for each in NAMES[name].split() if not hasattr(module, each)] == []
 
 
@@ -122,7 +132,11 @@ def test_methods(name):
 
 def test_names_by_the_name_of_pytorch():
     lines = [
-        f"from torch.{module} import {each}" if "." in module else f"import torch.{module}; torch.{module}.{each}"
+        f"from torch.{module} import {each}"
+        if "." in module
+        else f"import torch.{module}; torch.{module}.{each}"
+        if module
+        else f"from torch import {each}"
         for module, names in NAMES.items()
         for each in names.split()
     ]
@@ -135,5 +149,5 @@ def test_names_by_the_name_of_pytorch():
 @pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_those_of_pytorch(name):
-    module = import_module(f"torch.{name}")
+    module = import_module(f"torch.{name}".rstrip("."))
     assert [each for each in NAMES[name].split() if not hasattr(module, each)] == []

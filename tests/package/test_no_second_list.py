@@ -34,6 +34,7 @@ EXCEPTIONS = {
     "_kernels/cpu/indexing/indexing.py": (1, KERNELS),
     "_kernels/cpu/indexing/scatter.py": (2, "kernels, and the reductions that scatter_reduce accepts"),
     "_kernels/gpu/base/ufunc.py": (1, NUMPY),
+    "_ops/foreach/table.py": (2, "the declaration of the `_foreach_` functions"),
     "_ops/numpy_api/shapes.py": (1, NUMPY),
     "_ops/sparse/arithmetic.py": (3, "the functions that leave zeros zero, and parts of the table `forms`"),
     "_ops/sparse/dispatch.py": (1, "PyTorch's words for functions that refuse sparse tensors"),

@@ -19,6 +19,7 @@ from cygrad._core.graph.opdef import registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.shared_memory import to_send
+from cygrad._core.types.hook_handles import warn_if_has_hooks
 from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.device.unresolved import is_deferred, memory_behind, opposite, resolved
 from cygrad._library import later
@@ -170,13 +171,7 @@ def __reduce_ex__(self, protocol):
 
     History, `grad` and hooks are not included.
     """
-    for hook in (self._backward_hooks or {}).values():
-        if not hasattr(hook, "__torch_unserializable__"):
-            warn(
-                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
-                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
-                "suppress this warning"
-            )
+    warn_if_has_hooks(self)
     array, rest = memory_behind(own_array(self, True)), (self.requires_grad, attributes_of(self))
     if is_array(array) and not is_meta(array):
         how: tuple = _rebuild_on_gpu, (type(self), arrays.move(array, None), array.device.id, *rest)

@@ -34,6 +34,18 @@ layouts = {name: layout(name) for name in "strided sparse_coo sparse_csr sparse_
 strided = layouts["strided"]
 
 
+# Devices that only PyTorch has: {their kinds: what they are}.
+_ABSENT = {
+    "ipu": "a processor of Graphcore",
+    "maia": "an accelerator of Microsoft",
+    "mps": "an Apple GPU",
+    "mtia": "an accelerator of Meta",
+    "vulkan": "a GPU that Vulkan drives",
+    "xla": "a device of XLA",
+    "xpu": "an Intel GPU",
+}
+
+
 # -- methods and functions --
 
 
@@ -286,7 +298,7 @@ bind(
         "is_sparse_csr": _never("Whether the layout is `sparse_csr`."),
         "is_quantized": _never("Whether the elements are stored as small integers with a scale: always False."),
         "is_meta": property(_is_meta, doc=_is_meta.__doc__),
-        "is_mps": _never("Whether the tensor is on an Apple GPU: always False."),
+        **{f"is_{kind}": _never(f"Whether the tensor is on {what}: always False.") for kind, what in _ABSENT.items()},
         "is_mkldnn": _never("Whether the elements are in the layout of MKL-DNN: always False."),
     }
 )

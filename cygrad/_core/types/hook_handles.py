@@ -44,6 +44,19 @@ class RemovableHandle:
         self.remove()
 
 
+def warn_if_has_hooks(tensor):
+    """Warn of hooks on a tensor that is about to be pickled, since they are lost; not of those marked for it."""
+    for hook in (tensor._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            from cygrad._core.errors.sites import warn  # needed only here
+
+            warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
+                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
+                "suppress this warning"
+            )
+
+
 # -- checks of hook results --
 
 

@@ -27,7 +27,7 @@ from cygrad._ops.base.creation import (
     size_of,
     type_of_new,
 )
-from cygrad._ops.random.generator import source_of
+from cygrad._ops.random.source import source_of
 
 # -- drawing arrays --
 
@@ -193,7 +193,7 @@ def randint(
     place = _place(place, out)
     array = whole_numbers(check_size(shape), first, last, wanted, generator, "randint", place)
     found = delivered(array, out, requires_grad, "randint")
-    if out is not None:
+    if out is not None or not is_forward():
         return found
     return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, "randint", place))
 
