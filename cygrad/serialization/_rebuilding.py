@@ -45,11 +45,6 @@ _DTYPES = {
     "ComplexDouble": "complex128",
     "Untyped": "uint8",
 }
-<<<<<<< HEAD
-_FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
-DTYPES = {*(kind.dtype for kind in STORAGES.values()), "uint16", "uint32", "uint64", *_FLOAT8}
-CLASSES = {name: name.rpartition(".")[2] for name in ("torch.Tensor", "torch.nn.parameter.Parameter")}
-=======
 STORAGES = {f"{name}Storage": StorageType(f"{name}Storage", dtype) for name, dtype in _DTYPES.items()}
 STORAGE_TYPES = {
     f"{module}.{name}": storage
@@ -57,9 +52,9 @@ STORAGE_TYPES = {
     for name, storage in STORAGES.items()
 }
 BY_DTYPE = {storage.dtype: storage for storage in reversed(STORAGES.values()) if storage.name != "UntypedStorage"}
-DTYPES = {*_DTYPES.values(), "uint16", "uint32", "uint64"}
+_FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+DTYPES = {*_DTYPES.values(), "uint16", "uint32", "uint64", *_FLOAT8}
 TENSOR_CLASSES = {"torch.Tensor": Tensor, "torch.nn.parameter.Parameter": cygrad.nn.Parameter}
->>>>>>> saving
 
 
 def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
@@ -80,25 +75,17 @@ def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -
             f"setStorage: sizes {list(lengths)}, strides {list(steps)}, storage offset {storage_offset} are out of "
             f"bounds for storage of {len(vector)} elements"
         )
-<<<<<<< HEAD
-    strides = [step * vector.itemsize for step in steps]
-    if typed.storage.gpu is None:
-        place = offset * vector.itemsize
-        return cygrad.from_numpy(np.ndarray(lengths, vector.dtype, vector.view(np.uint8), place, strides))
-    return typed.storage.on_gpu(dtype or typed.dtype).as_strided(lengths, steps, offset).data
-=======
     if vector.device.type != "cpu":
         return vector.as_strided(lengths, steps, storage_offset).data
     array = vector.numpy()
     strides = [step * array.itemsize for step in steps]
-    view = np.ndarray(lengths, array.dtype, array, storage_offset * array.itemsize, strides)
-    return cygrad.from_numpy(view)
+    memory = array.view(np.uint8)  # since buffers of types of other packages are refused
+    return cygrad.from_numpy(np.ndarray(lengths, array.dtype, memory, storage_offset * array.itemsize, strides))
 
 
 def _check_size(lengths: tuple[int, ...], itemsize: int) -> None:
     if math.prod(length or 1 for length in lengths) * itemsize >= 2**63:  # NumPy's limit
         raise ValueError(f"a tensor of shape {list(lengths)} is larger than any memory")
->>>>>>> saving
 
 
 def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
