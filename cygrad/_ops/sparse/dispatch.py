@@ -9,7 +9,7 @@ from importlib import import_module
 
 from cygrad._core.graph.internals import become_result
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.types.dtypes import bfloat16_dtype, by_name
+from cygrad._core.types.dtypes import by_name
 from cygrad._ops.sparse import creation
 from cygrad._ops.sparse.tensor import SparseTensor, array, is_sparse, without_history
 
@@ -220,7 +220,7 @@ def _tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fa
 
 def _to(name):
     def convert(self, memory_format=None):
-        return self.to(bfloat16_dtype() if name == "bfloat16" else by_name()[name])
+        return self.to(by_name()[name])
 
     return convert
 
