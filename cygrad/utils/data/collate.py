@@ -88,6 +88,11 @@ def _unknown(found: Any) -> TypeError:
 
 
 def _stack(samples: Sequence[Tensor], *, collate_fn_map: Any = None) -> Tensor:
+    if samples[0].layout is not cygrad.strided:
+        raise RuntimeError(
+            "Batches of sparse tensors are not currently supported by the default collate_fn; please provide a custom "
+            "collate_fn to handle them appropriately."
+        )
     try:
         return cygrad.stack(tuple(samples))
     except RuntimeError as error:
