@@ -434,6 +434,12 @@ def recording() -> Iterator[None]:
         yield
 
 
+def refuse_sparse(grad: Tensor, name: str) -> None:
+    """Raise RuntimeError if a gradient is sparse."""
+    if grad.layout is not cygrad.strided:
+        raise RuntimeError(f"{name} does not support sparse gradients")
+
+
 def loss_of(closure: Callable[[], Any] | None) -> Any:
     """Return the value of the closure given to `step`, evaluated in grad mode."""
     if closure is None:

@@ -268,6 +268,16 @@ def declare(str name, rule=None, **row):
     return made.row(**row)
 
 
+def unregistered(str name, rule, str node, *, saves=0, str inputs="self"):
+    """Return a row without a kernel and a public name, for results whose arrays come from elsewhere."""
+    cdef OpDef made = op(name)
+    made.rule, made.python_rule, made.node_name = call_python_rule, rule, node
+    for i in range(3):
+        made.saves[i] = saves if isinstance(saves, int) else (saves[i] if i < len(saves) else 0)
+    made.inputs, made.outputs, made.attributes, made.aliases = tuple(inputs.split()), ("result",), (), ()
+    return made
+
+
 cpdef OpDef variant(OpDef row, str node=None, unsigned int flags=0, str name=None):
     """Return a row for the same op with another node, or without a derivative. It is not registered.
 

@@ -15,7 +15,7 @@ from cygrad._kernels.device.unresolved import memory_behind
 
 
 class layout:
-    """The arrangement of a tensor's elements; cygrad only supports `cygrad.strided`."""
+    """The arrangement of a tensor's elements: `strided`, or one of the sparse ones, such as `sparse_coo`."""
 
     __module__ = "cygrad"
     __slots__ = ("_name",)
@@ -30,7 +30,9 @@ class layout:
         return self._name
 
 
-strided = layout("strided")
+# All layouts: in memory one after the other, by coordinates, and compressed by rows or columns, of numbers or blocks.
+layouts = {name: layout(name) for name in "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc".split()}
+strided = layouts["strided"]
 
 
 # Devices that only PyTorch has: {their kinds: what they are}.
@@ -281,7 +283,7 @@ functions = {
     "numel": numel,
     "result_type": result_type,
     "layout": layout,
-    "strided": strided,
+    **layouts,
 }
 _both = {
     "is_floating_point": is_floating_point,
@@ -309,7 +311,8 @@ bind(
         "is_cuda": property(_is_cuda),
         "is_cpu": property(_is_cpu),
         "layout": property(_layout),
-        "is_sparse": _never("Whether the tensor is sparse: always False."),
+        "is_sparse": _never("Whether the layout is `sparse_coo`."),
+        "is_sparse_csr": _never("Whether the layout is `sparse_csr`."),
         "is_quantized": _never("Whether the elements are stored as small integers with a scale: always False."),
         "is_meta": property(_is_meta, doc=_is_meta.__doc__),
         **{f"is_{kind}": _never(f"Whether the tensor is on {what}: always False.") for kind, what in _ABSENT.items()},
