@@ -53,8 +53,15 @@ _MODULES = (
     "_C",
     "__config__",
     "_dynamo",
+    "_functorch",
+    "_guards",
     "_inductor",
     "_jit_internal",
+    "_subclasses",
+    "_tensor",
+    "_tensor_str",
+    "_utils",
+    "_weights_only_unpickler",
     "accelerator",
     "amp",
     "ao",
@@ -62,6 +69,7 @@ _MODULES = (
     "autograd",
     "backends",
     "compiler",
+    "cpu",
     "cuda",
     "distributed",
     "distributions",
@@ -71,10 +79,14 @@ _MODULES = (
     "func",
     "functional",
     "futures",
+    "fx",
     "hub",
     "jit",
     "linalg",
+    "mps",
+    "mtia",
     "multiprocessing",
+    "nested",
     "nn",
     "onnx",
     "ops",
@@ -86,6 +98,7 @@ _MODULES = (
     "return_types",
     "serialization",
     "signal",
+    "sparse",
     "special",
     "storage",
     "testing",
@@ -93,15 +106,29 @@ _MODULES = (
     "types",
     "utils",
     "viz",
+    "xpu",
 )
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
-_ON_FIRST_USE["bfloat16"] = "cygrad._core.types.bfloat16"
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        *_dtypes.beyond_numpy(),
+        "bit",
+        "chalf",
+        "per_channel_affine",
+        "per_channel_affine_float_qparams",
+        "per_channel_symmetric",
+        "per_tensor_affine",
+        "per_tensor_symmetric",
+        "qscheme",
+    ),
+    "cygrad._core.types.beyond_numpy",
+)
 _ON_FIRST_USE["why_no_grad"] = "cygrad._core.diagnostics.missing_grad"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE["debug"] = "cygrad.utils.debugging"
 _ON_FIRST_USE["vmap"] = "cygrad.func"
-_ON_FIRST_USE |= dict.fromkeys(("load", "save"), "cygrad.serialization")
+_ON_FIRST_USE |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter", "load", "save"), "cygrad.serialization")
 _ON_FIRST_USE |= dict.fromkeys(
     (
         "are_deterministic_algorithms_enabled",
@@ -134,6 +161,9 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad._core.runtime.memory_stats",
 )
+_ON_FIRST_USE |= dict.fromkeys(("Event", "Stream"), "cygrad.cpu._streams")
+_ON_FIRST_USE |= dict.fromkeys(("DeviceObjType", "ScriptModule", "Tag"), "cygrad._C")
+_ON_FIRST_USE["get_device_module"] = "cygrad.accelerator"
 _ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
 _ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"

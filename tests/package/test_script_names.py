@@ -23,20 +23,6 @@ def note_in_process(i, directory):
     (directory / str(i)).touch()
 
 
-def test_one_process():
-    from cygrad import distributed as dist
-
-    assert not dist.is_available() and not dist.is_initialized()
-    with pytest.raises(AttributeError, match="get_rank.*\n.*check `distributed.is_available\\(\\)` first"):
-        dist.get_rank()
-    with pytest.raises(ValueError, match="^Default process group has not been initialized"):
-        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
-    with pytest.raises(RuntimeError, match="one process: start the script without torchrun"):
-        dist.init_process_group(backend="nccl")
-    with pytest.raises(ValueError, match="^Default process group has not been initialized"):
-        dist.destroy_process_group()
-
-
 def test_data_parallel_on_one_device():
     inner = torch.nn.Linear(2, 1)
     model = torch.nn.DataParallel(inner)
