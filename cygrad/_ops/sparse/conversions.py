@@ -80,8 +80,7 @@ def add_at(target, places, values):
     if not len(places):
         return target.add_(values.sum(0).to(target.dtype))
     if target.dtype.name == "bool":
-        target[tuple(tensor_of(row[array_of(values)]) for row in places)] = True
-        return target
+        return target.copy_(add_at(target.int(), places, values.int()) > 0)
     return target.index_put_(tuple(tensor_of(row) for row in places), values.to(target.dtype), accumulate=True)
 
 
