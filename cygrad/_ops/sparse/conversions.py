@@ -390,4 +390,6 @@ forms = {
     "clone": clone,
     "detach": detached,
 }
-functions = publish(globals())
+_names = {"__name__": __name__, "methods": methods}  # not those of rows, which some functions here share
+functions = publish(_names)
+published_methods = _names["published_methods"]
