@@ -336,7 +336,7 @@ def conjugate_of_reals(t, dims, norm, onesided, out=None):
 
 
 def _conjugate_of_reals(t, dims, norm, onesided, length):
-    """Conjugate the transform along the last dimension, then transform the others; large tensors in place, as one node."""
+    """Conjugate the transform along the last dimension, then transform the others."""
     result = conj_physical(fft_r2c(t, dims[-1:], norm, onesided))
     return fft_c2c(result, dims[:-1], SCALED_BACK[norm], False)
 
