@@ -210,7 +210,7 @@ SCALED_K_DERIVATIVE = declare(
 
 def scaled_k_derivative(x, nu, order):
     """Return the derivative of `exp(x) * K_nu(x)`. For large x it is not the difference of nearly equal functions."""
-    return apply1_args(SCALED_K_DERIVATIVE, x, (nu, order))
+    return apply1_args(SCALED_K_DERIVATIVE, x, (nu, order), None)
 
 
 def scaled_modified_bessel_k0_rule(n, g):
