@@ -155,6 +155,10 @@ def _plain(tensor: Tensor, storages: Storages) -> tuple[Callable, tuple]:
 
 
 def _tensor(tensor: Any, storages: Storages) -> tuple:
+    if tensor.layout is not cygrad.strided:
+        if isinstance(tensor, cygrad.nn.Parameter):
+            return rebuilding._rebuild_parameter, (tensor.data, tensor.requires_grad, OrderedDict())
+        return rebuilding._rebuild_sparse_tensor, tensor.__reduce_ex__(2)[1]
     if type(tensor) is not Tensor and type(tensor).__reduce_ex__ not in _OWN_REDUCTIONS:
         return NotImplemented
     if isinstance(tensor, cygrad.nn.parameter.UninitializedTensorMixin):
@@ -242,7 +246,7 @@ class _Tensors:
 
     def persistent_id(self, value: Any) -> tuple | None:
         kind = type(value)
-        if kind is cygrad.TypedStorage or kind is cygrad.UntypedStorage:
+        if issubclass(kind, (cygrad.TypedStorage, cygrad.UntypedStorage)):
             value = self._storage(value)
         elif kind is not StoredMemory:
             return None
@@ -251,7 +255,7 @@ class _Tensors:
     def _storage(self, value: Any) -> StoredMemory:
         name = str(value._flat.dtype).removeprefix("torch.")
         kind = rebuilding.STORAGES["UntypedStorage"]
-        if type(value) is cygrad.TypedStorage:
+        if isinstance(value, cygrad.TypedStorage):
             kind = rebuilding.BY_DTYPE.get(name, kind)
         found, offset, _ = self.storages.of(value._flat, kind)
         if offset or found.nbytes != value.nbytes():  # a slice of a storage
@@ -264,7 +268,10 @@ class _Tensors:
             way = self._ways[kind]
         except KeyError:
             way = self._ways[kind] = next((way for known, way in _WRITTEN if issubclass(kind, known)), None)
-        return NotImplemented if way is None else way(value, self.storages)
+        if way is not None:
+            return way(value, self.storages)
+        inherited: Any = getattr(super(), "reducer_override", None)  # cloudpickle's writes functions by value
+        return NotImplemented if inherited is None else inherited(value)
 
 
 class _Pickler(_Tensors, pickle._Pickler):  # type: ignore[name-defined]

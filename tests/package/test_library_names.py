@@ -11,12 +11,14 @@ pytestmark = pytest.mark.interpreter
 # {module: names}
 NAMES = {
     "": """
-        Future SymBool SymFloat SymInt _assert _assert_async _check _check_index _check_is_size _check_not_implemented
-        _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with _foreach_abs _foreach_add
-        _foreach_add_ _foreach_addcdiv_ _foreach_addcmul _foreach_addcmul_ _foreach_clamp_min_ _foreach_copy_
-        _foreach_div _foreach_lerp_ _foreach_maximum_ _foreach_mul _foreach_mul_ _foreach_norm _foreach_pow
-        _foreach_sqrt _foreach_sub_ _foreach_zero_ _sym_sqrt sym_constrain_range_for_size sym_float sym_int sym_ite
-        sym_max sym_min sym_not sym_sqrt sym_sum
+        Future SymBool SymFloat SymInt _adaptive_avg_pool2d _assert _assert_async _cast_Long _check _check_index
+        _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with _check_type _check_value
+        _check_with _fft_c2c _foreach_abs _foreach_add _foreach_add_ _foreach_addcdiv_ _foreach_addcmul
+        _foreach_addcmul_ _foreach_clamp_min_ _foreach_copy_ _foreach_div _foreach_lerp_ _foreach_maximum_
+        _foreach_mul _foreach_mul_ _foreach_norm _foreach_pow _foreach_sqrt _foreach_sub_ _foreach_zero_
+        _log_softmax_backward_data _shape_as_tensor _softmax _softmax_backward_data _sym_sqrt _unique2 _weight_norm
+        native_dropout sym_constrain_range_for_size sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt
+        sym_sum
     """,
     "_dynamo": """
         OptimizedModule allow_in_graph assume_constant_result config disable disallow_in_graph error_on_graph_break
@@ -199,8 +201,20 @@ NAMES = {
     "onnx.symbolic_opset11": "clamp",
     "onnx.symbolic_opset12": "einsum",
     "onnx.utils": "export register_custom_op_symbolic select_model_mode_for_export",
+    "ops": "aten load_library quantized_decomposed torchvision _c10d_functional",
     "quasirandom": "SobolEngine",
     "utils._config_module": "ConfigModule install_config_module",
+    "utils._pytree": """
+        BUILTIN_TYPES Context GetAttrKey KeyEntry KeyPath LeafSpec MappingKey NodeDef PyTree SUPPORTED_NODES
+        SequenceKey TreeSpec _broadcast_to_and_flatten _defaultdict_flatten _deque_flatten _dict_flatten
+        _dict_flatten_with_keys _dict_unflatten _get_node_type _is_leaf _list_flatten _list_flatten_with_keys
+        _list_unflatten _namedtuple_flatten _ordereddict_flatten _register_namedtuple _register_pytree_node
+        _tuple_flatten arg_tree_leaves is_namedtuple_instance is_structseq_instance key_get keystr map_only
+        register_constant register_dataclass register_pytree_node tree_all tree_any tree_flatten
+        tree_flatten_with_path tree_is_leaf tree_iter tree_leaves tree_leaves_with_path tree_map tree_map_
+        tree_map_only tree_map_only_ tree_map_with_path tree_structure tree_unflatten treespec_dumps treespec_loads
+        treespec_pprint
+    """,
     "utils.model_zoo": "load_url tqdm",
 }
 METHODS = {

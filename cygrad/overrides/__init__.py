@@ -1,30 +1,65 @@
-"""Support for code that lets classes override its functions by `__torch_function__`."""
+"""Support for code that lets classes and modes override its functions by `__torch_function__`."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
+from cygrad._core.graph.opdef import has_modes
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry import torch_function
+from cygrad.overrides._functions import (
+    _get_overridable_functions as _get_overridable_functions,
+)
+from cygrad.overrides._functions import (
+    get_default_nowrap_functions,
+    get_ignored_functions,
+    get_overridable_functions,
+    get_testing_overrides,
+    is_tensor_method_or_property,
+    resolve_name,
+)
+from cygrad.overrides._modes import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
+    enable_reentrant_dispatch,
+)
+from cygrad.overrides._modes import _get_current_function_mode as _get_current_function_mode
+from cygrad.overrides._modes import _get_current_function_mode_stack as _get_current_function_mode_stack
+from cygrad.overrides._modes import _len_torch_function_stack as _len_torch_function_stack
+from cygrad.overrides._modes import _pop_mode as _pop_mode
+from cygrad.overrides._modes import _pop_mode_temporarily as _pop_mode_temporarily
+from cygrad.overrides._modes import _push_mode as _push_mode
 
 __all__ = [
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
+    "enable_reentrant_dispatch",
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",
     "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
     "wrap_torch_function",
 ]
 
 
+_begin_asking = torch_function.begin_asking  # for proxies
+
+
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether the class of one of these arguments overrides calls.
+    """Whether a mode is active, or the class of one of these arguments overrides calls.
 
     >>> import cygrad
     >>> cygrad.overrides.has_torch_function((cygrad.ones(2), 1.0))
     False
     """
-    return not torch_function.is_taken() and any(map(torch_function.overrides, relevant_args))
+    return has_modes() or not torch_function.is_taken() and any(map(torch_function.overrides, relevant_args))
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
@@ -40,7 +75,7 @@ def has_torch_function_variadic(*relevant_args: Any) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], /, *args: Any, **kwargs: Any
 ) -> Any:
-    """Dispatch the call `public_api(*args, **kwargs)` to the classes of `relevant_args`.
+    """Dispatch the call `public_api(*args, **kwargs)` to the innermost mode, then to the classes of `relevant_args`.
 
     Each class is tried once, from left to right, but a subclass before its base. Raises TypeError if every
     `__torch_function__` returns NotImplemented.
