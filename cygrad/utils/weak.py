@@ -44,6 +44,9 @@ class WeakIdRef(weakref.ref):
         mine, others = self(), other()
         return self is other if mine is None or others is None else mine is others
 
+    def __ne__(self, other: Any) -> bool:
+        return not self == other
+
 
 class WeakIdKeyDictionary(MutableMapping):
     """A dictionary whose keys are compared by identity, and whose entries go with their keys."""
