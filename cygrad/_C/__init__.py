@@ -1,17 +1,32 @@
 """The names of PyTorch's compiled module `torch._C` that libraries ask for, each with what it means here."""
 
+from operator import attrgetter
 from typing import Any
 
 import cygrad
 from cygrad._C._dispatch import DispatchKey, DispatchKeySet, Tag, _ExcludeDispatchKeyGuard, _IncludeDispatchKeyGuard
 from cygrad._C._jit import *  # noqa: F403
-from cygrad._core.registry.torch_function import DisableTorchFunctionSubclass
+from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
+from cygrad._core.registry.torch_function import disabled as _disabled_torch_function_impl
+from cygrad.overrides._modes import _is_torch_function_mode_enabled, _len_torch_function_stack
 
-__all__ = ["DeviceObjType", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Tag"]
-__all__ += ["_ExcludeDispatchKeyGuard", "_IncludeDispatchKeyGuard"]
+__all__ = [
+    "DeviceObjType",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "DispatchKey",
+    "DispatchKeySet",
+    "Tag",
+    "_ExcludeDispatchKeyGuard",
+    "_IncludeDispatchKeyGuard",
+    "_disabled_torch_function_impl",
+    "_is_torch_function_mode_enabled",
+    "_len_torch_function_stack",
+]
 
 _MODULES = ("_autograd", "_functorch", "_nn")  # imported on first use
 _OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
+_OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
 
 
@@ -75,12 +90,14 @@ def _log_api_usage_once(event: str) -> None:
 
 def _show_config() -> str:
     """Return how the package was built."""
-    return cygrad.__config__.show()
+    from cygrad import __config__  # few programs need it
+
+    return __config__.show()
 
 
 def __getattr__(name: str) -> Any:
     if name in _OF_PACKAGE:
-        return getattr(cygrad, _OF_PACKAGE[name])
+        return attrgetter(_OF_PACKAGE[name])(cygrad)
     if name in _MODULES:
         from importlib import import_module
 

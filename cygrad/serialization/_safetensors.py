@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cygrad.serialization._files import map_file
-from cygrad.serialization._memory import as_little_endian, elements, numpy_type
+from cygrad.serialization._memory import as_little_endian, check_bools, elements, numpy_type
 
 _TYPES = {  # largest first: this order aligns all tensors
     "C64": "complex64",
@@ -94,11 +94,12 @@ def read(file: Any, called: str, is_mapped: bool, whole: bool) -> tuple[dict[str
     arrays = {}
     for name, (dtype, shape, begin, stop) in sorted(header.items(), key=lambda item: item[1][2:]):
         count = math.prod(shape)
-        what = f"tensor {name!r} in {called}"
         if memory is None:
-            vector = elements(_read_part(file, stop - begin, called), 0, count, dtype, what)
+            vector = elements(_read_part(file, stop - begin, called), 0, count, dtype)
         else:
-            vector = elements(memory, first + begin, count, dtype, what)
+            vector = elements(memory, first + begin, count, dtype)
+        if dtype.kind == "b":
+            check_bools(vector, f"tensor {name!r} in {called}")
         arrays[name] = vector.reshape(shape)
     return {name: arrays[name] for name in header}, metadata
 

@@ -31,7 +31,7 @@ class WeakIdRef(weakref.ref):
     __slots__ = ("_id",)
 
     def __init__(self, key: Any, callback: Any = None) -> None:
-        super().__init__(key, callback)
+        super().__init__(key, callback)  # type: ignore[call-arg]
         self._id = id(key)
 
     def __call__(self) -> Any:
@@ -104,7 +104,7 @@ class WeakIdKeyDictionary(MutableMapping):
         joined.update(other)
         return joined
 
-    def __ior__(self, other: Mapping | Iterable) -> Any:
+    def __ior__(self, other: Mapping | Iterable) -> Any:  # type: ignore[misc]
         self.update(other)
         return self
 

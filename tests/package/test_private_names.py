@@ -339,3 +339,89 @@ def test_processes():
 
 def print_nothing(i):
     assert i in (0, 1)
+
+
+def test_scalers_and_logs():
+    from cygrad.amp.grad_scaler import OptState
+
+    scaler = torch.amp.GradScaler("cpu")
+    w = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    scaler.scale(w.sum()).backward()
+    scaler.unscale_(optimizer)
+    assert scaler._per_optimizer[id(optimizer)]["stage"] is OptState.UNSCALED
+    groups = torch.optim.Optimizer._group_tensors_by_device_and_dtype([[w], [w * 2]], with_indices=True)
+    assert list(groups) == [(w.device, w.dtype)] and groups[w.device, w.dtype][1] == [0]
+
+
+def test_logs():
+    pytest.importorskip("tensorboardX")
+    from cygrad.utils.tensorboard import SummaryWriter, summary, writer
+
+    assert writer.SummaryWriter is SummaryWriter and summary.scalar("loss", 0.5).value[0].tag == "loss"
+    assert not hasattr(summary, "no_such_entry")
+
+
+def test_members_by_name():
+    from cygrad.nn.utils._named_member_accessor import NamedMemberAccessor, swap_submodule
+
+    model = nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1))
+    accessor = NamedMemberAccessor(model)
+    before = model[0].weight
+    assert accessor.swap_tensor("0.weight", torch.zeros(1, 2)) is before and model[0].weight.sum() == 0
+    accessor.set_tensors(["0.weight", "1.running_mean"], [before, torch.ones(1)])
+    assert model[0].weight is before and model[1].running_mean.item() == 1
+    assert accessor.check_keys(["0.weight", "x"])[1] == ["x"] and "0.bias" in accessor.check_keys(["0.weight"])[0]
+    assert dict(accessor.named_tensors()).keys() == model.state_dict().keys()
+    accessor.del_tensor("0.bias")
+    assert not hasattr(model[0], "bias")
+    old = model[1]
+    assert accessor.swap_submodule("1", nn.ReLU()) is old and isinstance(model[1], nn.ReLU)
+    with fails(AttributeError, "Linear has no attribute `x`"):
+        accessor.swap_tensor("0.x", torch.ones(1))
+    with fails(TypeError, "3 is not an instance of torch.Tensor"):
+        accessor.set_tensor("0.weight", 3)
+    with fails(AttributeError, "Sequential has no attribute `5`"):
+        swap_submodule(model, "5", nn.ReLU())
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_gradients_of_samples(reduction):
+    from cygrad.nn.utils._per_sample_grad import call_for_per_sample_grads
+
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), torch.randn(5, 3)
+    getattr(call_for_per_sample_grads(model, loss_reduction=reduction)(x), reduction)().backward()
+    for i, row in enumerate(x):
+        alone = torch.autograd.grad(model(row).sum(), list(model.parameters()))
+        for parameter, grad in zip(model.parameters(), alone):
+            assert torch.allclose(parameter.grad_sample[i], grad, atol=1e-6)
+    assert all(parameter.grad is None for parameter in model.parameters())
+    with fails(RuntimeError, "Batch size must be positive, got 0"):
+        call_for_per_sample_grads(model, batch_size=0)
+
+
+# --- functions by private and removed names ----------------------------------------------------
+
+
+def test_private_functions():
+    x = torch.tensor([[1.0, 2.5], [-3.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    assert torch._cast_Long(x).tolist() == [[1, 2], [-3, 0]] and torch._cast_Float(x).dtype is torch.float32
+    assert torch._shape_as_tensor(x).tolist() == [2, 2] and torch._dim_arange(x, 1).tolist() == [0, 1]
+    g = torch.randn(2, 2, dtype=torch.float64)
+    for name in ("softmax", "log_softmax"):
+        y = getattr(torch, name)(x, 1)
+        (expected,) = torch.autograd.grad(y, x, g)
+        assert torch.allclose(getattr(torch, f"_{name}_backward_data")(g, y, 1, torch.float64), expected)
+        assert getattr(torch, f"_{name}")(x, 1, False).equal(y)
+    v, length = torch.randn(3, 4), torch.rand(3, 1)
+    assert torch.allclose(torch._weight_norm(v, length, 0).norm(dim=1, keepdim=True), length)
+    torch.manual_seed(1)
+    drawn = torch._standard_gamma(torch.full((1000,), 2.0))
+    assert 1.7 < drawn.mean() < 2.3 and torch.allclose(torch._sample_dirichlet(torch.ones(3, 4)).sum(1), torch.ones(3))
+
+
+@pytest.mark.parametrize("name", ["matrix_rank", "solve", "lstsq", "eig", "symeig"])
+def test_removed_functions(name):
+    with fails(RuntimeError, "This function was deprecated since version 1.9 and is now removed...."):
+        getattr(torch, name)(torch.ones(2, 2))

@@ -219,8 +219,8 @@ class BlockMask:
                 columns[2:] = _ordered(_dense(full_kv_num_blocks, full_kv_indices).transpose(-2, -1))
         if seq_lengths is None:
             seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
-        rows = (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices)
-        return cls(seq_lengths, *rows, *columns, BLOCK_SIZE=size, mask_mod=mask_mod or noop_mask)
+        rows: list[Any] = [kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices]
+        return cls(seq_lengths, *rows, *columns, size, mask_mod or noop_mask)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -253,8 +253,8 @@ class BlockMask:
 
     def _mapped(self, function: Callable[[Tensor], Tensor], mask_mod: Callable) -> BlockMask:
         tensors = (getattr(self, name) for name in self._TENSORS)
-        changed = (None if tensor is None else function(tensor) for tensor in tensors)
-        return BlockMask(self.seq_lengths, *changed, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=mask_mod)
+        changed: list[Any] = [None if tensor is None else function(tensor) for tensor in tensors]
+        return BlockMask(self.seq_lengths, *changed, self.BLOCK_SIZE, mask_mod)
 
     def to(self, device: Any) -> BlockMask:
         """Return the mask on another device."""
@@ -311,9 +311,9 @@ def create_block_mask(
     padded = F.pad(mask.float(), (0, -KV_LEN % columns, 0, -Q_LEN % rows))
     counts = padded.unflatten(-2, (-1, rows)).unflatten(-1, (-1, columns)).sum((-3, -1))
     is_full = (counts == rows * columns) & separate_full_blocks
-    partial = _ordered((counts > 0) & ~is_full)
-    full = _ordered(is_full) if separate_full_blocks else (None, None)
-    return BlockMask.from_kv_blocks(*partial, *full, (rows, columns), mask_mod, (Q_LEN, KV_LEN))
+    blocks: list[Any] = [*_ordered((counts > 0) & ~is_full)]
+    blocks += _ordered(is_full) if separate_full_blocks else (None, None)
+    return BlockMask.from_kv_blocks(*blocks, (rows, columns), mask_mod, (Q_LEN, KV_LEN))
 
 
 # -- attention --

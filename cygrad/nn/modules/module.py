@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 
 import cygrad
 from cygrad import Tensor
+from cygrad.nn.modules._exchange import from_torch
 from cygrad.nn.modules._hooks import (
     Hooked,
     OfOneKind,
@@ -277,9 +278,19 @@ class Module(Hooked, Stateful, Members):
 
     # As a Python object
 
+    _computed_names: tuple[str, ...] = ()  # attributes of PyTorch's class that ours computes
+
+    def _computed_state(self) -> dict[str, Any]:
+        """Return attributes that PyTorch's class has in its state and ours computes."""
+        return {}
+
+    def _own_hooks(self) -> dict[str, tuple[str, Any]]:
+        """Return hooks that PyTorch's class registers itself, with the names of their handles, by dictionary."""
+        return {}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         Module.__init__(self)
-        self.__dict__.update(state)
+        self.__dict__.update(from_torch(self, state))
 
     def _get_name(self) -> str:
         return type(self).__name__

@@ -98,6 +98,11 @@ def _unknown(found: Any) -> TypeError:
 
 def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Any = None) -> Tensor:
     """Stack tensors along a new first dimension. Raises RuntimeError if their shapes differ."""
+    if batch[0].layout is not cygrad.strided:
+        raise RuntimeError(
+            "Batches of sparse tensors are not currently supported by the default collate_fn; please provide a custom "
+            "collate_fn to handle them appropriately."
+        )
     try:
         return cygrad.stack(tuple(batch))
     except RuntimeError as error:
