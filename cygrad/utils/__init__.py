@@ -32,12 +32,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     if type(t1) is not type(t2):
         raise RuntimeError(f"Cannot swap t1 and t2 if they have different classes, {type(t1)} and {type(t2)}")
-    own = [getattr(tensor, "__dict__", None) for tensor in (t1, t2)]
     _swap(t1, t2)
-    if own[0] is not None:
-        kept = dict(own[0])
-        own[0].clear(), own[0].update(own[1])
-        own[1].clear(), own[1].update(kept)
 
 
 def __getattr__(name):

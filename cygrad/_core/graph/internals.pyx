@@ -179,7 +179,12 @@ def swap(Tensor a not None, Tensor b not None):
         a.origin_name, b.origin_name = b.origin_name, a.origin_name
         a.origin_lasti, b.origin_lasti = b.origin_lasti, a.origin_lasti
         a.origin_kind, b.origin_kind = b.origin_kind, a.origin_kind
-        a.attributes, b.attributes = b.attributes, a.attributes
+    own, other = own_attributes(a), own_attributes(b)
+    kept = dict(own)
+    own.clear()
+    own.update(other)
+    other.clear()
+    other.update(kept)
 
 
 def origin_of(Tensor t not None):
