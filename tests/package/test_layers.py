@@ -66,6 +66,7 @@ INWARD = {
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/serialization/_pickler.py", "cygrad._ops.shape.memory_ranges"),
     ("cygrad/serialization/_rebuilding.py", "cygrad._ops.shape.memory_ranges"),
+    ("cygrad/utils/__init__.py", "cygrad._core.graph.internals"),
     ("cygrad/utils/_selective.py", "cygrad._core.graph.internals"),
     ("cygrad/utils/_selective.py", "cygrad._core.registry.autocast"),
     ("cygrad/utils/_selective.py", "cygrad._core.saved.saved_tensor_hooks"),
