@@ -343,7 +343,8 @@ def unsafe_globals_of(program: bytes) -> list[str]:
 def globals_in(program: bytes) -> set[str]:
     """Return the names in a pickle, as far as they can be told without running it."""
     found: set[str] = set()
-    texts, memo = ["", ""], {}  # the last two texts, of which STACK_GLOBAL makes a name
+    memo: dict[Any, Any] = {}
+    texts = ["", ""]  # the last two texts, of which STACK_GLOBAL makes a name
     last: Any = None
     for name, argument in _steps(io.BytesIO(program)):
         if name == "GLOBAL":
