@@ -277,6 +277,13 @@ FUNCTIONS = {
     "signal.window_functions": (
         "bartlett_window blackman_window hamming_window hann_window kaiser_window "
     ),
+    "sparse.creation": (
+        "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
+        "sparse_csr_tensor "
+    ),
+    "sparse.products": (
+        "dsmm hspmm smm sspaddmm "
+    ),
 }
 METHODS = {
     "creation.dlpack": (
@@ -459,5 +466,15 @@ METHODS = {
     ),
     "signal.stft": (
         "istft stft "
+    ),
+    "sparse.conversions": (
+        "sparse_mask to_dense to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr "
+    ),
+    "sparse.creation": (
+        "_indices _nnz _values ccol_indices coalesce col_indices crow_indices dense_dim indices is_coalesced "
+        "row_indices sparse_dim values "
+    ),
+    "sparse.products": (
+        "smm sspaddmm "
     ),
 }

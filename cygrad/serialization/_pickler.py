@@ -151,6 +151,10 @@ def _plain(tensor: Tensor, storages: Storages) -> tuple[Callable, tuple]:
 
 
 def _tensor(tensor: Any, storages: Storages) -> tuple:
+    if tensor.layout is not cygrad.strided:
+        if isinstance(tensor, cygrad.nn.Parameter):
+            return rebuilding._rebuild_parameter, (tensor.data, tensor.requires_grad, OrderedDict())
+        return rebuilding._rebuild_sparse_tensor, tensor.__reduce_ex__(2)[1]
     if type(tensor) is not Tensor and type(tensor).__reduce_ex__ not in _OWN_REDUCTIONS:
         return NotImplemented
     if isinstance(tensor, cygrad.nn.parameter.UninitializedTensorMixin):

@@ -216,9 +216,27 @@ def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
 
 def _get_layout(name: Any) -> Any:
     """Return the layout of that name."""
-    if name != "torch.strided":
+    found = getattr(cygrad, name.removeprefix("torch."), None) if type(name) is str else None
+    if not isinstance(found, cygrad.layout):
         raise ValueError(f"there is no layout {name!r:.99}")
-    return cygrad.strided
+    return found
+
+
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+    """Return a sparse tensor of its parts and its size. Raises ValueError if they do not fit together."""
+    n = 2 if layout is cygrad.sparse_coo else 3
+    parts, size, more = data[:n], data[n], data[n + 1 :]
+    if layout is cygrad.strided or not all(
+        isinstance(each, Tensor) and each.layout is cygrad.strided for each in parts
+    ):
+        raise TypeError("a sparse tensor has no sparse layout, or is not made of tensors")
+    try:
+        if layout is cygrad.sparse_coo:
+            is_coalesced = bool(more) and more[0] is True
+            return cygrad.sparse_coo_tensor(*parts, size, is_coalesced=is_coalesced, check_invariants=True)
+        return cygrad.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=True)
+    except RuntimeError as error:
+        raise ValueError(f"the parts of a sparse tensor do not fit together: {error}") from None
 
 
 _IN_UTILS = (
@@ -229,6 +247,7 @@ _IN_UTILS = (
     _rebuild_device_tensor_from_cpu_tensor,
     _rebuild_parameter,
     _rebuild_parameter_with_state,
+    _rebuild_sparse_tensor,
 )
 FUNCTIONS: dict[str, Any] = {
     **{f"torch._utils.{function.__name__}": function for function in _IN_UTILS},
