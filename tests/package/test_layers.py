@@ -44,7 +44,6 @@ UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/module
 # and the user's source lines (for checkpoints, pictures and the graph growth warning); modules of settings; and what
 # modules stand for that PyTorch has and that are private there.
 INWARD = {
-    ("cygrad/_C.py", "cygrad._core.registry.torch_function"),
     ("cygrad/_dynamo/config.py", "cygrad.utils._config_module"),
     ("cygrad/_inductor/config.py", "cygrad.utils._config_module"),
     ("cygrad/_weights_only_unpickler.py", "cygrad.serialization._safe_globals"),
