@@ -141,7 +141,9 @@ def find(module: str, name: str) -> Any:
             found = _in_module(".".join(["cygrad", *parts[:end]]), name)
             if found is not None:
                 return found
-    raise AttributeError(f"cygrad has no {path}")
+    raise AttributeError(
+        f"cygrad has no {path}\n  load the file in PyTorch, and save the state_dict() of what it holds"
+    )
 
 
 def _in_module(module: str, name: str) -> Any:
