@@ -126,3 +126,11 @@ def test_operands_of_any_size():
     assert cygrad.topk(a, 5).indices.shape == (10**6, 5)
     assert cygrad.fft.rfft(a).dtype is cygrad.complex64
     assert a[:, None, ::2].expand(-1, 3, -1).reshape(-1).shape == (15 * 10**11,)
+
+
+@pytest.mark.parametrize("takes", [cygrad.mul, cygrad.matmul, cygrad.nn.functional.mse_loss])
+@pytest.mark.parametrize("first", ["cpu", "meta"])
+def test_operands_on_meta_and_elsewhere(takes, first):
+    operands = [cygrad.eye(3, device=device) for device in (first, "cpu" if first == "meta" else "meta")]
+    with pytest.raises(RuntimeError, match="^Tensor on device .* is not on the expected device"):
+        takes(*operands)
