@@ -1,5 +1,7 @@
 """Products of sparse matrices with dense and sparse ones. SciPy's and CuPy's kernels multiply (`_kernels/sparse`)."""
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._core.graph.internals import array_of, tensor_of
@@ -124,7 +126,7 @@ def on_pattern(like, first, second):
 def _sparse_product(a, b):
     bounds, plain, values = kernel.product(matrix_of(a), matrix_of(b))
     shape, values = (a.shape[0], b.shape[1]), values.astype(array(a).dtype, copy=False)
-    found = Compressed(bounds, plain, values, shape, "sparse_csr")
+    found: Any = Compressed(bounds, plain, values, shape, "sparse_csr")
     if isinstance(array(a), Coordinates):
         found = Coordinates(np.stack(coordinates(found)), values, shape, True)
     return recorded(SPARSE_PRODUCT, found, (a, b))
