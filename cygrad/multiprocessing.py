@@ -9,8 +9,15 @@ import pickle
 import traceback
 from multiprocessing import *  # noqa: F403
 
-__all__ = [*_processes.__all__, "ProcessContext", "ProcessExitedException", "ProcessRaisedException", "spawn"]
-__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy"]
+__all__ = [
+    *_processes.__all__,
+    "ProcessContext",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "spawn",
+    "start_processes",
+]
+__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "start_processes"]
 
 
 def get_all_sharing_strategies():
@@ -118,6 +125,11 @@ def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
     With `join`, waits for all processes, and raises the error of the first that fails; otherwise returns a
     `ProcessContext`. Arguments must be picklable, unless `start_method` is "fork".
     """
+    return start_processes(fn, args, nprocs, join, daemon, start_method)
+
+
+def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+    """Start processes as `spawn` does, by any start method."""
     context = _processes.get_context(start_method)
     if start_method != "fork":
         pickle.dumps((fn, args))  # errors are raised here, before a process is half started

@@ -19,7 +19,7 @@ def export(*args, **kwargs):
     raise NotImplementedError(
         "cygrad cannot write ONNX files\n"
         "  call torch.save(model.state_dict(), path) here; with PyTorch, call "
-        "load_state_dict(safetensors.torch.load_file(path)) and torch.onnx.export"
+        "load_state_dict(torch.load(path)) and torch.onnx.export"
     )
 
 

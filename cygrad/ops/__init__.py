@@ -43,6 +43,7 @@ _SAME |= dict.fromkeys(
     "scaled_dot_product_attention",
 )
 _KNOWN = {"convolution"} | _SAME.keys()
+_MODULES = ("_aten", "_aten_backward", "_overload_names", "_schema")  # of this package, not libraries of ops
 _NAMESPACES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}  # by the beginning of a name
 
 
@@ -90,7 +91,7 @@ class OpOverload:
         name = self.overloadpacket.__name__
         return _SAME.get(name, name), self._overloadname
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.overloadpacket(*args, **kwargs)
 
     @property
@@ -145,7 +146,7 @@ class OpOverloadPacket:
         setattr(self, overload, found := OpOverload(self, overload))
         return found
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if "self" in kwargs and not args:  # public functions call it `input`
             args = (kwargs.pop("self"),)
         return self.op(*args, **kwargs)
@@ -188,7 +189,7 @@ def load_library(path: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
+    if name.startswith("__") or name in _MODULES:
         raise AttributeError(f"module 'cygrad.ops' has no attribute {name!r}")
     globals()[name] = found = _OpNamespace(name)
     return found

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import cygrad
+from cygrad._core.errors import messages
 from cygrad._ops.base.products import linear
 from cygrad._ops.base.slicing import slice as slice_of
 from cygrad._ops.image import average_pooling, folding
@@ -258,8 +259,10 @@ def _assert_scalar(self, assert_msg):
 @_aten
 def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=None, layout=None):
     """Raise RuntimeError unless the tensor has these sizes, strides, dtype, device and layout, where they are given."""
-    found = {"sizes": list(a.shape), "strides": list(a.stride()), "dtype": a.dtype}
-    for name, wanted in {"sizes": size, "strides": stride, "dtype": dtype}.items():
+    if dtype is not None and a.dtype != dtype:
+        raise RuntimeError(f"Tensor dtype mismatch! Expected: {dtype.type_name}, Got: {messages.c_name(a.dtype)}")
+    found = {"sizes": list(a.shape), "strides": list(a.stride())}
+    for name, wanted in {"sizes": size, "strides": stride}.items():
         wanted = list(wanted) if isinstance(wanted, (tuple, list)) else wanted
         if wanted is not None and found[name] != wanted:
             raise RuntimeError(f"Tensor {name} mismatch! Expected: {wanted}, Got: {found[name]}")
@@ -431,6 +434,7 @@ _own.update(
     hardsigmoid=rectifiers.hardsigmoid,
     relu6=rectifiers.relu6,
     one_hot=embeddings.one_hot,
+    pad=pad,
     embedding=embeddings.embedding_of_package,
     linear=linear,
     scaled_dot_product_attention=scaled_dot_product_attention,
@@ -588,7 +592,7 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
     return folding.fold(self, output_size, kernel_size, dilation, padding, stride)
 
 
-_PADDING = ("constant", "reflect", "replicate", "circular")
+_PADDING = ("reflect", "replicate", "circular", "constant")
 
 
 @_aten
@@ -602,9 +606,21 @@ _pad = pad
 
 @_aten
 def _addmm_activation(self, mat1, mat2, *, beta=1, alpha=1, use_gelu=False):
-    """Return `addmm`, and then `relu`, or `gelu` by its approximation with tanh."""
+    """Return `addmm`, and then `relu` or `gelu`."""
     result = cygrad.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
-    return activations.gelu(result, approximate="tanh") if use_gelu else result.relu()
+    return activations.gelu(result) if use_gelu else result.relu()
+
+
+@_aten
+def mm(self, mat2, out_dtype=None):
+    """Return the product of two matrices, computed in `out_dtype`."""
+    return cygrad.mm(self, mat2) if out_dtype is None else cygrad.mm(self.to(out_dtype), mat2.to(out_dtype))
+
+
+@_aten
+def bmm(self, mat2, out_dtype=None):
+    """Return the products of two batches of matrices, computed in `out_dtype`."""
+    return cygrad.bmm(self, mat2) if out_dtype is None else cygrad.bmm(self.to(out_dtype), mat2.to(out_dtype))
 
 
 @_aten

@@ -201,22 +201,16 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
 
 def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     """Return the gradients of input, weight and bias of layer norm with the statistics of its forward."""
-    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    return _norm_backward(grad_out, input, mean, rstd, weight, axes, normalized_shape, output_mask)
-
-
-def _norm_backward(grad, input, mean, rstd, weight, axes, shape, mask):
-    """Return the gradients of normalization over `axes`; `weight` broadcasts after a view of it as `shape`."""
+    shape, grad = tuple(normalized_shape), grad_out
+    axes = tuple(range(input.ndim - len(shape), input.ndim))
     normal = (input - mean) * rstd
-    others = [i for i in range(input.ndim) if shape[i - input.ndim] == 1 or i < input.ndim - len(shape)]
+    others = tuple(range(input.ndim - len(shape)))
     scaled = grad if weight is None else grad * weight.reshape(shape)
     means = [(scaled * part).mean(axes, keepdim=True) for part in (1, normal)]
     found = (scaled - means[0] - normal * means[1]) * rstd
-    size = [n for n in shape if n != 1] if weight is None else list(weight.shape)
     of_weight = (grad * normal).sum(others) if others else grad * normal
-    of_bias = grad.sum(others) if others else grad
-    results = found, of_weight.reshape(size), of_bias.reshape(size)
-    return tuple(result if wanted else None for result, wanted in zip(results, mask))
+    results = found, of_weight, grad.sum(others) if others else grad
+    return tuple(result if wanted else None for result, wanted in zip(results, output_mask))
 
 
 def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
@@ -412,7 +406,7 @@ def index_select_backward(grad, self_sizes, dim, index):
     return grad.new_zeros(self_sizes).index_add(dim, index, grad)
 
 
-_HELPERS = ("_padding", "_reduction", "_norm_backward", "_upsampling")
+_HELPERS = ("_padding", "_reduction", "_upsampling")
 functions = {
     name: function
     for name, function in globals().items()

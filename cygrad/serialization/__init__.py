@@ -250,7 +250,8 @@ def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None, run: 
         if mmap:
             raise RuntimeError(
                 f"mmap can only be used with files saved with `torch.save({path}, "
-                "_use_new_zipfile_serialization=True), please torch.save your checkpoint with this option in order to use mmap."
+                "_use_new_zipfile_serialization=True), please torch.save your checkpoint with this option in order to "
+                "use mmap."
             )
         return _legacy.read(file, called, map_location, run)
     raise RuntimeError(f"{called} is neither a safetensors file nor a zip file of PyTorch\n  it begins with {head!r}")

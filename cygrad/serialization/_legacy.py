@@ -97,6 +97,8 @@ class _Storages(FileStorages):
         if view is None:
             return whole
         name, offset, size = view
+        if type(name) is not str or type(offset) is not int or type(size) is not int or min(offset, size) < 0:
+            raise TypeError("a part of a storage has no name, offset and size")
         if name not in self.views:
             self.views[name] = cygrad.TypedStorage(whole._flat[offset : offset + size].detach())
         return self.views[name]

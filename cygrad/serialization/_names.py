@@ -2,8 +2,8 @@
 
 A file names a class by module and name. What PyTorch has too is written by PyTorch's name, `torch.nn.modules.linear
 Linear`, so that PyTorch finds its own class, and is found here by either name. Most modules are called alike; the
-tables below have those that are not. `find` needs no table for them: PyTorch offers a class in the packages above its module
-too, and so do we.
+tables below have those that are not. `find` needs no table for them: PyTorch offers a class in the packages above its
+module too, and so do we.
 """
 
 from __future__ import annotations

@@ -24,10 +24,28 @@ class StorageType(NamedTuple):
     dtype: str
 
 
-class SwappedStorage(cygrad.TypedStorage):
-    """Bytes of elements in the other byte order, of a dtype that the tensors on them state."""
+class FileBytes(cygrad.TypedStorage):
+    """Bytes of elements whose dtype is stated by the tensors on them; `order` is ">" in big-endian files."""
 
-    __slots__ = ()
+    __slots__ = ("by_dtype", "order")
+
+    def __init__(self, flat: Tensor, order: str) -> None:
+        super().__init__(flat)
+        self.order = order
+        self.by_dtype: dict[Any, cygrad.TypedStorage] = {}
+
+    def of_dtype(self, dtype: Any) -> cygrad.TypedStorage:
+        """Return the whole elements of a dtype."""
+        if dtype not in self.by_dtype:
+            count = self.nbytes() // dtype.itemsize
+            flat = self._flat[: count * dtype.itemsize]
+            if dtype is cygrad.bool and not flat.is_meta and bool((flat > 1).any()):
+                raise ValueError("a tensor of bool has elements that are neither 0 nor 1")
+            flat = flat.view(dtype)
+            if self.order == ">" and not flat.is_meta:
+                flat = cygrad.from_numpy(flat.cpu().numpy().byteswap()).to(flat.device)
+            self.by_dtype[dtype] = cygrad.TypedStorage(flat)
+        return self.by_dtype[dtype]
 
 
 _DTYPES = {
@@ -59,12 +77,9 @@ TENSOR_CLASSES = {"torch.Tensor": Tensor, "torch.nn.parameter.Parameter": cygrad
 
 def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
     """Return a view of a storage. Raises ValueError if it is out of bounds."""
-    lengths, steps = tuple(size), tuple(stride)
-    numbers = (storage_offset, *lengths, *steps)
-    if not isinstance(storage, cygrad.TypedStorage) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
-        raise ValueError("a tensor is made of no storage, or its shape is not of non-negative integers")
-    if len(lengths) != len(steps) or len(lengths) > _MOST_DIMS:
-        raise ValueError(f"a tensor has {len(lengths)} sizes and {len(steps)} strides")
+    if not isinstance(storage, cygrad.TypedStorage) or type(storage_offset) is not int or storage_offset < 0:
+        raise ValueError("a tensor is made of no storage, or its offset is not a non-negative integer")
+    lengths, steps = _checked_layout(size, stride)
     vector = storage._flat
     _check_size(lengths, vector.itemsize)
     if 0 in lengths:
@@ -81,6 +96,17 @@ def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -
     strides = [step * array.itemsize for step in steps]
     memory = array.view(np.uint8)  # since buffers of types of other packages are refused
     return cygrad.from_numpy(np.ndarray(lengths, array.dtype, memory, storage_offset * array.itemsize, strides))
+
+
+def _checked_layout(size: Any, stride: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return sizes and strides as tuples after checking that they can be those of a tensor."""
+    if not isinstance(size, (tuple, list)) or not isinstance(stride, (tuple, list)):
+        raise TypeError("the sizes and strides of a tensor are no tuples")
+    if len(size) != len(stride) or len(size) > _MOST_DIMS:
+        raise ValueError(f"a tensor has {len(size)} sizes and {len(stride)} strides")
+    if not all(type(n) is int and 0 <= n < 2**62 for n in (*size, *stride)):
+        raise ValueError("the shape of a tensor is not of non-negative integers")
+    return tuple(size), tuple(stride)
 
 
 def _check_size(lengths: tuple[int, ...], itemsize: int) -> None:
@@ -118,30 +144,15 @@ def _rebuild_tensor_v3(
     dtype: Any,
     metadata: Any = None,
 ) -> Tensor:
-    if not isinstance(dtype, cygrad.dtype) or not isinstance(storage, cygrad.TypedStorage):
-        raise TypeError("a tensor has no dtype, or no storage")
-    flat = _as(storage._flat, dtype)
-    if isinstance(storage, SwappedStorage):
-        flat = cygrad.from_numpy(flat.cpu().numpy().byteswap()).to(flat.device)
-    of_dtype = cygrad.TypedStorage(flat)
-    return _finished(_rebuild_tensor(of_dtype, storage_offset, size, stride), requires_grad, metadata)
-
-
-def _as(flat: Tensor, dtype: Any) -> Tensor:
-    """Return the whole elements of a dtype in a vector of bytes."""
-    count = flat.nbytes // dtype.itemsize
-    whole = flat.view(cygrad.uint8)[: count * dtype.itemsize]
-    if dtype is cygrad.bool and not whole.is_meta and bool((whole > 1).any()):
-        raise ValueError("a tensor of bool has elements that are neither 0 nor 1")
-    return whole.view(dtype)
+    if not isinstance(dtype, cygrad.dtype) or not isinstance(storage, FileBytes):
+        raise TypeError("a tensor has no dtype, or no storage of bytes")
+    return _finished(_rebuild_tensor(storage.of_dtype(dtype), storage_offset, size, stride), requires_grad, metadata)
 
 
 def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    lengths, steps = tuple(size), tuple(stride)
-    if not all(type(n) is int and 0 <= n < 2**62 for n in (*lengths, *steps)) or not isinstance(dtype, cygrad.dtype):
-        raise ValueError("a meta tensor has no dtype, or its shape is not of non-negative integers")
-    if len(lengths) != len(steps) or len(lengths) > _MOST_DIMS:
-        raise ValueError(f"a tensor has {len(lengths)} sizes and {len(steps)} strides")
+    if not isinstance(dtype, cygrad.dtype):
+        raise TypeError("a meta tensor has no dtype")
+    lengths, steps = _checked_layout(size, stride)
     _check_size(lengths, dtype.itemsize)
     _check_size((1 + sum((length or 1) * step for length, step in zip(lengths, steps)),), dtype.itemsize)
     return cygrad.empty_strided(lengths, steps, dtype=dtype, device="meta").requires_grad_(requires_grad is True)

@@ -12,7 +12,7 @@ import cygrad
 from cygrad.serialization._locations import is_meta, restorer
 from cygrad.serialization._memory import check_bools, elements, numpy_type
 from cygrad.serialization._options import assumed_order, skips_data
-from cygrad.serialization._rebuilding import StorageType, SwappedStorage
+from cygrad.serialization._rebuilding import FileBytes, StorageType
 from cygrad.serialization._zip_reader import PyTorchFileReader
 
 
@@ -27,13 +27,13 @@ class FileStorages:
         self.restore = restorer(map_location)
         self.without_data = "meta" if is_meta(map_location) else ("zero" if skips_data() else None)
         self.loaded: dict[str, tuple[Any, Any]] = {}  # storages, and what they were made of
-        self.typed: dict[tuple[str, str], Any] = {}
+        self.typed: dict[tuple[str, str], Any] = {}  # by key and storage class
         self.refused: Exception | None = None  # what the user's `map_location` raised
 
     def load(self, kind: StorageType, key: str, location: str, length: int) -> Any:
         """Return a storage as elements of a dtype. Raises RuntimeError if it has another length."""
-        if (key, kind.dtype) in self.typed:
-            return self.typed[key, kind.dtype]
+        if (key, kind.name) in self.typed:
+            return self.typed[key, kind.name]
         size, itemsize = self.size_of(key), numpy_type(kind.dtype).itemsize
         if length * itemsize != size:
             raise RuntimeError(
@@ -45,8 +45,8 @@ class FileStorages:
         if kind.dtype == "bool" and data is not None:
             check_bools(data, f"storage {key!r}")
         flat = storage._flat.view(getattr(cygrad, kind.dtype))
-        is_swapped = self.order == ">" and kind.name == "UntypedStorage"
-        self.typed[key, kind.dtype] = typed = (SwappedStorage if is_swapped else cygrad.TypedStorage)(flat)
+        typed = FileBytes(flat, self.order) if kind.name == "UntypedStorage" else cygrad.TypedStorage(flat)
+        self.typed[key, kind.name] = typed
         return typed
 
     def _moved(self, kind: StorageType, key: str, location: str, size: int) -> tuple[Any, Any]:

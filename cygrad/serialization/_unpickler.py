@@ -20,7 +20,7 @@ from cygrad.serialization._safe_globals import BLOCKED_MODULES, added_globals, a
 
 _VALUES = {
     *("BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
-    *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "STRING", "BINSTRING", "SHORT_BINSTRING"),
+    *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"),
     *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"),
 }
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
@@ -29,13 +29,38 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _STORE = {"PUT", "BINPUT", "LONG_BINPUT"}
 _FETCH = {"GET", "BINGET", "LONG_BINGET"}
 _NO_STEP = {"PROTO", "FRAME"}
-_OPCODES = {
-    opcode.code.encode("latin-1"): (opcode.name, None if opcode.arg is None else opcode.arg.reader)
+
+
+def _line(stream: IO[bytes]) -> str:
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        raise ValueError("a line has no end")
+    return line[:-1].decode("utf-8")
+
+
+def _two_lines(stream: IO[bytes]) -> str:
+    return f"{_line(stream)} {_line(stream)}"
+
+
+# `pickletools` would look for escapes in these, and warn of those that are none.
+_READERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    "GLOBAL": _two_lines,
+    "INST": _two_lines,
+    "PERSID": _line,
+    "STRING": _line,
+}
+_OPCODES: dict[bytes, tuple[str, Callable[[IO[bytes]], Any] | None]] = {
+    opcode.code.encode("latin-1"): (
+        opcode.name,
+        _READERS.get(opcode.name, None if opcode.arg is None else opcode.arg.reader),
+    )
     for opcode in pickletools.opcodes
 }
 _REBUILDS_CLASS = FUNCTIONS["torch._tensor._rebuild_from_type_v2"]
+_SIZED = (str, bytes, bytearray, list, tuple, dict, set)
+_MOST_WORK, _MOST_WORK_PER_BYTE = 1 << 16, 4
 _MOST_MARKS = 1 << 16  # containers that are filled at the same time; far deeper than picklers can nest them
-_TEXTS = {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "STRING", "BINSTRING", "SHORT_BINSTRING"}
+_TEXTS = {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"}
 
 
 def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
@@ -51,7 +76,7 @@ def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
 
 def read_pickle(stream: IO[bytes], persistent_load: Callable[[Any], Any]) -> Any:
     """Run the pickle that a file continues with; `persistent_load` returns the objects for persistent ids."""
-    machine = Machine(persistent_load)
+    machine = Machine(persistent_load, stream.tell)
     try:
         for name, argument in _steps(stream):
             machine.step(name, argument)
@@ -99,16 +124,26 @@ def _steps(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
 class Machine:
     """The stack, the memo, and the opcodes."""
 
-    def __init__(self, persistent_load: Callable[[Any], Any]) -> None:
+    def __init__(self, persistent_load: Callable[[Any], Any], position: Callable[[], int]) -> None:
         self.stack: list[Any] = []
         self.outer: list[list[Any]] = []  # the stacks below the marks
         self.memo: dict[int, Any] = {}
         self.persistent_load = persistent_load
+        self.position, self.begin, self.work = position, position(), 0
         self.added = added_globals()
         self.added_by_identity = {id(value): value for value in self.added.values()}
 
     def pop(self) -> Any:
         return self.stack.pop()
+
+    def spend(self, work: int) -> None:
+        """Count items that a call or a key takes, most of which were read only once but can be used over and over.
+
+        Raises ValueError if there are far more than the pickle can have brought: its time would not be linear.
+        """
+        self.work += work
+        if self.work > _MOST_WORK and self.work > _MOST_WORK_PER_BYTE * (self.position() - self.begin):
+            raise ValueError("it uses its values far more often than a file has use for")
 
     def pop_mark(self) -> list[Any]:
         """Pop everything above the last mark."""
@@ -185,7 +220,7 @@ class Machine:
         items = self.pop_mark()
         if type(self.stack[-1]) is not set:
             raise TypeError("elements are added to a non-set")
-        self.stack[-1].update(map(checked_key, items))
+        self.stack[-1].update(map(self._key, items))
 
     def do_SETITEM(self, _: None) -> None:
         value = self.pop()
@@ -204,7 +239,14 @@ class Machine:
         if type(target) not in (dict, OrderedDict, Counter) or len(items) % 2:
             raise TypeError("entries are set in a non-dictionary")
         for key, value in zip(items[::2], items[1::2]):
-            target[checked_key(key)] = value
+            target[self._key(key)] = value
+
+    def _key(self, key: Any) -> Any:
+        """Return a key that may be hashed."""
+        checked_key(key)
+        if type(key) is tuple or (type(key) is int and key.bit_length() > 64):
+            self.spend(_length(key))
+        return key
 
     # Names, calls, and external storages
 
@@ -224,6 +266,7 @@ class Machine:
         call = safe_call(function) or self.added_by_identity.get(id(function))
         if call is None:
             raise NotAllowedError(f"Trying to call reduce for unrecognized function: a {type(function).__name__}")
+        self.spend(_length_of_all(arguments))
         if function is _REBUILDS_CLASS:
             self._check_rebuilding(arguments)
         self.stack.append(call(*arguments))
@@ -257,6 +300,20 @@ class Machine:
 
     def do_BINPERSID(self, _: None) -> None:
         self.stack.append(self.persistent_load(self.pop()))
+
+
+def _length(value: Any) -> int:
+    """Return how much there is to read of a value, apart from what is inside of its items."""
+    if type(value) is int:
+        return value.bit_length() >> 3
+    return len(value) if isinstance(value, _SIZED) else 1
+
+
+def _length_of_all(arguments: tuple) -> int:
+    """Return how much a call has to read of its arguments, and of those in a short tuple among them."""
+    lengths = map(_length, arguments)
+    inner = (map(_length, value) for value in arguments if type(value) is tuple and len(value) < 16)
+    return sum(lengths) + sum(map(sum, inner))
 
 
 def _set_state(target: Any, state: Any) -> None:

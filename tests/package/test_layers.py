@@ -30,9 +30,11 @@ PRIVATE_LAYERS = {"_compiled": 1, "_library": 1, "_kernels": 1, "_core": 2, "_op
 PUBLIC_LAYER = 4
 TOP_LAYER = 5
 TOP_PACKAGES = {
-    *("__main__", "as_torch", "distributions", "nn", "optim", "serialization", "utils", "viz"),
-    *("_dynamo", "_inductor", "_jit_internal", "_weights_only_unpickler"),
-    *("ao", "export", "jit", "onnx"),  # as programs for compilers see them
+    *("__main__", "as_torch", "distributed", "distributions", "nn", "optim", "serialization", "utils", "viz"),
+    *("_dynamo", "_inductor", "_jit_internal"),  # as programs for compilers see them, and the next
+    *("ao", "export", "fx", "jit", "onnx"),
+    *("_C", "_functorch", "_guards", "_subclasses", "_tensor", "_tensor_str", "_utils"),  # private names of PyTorch
+    "_weights_only_unpickler",
 }
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}

@@ -15,7 +15,7 @@ from cygrad._core.graph.internals import (
     shows_opposite,
     tensor_of,
 )
-from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.opdef import registry, shown
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.shared_memory import to_send
@@ -27,6 +27,7 @@ from cygrad._library import later
 arrays = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays and copies of shared memory
 
 
+@shown
 def tolist(self):
     """Return the values as nested lists of Python numbers; for a 0-dim tensor the number itself.
 
@@ -54,6 +55,7 @@ def _check_memory(t):
 # -- NumPy --
 
 
+@shown
 def numpy(self, *, force=False):
     """Return the elements as a NumPy array on the same memory: changes are visible in both.
 
@@ -68,6 +70,13 @@ def numpy(self, *, force=False):
     if self.requires_grad and not force and not get_modes() & NO_GRAD:
         raise graph_errors.read_of_gradient(self)
     _check_memory(self)
+    array = own_array(self, True)
+    if type(array) is not np.ndarray:
+        array = _as_numpy(self, array, force)
+    return array.view()  # a new array object, whose shape the caller may set
+
+
+def _as_numpy(self, array, force):
     if shows_opposite(self) and not force:
         raise _no_array_of_view(self)
     if not isinstance(array_of(self), np.ndarray):
@@ -75,8 +84,7 @@ def numpy(self, *, force=False):
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    array = resolved(own_array(self))
-    return array.view()  # a new array object, whose shape the caller may set
+    return resolved(array)
 
 
 def _no_array_of_view(t):
@@ -130,9 +138,12 @@ def __init_subclass__(cls, **kwargs):
     super(Tensor, cls).__init_subclass__(**kwargs)
     own = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
     if own is not None and own is not __torch_function__:
-        from cygrad._core.registry.torch_function import begin_overriding  # which few programs need
+        from cygrad._core.registry.torch_function import begin_overriding, disabled  # which few programs need
 
-        begin_overriding(cls)
+        if own is disabled:
+            cls._results_keep_class = False
+        else:
+            begin_overriding(cls)
     if vars(cls).get("__torch_dispatch__") is not None:
         warn(
             f"{cls.__name__}.__torch_dispatch__ will not be called: ops are not dispatched to classes. "

@@ -31,6 +31,20 @@ class RemovableHandle:
         hooks_dict[handle.id] = hook
         return handle
 
+    @classmethod
+    def of(cls, hooks_dict, number):
+        """Return a handle of the hook of that number."""
+        handle = cls.__new__(cls)
+        handle.__setstate__((hooks_dict, number))
+        return handle
+
+    def __getstate__(self):  # that of PyTorch's class
+        return self._hooks(), self.id
+
+    def __setstate__(self, state):
+        hooks, self.id = state[:2]
+        self._hooks = weakref.ref(HookDict() if hooks is None else hooks)
+
     def remove(self):
         """Remove the hook; calling this twice is harmless."""
         hooks = self._hooks()

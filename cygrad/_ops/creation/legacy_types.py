@@ -31,7 +31,7 @@ class tensortype(type):
         return fresh(legacy_array(args, named, as_dtype(cls.dtype)), False, "new")
 
     def __instancecheck__(cls, value):
-        return isinstance(value, Tensor) and value.dtype is cls.dtype
+        return isinstance(value, Tensor) and value.dtype is cls.dtype and value.is_cpu
 
     def __repr__(cls):
         return f"<class 'torch.{cls.__name__}'>"

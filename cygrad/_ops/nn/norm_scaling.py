@@ -107,8 +107,9 @@ def unit(input, dim, eps, is_bounded):
     """Divide `input` by max(2-norm along `dim`, eps). The gradient ignores the bound unless `is_bounded`."""
     x = array_of(input)
     norm = norm_array(x, 2.0, (dim,), True)
-    eps = x.dtype.type(eps) if eps == 0 else max(x.dtype.type(eps), np.finfo(x.dtype).smallest_subnormal)
-    divisor = np.maximum(norm, eps, out=norm)
+    if eps > 0 and x.dtype == np.float16:
+        eps = max(eps, float(np.finfo(x.dtype).smallest_subnormal))
+    divisor = np.maximum(norm, x.dtype.type(eps), out=norm)
     array = DIVIDE(x, divisor) if isinstance(x, np.ndarray) else x / divisor
     return record_n(UNIT, array, (input,), (dim, eps, is_bounded))
 

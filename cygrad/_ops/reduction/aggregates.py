@@ -92,7 +92,7 @@ def may_be_divided(result):
     if not get_modes() & NO_GRAD:
         return False
     values = values_of(result)
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) and values.itemsize > 2:
         return are_normal(values)
     sizes = np.abs(values)
     return bool(((sizes >= finfo(result.dtype).tiny) & (sizes < np.inf)).all())

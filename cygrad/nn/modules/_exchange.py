@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Any
 
 from cygrad.nn.modules._hooks import ForwardHook
-from cygrad.utils.hooks import HookDict
+from cygrad.utils.hooks import HookDict, RemovableHandle
 
 _HOOKS = (
     *("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks", "_state_dict_hooks"),
@@ -23,10 +23,17 @@ _ALWAYS = "_forward_hooks_always_called"
 def to_torch(module: Any, state: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a module as one of PyTorch has it."""
     new = {**state, **module._computed_state()}
+    own_hooks = module._own_hooks()
     new |= {name: OrderedDict() for name in (*_WITH_KEYWORDS.values(), _ALWAYS)}
     for name in _HOOKS:
         new[name] = OrderedDict()
-        for number, hook in state.get(name, {}).items():
+        hooks = dict(state.get(name, {}))
+        if name in own_hooks:
+            handle, hook = own_hooks[name]
+            number = max(hooks, default=-1) + 1
+            hooks[number] = hook
+            new[handle] = RemovableHandle.of(new[name], number)
+        for number, hook in hooks.items():
             if isinstance(hook, ForwardHook):
                 if hook.with_kwargs:
                     new[_WITH_KEYWORDS[name]][number] = True

@@ -147,6 +147,19 @@ def test_hooks_come_along(source, target):
     assert found(target.ones(1, 1)).item() == 4
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("source", "target"), [(torch, cygrad), (cygrad, torch), (cygrad, cygrad)])
+def test_lazy_layers_take_their_shape_in_the_other_library(source, target):
+    layer = source.nn.Sequential(source.nn.LazyLinear(2), source.nn.LazyBatchNorm1d())
+    found = exchanged(layer, source, target)
+    assert found(target.ones(3, 4)).shape == (3, 2)
+    assert type(found[0]) is target.nn.Linear and found[1].num_features == 2
+    assert not found[0]._forward_pre_hooks and not found[0]._load_state_dict_pre_hooks
+    found = exchanged(layer, source, target)
+    found.load_state_dict({name: target.ones(2, 5) for name in ("0.weight",)}, strict=False)
+    assert found[0].weight.shape == (2, 5)
+
+
 def shared(library):
     model = library.nn.ModuleDict({"a": library.nn.Linear(2, 2, bias=False), "b": library.nn.Linear(2, 2, bias=False)})
     model["b"].weight = model["a"].weight

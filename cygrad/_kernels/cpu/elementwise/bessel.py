@@ -5,17 +5,18 @@ import math
 import numpy as np
 
 from cygrad._kernels.cpu.base.numpy_fallback import silent
+from cygrad._kernels.device.cupy_library import as_array
 
 FAR = 32.0  # from here on the asymptotic series is exact to double precision
 TERMS = 20
 
 
 @silent
-def scaled_k_derivative(x, nu, order, special):
-    """The derivative of that order of exp(x) * K_nu(x), nu being 0 or 1; `special` is SciPy's module."""
+def scaled_k_derivative(x, nu, order, k0e, k1e):
+    """The derivative of that order of exp(x) * K_nu(x), nu being 0 or 1, from these two functions."""
     wide = x.astype(np.float64)
-    near = np.minimum(wide, FAR)
-    found = _by_functions(near, nu, order, special.k0e(near), special.k1e(near))
+    near = as_array(np.minimum(wide, FAR))
+    found = _by_functions(near, nu, order, k0e(near), k1e(near))
     found = np.where(wide == 0, np.inf if order % 2 == 0 else -np.inf, found)
     return np.where(wide > FAR, _by_series(np.maximum(wide, FAR), nu, order), found).astype(x.dtype)
 
@@ -26,8 +27,15 @@ def _by_functions(x, nu, order, k0, k1):
     (q if nu else p)[0] = 1
     for _ in range(order):
         p, q = _slope(p) + p - q, _slope(q) - p + q - np.append(0, q[:-1])
-    powers = x[..., None] ** -np.arange(order + 1.0)
-    return powers @ p * k0 + powers @ q * k1
+    return _at(p, x) * k0 + _at(q, x) * k1
+
+
+def _at(p, x):
+    """The value of a polynomial in 1 / x."""
+    value = x * 0 + float(p[-1])
+    for coefficient in p[-2::-1]:
+        value = value / x + float(coefficient)
+    return value
 
 
 def _slope(p):
