@@ -83,6 +83,7 @@ _MODULES = (
     "fx",
     "hub",
     "jit",
+    "library",
     "linalg",
     "mps",
     "mtia",

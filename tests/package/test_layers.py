@@ -72,6 +72,8 @@ INWARD = {
     ("cygrad/serialization/_pickler.py", "cygrad.nn.modules._exchange"),
     ("cygrad/serialization/_rebuilding.py", "cygrad._ops.shape.memory_ranges"),
     ("cygrad/utils/__init__.py", "cygrad._core.graph.internals"),
+    ("cygrad/utils/_flops.py", "cygrad._core.graph.observers"),
+    ("cygrad/utils/_flops.py", "cygrad._core.graph.opdef"),
     ("cygrad/utils/_selective.py", "cygrad._core.graph.internals"),
     ("cygrad/utils/_selective.py", "cygrad._core.registry.autocast"),
     ("cygrad/utils/_selective.py", "cygrad._core.saved.saved_tensor_hooks"),
