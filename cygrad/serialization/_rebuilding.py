@@ -226,7 +226,9 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
     """Return a sparse tensor of its parts and its size. Raises ValueError if they do not fit together."""
     n = 2 if layout is cygrad.sparse_coo else 3
     parts, size, more = data[:n], data[n], data[n + 1 :]
-    if layout is cygrad.strided or not all(isinstance(each, Tensor) and each.layout is cygrad.strided for each in parts):
+    if layout is cygrad.strided or not all(
+        isinstance(each, Tensor) and each.layout is cygrad.strided for each in parts
+    ):
         raise TypeError("a sparse tensor has no sparse layout, or is not made of tensors")
     try:
         if layout is cygrad.sparse_coo:

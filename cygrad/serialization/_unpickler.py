@@ -58,7 +58,7 @@ _OPCODES: dict[bytes, tuple[str, Callable[[IO[bytes]], Any] | None]] = {
 }
 _REBUILDS_CLASS = FUNCTIONS["torch._tensor._rebuild_from_type_v2"]
 _SIZED = (str, bytes, bytearray, list, tuple, dict, set)
-_MOST_WORK, _MOST_WORK_PER_BYTE = 1 << 16, 16
+_MOST_WORK, _MOST_WORK_PER_BYTE = 1 << 16, 4
 _MOST_MARKS = 1 << 16  # containers that are filled at the same time; far deeper than picklers can nest them
 _TEXTS = {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"}
 

@@ -204,6 +204,10 @@ NAMES = {
     "ops": "aten load_library quantized_decomposed torchvision _c10d_functional",
     "quasirandom": "SobolEngine",
     "utils._config_module": "ConfigModule install_config_module",
+    "utils.benchmark": "Compare Measurement TaskSpec Timer select_unit set_torch_threads timer trim_sigfig",
+    "utils.benchmark.utils.common": "Measurement TaskSpec",
+    "utils.benchmark.utils.compare": "Compare",
+    "utils.benchmark.utils.timer": "Language Timer timer",
     "utils._pytree": """
         BUILTIN_TYPES Context GetAttrKey KeyEntry KeyPath LeafSpec MappingKey NodeDef PyTree SUPPORTED_NODES
         SequenceKey TreeSpec _broadcast_to_and_flatten _defaultdict_flatten _deque_flatten _dict_flatten

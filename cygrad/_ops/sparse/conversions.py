@@ -80,8 +80,7 @@ def add_at(target, places, values):
     if not len(places):
         return target.add_(values.sum(0).to(target.dtype))
     if target.dtype.name == "bool":
-        target[tuple(tensor_of(row[array_of(values)]) for row in places)] = True
-        return target
+        return target.copy_(add_at(target.int(), places, values.int()) > 0)
     return target.index_put_(tuple(tensor_of(row) for row in places), values.to(target.dtype), accumulate=True)
 
 
@@ -391,4 +390,6 @@ forms = {
     "clone": clone,
     "detach": detached,
 }
-functions = publish(globals())
+_names = {"__name__": __name__, "methods": methods}  # not those of rows, which some functions here share
+functions = publish(_names)
+published_methods = _names["published_methods"]

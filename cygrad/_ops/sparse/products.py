@@ -321,7 +321,9 @@ def dsmm(input, mat2):
 
 
 methods = {"smm": smm, "sspaddmm": sspaddmm}
-functions = publish(globals(), {"dsmm": dsmm, "hspmm": hspmm, "smm": smm, "sspaddmm": sspaddmm})
+_names = {"__name__": __name__, "methods": methods}  # not those of rows, which some functions here share
+functions = publish(_names, {"dsmm": dsmm, "hspmm": hspmm, "smm": smm, "sspaddmm": sspaddmm})
+published_methods = _names["published_methods"]
 forms = {
     "mm": mm,
     "dsmm": mm,
