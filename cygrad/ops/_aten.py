@@ -31,6 +31,12 @@ def _aten(function):
 
 
 @_aten
+def _pin_memory(self, device=None):
+    """Return a copy in page-locked memory, or the tensor itself if it is there already."""
+    return self.pin_memory()
+
+
+@_aten
 def _to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
     """Return a copy with another dtype, device or memory format."""
     result = self.to(device=device, dtype=dtype, non_blocking=non_blocking, copy=True)
