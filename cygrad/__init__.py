@@ -82,6 +82,7 @@ _MODULES = (
     "fx",
     "hub",
     "jit",
+    "library",
     "linalg",
     "mps",
     "mtia",

@@ -21,6 +21,7 @@ from cygrad import futures as futures
 from cygrad import fx as fx
 from cygrad import hub as hub
 from cygrad import jit as jit
+from cygrad import library as library
 from cygrad import linalg as linalg
 from cygrad import mps as mps
 from cygrad import mtia as mtia

@@ -57,6 +57,8 @@ INWARD = {
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/serialization/_pickler.py", "cygrad._ops.shape.memory_ranges"),
     ("cygrad/serialization/_rebuilding.py", "cygrad._ops.shape.memory_ranges"),
+    ("cygrad/utils/_flops.py", "cygrad._core.graph.observers"),
+    ("cygrad/utils/_flops.py", "cygrad._core.graph.opdef"),
     ("cygrad/utils/_selective.py", "cygrad._core.graph.internals"),
     ("cygrad/utils/_selective.py", "cygrad._core.registry.autocast"),
     ("cygrad/utils/_selective.py", "cygrad._core.saved.saved_tensor_hooks"),
