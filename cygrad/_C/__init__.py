@@ -91,7 +91,9 @@ def _log_api_usage_once(event: str) -> None:
 
 def _show_config() -> str:
     """Return how the package was built."""
-    return cygrad.__config__.show()
+    from cygrad import __config__  # few programs need it
+
+    return __config__.show()
 
 
 def __getattr__(name: str) -> Any:

@@ -33,7 +33,16 @@ TOP_PACKAGES = {
     *("__main__", "as_torch", "distributed", "distributions", "nn", "optim", "serialization", "utils", "viz"),
     *("_dynamo", "_inductor", "_jit_internal"),  # as programs for compilers see them, and the next
     *("ao", "export", "fx", "jit", "onnx"),
-    *("_C", "_functorch", "_guards", "_subclasses", "_tensor", "_tensor_str", "_utils"),  # private names of PyTorch
+    *(
+        "_C",
+        "_VF",
+        "_functorch",
+        "_guards",
+        "_subclasses",
+        "_tensor",
+        "_tensor_str",
+        "_utils",
+    ),  # private names of PyTorch
     "_weights_only_unpickler",
 }
 
