@@ -226,13 +226,17 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
     """Return a sparse tensor of its parts and its size. Raises ValueError if they do not fit together."""
     n = 2 if layout is cygrad.sparse_coo else 3
     parts, size, more = data[:n], data[n], data[n + 1 :]
-    if layout is cygrad.strided or not all(isinstance(each, Tensor) and each.layout is cygrad.strided for each in parts):
+    if layout is cygrad.strided or not all(
+        isinstance(each, Tensor) and each.layout is cygrad.strided for each in parts
+    ):
         raise TypeError("a sparse tensor has no sparse layout, or is not made of tensors")
     try:
         if layout is cygrad.sparse_coo:
             is_coalesced = bool(more) and more[0] is True
-            return cygrad.sparse_coo_tensor(*parts, size, is_coalesced=is_coalesced, check_invariants=True)
-        return cygrad.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=True)
+            indices, values = parts
+            return cygrad.sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced, check_invariants=True)
+        pointers, indices, values = parts
+        return cygrad.sparse_compressed_tensor(pointers, indices, values, size, layout=layout, check_invariants=True)
     except RuntimeError as error:
         raise ValueError(f"the parts of a sparse tensor do not fit together: {error}") from None
 
