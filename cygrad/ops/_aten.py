@@ -53,8 +53,8 @@ def _sparse_mm_reduce_impl(self, other, reduce):
     rows = cygrad.arange(self.shape[0]).repeat_interleave(self.crow_indices().diff().long())
     places = cygrad.arange(len(terms)).unsqueeze(1).expand(terms.shape)
     chosen = cygrad.where(terms == result[rows], places, len(terms))
-    first = cygrad.full(result.shape, len(terms)).scatter_reduce(0, rows.unsqueeze(1).expand(terms.shape), chosen, "amin")
-    return result, first
+    first = cygrad.full(result.shape, len(terms))
+    return result, first.scatter_reduce(0, rows.unsqueeze(1).expand(terms.shape), chosen, "amin")
 
 
 @_aten
