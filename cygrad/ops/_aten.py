@@ -31,6 +31,33 @@ def _aten(function):
 
 
 @_aten
+def _pin_memory(self, device=None):
+    """Return a copy in page-locked memory, or the tensor itself if it is there already."""
+    return self.pin_memory()
+
+
+@_aten
+def _sparse_addmm(self, mat1, mat2, *, beta=1, alpha=1):
+    """Return beta * self + alpha * mat1 @ mat2, where mat1 is sparse."""
+    return cygrad.sparse.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@_aten
+def _sparse_mm_reduce_impl(self, other, reduce):
+    """Return, for each row of a matrix by compressed rows, the reduction of its values times the rows of `other`; and
+    for "amax" and "amin" which of its values that is."""
+    result = cygrad.sparse.mm(self, other, reduce)
+    if reduce not in ("amax", "amin"):
+        return result, result.new_empty(0, dtype=cygrad.int64)
+    terms = self.values().unsqueeze(1) * other[self.col_indices().long()]
+    rows = cygrad.arange(self.shape[0]).repeat_interleave(self.crow_indices().diff().long())
+    places = cygrad.arange(len(terms)).unsqueeze(1).expand(terms.shape)
+    chosen = cygrad.where(terms == result[rows], places, len(terms))
+    first = cygrad.full(result.shape, len(terms))
+    return result, first.scatter_reduce(0, rows.unsqueeze(1).expand(terms.shape), chosen, "amin")
+
+
+@_aten
 def _to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
     """Return a copy with another dtype, device or memory format."""
     result = self.to(device=device, dtype=dtype, non_blocking=non_blocking, copy=True)

@@ -36,7 +36,6 @@ class StoredMemory:
 
     def __init__(self, key: str, memory: MemoryRange, kind: rebuilding.StorageType, location: str) -> None:
         self.key, self.memory, self.kind, self.location = key, memory, kind, location
-        self.kept: Any = None  # a tensor made for writing, which must live as long as its memory is needed
 
     @property
     def nbytes(self) -> int:
@@ -61,22 +60,20 @@ class Storages:
 
     def __init__(self, wider: dict[int, list[MemoryRange]] | None = None) -> None:
         self.all: list[StoredMemory] = []
-        self.of_owner: dict[
-            int, tuple[list[int], list[StoredMemory]]
-        ] = {}  # in the order of memory, with the first places
+        # By the identities of owners: the storages in the order of memory, and the places where they begin.
+        self.of_owner: dict[int, tuple[list[int], list[StoredMemory]]] = {}
         self.wider = wider or {}
         self.needs_more: list[MemoryRange] = []
 
     def of(self, tensor: Tensor, kind: rebuilding.StorageType) -> tuple[StoredMemory, int, tuple[int, ...]]:
         """Return the storage for a tensor, and its offset and strides there."""
-        memory, kept = memory_range(tensor), None
+        memory = memory_range(tensor)
         if memory is None:
-            kept = tensor = cygrad.empty_like(tensor, memory_format=cygrad.contiguous_format).copy_(tensor.detach())
+            tensor = cygrad.empty_like(tensor, memory_format=cygrad.contiguous_format).copy_(tensor.detach())
             memory = memory_range(tensor)
         found = self._find(memory)
         if found is None:
             found = self._add(memory, kind, location_of(tensor))
-            found.kept = kept
         elif found.kind != kind:
             raise RuntimeError(
                 "Cannot save multiple tensors or storages that view the same data as different types\n"
@@ -87,13 +84,12 @@ class Storages:
     def _find(self, memory: MemoryRange) -> StoredMemory | None:
         """Return the known storage that holds a range, or the first of those that hold a part of it."""
         first_places, known = self.of_owner.get(id(memory.owner), ((), ()))
-        begin = max(bisect_right(first_places, memory.first) - 1, 0)
+        place = max(bisect_right(first_places, memory.first) - 1, 0)
         parts = []
-        for each in known[begin:]:
-            if each.memory.first >= memory.end:
-                break
-            if memory.first < each.memory.end:
-                parts.append(each)
+        while place < len(known) and first_places[place] < memory.end:
+            if memory.first < known[place].memory.end:
+                parts.append(known[place])
+            place += 1
         if not parts:
             return None
         if memory.first < parts[0].memory.first or parts[-1].memory.end < memory.end or len(parts) > 1:
@@ -165,7 +161,7 @@ def _tensor(tensor: Any, storages: Storages) -> tuple:
         return type(tensor), tuple(tensor.__reduce_ex__(2)[1][:1])
     state = _state_of(tensor)
     if isinstance(tensor, cygrad.nn.Parameter):
-        parts = tensor.data, tensor.requires_grad, OrderedDict()
+        parts: tuple = tensor.data, tensor.requires_grad, OrderedDict()
         if state:
             return rebuilding._rebuild_parameter_with_state, (*parts, state)
         return rebuilding._rebuild_parameter, parts
@@ -180,7 +176,7 @@ def _tensor(tensor: Any, storages: Storages) -> tuple:
 
 def _state_of(tensor: Any) -> Any:
     """Return the attributes of a tensor: a dictionary, with one for slots a pair of both; None if there are none."""
-    if type(tensor).__getstate__ is not object.__getstate__:  # type: ignore[attr-defined]
+    if type(tensor).__getstate__ is not object.__getstate__:
         return tensor.__getstate__()
     names = [name for kind in type(tensor).__mro__ if not issubclass(Tensor, kind) for name in _slots(kind)]
     slots = {name: getattr(tensor, name) for name in names if hasattr(tensor, name)}
@@ -237,6 +233,10 @@ _WRITTEN: tuple[tuple[type, Callable], ...] = (
 # -- Picklers --
 
 
+_ATOMS = {bool, int, float, type(None)}
+_STORAGES = {cygrad.TypedStorage, cygrad.UntypedStorage, rebuilding.FileBytes}
+
+
 class _Tensors:
     """Makes a pickler of any pickle module write tensors and storages as PyTorch does."""
 
@@ -246,7 +246,7 @@ class _Tensors:
 
     def persistent_id(self, value: Any) -> tuple | None:
         kind = type(value)
-        if issubclass(kind, (cygrad.TypedStorage, cygrad.UntypedStorage)):
+        if kind in _STORAGES:
             value = self._storage(value)
         elif kind is not StoredMemory:
             return None
@@ -274,7 +274,10 @@ class _Tensors:
         return NotImplemented if inherited is None else inherited(value)
 
 
-class _Pickler(_Tensors, pickle._Pickler):  # type: ignore[name-defined]
+_PythonPickler: Any = pickle._Pickler
+
+
+class _Pickler(_Tensors, _PythonPickler):
     """Python's pickler, which in addition writes what PyTorch has by PyTorch's names.
 
     The one in C cannot be told other names. The memory of tensors, most of a file, passes neither.
@@ -282,6 +285,13 @@ class _Pickler(_Tensors, pickle._Pickler):  # type: ignore[name-defined]
 
     proto: int
     write: Callable[[bytes], Any]
+
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        kind = type(obj)
+        if kind in _ATOMS:  # at once, since none of what else comes first concerns them
+            self.dispatch[kind](self, obj)
+        else:
+            super().save(obj, save_persistent_id)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         names = of_torch(obj, name)
@@ -303,7 +313,7 @@ class _Pickler(_Tensors, pickle._Pickler):  # type: ignore[name-defined]
             self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
         self.memoize(obj)
 
-    dispatch = {**pickle._Pickler.dispatch, FunctionType: save_global, rebuilding.StorageType: save_kind}  # type: ignore[attr-defined]
+    dispatch = {**_PythonPickler.dispatch, FunctionType: save_global, rebuilding.StorageType: save_kind}
 
 
 def pickler_class(module: ModuleType) -> Any:

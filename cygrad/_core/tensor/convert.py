@@ -70,6 +70,13 @@ def numpy(self, *, force=False):
     if self.requires_grad and not force and not get_modes() & NO_GRAD:
         raise graph_errors.read_of_gradient(self)
     _check_memory(self)
+    array = own_array(self, True)
+    if type(array) is not np.ndarray:
+        array = _as_numpy(self, array, force)
+    return array.view()  # a new array object, whose shape the caller may set
+
+
+def _as_numpy(self, array, force):
     if shows_opposite(self) and not force:
         raise _no_array_of_view(self)
     if not isinstance(array_of(self), np.ndarray):
@@ -77,8 +84,7 @@ def numpy(self, *, force=False):
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    array = resolved(own_array(self))
-    return array.view()  # a new array object, whose shape the caller may set
+    return resolved(array)
 
 
 def _no_array_of_view(t):

@@ -31,6 +31,7 @@ class SparseArray:
     __slots__ = ("shape", "values")
     __hash__ = None  # type: ignore[assignment]
     flags = _Flags
+    strides = ()  # so that no dimension counts as expanded
     base = None
     layout: str
 
@@ -76,10 +77,12 @@ class SparseArray:
         raise self.refused("is_nonzero")
 
     __iter__ = __int__ = __float__ = __complex__ = __index__ = __bool__
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = (
-        __array_ufunc__
-    )
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __array_ufunc__
+
+    def _operator(self, *others):
+        raise self.refused("operator")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _operator
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = _operator
 
 
 class Coordinates(SparseArray):

@@ -413,8 +413,9 @@ methods = {
     "sparse_dim": sparse_dim,
     "dense_dim": dense_dim,
 }
+_names = {"__name__": __name__, "methods": methods}  # not those of rows, which some functions here share
 functions = publish(
-    globals(),
+    _names,
     {
         "sparse_coo_tensor": sparse_coo_tensor,
         "sparse_compressed_tensor": sparse_compressed_tensor,
@@ -424,3 +425,4 @@ functions = publish(
         "sparse_bsc_tensor": sparse_bsc_tensor,
     },
 )
+published_methods = _names["published_methods"]

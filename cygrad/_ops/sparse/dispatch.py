@@ -10,6 +10,7 @@ from importlib import import_module
 from cygrad._core.graph.internals import become_result
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.dtypes import by_name
+from cygrad._kernels.sparse.errors import backend, not_for
 from cygrad._ops.sparse import creation
 from cygrad._ops.sparse.tensor import SparseTensor, array, is_sparse, without_history
 
@@ -55,7 +56,7 @@ def _no_storage(self):
 @cache
 def _forms():
     """Return {name: function for sparse tensors}."""
-    found = {}
+    found: dict = {}
     for name in _MODULES:
         found |= import_module(f"cygrad._ops.sparse.{name}").forms
     return found | creation.methods | forms
@@ -78,7 +79,9 @@ def call_by_name(name, args, kwargs):
 
 def _refused(name, args, kwargs):
     """Return the error for a function that takes no sparse tensors."""
-    sparse = next(_sparse_among((*args, *kwargs.values())))
+    sparse = next(_sparse_among((*args, *kwargs.values())), None)
+    if sparse is None:  # deep within the arguments
+        return not_for(name, backend("sparse_coo"))
     if name in _REFUSED:
         return _REFUSED[name](sparse)
     plain = name.removeprefix("__").removesuffix("__")
@@ -248,6 +251,9 @@ forms = {
     "is_conj": _is_never,
     "is_neg": _is_never,
     "is_shared": _is_never,
+    "expand_as": lambda self, other: self.expand(other.shape),
+    "reshape_as": lambda self, other: self.reshape(other.shape),
+    "view_as": lambda self, other: self.view(other.shape),
     "is_tensor": lambda obj: True,
     "numel": SparseTensor.numel,
     "is_floating_point": Tensor.is_floating_point,

@@ -146,9 +146,15 @@ def unsqueeze(self, dim):
 # -- joined --
 
 
+def _sequence(tensors, function):
+    if isinstance(tensors, Tensor):
+        raise TypeError(f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
+    return list(tensors)
+
+
 def cat(tensors, dim=0, *, out=None):
     """Join sparse tensors along a dimension."""
-    given = list(tensors)
+    given = _sequence(tensors, "cat")
     for position, each in enumerate(given):
         if not is_sparse(each):
             if not position:
@@ -196,9 +202,8 @@ def _written(out, found):
 
 def stack(tensors, dim=0, *, out=None):
     """Join sparse tensors along a new dimension."""
-    given = list(tensors)
-    sparse = next(each for each in given if is_sparse(each))
-    dim = _dim(sparse, dim, 1)
+    given = _sequence(tensors, "stack")
+    dim = _dim(given[0], dim, 1)
     for position, each in enumerate(given):
         if each.shape != given[0].shape:
             raise RuntimeError(
@@ -210,13 +215,13 @@ def stack(tensors, dim=0, *, out=None):
 
 def hstack(tensors, *, out=None):
     """Join sparse tensors along the second dimension, or the only one of vectors."""
-    given = list(tensors)
+    given = _sequence(tensors, "hstack")
     return cat(given, 0 if given[0].ndim == 1 else 1, out=out)
 
 
 def vstack(tensors, *, out=None):
     """Join sparse tensors along the first dimension; vectors are rows."""
-    return cat([each.unsqueeze(0) if each.ndim == 1 else each for each in tensors], out=out)
+    return cat([each.unsqueeze(0) if each.ndim == 1 else each for each in _sequence(tensors, "vstack")], out=out)
 
 
 # -- parts --
