@@ -100,7 +100,7 @@ def __getattr__(name: str) -> Any:
     if name in _OF_PACKAGE:
         return attrgetter(_OF_PACKAGE[name])(cygrad)
     if name in _MODULES:
-        from importlib import import_module
+        from importlib import import_module  # needed only for these
 
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

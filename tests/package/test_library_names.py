@@ -13,12 +13,13 @@ NAMES = {
     "": """
         Future SymBool SymFloat SymInt _adaptive_avg_pool2d _assert _assert_async _cast_Long _check _check_index
         _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with _check_type _check_value
-        _check_with _fft_c2c _foreach_abs _foreach_add _foreach_add_ _foreach_addcdiv_ _foreach_addcmul
-        _foreach_addcmul_ _foreach_clamp_min_ _foreach_copy_ _foreach_div _foreach_lerp_ _foreach_maximum_
-        _foreach_mul _foreach_mul_ _foreach_norm _foreach_pow _foreach_sqrt _foreach_sub_ _foreach_zero_
-        _log_softmax_backward_data _shape_as_tensor _softmax _softmax_backward_data _sym_sqrt _unique2 _weight_norm
-        native_dropout sym_constrain_range_for_size sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt
-        sym_sum
+        _check_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _fft_c2c _foreach_abs
+        _foreach_add _foreach_add_ _foreach_addcdiv_ _foreach_addcmul _foreach_addcmul_ _foreach_clamp_min_
+        _foreach_copy_ _foreach_div _foreach_lerp_ _foreach_maximum_ _foreach_mul _foreach_mul_ _foreach_norm
+        _foreach_pow _foreach_sqrt _foreach_sub_ _foreach_zero_ _grouped_mm _log_softmax_backward_data
+        _sample_dirichlet _scaled_mm _segment_reduce _shape_as_tensor _softmax _softmax_backward_data
+        _standard_gamma _sym_sqrt _unique2 _weight_norm cond native_dropout segment_reduce
+        sym_constrain_range_for_size sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum while_loop
     """,
     "_dynamo": """
         OptimizedModule allow_in_graph assume_constant_result config disable disallow_in_graph error_on_graph_break
@@ -272,10 +273,8 @@ NAMES = {
     """,
     "profiler": "kineto_available",
     "utils._config_module": "ConfigModule install_config_module",
-    "utils.benchmark": "Compare Measurement TaskSpec Timer select_unit set_torch_threads timer trim_sigfig",
-    "utils.benchmark.utils.common": "Measurement TaskSpec",
-    "utils.benchmark.utils.compare": "Compare",
-    "utils.benchmark.utils.timer": "Language Timer timer",
+    "nn.functional": "ScalingType SwizzleType grouped_mm scaled_mm",
+    "utils": "swap_tensors",
     "utils._contextlib": "_DecoratorContextManager _NoParamDecoratorContextManager context_decorator",
     "utils._foreach_utils": """
         _device_has_foreach_support _get_foreach_kernels_supported_devices _get_fused_kernels_supported_devices
@@ -297,6 +296,10 @@ NAMES = {
         _collate_fn_t _worker_init_fn_t
     """,
     "utils.data.graph_settings": "apply_random_seed apply_sharding apply_shuffle_settings get_all_graph_pipes",
+    "utils.benchmark": "Compare Measurement TaskSpec Timer select_unit set_torch_threads timer trim_sigfig",
+    "utils.benchmark.utils.common": "Measurement TaskSpec",
+    "utils.benchmark.utils.compare": "Compare",
+    "utils.benchmark.utils.timer": "Language Timer timer",
     "utils._pytree": """
         BUILTIN_TYPES Context GetAttrKey KeyEntry KeyPath LeafSpec MappingKey NodeDef PyTree SUPPORTED_NODES
         SequenceKey TreeSpec _broadcast_to_and_flatten _defaultdict_flatten _deque_flatten _dict_flatten
