@@ -45,9 +45,9 @@ def _sparse_addmm(self, mat1, mat2, *, beta=1, alpha=1):
 @_aten
 def _sparse_mm_reduce_impl(self, other, reduce):
     """Return, for each row of a matrix by compressed rows, the reduction of its values times the rows of `other`; and
-    for "amax" and "amin" which of its values that is."""
+    for "amax" and "amin", if gradients need it, which of its values that is."""
     result = cygrad.sparse.mm(self, other, reduce)
-    if reduce not in ("amax", "amin"):
+    if reduce not in ("amax", "amin") or not (self.requires_grad or other.requires_grad):
         return result, result.new_empty(0, dtype=cygrad.int64)
     terms = self.values().unsqueeze(1) * other[self.col_indices().long()]
     rows = cygrad.arange(self.shape[0]).repeat_interleave(self.crow_indices().diff().long())

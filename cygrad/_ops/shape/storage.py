@@ -128,7 +128,7 @@ class UntypedStorage(_Storage):
     def from_file(cls, filename, shared=False, nbytes=0):
         """Return the first bytes of a file as memory that is read from it as needed.
 
-        With `shared`, changes are written to the file, which is made or lengthened if need be; else they stay in memory.
+        With `shared`, changes are written to the file, which is made or lengthened if need be; otherwise they are not.
         """
         if shared:
             with open(filename, "ab") as file:
