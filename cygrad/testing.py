@@ -287,6 +287,8 @@ def make_tensor(
 
 def _limits(dtype, low, high, has_fractions):
     """Return the limits, clipped to the range of the dtype."""
+    least: float
+    end: float
     if dtype is cygrad.bool:
         least, end, default = 0, 2, (0, 2)
     elif has_fractions:

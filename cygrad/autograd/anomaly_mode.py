@@ -7,18 +7,18 @@ from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import WATCH_INF, WATCH_NAN, WATCH_RESULTS, get_watch, set_watch
 
 
-def is_anomaly_enabled():
+def is_anomaly_enabled() -> bool:
     """Whether anomaly mode is on."""
     return get_anomaly()[0]
 
 
-def is_anomaly_check_nan_enabled():
+def is_anomaly_check_nan_enabled() -> bool:
     """Whether anomaly mode, when enabled, checks for NaN."""
     enabled, check_nan = get_anomaly()
     return check_nan or not enabled
 
 
-def set_anomaly_enabled(mode, check_nan=True):
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Enable or disable anomaly mode. Raises TypeError unless both arguments are bools."""
     set_anomaly(_checked(mode, check_nan))
 

@@ -1,0 +1,48 @@
+"""Types of attributes, and what the signatures of compiled classes do not tell."""
+
+from stubs.parameters import by_name
+
+BASES = {
+    "Size": "tuple[int, ...]",
+    **dict.fromkeys(
+        "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
+        "ShortTensor".split(),
+        "Tensor",
+    ),
+}
+
+CONSTRUCTORS = {
+    "Generator": ("self, device: Device = None, *, algorithm: str = ...",),
+    "Size": ("self, sizes: Iterable[int] = ..., /",),
+    "Tensor": ("self, *args: Any, **kwargs: Any",),
+    "device": ("self, type: str | int | device, index: int | None = None",),
+    "finfo": ("self, type: dtype | None = None, /",),
+    "iinfo": ("self, type: dtype, /",),
+}
+
+ATTRIBUTES = by_name(
+    {
+        "Any": "__cuda_array_interface__ _accumulate_grad _backward_hooks _post_accumulate_grad_hooks dtype.numpy",
+        "Node | None": "grad_fn",
+        "Size": "shape",
+        "Tensor": "H T data imag mH mT real",
+        "Tensor | None": "_base _grad grad",
+        "bool": (
+            "is_complex is_cpu is_cuda is_floating_point is_leaf is_meta is_mkldnn is_mps is_nested is_quantized "
+            "is_signed is_sparse is_sparse_csr is_xpu requires_grad retains_grad volatile"
+        ),
+        "device": "device Generator.device",
+        "dtype": "dtype",
+        "float": "finfo.eps finfo.max finfo.min finfo.resolution finfo.smallest_normal finfo.tiny",
+        "int": "_version bits iinfo.max iinfo.min itemsize nbytes ndim output_nr",
+        "int | None": "device.index",
+        "layout": "layout",
+        "str": "Generator.algorithm char device.type finfo.dtype iinfo.dtype memory_format.name name type_name",
+    }
+)
+
+# Attributes that can be set.
+SETTABLE = "_backward_hooks _grad data grad imag real requires_grad".split()
+
+# Members whose names begin with an underscore, and which PyTorch's programs use.
+SHOWN_PRIVATE = "_backward_hooks _base _grad _is_view _make_subclass _post_accumulate_grad_hooks _version".split()
