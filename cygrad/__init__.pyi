@@ -3,11 +3,9 @@
 import numpy as np
 from types import EllipsisType
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Self, SupportsIndex, TypeVar, overload
-from cygrad import return_types
+from typing import Any, Literal, Self, SupportsIndex, TypeAlias, TypeVar, overload
 from cygrad.types import Device, Number
 from cygrad.autograd.graph import Node
-from cygrad.storage import TypedStorage, UntypedStorage
 from cygrad.utils.hooks import RemovableHandle
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from cygrad import accelerator as accelerator
@@ -35,6 +33,7 @@ from cygrad import optim as optim
 from cygrad import overrides as overrides
 from cygrad import profiler as profiler
 from cygrad import random as random
+from cygrad import return_types as return_types
 from cygrad import serialization as serialization
 from cygrad import signal as signal
 from cygrad import special as special
@@ -104,10 +103,10 @@ from cygrad.serialization import save as save
 from cygrad.utils._names import typename as typename
 from cygrad.utils.debugging import debug as debug
 
-_device = device
-_dtype = dtype
-_layout = layout
-_memory_format = memory_format
+_device: TypeAlias = device
+_dtype: TypeAlias = dtype
+_layout: TypeAlias = layout
+_memory_format: TypeAlias = memory_format
 _S = TypeVar("_S", bound=Tensor)
 _T = TypeVar("_T")
 

@@ -44,5 +44,5 @@ ATTRIBUTES = by_name(
 # Attributes that can be set.
 SETTABLE = "_backward_hooks _grad data grad imag real requires_grad".split()
 
-# Members whose names begin with an underscore, and which PyTorch's programs use.
-SHOWN_PRIVATE = "_backward_hooks _base _grad _is_view _make_subclass _post_accumulate_grad_hooks _version".split()
+# Names with an underscore that programs, or the package itself, use from outside.
+SHOWN_PRIVATE = "__version__ _backward_hooks _base _grad _is_view _make_subclass _post_accumulate_grad_hooks _version _canonical_mask".split()

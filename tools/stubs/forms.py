@@ -1,4 +1,4 @@
-"""Calls that have several forms, or whose signature does not tell the names: parameters and, after an arrow, the result.
+"""Calls with several forms, or whose signature does not tell the names: parameters and, after an arrow, the result.
 
 A parameter without an annotation has the type that `parameters.py` gives it, and a form without an arrow the result
 that `results.py` gives.
@@ -18,6 +18,7 @@ _WEIGHTS = (
 )
 
 FORMS = {
+    "_canonical_mask": ("mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any -> Any",),
     "arange": (f"end, *, {_NEW}", f"start, end, step: {NUMBER} = 1, *, {_NEW}"),
     "asarray": ("obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool = False",),
     **{

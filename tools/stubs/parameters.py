@@ -42,7 +42,8 @@ NAMED = by_name(
         "int": (
             "C HxW M N axis axis0 axis1 bins chunk_size chunks col count dim dim0 dim1 dim2 dimension divisor_override "
             "downscale_factor embed_dim_to_check from_ group groups hop_length ignore_index interpolation_mode k "
-            "length m n n_fft niter num_groups num_heads num_samples offset padding_idx reduction repeats row sections seed "
+            "length m n n_fft niter num_groups num_heads num_samples offset padding_idx reduction repeats row sections "
+            "seed "
             "split_size step steps storage_offset to upscale_factor win_length window_length"
         ),
         "layout": "layout",
@@ -71,8 +72,10 @@ IN = by_name(
             "allclose.other arctan2.other atan2.other binomial.count cross.other dist.other dot.other equal.other "
             "expand_as.other fmax.other fmin.other gammainc.other gammaincc.other gcd.other ger.other hypot.other "
             "igamma.other igammac.other inner.other is_same_size.other isclose.other kron.other lcm.other ldexp.other "
-            "lerp.end logaddexp.other logaddexp2.other logical_and.other logical_or.other logical_xor.other map.other max.other "
-            "matmul.other maximum.other min.other minimum.other multi_head_attention_forward.value nextafter.other outer.other "
+            "lerp.end logaddexp.other logaddexp2.other logical_and.other logical_or.other logical_xor.other map.other "
+            "max.other "
+            "matmul.other maximum.other min.other minimum.other multi_head_attention_forward.value nextafter.other "
+            "outer.other "
             "reshape_as.other scaled_dot_product_attention.value type_as.other vdot.other vecdot.other view_as.other"
         ),
         "Tensor | None": (

@@ -22,8 +22,8 @@ RESULTS = by_name(
         "dtype": "get_default_dtype promote_types result_type",
         "float": "__float__",
         "int": (
-            "__hash__ __index__ __int__ __len__ data_ptr dense_dim dim element_size get_device ndimension nelement numel "
-            "sparse_dim storage_offset seed initial_seed"
+            "__hash__ __index__ __int__ __len__ data_ptr dense_dim dim element_size get_device ndimension nelement "
+            "numel sparse_dim storage_offset seed initial_seed"
         ),
         "list[str]": "__dir__",
         "np.ndarray[Any, Any]": "__array__ numpy",

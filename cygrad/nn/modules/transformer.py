@@ -11,7 +11,6 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad._ops.nn.multi_head_attention import _canonical_mask
 from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.modules.attention import MultiheadAttention
@@ -148,8 +147,8 @@ class TransformerEncoderLayer(_Layer):
     ) -> Tensor:
         """Encode `src`."""
         other = None if src_mask is None else src_mask.dtype
-        padding = _canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "src_mask", src.dtype)
-        mask = _canonical_mask(src_mask, "src_mask", None, "", src.dtype)
+        padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "src_mask", src.dtype)
+        mask = F._canonical_mask(src_mask, "src_mask", None, "", src.dtype)
         x = self._add(src, self.norm1, lambda x: self._sa_block(x, mask, padding, is_causal))
         return self._add(x, self.norm2, self._ff_block)
 
@@ -253,8 +252,8 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         """Encode `src`."""
         other = None if mask is None else mask.dtype
-        padding = _canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
-        mask = _canonical_mask(mask, "mask", None, "", src.dtype)
+        padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", other, "mask", src.dtype)
+        mask = F._canonical_mask(mask, "mask", None, "", src.dtype)
         hint = _is_causal(mask, is_causal, _length(src, self.layers))
         hidden = self._hidden(src, mask, padding)
         for layer in self.layers:
