@@ -45,4 +45,7 @@ ATTRIBUTES = by_name(
 SETTABLE = "_backward_hooks _grad data grad imag real requires_grad".split()
 
 # Names with an underscore that programs, or the package itself, use from outside.
-SHOWN_PRIVATE = "__version__ _backward_hooks _base _grad _is_view _make_subclass _post_accumulate_grad_hooks _version _canonical_mask".split()
+SHOWN_PRIVATE = (
+    "__version__ _backward_hooks _base _grad _is_view _make_subclass _post_accumulate_grad_hooks _version "
+    "_canonical_mask"
+).split()
