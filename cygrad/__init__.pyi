@@ -98,6 +98,7 @@ from cygrad.autograd.grad_mode import is_grad_enabled as is_grad_enabled
 from cygrad.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from cygrad.autograd.grad_mode import no_grad as no_grad
 from cygrad.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from cygrad.func.batching import vmap as vmap
 from cygrad.serialization import load as load
 from cygrad.serialization import save as save
 from cygrad.utils._names import typename as typename
@@ -1885,7 +1886,6 @@ def view_copy(input: Tensor, *size: _int, out: Tensor | None = None) -> Tensor: 
 def view_copy(input: Tensor, size: Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def view_copy(input: Tensor, dtype: _dtype, *, out: Tensor | None = None) -> Tensor: ...
-def vmap(func: Callable[..., Any], in_dims: _int = 0, out_dims: _int = 0, randomness: str = 'error', *, chunk_size: _int | None = None) -> Tensor: ...
 @overload
 def vsplit(input: Tensor, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
 @overload

@@ -4,6 +4,10 @@ A storage is a view of all memory that a tensor shares with its base, created on
 compared and set into tensors, but not resized, since other tensors may use it.
 """
 
+from __future__ import annotations
+
+from typing import Any, Self
+
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import own_array, replace_array, tensor_of
@@ -28,55 +32,55 @@ class _Storage:
     __slots__ = ("_flat",)
     _is_storage = True
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Any) -> None:
         self._flat = _whole(tensor)
 
     device = property(lambda self: self._flat.device, doc="The device of the memory.")
     is_cuda = property(lambda self: self._flat.is_cuda, doc="Whether the memory is on a GPU.")
 
-    def data_ptr(self):
+    def data_ptr(self) -> int:
         """Return the address of the memory, which is the same for all tensors that share it with one base."""
         return self._flat.data_ptr()
 
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Return the number of bytes."""
         return self._flat.nbytes
 
-    def size(self):
+    def size(self) -> int:
         """Return the number of elements."""
         return len(self._flat)
 
-    def element_size(self):
+    def element_size(self) -> int:
         """Return the number of bytes per element."""
         return self._flat.itemsize
 
-    def is_shared(self):
+    def is_shared(self) -> bool:
         """Whether forked processes share it."""
         return self._flat.is_shared()
 
-    def is_pinned(self):
+    def is_pinned(self) -> bool:
         """Whether it is page-locked for transfers to a GPU."""
         return self._flat.is_pinned()
 
-    def tolist(self):
+    def tolist(self) -> list[Any]:
         """Return the elements as a list."""
         return self._flat.tolist()
 
-    def clone(self):
+    def clone(self) -> Self:
         """Return a copy."""
         return type(self)(self._flat.clone())
 
-    def copy_(self, source, non_blocking=False):
+    def copy_(self, source: Any, non_blocking: bool = False) -> Self:
         """Overwrite the elements with those of another storage."""
         self._flat.copy_(source._flat, non_blocking)
         return self
 
-    def fill_(self, value):
+    def fill_(self, value: Any) -> Self:
         """Overwrite each element."""
         self._flat.fill_(value)
         return self
 
-    def resize_(self, size):
+    def resize_(self, size: int) -> Self:
         """Raise RuntimeError unless `size` is the current size."""
         if size != self.size():
             raise RuntimeError(
@@ -85,23 +89,23 @@ class _Storage:
             )
         return self
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._flat)
 
-    def __getitem__(self, place):
+    def __getitem__(self, place: Any) -> Any:
         found = self._flat[place]
         return type(self)(found.detach()) if isinstance(place, slice) else found.item()
 
-    def __setitem__(self, place, value):
+    def __setitem__(self, place: Any, value: Any) -> None:
         self._flat[place] = value
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> bool:
         return isinstance(other, _Storage) and (self.data_ptr(), self.nbytes()) == (other.data_ptr(), other.nbytes())
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.data_ptr())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kind = "" if type(self) is UntypedStorage else f"dtype={self._flat.dtype}, "
         rows = "".join(f" {value}\n" for value in self.tolist())
         return f"{rows}[torch.storage.{type(self).__name__}({kind}device={self.device}) of size {len(self)}]"
@@ -110,7 +114,7 @@ class _Storage:
 class UntypedStorage(_Storage):
     """The memory of a tensor as bytes."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Any) -> None:
         self._flat = _whole(tensor).view(by_name()["uint8"])
 
 
@@ -119,7 +123,7 @@ class TypedStorage(_Storage):
 
     dtype = property(lambda self: self._flat.dtype, doc="The dtype of the elements.")
 
-    def untyped(self):
+    def untyped(self) -> Any:
         """Return the same memory as bytes."""
         return UntypedStorage(self._flat)
 
