@@ -26,6 +26,7 @@ PUBLISHED_HEAD = '''\
 
 STUBS = (
     "cygrad",
+    "cygrad.autograd",
     "cygrad.fft",
     "cygrad.linalg",
     "cygrad.nn.functional",

@@ -31,7 +31,7 @@ ATTRIBUTES = by_name(
             "is_complex is_cpu is_cuda is_floating_point is_leaf is_meta is_mkldnn is_mps is_nested is_quantized "
             "is_signed is_sparse is_sparse_csr is_xpu requires_grad retains_grad volatile"
         ),
-        "device": "device Generator.device",
+        "device": "Generator.device device",
         "dtype": "dtype",
         "float": "finfo.eps finfo.max finfo.min finfo.resolution finfo.smallest_normal finfo.tiny",
         "int": "_version bits iinfo.max iinfo.min itemsize nbytes ndim output_nr",

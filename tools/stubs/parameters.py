@@ -32,19 +32,19 @@ NAMED = by_name(
         INTS: "destination dilation kernel_size output_padding output_size padding shifts stride",
         "Sequence[int]": "dims normalized_shape pad physical_layout shape size sizes split_sizes",
         "bool": (
-            "align_corners align_to_window create_graph cudnn_enabled full keepdims log_input onesided reduce "
-            "recompute_scale_factor retain_graph retain_variables return_complex size_average stable train training "
-            "transposed unbiased use_input_stats add_zero_attn center masked_grad"
+            "add_zero_attn align_corners align_to_window allow_unused center create_graph cudnn_enabled full keepdims "
+            "log_input masked_grad onesided recompute_scale_factor reduce retain_graph retain_variables "
+            "return_complex size_average stable train training transposed unbiased use_input_stats"
         ),
         "dtype": "d dtype type1 type2",
         "float": "eps lower margin max_norm momentum nan neginf norm_type p posinf q scale std",
         "float | Sequence[float]": "output_ratio scale_factor",
         "int": (
-            "C HxW M N axis axis0 axis1 bins chunk_size chunks col count dim dim0 dim1 dim2 dimension divisor_override "
-            "downscale_factor embed_dim_to_check from_ group groups hop_length ignore_index interpolation_mode k "
-            "length m n n_fft niter num_groups num_heads num_samples offset padding_idx reduction repeats row sections "
-            "seed "
-            "split_size step steps storage_offset to upscale_factor win_length window_length"
+            "C HxW M N axis axis0 axis1 bins chunk_size chunks col count dim dim0 dim1 dim2 dimension "
+            "divisor_override downscale_factor embed_dim_to_check from_ group groups hop_length ignore_index "
+            "interpolation_mode k length m n n_fft niter num_groups num_heads num_samples offset padding_idx "
+            "reduction repeats row sections seed split_size step steps storage_offset to upscale_factor win_length "
+            "window_length"
         ),
         "layout": "layout",
         "memory_format": "memory_format",
@@ -65,18 +65,17 @@ IN = by_name(
             "as_strided.stride as_strided_scatter.stride convolution.dilation convolution.output_padding "
             "convolution.padding convolution.stride empty_strided.stride fft2.dim fft2.s fftn.dim fftn.s hfft2.dim "
             "hfft2.s hfftn.dim hfftn.s ifft2.dim ifft2.s ifftn.dim ifftn.s ihfft2.dim ihfft2.s ihfftn.dim ihfftn.s "
-            "irfft2.dim irfft2.s irfftn.dim irfftn.s new_empty_strided.stride rfft2.dim rfft2.s rfftn.dim rfftn.s "
-            "matrix_norm.dim set.stride"
+            "irfft2.dim irfft2.s irfftn.dim irfftn.s matrix_norm.dim new_empty_strided.stride rfft2.dim rfft2.s "
+            "rfftn.dim rfftn.s set.stride"
         ),
         "Tensor": (
             "allclose.other arctan2.other atan2.other binomial.count cross.other dist.other dot.other equal.other "
             "expand_as.other fmax.other fmin.other gammainc.other gammaincc.other gcd.other ger.other hypot.other "
             "igamma.other igammac.other inner.other is_same_size.other isclose.other kron.other lcm.other ldexp.other "
             "lerp.end logaddexp.other logaddexp2.other logical_and.other logical_or.other logical_xor.other map.other "
-            "max.other "
-            "matmul.other maximum.other min.other minimum.other multi_head_attention_forward.value nextafter.other "
-            "outer.other "
-            "reshape_as.other scaled_dot_product_attention.value type_as.other vdot.other vecdot.other view_as.other"
+            "matmul.other max.other maximum.other min.other minimum.other multi_head_attention_forward.value "
+            "nextafter.other outer.other reshape_as.other scaled_dot_product_attention.value type_as.other vdot.other "
+            "vecdot.other view_as.other"
         ),
         "Tensor | None": (
             "batch_norm.bias batch_norm.running_mean batch_norm.running_var batch_norm.weight convolution.bias "
@@ -87,7 +86,10 @@ IN = by_name(
             "native_batch_norm.running_var native_batch_norm.weight native_group_norm.bias native_group_norm.weight "
             "native_layer_norm.bias native_layer_norm.weight"
         ),
-        "Tensor | Sequence[Tensor]": "backward.inputs",
+        "Tensor | Sequence[Tensor | None]": "backward.grad_tensors backward.grad_variables grad.grad_outputs",
+        "Tensor | GradientEdge | Sequence[Tensor | GradientEdge]": (
+            "backward.inputs backward.tensors grad.inputs grad.outputs"
+        ),
         "Tensor | Sequence[int]": "ctc_loss.input_lengths ctc_loss.target_lengths",
         "Tensor | UntypedStorage | TypedStorage": "set.source",
         "Tensor | float": (
@@ -126,17 +128,17 @@ IN = by_name(
         "dict[str, Any]": "lobpcg.ortho_bparams lobpcg.ortho_fparams lobpcg.ortho_iparams",
         "dtype": "can_cast.from_ can_cast.to",
         "float": (
-            "cauchy.median cauchy.sigma exponential.lambd gumbel_softmax.tau lobpcg.tol log_normal.mean log_normal.std "
-            "lstsq.rcond multi_head_attention_forward.dropout_p normal.mean normal.std uniform.from_ uniform.to"
+            "cauchy.median cauchy.sigma exponential.lambd gumbel_softmax.tau lobpcg.tol log_normal.mean "
+            "log_normal.std lstsq.rcond multi_head_attention_forward.dropout_p normal.mean normal.std uniform.from_ "
+            "uniform.to"
         ),
         "float | str": "cond.p matrix_norm.ord norm.ord norm.p vector_norm.ord",
         "int": (
             "grid_sampler.padding_mode grid_sampler_2d.padding_mode grid_sampler_3d.padding_mode "
             "local_response_norm.size multi_margin_loss.p mvlgamma.p nonzero_static.fill_value nonzero_static.size "
-            "select.index select_scatter.index slice_scatter.end slice_scatter.start "
-            "unfold.size"
+            "select.index select_scatter.index slice_scatter.end slice_scatter.start unfold.size"
         ),
-        "str": ("index_reduce.reduce lobpcg.method pad.mode scatter.reduce scatter_reduce.reduce"),
+        "str": "index_reduce.reduce lobpcg.method pad.mode scatter.reduce scatter_reduce.reduce",
     }
 )
 
@@ -150,6 +152,6 @@ def type_of(function: str, parameter: Parameter, unknown: str) -> str:
     if kind is None:
         of_default = {bool: "bool", int: "int", float: "float", str: "str", tuple: "Sequence[int]"}
         kind = of_default.get(type(default), unknown)
-    if default is None and "None" not in kind and kind not in ("Any", "Device"):
+    if default is None and "None" not in kind.split(" | ") and kind not in ("Any", "Device"):
         kind += " | None"
     return kind

@@ -6,7 +6,10 @@ from stubs.parameters import by_name
 RESULTS = by_name(
     {
         "Any": "__array_function__ __array_ufunc__ __dlpack__ __reduce_ex__ tolist",
-        "None": "__delattr__ __delitem__ __setattr__ __setitem__ backward record_stream retain_grad set_default_dtype",
+        "None": (
+            "__delattr__ __delitem__ __setattr__ __setitem__ backward cygrad.autograd.backward record_stream "
+            "retain_grad set_default_dtype"
+        ),
         "Number": "item",
         "RemovableHandle": "register_hook register_post_accumulate_grad_hook",
         "Size": "broadcast_shapes",
@@ -14,34 +17,34 @@ RESULTS = by_name(
         "TypedStorage": "storage",
         "Iterator[Tensor]": "__iter__",
         "bool": (
-            "__bool__ __contains__ _is_view allclose can_cast equal is_complex is_conj is_contiguous is_distributed "
-            "is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size is_set_to is_shared is_signed "
-            "is_coalesced has_names"
+            "__bool__ __contains__ _is_view allclose can_cast equal has_names is_coalesced is_complex is_conj "
+            "is_contiguous is_distributed is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size "
+            "is_set_to is_shared is_signed"
         ),
         "complex": "__complex__",
         "dtype": "get_default_dtype promote_types result_type",
         "float": "__float__",
         "int": (
-            "__hash__ __index__ __int__ __len__ data_ptr dense_dim dim element_size get_device ndimension nelement "
-            "numel sparse_dim storage_offset seed initial_seed"
+            "__hash__ __index__ __int__ __len__ data_ptr dense_dim dim element_size get_device initial_seed "
+            "ndimension nelement numel seed sparse_dim storage_offset"
         ),
         "list[str]": "__dir__",
         "np.ndarray[Any, Any]": "__array__ numpy",
         "str": "__format__ __repr__",
         "tuple[Tensor, Tensor]": (
-            "adaptive_max_pool1d gru max_pool1d_with_indices max_pool2d_with_indices "
-            "max_pool3d_with_indices adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
+            "adaptive_max_pool1d adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
             "adaptive_max_pool3d_with_indices fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices "
-            "lobpcg lstm_cell rnn_relu rnn_tanh std_mean var_mean"
+            "gru lobpcg lstm_cell max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices rnn_relu "
+            "rnn_tanh std_mean var_mean"
         ),
         "tuple[Tensor, Tensor | None]": "multi_head_attention_forward",
         "tuple[Tensor, Tensor, Tensor]": (
             "lstm native_batch_norm native_group_norm native_layer_norm pca_lowrank svd_lowrank"
         ),
         "tuple[Tensor, ...]": (
-            "align_tensors broadcast_tensors chunk dsplit gradient hsplit meshgrid split split_copy "
-            "split_with_sizes split_with_sizes_copy tensor_split unbind unbind_copy unsafe_chunk unsafe_split "
-            "unsafe_split_with_sizes vsplit lu"
+            "align_tensors broadcast_tensors chunk cygrad.autograd.grad dsplit gradient hsplit lu meshgrid split "
+            "split_copy split_with_sizes split_with_sizes_copy tensor_split unbind unbind_copy unsafe_chunk "
+            "unsafe_split unsafe_split_with_sizes vsplit"
         ),
         "tuple[int, int]": "__dlpack_device__",
         "tuple[int, ...]": "dim_order",

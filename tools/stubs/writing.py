@@ -3,6 +3,7 @@
 import inspect
 import keyword
 import math
+import pkgutil
 import re
 from inspect import Parameter
 from types import ModuleType
@@ -21,7 +22,7 @@ IMPORTS = {
     "typing": ("Any", "Literal", "Self", "SupportsIndex", "TypeAlias", "TypeVar", "overload"),
     "cygrad": ("Generator", "Size", "Tensor", "device", "dtype", "layout", "memory_format", "return_types"),
     "cygrad.types": ("Device", "Number"),
-    "cygrad.autograd.graph": ("Node",),
+    "cygrad.autograd.graph": ("GradientEdge", "Node"),
     "cygrad.storage": ("TypedStorage", "UntypedStorage"),
     "cygrad.utils.hooks": ("RemovableHandle",),
 }
@@ -80,7 +81,8 @@ class Stub:
         listed = getattr(self.module, "__all__", None)
         names = dir(self.module)
         shown = [name for name in SHOWN_PRIVATE if name in names]
-        return sorted({*(listed or [name for name in names if name[0] != "_"]), *shown})
+        parts = [part.name for part in pkgutil.iter_modules(getattr(self.module, "__path__", ()))]
+        return sorted({*(listed or names), *parts} - {name for name in [*names, *parts] if name[0] == "_"} | {*shown})
 
     def imports(self, body: str) -> list[str]:
         """Return the imports of what a text needs."""

@@ -1,4 +1,4 @@
-"""What type checkers say of tensors: after `#`, the type of `reveal_type`'s argument, or `error:` and part of a message.
+"""What type checkers say of tensors: after `#` the type of `reveal_type`'s argument, or `error:` and part of a message.
 
 Checked by test_types.py; nothing here is ever run.
 """
