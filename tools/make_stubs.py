@@ -26,6 +26,7 @@ PUBLISHED_HEAD = '''\
 
 STUBS = (
     "cygrad",
+    "cygrad._core.graph.node",
     "cygrad.autograd",
     "cygrad.fft",
     "cygrad.linalg",
@@ -74,7 +75,8 @@ def main():
         os.execv(sys.executable, [sys.executable, *sys.argv])  # start over: the imported package has the old names
     for name in STUBS:
         module = importlib.import_module(name)
-        update(Path(module.__file__ or "").with_suffix(".pyi"), Stub(module).text(), check)
+        place = PACKAGE.parent.joinpath(*name.split("."), *(["__init__"] if hasattr(module, "__path__") else []))
+        update(place.with_suffix(".pyi"), Stub(module).text(), check)
 
 
 def update(path, text, check):

@@ -22,7 +22,7 @@ class Form(NamedTuple):
     result: str
 
 
-def forms_of(function: Callable[..., Any], owner: str, name: str, default: str = "Tensor") -> list[Form]:
+def forms_of(function: Callable[..., Any], owner: str, name: str, default: str) -> list[Form]:
     """Return the forms of a function of a module, or of a method of a class, of the name `owner`.
 
     `default` is the type of results and parameters that no table names.
@@ -31,7 +31,7 @@ def forms_of(function: Callable[..., Any], owner: str, name: str, default: str =
     texts = FORMS.get(f"{owner}.{name}") or FORMS.get(name)
     viewed = getattr(Tensor, name.removesuffix("_copy"), None) if name.endswith("_copy") else None
     if viewed:
-        return [as_copy(form, is_method) for form in forms_of(viewed, "Tensor", name.removesuffix("_copy"))]
+        return [as_copy(form, is_method) for form in forms_of(viewed, "Tensor", name.removesuffix("_copy"), default)]
     if texts:
         shapes = [of_text(text) for text in texts]
     else:

@@ -24,6 +24,8 @@ ATTRIBUTES = by_name(
     {
         "Any": "__cuda_array_interface__ _accumulate_grad _backward_hooks _post_accumulate_grad_hooks dtype.numpy",
         "Node | None": "grad_fn",
+        "dict[Any, Any]": "Node.metadata",
+        "tuple[tuple[Node | None, int], ...]": "Node.next_functions",
         "Size": "shape",
         "Tensor": "H T data imag mH mT real",
         "Tensor | None": "_base _grad grad",
@@ -34,7 +36,7 @@ ATTRIBUTES = by_name(
         "device": "Generator.device device",
         "dtype": "dtype",
         "float": "finfo.eps finfo.max finfo.min finfo.resolution finfo.smallest_normal finfo.tiny",
-        "int": "_version bits iinfo.max iinfo.min itemsize nbytes ndim output_nr",
+        "int": "Generator.draws _version bits iinfo.max iinfo.min itemsize nbytes ndim output_nr",
         "int | None": "device.index",
         "layout": "layout",
         "str": "Generator.algorithm char device.type finfo.dtype iinfo.dtype memory_format.name name type_name",
@@ -46,6 +48,6 @@ SETTABLE = "_backward_hooks _grad data grad imag real requires_grad".split()
 
 # Names with an underscore that programs, or the package itself, use from outside.
 SHOWN_PRIVATE = (
-    "__version__ _backward_hooks _base _grad _is_view _make_subclass _post_accumulate_grad_hooks _version "
+    "__version__ _backward_hooks _base _grad _is_view _make_subclass _metas _post_accumulate_grad_hooks _version "
     "_canonical_mask"
 ).split()

@@ -118,7 +118,7 @@ FORMS = {
         for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge div".split()
         for side in ("", "r")
     },
-    **dict.fromkeys(("Tensor.__eq__", "Tensor.__ne__"), ("self, other: Any, /",)),
+    **dict.fromkeys(("Tensor.__eq__", "Tensor.__ne__"), ("self, other: Any, / -> Tensor",)),
     **dict.fromkeys(("Tensor.__matmul__", "Tensor.__rmatmul__"), ("self, other: Tensor, /",)),
     # -- other classes --
     "Generator.set_state": ("self, new_state: Tensor",),

@@ -146,9 +146,9 @@ IN = by_name(
 def type_of(function: str, parameter: Parameter, unknown: str) -> str:
     """Return the type of a parameter of the function of this name; `unknown` is that of those that nothing tells."""
     name, default = parameter.name, parameter.default
-    kind = IN.get(f"{function.removesuffix('_').removeprefix('linalg_')}.{name}") or (
-        None if type(default) in (float, str) else NAMED.get(name)
-    )
+    kind = IN.get(f"{function.removesuffix('_').removeprefix('linalg_')}.{name}")
+    if kind is None and type(default) not in (float, str) and unknown != "Any":
+        kind = NAMED.get(name)
     if kind is None:
         of_default = {bool: "bool", int: "int", float: "float", str: "str", tuple: "Sequence[int]"}
         kind = of_default.get(type(default), unknown)

@@ -7,30 +7,36 @@ RESULTS = by_name(
     {
         "Any": "__array_function__ __array_ufunc__ __dlpack__ __reduce_ex__ tolist",
         "None": (
-            "__delattr__ __delitem__ __setattr__ __setitem__ backward cygrad.autograd.backward record_stream "
-            "retain_grad set_default_dtype"
+            "Generator.__setstate__ Generator.set_offset Node.__init__ __delattr__ __delitem__ __exit__ __setattr__ "
+            "__setitem__ backward cygrad.autograd.backward record_stream retain_grad set_default_device "
+            "set_default_dtype set_default_tensor_type"
         ),
         "Number": "item",
-        "RemovableHandle": "register_hook register_post_accumulate_grad_hook",
+        "RemovableHandle": "Node.register_prehook register_hook register_post_accumulate_grad_hook",
+        "Self": (
+            "Generator.clone_state Generator.graphsafe_set_state Generator.manual_seed Generator.set_state __enter__"
+        ),
+        "Tensor": "Generator.get_state Generator.graphsafe_get_state",
         "Size": "broadcast_shapes",
         "UntypedStorage": "untyped_storage",
         "TypedStorage": "storage",
         "Iterator[Tensor]": "__iter__",
         "bool": (
-            "__bool__ __contains__ _is_view allclose can_cast equal has_names is_coalesced is_complex is_conj "
+            "__bool__ __contains__ __eq__ _is_view allclose can_cast equal has_names is_coalesced is_complex is_conj "
             "is_contiguous is_distributed is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size "
             "is_set_to is_shared is_signed"
         ),
         "complex": "__complex__",
-        "dtype": "get_default_dtype promote_types result_type",
+        "device": "get_default_device",
+        "dtype": "get_default_dtype promote_types result_type to_complex to_real",
         "float": "__float__",
         "int": (
-            "__hash__ __index__ __int__ __len__ data_ptr dense_dim dim element_size get_device initial_seed "
-            "ndimension nelement numel seed sparse_dim storage_offset"
+            "Generator.get_offset __hash__ __index__ __int__ __len__ data_ptr dense_dim dim element_size get_device "
+            "initial_seed ndimension nelement numel seed sparse_dim storage_offset"
         ),
         "list[str]": "__dir__",
         "np.ndarray[Any, Any]": "__array__ numpy",
-        "str": "__format__ __repr__",
+        "str": "Node.name __format__ __repr__ __str__",
         "tuple[Tensor, Tensor]": (
             "adaptive_max_pool1d adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
             "adaptive_max_pool3d_with_indices fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices "
@@ -48,7 +54,6 @@ RESULTS = by_name(
         ),
         "tuple[int, int]": "__dlpack_device__",
         "tuple[int, ...]": "dim_order",
-        # of functions that have the same name as another one
         "tuple[Tensor, Tensor, Tensor, Tensor]": "cygrad.embedding_bag",
     }
 )

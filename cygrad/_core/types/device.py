@@ -115,7 +115,7 @@ def default_device():
     return getattr(_of_thread, "device", cpu_device)
 
 
-def get_default_device() -> device:
+def get_default_device():
     """Return the default device of new tensors: the CPU unless changed by `set_default_device` or by a block `with
     torch.device(...)`.
 
@@ -127,7 +127,7 @@ def get_default_device() -> device:
     return check_device(found) if found.type == "cuda" and found.index is None else found
 
 
-def set_default_device(device: "device | str | int | None") -> None:
+def set_default_device(device):
     """Set the default device of this thread's new tensors; None stands for the CPU.
 
     Tensors made from other tensors stay on the device of those. Raises RuntimeError if the GPU does not exist.

@@ -23,6 +23,9 @@ class RemovableHandle:
     __slots__ = {"_hooks": "Weak reference to the dictionary.", "id": "The number of the hook in its dictionary."}
     __module__ = "cygrad.utils.hooks"
 
+    id: int
+    _hooks: Any
+
     def __init__(self, hooks_dict: Any) -> None:
         self._hooks = weakref.ref(hooks_dict)
         self.id = next(_ids)

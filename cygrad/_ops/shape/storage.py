@@ -6,7 +6,7 @@ compared and set into tensors, but not resized, since other tensors may use it.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
@@ -20,6 +20,10 @@ from cygrad._core.types.dtypes import by_name
 from cygrad._ops.base.arguments import require
 from cygrad._ops.shape.strided import as_strided
 
+if TYPE_CHECKING:
+    from cygrad import device as _device
+    from cygrad import dtype as _dtype
+
 
 def _whole(t):
     """Return all elements of a tensor's memory, in memory order."""
@@ -30,13 +34,21 @@ def _whole(t):
 class _Storage:
     __module__ = "cygrad.storage"
     __slots__ = ("_flat",)
+    _flat: Any
     _is_storage = True
 
     def __init__(self, tensor: Any) -> None:
         self._flat = _whole(tensor)
 
-    device = property(lambda self: self._flat.device, doc="The device of the memory.")
-    is_cuda = property(lambda self: self._flat.is_cuda, doc="Whether the memory is on a GPU.")
+    @property
+    def device(self) -> _device:
+        """The device of the memory."""
+        return self._flat.device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory is on a GPU."""
+        return self._flat.is_cuda
 
     def data_ptr(self) -> int:
         """Return the address of the memory, which is the same for all tensors that share it with one base."""
@@ -121,9 +133,12 @@ class UntypedStorage(_Storage):
 class TypedStorage(_Storage):
     """The memory of a tensor as elements of its dtype."""
 
-    dtype = property(lambda self: self._flat.dtype, doc="The dtype of the elements.")
+    @property
+    def dtype(self) -> _dtype:
+        """The dtype of the elements."""
+        return self._flat.dtype
 
-    def untyped(self) -> Any:
+    def untyped(self) -> UntypedStorage:
         """Return the same memory as bytes."""
         return UntypedStorage(self._flat)
 

@@ -75,7 +75,9 @@ class Stateful:
 
     # Writing
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """Return all parameters and persistent buffers by dotted name, in an `OrderedDict`.
 
         The tensors share memory with the module's and are detached unless `keep_vars`. Entries are

@@ -45,7 +45,7 @@ reveal_type(x.max(dim=1).indices)  # Tensor
 reveal_type(x.size())  # Size
 reveal_type(x.size(0))  # int
 reveal_type(x.item())  # int | float
-reveal_type(x.numpy().shape)  # tuple[Any, ...]
+reveal_type(x.numpy())  # ndarray[Any, Any]
 reveal_type(x.add_(1))  # Tensor
 reveal_type(x.to("cuda"))  # Tensor
 reveal_type(x.to(torch.float64, copy=True))  # Tensor
