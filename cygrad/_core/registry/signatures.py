@@ -48,6 +48,25 @@ class Shown(inspect.Signature):
         return inspect.Signature, (list(self.parameters.values()),)
 
 
+# IPython shows the signature of `__call__` below that of the function if they differ, and Cython's is `(*args, **kwargs)`.
+# It would show a docstring here, too.
+class Call:
+    __slots__ = ("_of",)
+
+    def __init__(self, function):
+        self._of = function
+
+    @property
+    def __signature__(self):
+        return inspect.signature(self._of)
+
+    def __call__(self, *args, **kwargs):
+        return self._of(*args, **kwargs)
+
+    def __reduce__(self):
+        return Call, (self._of,)
+
+
 def hides_signature(function):
     """Whether the code of a function does not state what a call may pass."""
     code = getattr(function, "__code__", None)
