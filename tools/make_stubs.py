@@ -1,10 +1,12 @@
-"""Generate the type stub, and the table of names whose op families are imported on first use, from the package.
+"""Generate the type stubs, and the table of names whose op families are imported on first use, from the package.
 
-    python tools/make_stubs.py            writes cygrad/__init__.pyi and cygrad/_ops/lazy_names.py
+    python tools/make_stubs.py            writes the stubs of the modules in `STUBS` and cygrad/_ops/lazy_names.py
     python tools/make_stubs.py --check    fails if a file is not what would be written
 
-Functions and methods come from the op registry through the package's namespace; nothing is listed here. Types and
-defaults are those in the compiled signatures; everything else is `Any`.
+Functions and methods come from the op registry through the package's namespace, and their parameters from their
+signatures; neither is listed. Types come from the tables in `tools/stubs`: by name of parameter (`parameters.py`), by
+name of function where that is not a tensor (`results.py`), and for attributes (`classes.py`). Only calls with several
+forms that signatures do not tell are written out, in `forms.py`.
 """
 
 import argparse
@@ -24,6 +26,7 @@ PUBLISHED_HEAD = '''\
 
 '''
 
+# Modules whose functions or classes are compiled, or have no annotations where they are defined.
 STUBS = (
     "cygrad",
     "cygrad._core.graph.node",

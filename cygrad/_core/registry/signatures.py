@@ -48,7 +48,7 @@ class Shown(inspect.Signature):
         return inspect.Signature, (list(self.parameters.values()),)
 
 
-# IPython shows the signature of `__call__` below that of the function if they differ, and Cython's is `(*args, **kwargs)`.
+# IPython shows the signature of `__call__` below that of the function if they differ; Cython's is `(*args, **kwargs)`.
 # It would show a docstring here, too.
 class Call:
     __slots__ = ("_of",)
