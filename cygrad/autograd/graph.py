@@ -236,7 +236,7 @@ class _MutationContext:
 
     def __init__(self):
         self.saved: WeakSet = WeakSet()
-        self.unchanged: dict = {}  # by memory: values saved from it and not yet copied
+        self.unchanged: dict[Any, Any] = {}  # by memory: values saved from it and not yet copied
         self.open = True
         self.outer = None  # the write hook of the enclosing block, called first
 

@@ -22,7 +22,7 @@ from cygrad.distributions.transforms import TransformedDistribution
 __all__ = ["kl_divergence", "register_kl"]
 
 EULER = 0.5772156649015329  # the Euler-Mascheroni constant, the mean of the standard Gumbel distribution
-_formulas: dict = {}  # (class of p, class of q): formula
+_formulas: dict[Any, Any] = {}  # (class of p, class of q): formula
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[..., Any]:

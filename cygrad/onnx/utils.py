@@ -14,7 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 _NAME = re.compile(r"^[a-zA-Z0-9-_]+::[a-zA-Z-_]+[a-zA-Z0-9-_]*$")
-_symbolics: dict = {}  # {(name, opset): function}; nothing calls them
+_symbolics: dict[Any, Any] = {}  # {(name, opset): function}; nothing calls them
 
 
 def export(*args: Any, **kwargs: Any) -> Any:

@@ -53,7 +53,7 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = Non
 
 def load(
     f: Any,
-    map_location: Callable | cygrad.device | str | dict[str, str] | None = None,
+    map_location: Callable[..., Any] | cygrad.device | str | dict[str, str] | None = None,
     pickle_module: Any = None,
     *,
     weights_only: bool | None = None,

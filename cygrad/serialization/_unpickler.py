@@ -261,7 +261,7 @@ def _counter(counts: Any = ()) -> Counter:
     return Counter(_ordered_dict(counts.items()))
 
 
-def _set(items: Any = ()) -> set:
+def _set(items: Any = ()) -> set[Any]:
     return set(map(_checked_key, items))
 
 

@@ -29,7 +29,7 @@ __all__ = [
     "TransformerEncoderLayer",
 ]
 
-ACTIVATIONS: dict[str, Callable] = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[..., Any]] = {"relu": F.relu, "gelu": F.gelu}
 
 
 def _number_of(activation: Any) -> int:
