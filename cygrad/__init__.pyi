@@ -5,7 +5,8 @@ from types import EllipsisType
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, Self, SupportsIndex, TypeAlias, TypeVar, overload
 from cygrad.types import Device, Number
-from cygrad.autograd.graph import GradientEdge, Node
+from cygrad._core.graph.node import Node
+from cygrad.autograd.graph import GradientEdge
 from cygrad.utils.hooks import RemovableHandle
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from cygrad import accelerator as accelerator

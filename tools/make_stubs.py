@@ -29,6 +29,7 @@ PUBLISHED_HEAD = '''\
 # Modules whose functions or classes are compiled, or have no annotations where they are defined.
 STUBS = (
     "cygrad",
+    "cygrad._core.graph.function",
     "cygrad._core.graph.node",
     "cygrad.autograd",
     "cygrad.fft",

@@ -108,7 +108,7 @@ class Function(PyNode):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs and record this function as one node."""
-        ctx = cls._backward_cls.__new__(cls._backward_cls)  # type: ignore[call-overload]
+        ctx = cls._backward_cls.__new__(cls._backward_cls)
         if cls.setup_context is Function.setup_context:
             if kwargs:
                 args = _in_order(cls.forward, args, kwargs)

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.utils.warning import warn
 
 __all__ = ["Distribution", "ExponentialFamily", "Independent"]
-
-Size: Any = cygrad.Size
 
 
 def where_defined(mask, formula, x, inside, otherwise):

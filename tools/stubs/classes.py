@@ -3,6 +3,7 @@
 from stubs.parameters import by_name
 
 BASES = {
+    "PyNode": "Node",
     "Size": "tuple[int, ...]",
     **dict.fromkeys(
         "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
@@ -14,6 +15,7 @@ BASES = {
 CONSTRUCTORS = {
     "Generator": ("self, device: Device = None, *, algorithm: str = ...",),
     "Size": ("self, sizes: Iterable[int] = ..., /",),
+    "PyNode": ("self, *args: Any, **kwargs: Any",),
     "Tensor": ("self, *args: Any, **kwargs: Any",),
     "device": ("self, type: str | int | device, index: int | None = None",),
     "finfo": ("self, type: dtype | None = None, /",),
@@ -22,8 +24,13 @@ CONSTRUCTORS = {
 
 ATTRIBUTES = by_name(
     {
-        "Any": "__cuda_array_interface__ _accumulate_grad _backward_hooks _post_accumulate_grad_hooks dtype.numpy",
+        "Any": (
+            "PyNode.dirty_tensors PyNode.materialize_grads PyNode.non_differentiable PyNode.to_save "
+            "__cuda_array_interface__ _accumulate_grad _backward_hooks _post_accumulate_grad_hooks dtype.numpy"
+        ),
         "Node | None": "grad_fn",
+        "tuple[Tensor, ...]": "PyNode.saved_tensors PyNode.saved_variables",
+        "tuple[bool, ...]": "PyNode.needs_input_grad",
         "dict[Any, Any]": "Node.metadata",
         "tuple[tuple[Node | None, int], ...]": "Node.next_functions",
         "Size": "shape",
@@ -44,7 +51,10 @@ ATTRIBUTES = by_name(
 )
 
 # Attributes that can be set.
-SETTABLE = "_backward_hooks _grad data grad imag real requires_grad".split()
+SETTABLE = "materialize_grads _backward_hooks _grad data grad imag real requires_grad".split()
+
+# Classes whose objects take any attribute, and then have it.
+ANY_ATTRIBUTE = ("PyNode",)
 
 # Names with an underscore that programs, or the package itself, use from outside.
 SHOWN_PRIVATE = (

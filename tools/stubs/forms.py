@@ -122,6 +122,11 @@ FORMS = {
     **dict.fromkeys(("Tensor.__matmul__", "Tensor.__rmatmul__"), ("self, other: Tensor, /",)),
     # -- other classes --
     "Generator.set_state": ("self, new_state: Tensor",),
+    **dict.fromkeys(
+        ("PyNode.mark_dirty", "PyNode.mark_non_differentiable", "PyNode.save_for_backward", "PyNode.save_for_forward"),
+        ("self, *tensors: Tensor | None",),
+    ),
+    "PyNode.set_materialize_grads": ("self, value: bool",),
     "Size.__add__": (
         "self, other: tuple[int, ...], / -> Size",
         "self, other: tuple[_T, ...], / -> tuple[int | _T, ...]",

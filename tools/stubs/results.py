@@ -7,9 +7,11 @@ RESULTS = by_name(
     {
         "Any": "__array_function__ __array_ufunc__ __dlpack__ __reduce_ex__ tolist",
         "None": (
-            "Generator.__setstate__ Generator.set_offset Node.__init__ __delattr__ __delitem__ __exit__ __setattr__ "
-            "__setitem__ backward cygrad.autograd.backward record_stream retain_grad set_default_device "
-            "set_default_dtype set_default_tensor_type"
+            "Generator.__setstate__ Generator.set_offset Node.__init__ PyNode.mark_dirty "
+            "PyNode.mark_non_differentiable PyNode.save_for_backward PyNode.save_for_forward "
+            "PyNode.set_materialize_grads __delattr__ __delitem__ __exit__ __setattr__ __setitem__ backward "
+            "cygrad.autograd.backward record_stream retain_grad set_default_device set_default_dtype "
+            "set_default_tensor_type"
         ),
         "Number": "item",
         "RemovableHandle": "Node.register_prehook register_hook register_post_accumulate_grad_hook",
