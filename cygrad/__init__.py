@@ -53,8 +53,15 @@ _MODULES = (
     "_C",
     "__config__",
     "_dynamo",
+    "_functorch",
+    "_guards",
     "_inductor",
     "_jit_internal",
+    "_subclasses",
+    "_tensor",
+    "_tensor_str",
+    "_utils",
+    "_weights_only_unpickler",
     "accelerator",
     "amp",
     "ao",
@@ -62,6 +69,7 @@ _MODULES = (
     "autograd",
     "backends",
     "compiler",
+    "cpu",
     "cuda",
     "distributed",
     "distributions",
@@ -70,20 +78,27 @@ _MODULES = (
     "fft",
     "func",
     "functional",
+    "futures",
+    "fx",
     "hub",
     "jit",
     "linalg",
+    "mps",
+    "mtia",
     "multiprocessing",
+    "nested",
     "nn",
     "onnx",
     "ops",
     "optim",
     "overrides",
     "profiler",
+    "quasirandom",
     "random",
     "return_types",
     "serialization",
     "signal",
+    "sparse",
     "special",
     "storage",
     "testing",
@@ -91,15 +106,29 @@ _MODULES = (
     "types",
     "utils",
     "viz",
+    "xpu",
 )
 _ON_FIRST_USE = {name: f"cygrad.{name}" for name in _MODULES}
 _ON_FIRST_USE |= _families_on_first_use()
-_ON_FIRST_USE["bfloat16"] = "cygrad._core.types.bfloat16"
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        *_dtypes.beyond_numpy(),
+        "bit",
+        "chalf",
+        "per_channel_affine",
+        "per_channel_affine_float_qparams",
+        "per_channel_symmetric",
+        "per_tensor_affine",
+        "per_tensor_symmetric",
+        "qscheme",
+    ),
+    "cygrad._core.types.beyond_numpy",
+)
 _ON_FIRST_USE["why_no_grad"] = "cygrad._core.diagnostics.missing_grad"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE["debug"] = "cygrad.utils.debugging"
 _ON_FIRST_USE["vmap"] = "cygrad.func"
-_ON_FIRST_USE |= dict.fromkeys(("load", "save"), "cygrad.serialization")
+_ON_FIRST_USE |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter", "load", "save"), "cygrad.serialization")
 _ON_FIRST_USE |= dict.fromkeys(
     (
         "are_deterministic_algorithms_enabled",
@@ -132,6 +161,9 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad._core.runtime.memory_stats",
 )
+_ON_FIRST_USE |= dict.fromkeys(("Event", "Stream"), "cygrad.cpu._streams")
+_ON_FIRST_USE |= dict.fromkeys(("DeviceObjType", "ScriptModule", "Tag"), "cygrad._C")
+_ON_FIRST_USE["get_device_module"] = "cygrad.accelerator"
 _ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
 _ON_FIRST_USE |= dict.fromkeys(
     ("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "cygrad.autograd.anomaly_mode"
@@ -171,8 +203,51 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad.amp.autocast_mode",
 )
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        "_assert",
+        "_assert_async",
+        "_check",
+        "_check_index",
+        "_check_is_size",
+        "_check_not_implemented",
+        "_check_tensor_all",
+        "_check_tensor_all_with",
+        "_check_type",
+        "_check_value",
+        "_check_with",
+    ),
+    "cygrad._checks",
+)
+_ON_FIRST_USE |= dict.fromkeys(
+    (
+        "SymBool",
+        "SymFloat",
+        "SymInt",
+        *[f"_sym_{name}" for name in "acos asin atan cos cosh log2 sin sinh sqrt tan tanh".split()],
+        *[f"sym_{name}" for name in "float fresh_size int ite max min not sqrt sum".split()],
+        "sym_constrain_range",
+        "sym_constrain_range_for_size",
+    ),
+    "cygrad._symbolic",
+)
 
 
+_ON_FIRST_USE |= dict.fromkeys(
+    """
+        _adaptive_avg_pool2d _adaptive_avg_pool3d _addmm_activation _assert_scalar _assert_tensor_metadata
+        _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short _conj
+        _conj_physical _convolution _convolution_mode _dim_arange _euclidean_dist _fft_c2c _fft_c2r _fft_r2c
+        _is_all_true _is_any_true _log_softmax _native_batch_norm_legit _native_batch_norm_legit_no_training
+        _reshape_from_tensor _resize_output_ _safe_softmax _scaled_dot_product_attention_math
+        _scaled_dot_product_cudnn_attention _scaled_dot_product_efficient_attention
+        _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu _shape_as_tensor _softmax
+        _trilinear _unique _unique2 _unsafe_index _unsafe_index_put _weight_norm native_dropout norm_except_dim
+    """.split(),
+    "cygrad.ops._aten",
+)
+_ON_FIRST_USE |= dict.fromkeys(("_log_softmax_backward_data", "_softmax_backward_data"), "cygrad.ops._aten_backward")
+_ON_FIRST_USE["Future"] = "cygrad.futures"
 _ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
 
 

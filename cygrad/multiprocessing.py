@@ -13,8 +13,15 @@ from collections.abc import Callable
 from multiprocessing import *  # noqa: F403
 from typing import Any
 
-__all__ = [*_processes.__all__, "ProcessContext", "ProcessExitedException", "ProcessRaisedException", "spawn"]
-__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy"]
+__all__ = [
+    *_processes.__all__,
+    "ProcessContext",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "spawn",
+    "start_processes",
+]
+__all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "start_processes"]
 
 
 def get_all_sharing_strategies() -> set[str]:
@@ -131,6 +138,18 @@ def spawn(
     With `join`, waits for all processes, and raises the error of the first that fails; otherwise returns a
     `ProcessContext`. Arguments must be picklable, unless `start_method` is "fork".
     """
+    return start_processes(fn, args, nprocs, join, daemon, start_method)
+
+
+def start_processes(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """Start processes as `spawn` does, by any start method."""
     context: Any = _processes.get_context(start_method)
     if start_method != "fork":
         pickle.dumps((fn, args))  # errors are raised here, before a process is half started

@@ -17,7 +17,7 @@ NAMESPACES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "t
 
 # {reason: names}, as regular expressions that match a whole name, prefixed with its namespace if only one has it.
 OUT_OF_SCOPE = {
-    "sparse and nested layouts": r"""
+    "nested layouts, copies of sparse indices, and products by half of a sparse matrix": r"""
         .*sparse.* .*_(csr|csc|bsr|bsc|coo) (hs|ds|s|sp|h|ss|sa).?(mm|pmm|paddmm|addmm)
         (c?col|c?row|crow)_indices(_copy)? indices(_copy)? values(_copy)? coalesce is_coalesced dense_dim
         jagged nested is_nested to_padded_tensor strided_to_.* masked torch\.sparse.*
@@ -60,7 +60,6 @@ OUT_OF_SCOPE = {
         T_destination OptimizerP(re|ost)Hook dump_patches call_super_init factory_kwargs Container
         swap_in_optimizer_params_and_state
     """,
-    "sparse gradients": "SparseAdam",
     "named dimensions": r"Tensor\.index align_.* name rename.* names refine_names",
     "removed: they only raise an error": r"symeig eig lstsq solve solve_ torch\.matrix_rank Tensor\.lstsq",
     "mixed precision on other devices": r".*autocast_(ipu|xla).*",

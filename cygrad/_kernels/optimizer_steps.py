@@ -1,9 +1,14 @@
 """Optimizer steps on arrays in memory and on GPUs; the arguments are those of `optim.pyx`."""
 
 import cygrad._kernels.cpu.optim.optim as optim
-from cygrad._kernels.device.cupy_library import is_array, is_elsewhere, is_meta
+from cygrad._kernels.device.cupy_library import is_array, is_elsewhere, is_meta, is_sparse
 
 count_steps = optim.count_steps  # for arrays in memory
+
+
+def any_sparse(grads):
+    """Whether one of these arrays is that of a sparse tensor."""
+    return is_elsewhere() and any(map(is_sparse, grads))
 
 
 def sgd_step(params, grads, momentum_buffers, *settings):

@@ -43,6 +43,7 @@ class autocast(Block):
     All other ops use the dtypes of their operands. float64 is never cast. `op_lists()` returns the classification.
     `autocast("cuda")` does the same for GPU tensors, with separate lists (softmax, norms, sums, powers and exponentials
     also in float32), by default in float16, and leaves other tensors alone; without a GPU it warns and has no effect.
+    For devices that only PyTorch has (`autocast("mps")`, ...) the mode can be set, and asked for; no tensor is there.
 
     The mode is thread-local, can be nested, and can be disabled locally by `autocast("cpu", enabled=False)`.
     Casts of parameters are cached until the outermost mode ends, unless `cache_enabled` is false or the parameter
@@ -66,6 +67,8 @@ class autocast(Block):
     ) -> None:
         _check_device_type(device_type)
         self.device = core.known_device(device_type)
+        if not core.supports(self.device):
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{self.device}'")
         self.fast_dtype = core.get_dtype(self.device) if dtype is None else dtype
         self._cache_enabled = core.state.cache_enabled if cache_enabled is None else cache_enabled
         self._enabled = bool(enabled) and self._is_possible()
@@ -79,13 +82,13 @@ class autocast(Block):
             return False
         supported = {"torch.bfloat16", "torch.float16"}
         if str(self.fast_dtype) not in supported:
-            name = "CPU" if self.device == "cpu" else "CUDA"
+            name = self.device.upper()
             warn(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"
                 f"{name} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
             return False
-        if self.fast_dtype == core.dtypes.bfloat16_dtype():
+        if self.device in ("cpu", "cuda") and self.fast_dtype == core.dtypes.dtype_named("bfloat16"):
             cygrad.zeros((), dtype=self.fast_dtype)  # raises the error that states what to install
         return True
 
@@ -126,7 +129,7 @@ def is_autocast_available(device_type: str) -> bool:
     >>> cygrad.amp.is_autocast_available("cpu")
     True
     """
-    return core.known_device(device_type) in ("cpu", "cuda")
+    return core.supports(core.known_device(device_type))
 
 
 # --- Custom functions --

@@ -127,7 +127,8 @@ class GradScaler:
         with cygrad.no_grad():
             for grad in grads:
                 grad.mul_(factor)
-                nonfinite += not bool(grad.isfinite().all())
+                values = grad._values() if grad.is_sparse else grad
+                nonfinite += not bool(values.isfinite().all())
         state["nonfinite"] = nonfinite if grads else None
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

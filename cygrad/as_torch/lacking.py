@@ -6,15 +6,12 @@ _QUANTIZED = "cygrad has no quantized tensors: use float16 or bfloat16"
 
 _INSTEAD = {
     "torch._dynamo": _COMPILER,
-    "torch._functorch": "the public names are in `torch.func`",
     "torch._inductor": _COMPILER,
     "torch.ao": _QUANTIZED,
     "torch.export": _EXPORT,
     "torch.fx": "cygrad does not trace programs yet",
-    "torch.nested": "cygrad has no nested tensors: pad them by `nn.utils.rnn.pad_sequence`, and pass a mask",
     "torch.quantization": _QUANTIZED,
     "torch.quantize_per_tensor": _QUANTIZED,
-    "torch.utils.cpp_extension": "cygrad loads no C++ extensions: write a `torch.autograd.Function`",
 }
 
 

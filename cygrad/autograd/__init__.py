@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from cygrad._core.engine.backward import backward, grad
+from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd import forward_ad as forward_ad
 from cygrad.autograd import function as function
 from cygrad.autograd import functional as functional
@@ -45,6 +46,11 @@ __all__ = [
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
+
+
+def _profiler_enabled():
+    """Whether a profiler observes this thread."""
+    return is_observed()
 
 
 def __getattr__(name):

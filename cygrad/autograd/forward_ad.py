@@ -125,3 +125,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if not isinstance(tensor, Tensor):
         raise messages.wrong_type("_unpack_dual", "dual", 1, "Tensor", tensor)
     return UnpackedDualTensor(*forward_mode.unpacked(tensor, level))
+
+
+def __getattr__(name):
+    """`_current_level`, which programs read: the number of the open level, or -1."""
+    if name == "_current_level":
+        return len(forward_mode.dual_levels()) - 1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,19 +18,26 @@ PyTorch's attention backends (`enable_flash_sdp`, `sdp_kernel`, ...) can be set,
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import cygrad
 from cygrad._core.runtime.settings import matmul_settings as matmul
 
 __all__ = [
+    "SDPAParams",
+    "allow_fp16_bf16_reduction_math_sdp",
+    "can_use_cudnn_attention",
+    "can_use_efficient_attention",
+    "can_use_flash_attention",
     "cudnn_sdp_enabled",
     "enable_cudnn_sdp",
     "enable_flash_sdp",
     "enable_math_sdp",
     "enable_mem_efficient_sdp",
     "flash_sdp_enabled",
+    "fp16_bf16_reduction_math_sdp_allowed",
     "is_built",
+    "is_flash_attention_available",
     "math_sdp_enabled",
     "matmul",
     "mem_efficient_sdp_enabled",
@@ -76,3 +83,47 @@ def sdp_kernel(
 def is_built() -> bool:
     """Whether an NVIDIA GPU can be used."""
     return cygrad.cuda.is_available()
+
+
+# -- PyTorch's kernels for attention, of which cygrad has its own --
+
+
+class SDPAParams(NamedTuple):
+    """The arguments of `scaled_dot_product_attention`, about which `can_use_flash_attention` and the like are asked."""
+
+    query: Any
+    key: Any
+    value: Any
+    attn_mask: Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool = False
+
+
+def is_flash_attention_available():
+    """Whether the kernels of FlashAttention are there: always False."""
+    return False
+
+
+def _can_use(name, way):
+    def can_use(params, debug=False):
+        return False
+
+    can_use.__name__ = can_use.__qualname__ = name
+    can_use.__doc__ = f"Whether PyTorch's attention backend {way} would compute this: always False."
+    return can_use
+
+
+can_use_flash_attention = _can_use("can_use_flash_attention", "flash")
+can_use_efficient_attention = _can_use("can_use_efficient_attention", "mem_efficient")
+can_use_cudnn_attention = _can_use("can_use_cudnn_attention", "cudnn")
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled):
+    """Allow sums of half precision in the attention backend math; stored, without effect."""
+    _ways["reduces in half"] = bool(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed():
+    """The value set by `allow_fp16_bf16_reduction_math_sdp`, False by default."""
+    return _ways.get("reduces in half", False)

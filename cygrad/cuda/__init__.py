@@ -1,15 +1,19 @@
 """GPU support through CuPy: devices, streams, events and memory. Without a GPU `is_available()` is False."""
 
 from cygrad._core.errors.classes import OutOfMemoryError
-from cygrad.cuda import amp, nvtx
+from cygrad._ops.creation import legacy_types as _legacy_types
+from cygrad._ops.random.generator import gpu_generator as _gpu_generator
+from cygrad.cuda import amp, nvtx, profiler, sparse
 from cygrad.cuda.devices import (
     can_device_access_peer,
     current_device,
     device_count,
     device_of,
+    get_arch_list,
     get_device_capability,
     get_device_name,
     get_device_properties,
+    get_gencode_flags,
     init,
     is_available,
     is_bf16_supported,
@@ -29,16 +33,21 @@ from cygrad.cuda.memory import (
     empty_cache,
     get_memory_limit,
     max_memory_allocated,
+    max_memory_cached,
     max_memory_reserved,
     mem_get_info,
     memory_allocated,
+    memory_cached,
     memory_reserved,
     memory_stats,
     memory_summary,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
     reset_peak_memory_stats,
     set_memory_limit,
     set_per_process_memory_fraction,
 )
+from cygrad.cuda.profiler import cudart
 from cygrad.cuda.random import (
     get_rng_state,
     get_rng_state_all,
@@ -62,16 +71,20 @@ __all__ = [
     "StreamContext",
     "amp",
     "can_device_access_peer",
+    "cudart",
     "current_device",
     "current_stream",
+    "default_generators",
     "default_stream",
     "device",
     "device_count",
     "device_of",
     "empty_cache",
+    "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_gencode_flags",
     "get_memory_limit",
     "get_sync_debug_mode",
     "get_rng_state",
@@ -92,20 +105,37 @@ __all__ = [
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
+    "max_memory_cached",
     "max_memory_reserved",
     "mem_get_info",
     "memory_allocated",
+    "memory_cached",
     "memory_reserved",
     "memory_stats",
     "memory_summary",
     "nvtx",
+    "profiler",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "reset_peak_memory_stats",
     "set_device",
     "set_memory_limit",
     "set_sync_debug_mode",
     "set_per_process_memory_fraction",
     "set_stream",
+    "sparse",
     "stream",
     "synchronize",
     "warmup",
 ]
+__all__ += list(_legacy_types.types_on_gpu)
+globals().update(_legacy_types.types_on_gpu)
+
+
+def __getattr__(name):
+    """The names whose values change: `_initialized`, and `default_generators`, one for each GPU."""
+    if name == "_initialized":
+        return is_initialized()
+    if name == "default_generators":
+        return tuple(_gpu_generator(index) for index in range(device_count()))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -131,3 +131,15 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """Whether one GPU can access the memory of another."""
     first, second = _index(device), _index(peer_device)
     return first != second and bool(cupy_library.cupy().cuda.runtime.deviceCanAccessPeer(first, second))
+
+
+def get_arch_list() -> list[str]:
+    """Return the architectures for which kernels are compiled, those of the GPUs: ["sm_90"]. Empty without a GPU."""
+    found = {"sm_{}{}".format(*get_device_capability(i)) for i in range(device_count())}
+    return sorted(found, key=lambda name: int(name.removeprefix("sm_")))
+
+
+def get_gencode_flags() -> str:
+    """Return the flags for NVCC that compile for these architectures. Empty without a GPU."""
+    numbers = [name.removeprefix("sm_") for name in get_arch_list()]
+    return " ".join(f"-gencode compute=compute_{number},code=sm_{number}" for number in numbers)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.memory_stats import empty_cache as _empty_cpu_cache
 from cygrad._core.runtime.memory_stats import gpu_limit, holders_on_gpu
 from cygrad._kernels.device import cupy_library
@@ -132,3 +133,41 @@ def set_memory_limit(limit: int | None, device: Any = None) -> int:
     with cupy_library.on_device(index):
         _pool().set_limit(size=limit or 0)
     return former
+
+
+# -- old names --
+
+
+def _renamed(old, new):
+    warn(f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning)
+
+
+def memory_cached(device: Any = None) -> int:
+    """Deprecated alias of `memory_reserved`."""
+    _renamed("memory_cached", "memory_reserved")
+    return memory_reserved(device)
+
+
+def max_memory_cached(device: Any = None) -> int:
+    """Deprecated alias of `max_memory_reserved`."""
+    _renamed("max_memory_cached", "max_memory_reserved")
+    return max_memory_reserved(device)
+
+
+def _resets_all(old):
+    warn(
+        f"torch.cuda.{old} now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats.",
+        FutureWarning,
+    )
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """Deprecated alias of `reset_peak_memory_stats`."""
+    _resets_all("reset_max_memory_allocated")
+    reset_peak_memory_stats(device)
+
+
+def reset_max_memory_cached(device: Any = None) -> None:
+    """Deprecated alias of `reset_peak_memory_stats`."""
+    _resets_all("reset_max_memory_cached")
+    reset_peak_memory_stats(device)

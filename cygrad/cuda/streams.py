@@ -6,10 +6,11 @@ from typing import Any
 from cygrad._core.engine.streams import place_of
 from cygrad._core.runtime.thread_state import set_stream as mark_nodes
 from cygrad._kernels.device import cupy_library
+from cygrad.cpu import _streams
 from cygrad.cuda.devices import _index
 
 
-class Stream:
+class Stream(_streams.Stream):
     """A queue of GPU work, in addition to the default one.
 
     `with cygrad.cuda.stream(s):` queues the work of the block in it.
@@ -18,6 +19,7 @@ class Stream:
     def __init__(self, device: Any = None, priority: int = 0, *, of: Any = None) -> None:
         index = _index(device)
         self.device_index = index
+        self._blocks: list[StreamContext] = []
         with cupy_library.on_device(index):
             self._stream = cupy_library.cupy().cuda.Stream(non_blocking=True, priority=priority) if of is None else of
 
@@ -25,6 +27,11 @@ class Stream:
     def cuda_stream(self) -> int:
         """The CUDA handle."""
         return self._stream.ptr
+
+    @property
+    def stream_id(self) -> int:  # type: ignore[override]
+        """The CUDA handle, which tells streams apart."""
+        return self.cuda_stream
 
     @property
     def device(self) -> Any:
@@ -55,6 +62,15 @@ class Stream:
         """Make future work in this stream wait for the current work of another stream."""
         self.wait_event(stream.record_event())
 
+    def __enter__(self) -> "Stream":
+        """Queue this thread's work in the stream until the end of the block."""
+        self._blocks.append(StreamContext(self))
+        self._blocks[-1].__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._blocks.pop().__exit__(*error)
+
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Stream) and (self.device_index, self.cuda_stream) == (
             other.device_index,
@@ -68,14 +84,23 @@ class Stream:
         return f"<torch.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.cuda_stream:#x}>"
 
 
-class Event:
+class Event(_streams.Event):
     """A marker in a stream, for synchronization and, with `enable_timing`, for timing."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
             raise RuntimeError("events cannot be shared between processes")
         self._timing, self._blocking = enable_timing, blocking
+        self._place: Any = None
         self._event: Any = None  # created on the GPU where it is first recorded
+
+    @property
+    def device(self) -> Any:
+        """The GPU where it was first recorded; None before."""
+        return self._place
+
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Event {'uninitialized' if self._event is None else hex(self._event.ptr)}>"
 
     def _made(self) -> Any:
         if self._event is None:
@@ -87,6 +112,7 @@ class Event:
         stream = current_stream() if stream is None else stream
         with cupy_library.on_device(stream.device_index):  # the event then belongs to this GPU
             stream._stream.record(self._made())
+        self._place = self._place or stream.device
 
     def wait(self, stream: Stream | None = None) -> None:
         """Make a stream, by default the current one, wait for the event."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
 from typing import Any, TypeGuard
 
 import cygrad
@@ -39,6 +40,8 @@ class Parameter(Tensor):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = cygrad.empty(0)
+        if data.layout is not cygrad.strided and not issubclass(cls, type(data)):
+            cls = _of_sparse(cls, type(data))
         return Tensor._make_subclass(cls, data.detach(), requires_grad)
 
     def __repr__(self) -> str:
@@ -54,6 +57,20 @@ class Parameter(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.data, (self.requires_grad,), self.__dict__)
+
+
+@cache
+def _of_sparse(cls: type, kind: type) -> Any:
+    """Return the class of the parameters of class `cls` that are sparse tensors, whose class is `kind`."""
+
+    def __repr__(self: Any) -> str:
+        return "Parameter containing:\n" + kind.__repr__(self)
+
+    def __reduce_ex__(self: Any, protocol: Any) -> tuple:
+        return _rebuild, (cls, self.data, (self.requires_grad,), self.__dict__)
+
+    own = {"__repr__": __repr__, "__reduce_ex__": __reduce_ex__, "__deepcopy__": cls.__deepcopy__}
+    return type(cls.__name__, (kind, cls), {"__module__": cls.__module__, **own})
 
 
 class Buffer(Tensor):

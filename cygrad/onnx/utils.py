@@ -22,7 +22,7 @@ def export(*args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError(
         "cygrad cannot write ONNX files\n"
         "  call torch.save(model.state_dict(), path) here; with PyTorch, call "
-        "load_state_dict(safetensors.torch.load_file(path)) and torch.onnx.export"
+        "load_state_dict(torch.load(path)) and torch.onnx.export"
     )
 
 

@@ -18,6 +18,7 @@ from cygrad.optim import (
     rmsprop,
     rprop,
     sgd,
+    sparse_adam,
     swa_utils,
 )
 from cygrad.optim.adadelta import Adadelta
@@ -34,6 +35,7 @@ from cygrad.optim.radam import RAdam
 from cygrad.optim.rmsprop import RMSprop
 from cygrad.optim.rprop import Rprop
 from cygrad.optim.sgd import SGD
+from cygrad.optim.sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
@@ -50,6 +52,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "SGD",
+    "SparseAdam",
     "adadelta",
     "adafactor",
     "adagrad",
@@ -67,14 +70,8 @@ __all__ = [
     "rmsprop",
     "rprop",
     "sgd",
+    "sparse_adam",
     "swa_utils",
 ]
 
 adamw = _sys.modules[f"{__name__}.adamw"] = adam  # PyTorch has a module for each class
-
-
-def __getattr__(name: str) -> None:
-    text = f"module 'cygrad.optim' has no attribute {name!r}"
-    if name == "SparseAdam":
-        text += "\nsparse gradients are not supported, gradients of embeddings are dense; use Adam"
-    raise AttributeError(text, name=name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, loss_of, widened
+from cygrad.optim.optimizer import Optimizer, loss_of, refuse_sparse, widened
 
 __all__ = ["Adafactor"]
 
@@ -90,6 +90,7 @@ class Adafactor(Optimizer):
     def _change(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         if param.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
+        refuse_sparse(grad, "Adafactor")
         grad, given = widened(grad), param
         state = self.state[param] or self._first_state(param, grad)
         state["step"] += 1

@@ -87,6 +87,21 @@ class Adagrad(FormulaOptimizer):
             "sum": cygrad.full_like(param.detach(), value, dtype=state_dtype("sum", param)),
         }
 
+    def _step_sparse(self, param: Tensor, group: dict[str, Any]) -> None:
+        """The formula for the rows that a sparse gradient holds."""
+        state = self.state[param]
+        state["step"] += 1
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        assert param.grad is not None
+        with cygrad.no_grad():
+            grad = (-param.grad if group["maximize"] else param.grad).coalesce()
+            rate = float(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
+            state["sum"].add_(grad * grad)
+            root = state["sum"].sparse_mask(grad).values().sqrt() + group["eps"]
+            change = grad.values() / root
+            param.add_(cygrad.sparse_coo_tensor(grad.indices(), change, grad.shape), alpha=-rate)
+
     def _change(self, xp: Any, p: Any, g: Any, state: dict[str, Any], o: dict[str, Any], t: float) -> None:
         total = state["sum"]
         total += g * g

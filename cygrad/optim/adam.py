@@ -8,7 +8,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import arrays_for_update, with_gradients
-from cygrad._kernels.optimizer_steps import adam_step, count_steps
+from cygrad._kernels.optimizer_steps import adam_step, any_sparse, count_steps
 from cygrad.optim.formula import rate_of
 from cygrad.optim.optimizer import (
     Optimizer,
@@ -110,6 +110,8 @@ class Adam(Optimizer):
             params, grads = with_gradients(group["params"])
             if not params:
                 continue
+            if any_sparse(grads):
+                raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
             states = [self.state[p] for p in params]
             for param, state in zip(params, states):
                 if not state:

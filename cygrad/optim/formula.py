@@ -10,7 +10,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import array_of, arrays_for_update
-from cygrad._kernels.optimizer_steps import formula_step
+from cygrad._kernels.optimizer_steps import any_sparse, formula_step
 from cygrad.optim.optimizer import (
     Optimizer,
     _count_on_gpu,
@@ -45,6 +45,9 @@ class FormulaOptimizer(Optimizer):
             for param in group["params"]:
                 if param.grad is None:
                     continue
+                if any_sparse((array_of(param.grad),)):
+                    self._step_sparse(param, group)
+                    continue
                 state = self.state[param]
                 if not state:
                     state.update(self._first_state(param, group))
@@ -58,6 +61,13 @@ class FormulaOptimizer(Optimizer):
         if rows:
             formula_step(self._owner().__name__, rows)
         return loss
+
+    def _step_sparse(self, param: Tensor, group: dict[str, Any]) -> None:
+        """Update a parameter whose gradient is sparse."""
+        raise RuntimeError(
+            f"{self._owner().__name__} does not support sparse gradients\n"
+            "  SGD, Adagrad and SparseAdam do; or make the gradient dense: leave sparse=False in the embedding"
+        )
 
     def _first_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         """Return the state before the first step; its `"step"` entry counts the steps."""

@@ -130,7 +130,7 @@ class LBFGS(Optimizer):
 
     def _flat_grad(self) -> Tensor:
         """Concatenate the gradients of all parameters, with zeros where there are none."""
-        grads = [cygrad.zeros_like(p) if p.grad is None else p.grad for p in self._params]
+        grads = [cygrad.zeros_like(p) if p.grad is None else p.grad.to_dense() for p in self._params]
         return cygrad.cat([widened(_as_real(g).reshape(-1)) for g in grads])
 
     def _move(self, length: float, direction: Tensor) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.optim.optimizer import Optimizer, check_learning_rate, loss_of, widened
+from cygrad.optim.optimizer import Optimizer, check_learning_rate, loss_of, refuse_sparse, widened
 
 __all__ = ["Muon"]
 
@@ -88,6 +88,7 @@ class Muon(Optimizer):
                 alike: dict[Any, list[Tensor]] = {}  # on GPUs, matrices of equal shape are batched
                 for param in group["params"]:
                     if param.grad is not None:
+                        refuse_sparse(param.grad, "Muon")
                         key = (param.device, param.dtype, param.shape) if param.is_cuda else param
                         alike.setdefault(key, []).append(param)
                 for params in alike.values():

@@ -434,6 +434,12 @@ def recording() -> Iterator[None]:
         yield
 
 
+def refuse_sparse(grad: Tensor, name: str) -> None:
+    """Raise RuntimeError if a gradient is sparse."""
+    if grad.layout is not cygrad.strided:
+        raise RuntimeError(f"{name} does not support sparse gradients")
+
+
 def loss_of(closure: Callable[[], Any] | None) -> Any:
     """Return the value of the closure given to `step`, evaluated in grad mode."""
     if closure is None:
@@ -479,3 +485,52 @@ def as_real(array: Any) -> Any:
     if array.dtype.kind != "c":
         return array
     return array[..., None].view(array.dtype.char.lower())
+
+
+# -- PyTorch's names, for optimizers of other packages --
+
+
+def _use_grad_for_differentiable(func: Callable) -> Callable:
+    """Decorate `step`: it records if the optimizer's `differentiable` is set, and does not otherwise."""
+
+    @functools.wraps(func)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        with cygrad.set_grad_enabled(bool(args[0].defaults["differentiable"])):
+            return func(*args, **kwargs)
+
+    return step
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Return whether PyTorch would choose its (fused, foreach) implementation: both are for tensors on a GPU."""
+    if differentiable:
+        return False, False
+    on_gpu = all(p is None or (type(p) in (Tensor, cygrad.nn.Parameter) and p.is_cuda) for p in params)
+    fused = use_fused and on_gpu and all(p is None or p.is_floating_point() for p in params)
+    return fused, not fused and on_gpu
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Return the kinds of devices whose steps can be captured in graphs."""
+    return ["cuda"]
+
+
+def _get_value(x: Any) -> Any:
+    """Return a number, or that in a tensor."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _view_as_real(params: list[Tensor], *states: list[Tensor]) -> None:
+    """Replace complex parameters, and their states, by views of their real and imaginary parts, in the lists."""
+    for i, p in enumerate(params):
+        if cygrad.is_complex(p):
+            params[i] = cygrad.view_as_real(p)
+            for state in states:
+                state[i] = cygrad.view_as_real(state[i])
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn: Callable | None = None) -> Callable:
+    """Decorate a function of an optimizer; nothing is compiled, so that nothing has to be left out."""
+    return lambda function: function

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import arrays_for_update, tensor_of, with_gradients
-from cygrad._kernels.optimizer_steps import sgd_step
+from cygrad._kernels.optimizer_steps import any_sparse, sgd_step
 from cygrad.optim.optimizer import (
     Optimizer,
     check_implementation,
@@ -89,6 +90,8 @@ class SGD(Optimizer):
         loss = loss_of(closure)
         for group in self.param_groups:
             params, grads = with_gradients(group["params"])
+            if any_sparse(grads):
+                params, grads = self._step_sparse(params, grads, group)
             if not params:
                 continue
             if not group["differentiable"]:
@@ -98,6 +101,19 @@ class SGD(Optimizer):
                 for param in params:
                     self._step_recorded(param, group)
         return loss
+
+    def _step_sparse(
+        self, params: list[Tensor], grads: list[Any], group: dict[str, Any]
+    ) -> tuple[list[Tensor], list[Any]]:
+        """Update the parameters whose gradients are sparse, in the rows that these hold; return the others."""
+        rest = []
+        for param, array in zip(params, grads):
+            if any_sparse((array,)):
+                with recording() if group["differentiable"] else cygrad.no_grad():
+                    self._step_recorded(param, group)
+            else:
+                rest.append((param, array))
+        return [param for param, _ in rest], [array for _, array in rest]
 
     def _step_compiled(self, params: list[Tensor], grads: list[Any], group: dict[str, Any]) -> None:
         buffers: list[Tensor | None] = []
@@ -128,7 +144,7 @@ class SGD(Optimizer):
         if group["maximize"]:
             grad = -grad
         if group["weight_decay"]:
-            grad = grad + group["weight_decay"] * param
+            grad = grad + group["weight_decay"] * param  # which a sparse gradient refuses, as in PyTorch
         if momentum:
             buffer = self.state[param].get("momentum_buffer")
             if buffer is None:

@@ -55,6 +55,11 @@ class ProfilerAction(enum.Enum):
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
+def kineto_available() -> bool:
+    """Whether the profiler is there: always True."""
+    return True
+
+
 def supported_activities() -> set[ProfilerActivity]:
     """Return the activities that can be profiled."""
     found = {ProfilerActivity.CPU}

@@ -9,6 +9,8 @@ import stat
 from collections.abc import Iterator
 from typing import IO, Any
 
+from cygrad.serialization._options import MAP_SHARED, get_default_mmap_options
+
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
@@ -72,13 +74,17 @@ def _bring_to_disk(directory: str) -> None:
         os.close(descriptor)
 
 
-def map_file(file: IO[bytes], is_changed: bool = True) -> Any:
-    """Map an open, nonempty file into writable memory with copy-on-write; the file itself never changes.
+def map_file(file: IO[bytes], is_changed: bool = True, path: Any = None) -> Any:
+    """Map an open, nonempty file into writable memory with copy-on-write; the file itself does not change.
 
-    The mapping is read-only unless `is_changed`, and if there is not enough memory to back copies of all pages.
+    The mapping is read-only unless `is_changed`, and if there is not enough memory to back copies of all pages. Where
+    `set_default_mmap_options(MAP_SHARED)` holds, changes go to the file at `path`.
     """
-    from mmap import ACCESS_COPY, ACCESS_READ, mmap  # needed only for mapped files
+    from mmap import ACCESS_COPY, ACCESS_READ, ACCESS_WRITE, mmap  # needed only for mapped files
 
+    if is_changed and path is not None and MAP_SHARED is not None and get_default_mmap_options() == MAP_SHARED:
+        with open(path, "r+b") as writable:
+            return mmap(writable.fileno(), 0, access=ACCESS_WRITE)
     if is_changed:
         try:
             return mmap(file.fileno(), 0, access=ACCESS_COPY)

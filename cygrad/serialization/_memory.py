@@ -20,9 +20,13 @@ def as_little_endian(array: np.ndarray) -> memoryview:
     return flat.astype(flat.dtype.newbyteorder("<"), copy=False).view(np.uint8).data
 
 
-def elements(data: Any, offset: int, count: int, dtype: np.dtype, what: str, order: Any = "<") -> np.ndarray:
+def elements(data: Any, offset: int, count: int, dtype: np.dtype, order: Any = "<") -> np.ndarray:
     """Return a vector of `count` elements in a buffer, sharing its memory if alignment and byte order permit."""
     array = np.ndarray(count, dtype.newbyteorder(order), buffer=data, offset=offset)
-    if dtype.kind == "b" and (array.view(np.uint8) > 1).any():  # NumPy would count such an element as more than one
-        raise RuntimeError(f"{what} is damaged: it is of type bool, but has elements that are neither 0 nor 1")
     return array.astype(dtype, copy=not array.flags.aligned)
+
+
+def check_bools(data: Any, what: str) -> None:
+    """Raise RuntimeError if a byte is neither 0 nor 1: NumPy would count such an element as more than one."""
+    if (np.frombuffer(data, np.uint8) > 1).any():
+        raise RuntimeError(f"{what} is damaged: it is of type bool, but has elements that are neither 0 nor 1")

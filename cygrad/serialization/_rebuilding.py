@@ -1,4 +1,7 @@
-"""Rebuilds tensors from PyTorch pickles: our versions of the functions in `torch._utils` that a pickle names."""
+"""Rebuilds tensors from PyTorch pickles: our versions of the functions in `torch._utils` that a pickle names.
+
+What they are given comes from a file, and is checked before NumPy sees it. Their parameters have PyTorch's names.
+"""
 
 from __future__ import annotations
 
@@ -9,126 +12,245 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad.serialization._locations import placed
+from cygrad._ops.shape.memory_ranges import negative_view
 
 _MOST_DIMS = 64  # NumPy's limit
 
 
 class StorageType(NamedTuple):
-    """A storage class, such as `torch.FloatStorage`: the dtype of its elements, uint8 if it has none."""
+    """A storage class, such as `torch.FloatStorage`: its name, and the name of the dtype of its elements."""
 
+    name: str
     dtype: str
 
 
-class TypedStorage(NamedTuple):
-    """A storage of a file, and the dtype used to read it."""
+class FileBytes(cygrad.TypedStorage):
+    """Bytes of elements whose dtype is stated by the tensors on them; `order` is ">" in big-endian files."""
 
-    storage: Any
-    dtype: str
+    __slots__ = ("by_dtype", "order")
+
+    def __init__(self, flat: Tensor, order: str) -> None:
+        super().__init__(flat)
+        self.order = order
+        self.by_dtype: dict[Any, cygrad.TypedStorage] = {}
+
+    def of_dtype(self, dtype: Any) -> cygrad.TypedStorage:
+        """Return the whole elements of a dtype."""
+        if dtype not in self.by_dtype:
+            count = self.nbytes() // dtype.itemsize
+            flat = self._flat[: count * dtype.itemsize]
+            if dtype is cygrad.bool and not flat.is_meta and bool((flat > 1).any()):
+                raise ValueError("a tensor of bool has elements that are neither 0 nor 1")
+            flat = flat.view(dtype)
+            if self.order == ">" and not flat.is_meta:
+                flat = cygrad.from_numpy(flat.cpu().numpy().byteswap()).to(flat.device)
+            self.by_dtype[dtype] = cygrad.TypedStorage(flat)
+        return self.by_dtype[dtype]
 
 
-STORAGES = {
-    f"{name}Storage": StorageType(dtype)
-    for name, dtype in {
-        "Double": "float64",
-        "Float": "float32",
-        "Half": "float16",
-        "BFloat16": "bfloat16",
-        "Long": "int64",
-        "Int": "int32",
-        "Short": "int16",
-        "Char": "int8",
-        "Byte": "uint8",
-        "Bool": "bool",
-        "ComplexFloat": "complex64",
-        "ComplexDouble": "complex128",
-        "Untyped": "uint8",
-    }.items()
+_DTYPES = {
+    "Double": "float64",
+    "Float": "float32",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+    "Untyped": "uint8",
 }
-DTYPES = {*(kind.dtype for kind in STORAGES.values()), "uint16", "uint32", "uint64"}
-CLASSES = {name: name.rpartition(".")[2] for name in ("torch.Tensor", "torch.nn.parameter.Parameter")}
+STORAGES = {f"{name}Storage": StorageType(f"{name}Storage", dtype) for name, dtype in _DTYPES.items()}
+STORAGE_TYPES = {
+    f"{module}.{name}": storage
+    for module in ("torch", "torch.storage", "torch.cuda")
+    for name, storage in STORAGES.items()
+}
+BY_DTYPE = {storage.dtype: storage for storage in reversed(STORAGES.values()) if storage.name != "UntypedStorage"}
+_FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+DTYPES = {*_DTYPES.values(), "uint16", "uint32", "uint64", *_FLOAT8}
+TENSOR_CLASSES = {"torch.Tensor": Tensor, "torch.nn.parameter.Parameter": cygrad.nn.Parameter}
 
 
-def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: str | None = None) -> Tensor:
+def _rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
     """Return a view of a storage. Raises ValueError if it is out of bounds."""
-    lengths, steps = tuple(size), tuple(stride)
-    numbers = (offset, *lengths, *steps)
-    if not isinstance(typed, TypedStorage) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
-        raise ValueError("a tensor is made of no storage, or its shape is not of non-negative integers")
-    if len(lengths) != len(steps) or len(lengths) > _MOST_DIMS:
-        raise ValueError(f"a tensor has {len(lengths)} sizes and {len(steps)} strides")
-    vector = typed.storage.vector(dtype or typed.dtype)
-    if math.prod(length or 1 for length in lengths) * vector.itemsize >= 2**63:  # NumPy's limit
-        raise ValueError(f"a tensor of shape {list(lengths)} is larger than any memory")
-    last = offset + sum((length - 1) * step for length, step in zip(lengths, steps))
+    if not isinstance(storage, cygrad.TypedStorage) or type(storage_offset) is not int or storage_offset < 0:
+        raise ValueError("a tensor is made of no storage, or its offset is not a non-negative integer")
+    lengths, steps = _checked_layout(size, stride)
+    vector = storage._flat
+    _check_size(lengths, vector.itemsize)
     if 0 in lengths:
-        return placed(np.empty(lengths, vector.dtype), typed.storage.gpu)
+        return cygrad.empty(lengths, dtype=vector.dtype, device=vector.device)
+    last = storage_offset + sum((length - 1) * step for length, step in zip(lengths, steps))
     if last >= len(vector):
         raise ValueError(
-            f"setStorage: sizes {list(lengths)}, strides {list(steps)}, storage offset {offset} are out of bounds for "
-            f"storage of {len(vector)} elements"
+            f"setStorage: sizes {list(lengths)}, strides {list(steps)}, storage offset {storage_offset} are out of "
+            f"bounds for storage of {len(vector)} elements"
         )
-    strides = [step * vector.itemsize for step in steps]
-    if typed.storage.gpu is None:
-        return cygrad.from_numpy(np.lib.stride_tricks.as_strided(vector[offset:], lengths, strides))
-    return typed.storage.on_gpu(dtype or typed.dtype).as_strided(lengths, steps, offset).data
+    if vector.device.type != "cpu":
+        return vector.as_strided(lengths, steps, storage_offset).data
+    array = vector.numpy()
+    strides = [step * array.itemsize for step in steps]
+    memory = array.view(np.uint8)  # since buffers of types of other packages are refused
+    return cygrad.from_numpy(np.ndarray(lengths, array.dtype, memory, storage_offset * array.itemsize, strides))
+
+
+def _checked_layout(size: Any, stride: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return sizes and strides as tuples after checking that they can be those of a tensor."""
+    if not isinstance(size, (tuple, list)) or not isinstance(stride, (tuple, list)):
+        raise TypeError("the sizes and strides of a tensor are no tuples")
+    if len(size) != len(stride) or len(size) > _MOST_DIMS:
+        raise ValueError(f"a tensor has {len(size)} sizes and {len(stride)} strides")
+    if not all(type(n) is int and 0 <= n < 2**62 for n in (*size, *stride)):
+        raise ValueError("the shape of a tensor is not of non-negative integers")
+    return tuple(size), tuple(stride)
+
+
+def _check_size(lengths: tuple[int, ...], itemsize: int) -> None:
+    if math.prod(length or 1 for length in lengths) * itemsize >= 2**63:  # NumPy's limit
+        raise ValueError(f"a tensor of shape {list(lengths)} is larger than any memory")
 
 
 def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     """Apply the flags that PyTorch stores beside the memory: lazy conjugation and negation."""
     if metadata is not None:
         tensor = tensor.conj().detach() if metadata.get("conj") else tensor
-        tensor = tensor.neg() if metadata.get("neg") else tensor
+        tensor = negative_view(tensor) if metadata.get("neg") else tensor
     return tensor.requires_grad_(requires_grad is True)
 
 
 def _rebuild_tensor_v2(
-    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
+    storage: Any,
+    storage_offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    backward_hooks: Any,
+    metadata: Any = None,
 ) -> Tensor:
-    return _finished(_tensor(storage, offset, size, stride), requires_grad, metadata)
+    return _finished(_rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
 
 
 def _rebuild_tensor_v3(
-    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+    storage: Any,
+    storage_offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    backward_hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
 ) -> Tensor:
+    if not isinstance(dtype, cygrad.dtype) or not isinstance(storage, FileBytes):
+        raise TypeError("a tensor has no dtype, or no storage of bytes")
+    return _finished(_rebuild_tensor(storage.of_dtype(dtype), storage_offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     if not isinstance(dtype, cygrad.dtype):
-        raise TypeError("the dtype of a tensor is not a dtype")
-    name = str(dtype).removeprefix("torch.")
-    return _finished(_tensor(storage, offset, size, stride, name), requires_grad, metadata)
+        raise TypeError("a meta tensor has no dtype")
+    lengths, steps = _checked_layout(size, stride)
+    _check_size(lengths, dtype.itemsize)
+    _check_size((1 + sum((length or 1) * step for length, step in zip(lengths, steps)),), dtype.itemsize)
+    return cygrad.empty_strided(lengths, steps, dtype=dtype, device="meta").requires_grad_(requires_grad is True)
 
 
-def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Tensor:
+def _rebuild_device_tensor_from_cpu_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
+    if not isinstance(data, Tensor):
+        raise TypeError("a tensor of a device is not made from a tensor")
+    return data.to(dtype=dtype).requires_grad_(requires_grad is True)
+
+
+def _rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
     if not isinstance(data, Tensor):
         raise TypeError("a parameter is not made from a tensor")
     return cygrad.nn.Parameter(data, requires_grad is True)
 
 
-def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Tensor:
-    return _with_attributes(_rebuild_parameter(data, requires_grad, hooks), state)
+def _rebuild_parameter_with_state(data: Any, requires_grad: Any, backward_hooks: Any, state: Any) -> Tensor:
+    return _with_attributes(_rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
-def from_type(tensor: Any, kind: Any, state: Any) -> Tensor:
-    """Return a tensor with attributes; `kind` is the name of its class. Raises TypeError for other classes."""
-    if not isinstance(tensor, Tensor) or kind not in CLASSES.values():
+def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Tensor:
+    """Return the tensor that `func(*args)` makes as one of the class `new_type`, with attributes.
+
+    Raises TypeError if the class is not one of tensors.
+    """
+    tensor = func(*args)
+    if not isinstance(tensor, Tensor) or not (isinstance(new_type, type) and issubclass(new_type, Tensor)):
         raise TypeError("a tensor of a class that cygrad does not know")
-    if kind == "Parameter" and not isinstance(tensor, cygrad.nn.Parameter):
+    if new_type is Tensor and type(state) is dict and state.get("_is_buffer") is True:
+        persistent = state.get("persistent") is True
+        tensor = cygrad.nn.Buffer(tensor.detach(), persistent=persistent).requires_grad_(tensor.requires_grad)
+        state = {name: value for name, value in state.items() if name not in ("_is_buffer", "persistent")}
+    elif new_type is cygrad.nn.Parameter:
         tensor = cygrad.nn.Parameter(tensor, tensor.requires_grad)
+    elif type(tensor) is not new_type:
+        tensor = Tensor._make_subclass(new_type, tensor.detach(), tensor.requires_grad)
+    if new_type not in TENSOR_CLASSES.values() and hasattr(new_type, "__setstate__"):
+        tensor.__setstate__(state)
+        return tensor
     return _with_attributes(tensor, state)
 
 
 def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
-    """Set the user's attributes on the tensor, provided that they shadow none of its own."""
-    if type(state) is not dict or not all(type(name) is str and not hasattr(tensor, name) for name in state):
-        raise TypeError("the attributes of a tensor are no dictionary by names that are free")
-    for name, value in state.items():
-        setattr(tensor, name, value)
+    """Set the user's attributes on the tensor, provided that they shadow none of its own.
+
+    `state` is a dictionary, with one for slots a pair of both, or None.
+    """
+    parts = state if type(state) is tuple and len(state) == 2 else (state,)
+    for attributes in parts:
+        if attributes is None:
+            continue
+        if type(attributes) is not dict or not all(type(name) is str for name in attributes):
+            raise TypeError("the attributes of a tensor are no dictionary by names")
+        for name, value in attributes.items():
+            if hasattr(Tensor, name):
+                raise TypeError("the attributes of a tensor are no dictionary by names that are free")
+            setattr(tensor, name, value)
     return tensor
 
 
+def _get_layout(name: Any) -> Any:
+    """Return the layout of that name."""
+    found = getattr(cygrad, name.removeprefix("torch."), None) if type(name) is str else None
+    if not isinstance(found, cygrad.layout):
+        raise ValueError(f"there is no layout {name!r:.99}")
+    return found
+
+
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+    """Return a sparse tensor of its parts and its size. Raises ValueError if they do not fit together."""
+    n = 2 if layout is cygrad.sparse_coo else 3
+    parts, size, more = data[:n], data[n], data[n + 1 :]
+    if layout is cygrad.strided or not all(
+        isinstance(each, Tensor) and each.layout is cygrad.strided for each in parts
+    ):
+        raise TypeError("a sparse tensor has no sparse layout, or is not made of tensors")
+    try:
+        if layout is cygrad.sparse_coo:
+            is_coalesced = bool(more) and more[0] is True
+            return cygrad.sparse_coo_tensor(*parts, size, is_coalesced=is_coalesced, check_invariants=True)
+        return cygrad.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=True)
+    except RuntimeError as error:
+        raise ValueError(f"the parts of a sparse tensor do not fit together: {error}") from None
+
+
+_IN_UTILS = (
+    _rebuild_tensor,
+    _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
+    _rebuild_meta_tensor_no_storage,
+    _rebuild_device_tensor_from_cpu_tensor,
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+    _rebuild_sparse_tensor,
+)
 FUNCTIONS: dict[str, Any] = {
-    "torch._utils._rebuild_tensor": _tensor,
-    "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
-    "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
-    "torch._utils._rebuild_parameter": _rebuild_parameter,
-    "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
+    **{f"torch._utils.{function.__name__}": function for function in _IN_UTILS},
+    "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
+    "torch.serialization._get_layout": _get_layout,
 }

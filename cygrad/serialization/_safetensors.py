@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cygrad.serialization._files import map_file
-from cygrad.serialization._memory import as_little_endian, elements, numpy_type
+from cygrad.serialization._memory import as_little_endian, check_bools, elements, numpy_type
 
 _TYPES = {  # largest first: this order aligns all tensors
     "C64": "complex64",
@@ -29,6 +29,11 @@ _TYPES = {  # largest first: this order aligns all tensors
     "U16": "uint16",
     "U8": "uint8",
     "I8": "int8",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0fnu",
     "BOOL": "bool",
 }
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
@@ -89,11 +94,12 @@ def read(file: Any, called: str, is_mapped: bool, whole: bool) -> tuple[dict[str
     arrays = {}
     for name, (dtype, shape, begin, stop) in sorted(header.items(), key=lambda item: item[1][2:]):
         count = math.prod(shape)
-        what = f"tensor {name!r} in {called}"
         if memory is None:
-            vector = elements(_read_part(file, stop - begin, called), 0, count, dtype, what)
+            vector = elements(_read_part(file, stop - begin, called), 0, count, dtype)
         else:
-            vector = elements(memory, first + begin, count, dtype, what)
+            vector = elements(memory, first + begin, count, dtype)
+        if dtype.kind == "b":
+            check_bools(vector, f"tensor {name!r} in {called}")
         arrays[name] = vector.reshape(shape)
     return {name: arrays[name] for name in header}, metadata
 

@@ -27,7 +27,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad.serialization._locations import Place, place_wanted, placed
+from cygrad.serialization._locations import placed, restorer
 from cygrad.serialization._safetensors import METADATA, has_type
 
 _VERSION = 1
@@ -160,12 +160,10 @@ def put_together(arrays: dict[str, np.ndarray], metadata: dict[str, str], called
         locations = dict(json.loads(metadata.get(_LOCATIONS, "{}")))
     except (ValueError, TypeError) as error:
         raise RuntimeError(f"the locations of the tensors in {called} are damaged: {error}") from None
+    restore = restorer(map_location)
     if isinstance(map_location, (str, cygrad.device)):
-        place_wanted(map_location, Place(), "cpu")  # the device must exist even if there are no tensors
-    tensors = {
-        name: placed(array, place_wanted(map_location, Place(), str(locations.get(name, "cpu"))))
-        for name, array in arrays.items()
-    }
+        placed(np.empty(0, np.uint8), restore, "cpu")  # the device must exist even if there are no tensors
+    tensors = {name: placed(array, restore, str(locations.get(name, "cpu"))) for name, array in arrays.items()}
     if "cygrad" not in metadata:
         return tensors
     try:

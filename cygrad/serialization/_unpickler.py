@@ -1,7 +1,7 @@
-"""An interpreter for PyTorch's pickles that only resolves the names listed below, so that a file never executes code.
+"""An interpreter for PyTorch's pickles that only resolves allowed names, so that a file never executes other code.
 
 A pickle is a program for a stack machine. This one implements the opcodes for numbers, strings and plain containers;
-calls are looked up in tables of our own functions, never imported. A pickle can nest a value in another many times, or
+names are looked up in tables (`_safe_globals`), never imported. A pickle can nest a value in another many times, or
 very deeply, so no value is hashed or converted to text before its type has been checked.
 """
 
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import io
 import pickletools
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from pickle import UnpicklingError
-from typing import Any
+from typing import IO, Any
 
-import cygrad
-from cygrad.serialization import _rebuilding as rebuilding
+from cygrad.serialization._rebuilding import FUNCTIONS, TENSOR_CLASSES, StorageType
+from cygrad.serialization._safe_globals import BLOCKED_MODULES, added_globals, allowed_globals, checked_key, safe_call
 
 _VALUES = {
     *("BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
-    *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "STRING", "BINSTRING", "SHORT_BINSTRING"),
+    *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"),
     *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"),
 }
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
@@ -28,12 +29,38 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _STORE = {"PUT", "BINPUT", "LONG_BINPUT"}
 _FETCH = {"GET", "BINGET", "LONG_BINGET"}
 _NO_STEP = {"PROTO", "FRAME"}
-_OPCODES = {
-    opcode.code.encode("latin-1"): (opcode.name, None if opcode.arg is None else opcode.arg.reader)
+
+
+def _line(stream: IO[bytes]) -> str:
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        raise ValueError("a line has no end")
+    return line[:-1].decode("utf-8")
+
+
+def _two_lines(stream: IO[bytes]) -> str:
+    return f"{_line(stream)} {_line(stream)}"
+
+
+# `pickletools` would look for escapes in these, and warn of those that are none.
+_READERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    "GLOBAL": _two_lines,
+    "INST": _two_lines,
+    "PERSID": _line,
+    "STRING": _line,
+}
+_OPCODES: dict[bytes, tuple[str, Callable[[IO[bytes]], Any] | None]] = {
+    opcode.code.encode("latin-1"): (
+        opcode.name,
+        _READERS.get(opcode.name, None if opcode.arg is None else opcode.arg.reader),
+    )
     for opcode in pickletools.opcodes
 }
+_REBUILDS_CLASS = FUNCTIONS["torch._tensor._rebuild_from_type_v2"]
+_SIZED = (str, bytes, bytearray, list, tuple, dict, set)
+_MOST_WORK, _MOST_WORK_PER_BYTE = 1 << 16, 4
 _MOST_MARKS = 1 << 16  # containers that are filled at the same time; far deeper than picklers can nest them
-_SCALARS = (str, int, float, complex, bytes, bool, type(None), cygrad.dtype, cygrad.device)
+_TEXTS = {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"}
 
 
 def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
@@ -41,20 +68,47 @@ def unpickle(program: bytes, load_storage: Callable[..., Any]) -> Any:
 
     Raises UnpicklingError for a damaged program, and for one that uses names or opcodes that are not allowed.
     """
-    machine = _Machine(load_storage)
     try:
-        for name, argument in _steps(program):
+        return read_pickle(io.BytesIO(program), lambda pid: load_storage(*_storage(pid)))
+    except UnpicklingError as error:
+        raise explained(error) from error.__cause__
+
+
+def read_pickle(stream: IO[bytes], persistent_load: Callable[[Any], Any]) -> Any:
+    """Run the pickle that a file continues with; `persistent_load` returns the objects for persistent ids."""
+    machine = Machine(persistent_load, stream.tell)
+    try:
+        for name, argument in _steps(stream):
             machine.step(name, argument)
         return machine.pop()
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError) as error:
-        raise UnpicklingError(
-            f"Weights only load failed. The pickle is damaged: {type(error).__name__}: {error}"
-        ) from error
+        raise UnpicklingError(f"The pickle is damaged: {type(error).__name__}: {error}") from error
 
 
-def _steps(program: bytes) -> Iterator[tuple[str, Any]]:
+def _storage(pid: Any) -> tuple:
+    """Return the arguments of `load_storage` that a persistent id states."""
+    kind, storage, key, location, length, *view = pid
+    if kind != "storage" or not isinstance(storage, StorageType):
+        raise NotAllowedError("Only persistent_load of storage is allowed")
+    if type(key) is not str or type(location) is not str or type(length) is not int:
+        raise TypeError("a storage has no name, location and length")
+    return storage, key, location, length, *view
+
+
+def end_of_pickle(content: bytes, place: int) -> int:
+    """Return where the pickle that begins at `place` ends."""
+    stream = io.BytesIO(content)
+    stream.seek(place)
+    try:
+        for _ in _steps(stream):
+            pass
+    except (ValueError, OverflowError) as error:
+        raise UnpicklingError(f"The pickle is damaged: {type(error).__name__}: {error}") from error
+    return stream.tell()
+
+
+def _steps(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
     """Yield the opcodes with their arguments, in half the time that `pickletools.genops` takes."""
-    stream = io.BytesIO(program)
     while True:
         code = stream.read(1)
         if code not in _OPCODES:
@@ -67,17 +121,29 @@ def _steps(program: bytes) -> Iterator[tuple[str, Any]]:
             return
 
 
-class _Machine:
+class Machine:
     """The stack, the memo, and the opcodes."""
 
-    def __init__(self, load_storage: Callable[..., Any]) -> None:
+    def __init__(self, persistent_load: Callable[[Any], Any], position: Callable[[], int]) -> None:
         self.stack: list[Any] = []
         self.outer: list[list[Any]] = []  # the stacks below the marks
         self.memo: dict[int, Any] = {}
-        self.load_storage = load_storage
+        self.persistent_load = persistent_load
+        self.position, self.begin, self.work = position, position(), 0
+        self.added = added_globals()
+        self.added_by_identity = {id(value): value for value in self.added.values()}
 
     def pop(self) -> Any:
         return self.stack.pop()
+
+    def spend(self, work: int) -> None:
+        """Count items that a call or a key takes, most of which were read only once but can be used over and over.
+
+        Raises ValueError if there are far more than the pickle can have brought: its time would not be linear.
+        """
+        self.work += work
+        if self.work > _MOST_WORK and self.work > _MOST_WORK_PER_BYTE * (self.position() - self.begin):
+            raise ValueError("it uses its values far more often than a file has use for")
 
     def pop_mark(self) -> list[Any]:
         """Pop everything above the last mark."""
@@ -107,7 +173,7 @@ class _Machine:
         elif name not in _NO_STEP:
             special = getattr(self, f"do_{name}", None)
             if special is None:
-                raise UnpicklingError(f"Weights only load failed. Unsupported operand {name}: files have no use for it")
+                raise NotAllowedError(f"Unsupported operand {name}: files have no use for it")
             special(argument)
 
     def do_STOP(self, _: None) -> None:
@@ -154,7 +220,7 @@ class _Machine:
         items = self.pop_mark()
         if type(self.stack[-1]) is not set:
             raise TypeError("elements are added to a non-set")
-        self.stack[-1].update(map(_checked_key, items))
+        self.stack[-1].update(map(self._key, items))
 
     def do_SETITEM(self, _: None) -> None:
         value = self.pop()
@@ -170,124 +236,181 @@ class _Machine:
 
     def _set_items(self, items: list[Any]) -> None:
         target = self.stack[-1]
-        if type(target) not in (dict, OrderedDict) or len(items) % 2:
+        if type(target) not in (dict, OrderedDict, Counter) or len(items) % 2:
             raise TypeError("entries are set in a non-dictionary")
         for key, value in zip(items[::2], items[1::2]):
-            target[_checked_key(key)] = value
+            target[self._key(key)] = value
+
+    def _key(self, key: Any) -> Any:
+        """Return a key that may be hashed."""
+        checked_key(key)
+        if type(key) is tuple or (type(key) is int and key.bit_length() > 64):
+            self.spend(_length(key))
+        return key
 
     # Names, calls, and external storages
 
     def do_GLOBAL(self, argument: str) -> None:
-        self.stack.append(_named(argument.replace(" ", ".", 1)))
+        self.stack.append(_resolved(argument.replace(" ", ".", 1), self.added))
 
     def do_STACK_GLOBAL(self, _: None) -> None:
         name, module = self.pop(), self.pop()
         if type(name) is not str or type(module) is not str:
             raise TypeError("a global has no name")
-        self.stack.append(_named(f"{module}.{name}"))
+        self.stack.append(_resolved(f"{module}.{name}", self.added))
 
     def do_REDUCE(self, _: None) -> None:
         arguments, function = self.pop(), self.pop()
-        if not isinstance(function, _Call) or type(arguments) is not tuple:
-            raise UnpicklingError("Weights only load failed. The pickle calls something that is not a function")
-        self.stack.append(function.call(*arguments))
+        if type(arguments) is not tuple:
+            raise TypeError("the arguments of a call are not a tuple")
+        call = safe_call(function) or self.added_by_identity.get(id(function))
+        if call is None:
+            raise NotAllowedError(f"Trying to call reduce for unrecognized function: a {type(function).__name__}")
+        self.spend(_length_of_all(arguments))
+        if function is _REBUILDS_CLASS:
+            self._check_rebuilding(arguments)
+        self.stack.append(call(*arguments))
+
+    def _check_rebuilding(self, arguments: tuple) -> None:
+        """Check that what makes a tensor of a class may be called, and that the class was allowed."""
+        function, kind = arguments[:2]
+        is_known = any(function is known for known in FUNCTIONS.values() if known is not _REBUILDS_CLASS)
+        if not is_known or not (kind in TENSOR_CLASSES.values() or id(kind) in self.added_by_identity):
+            raise TypeError("a tensor of a class that cygrad does not know")
 
     def do_NEWOBJ(self, _: None) -> None:
-        self.do_REDUCE(None)
+        kind = self.stack[-2]
+        if id(kind) not in self.added_by_identity:
+            self.do_REDUCE(None)
+            return
+        arguments, kind = self.pop(), self.pop()
+        self.stack.append(kind.__new__(kind, *arguments))
 
     def do_BUILD(self, _: None) -> None:
         state, target = self.pop(), self.stack[-1]
-        if type(target) is not OrderedDict or type(state) is not dict or state.keys() - {"_metadata"}:
-            raise UnpicklingError(
-                f"Weights only load failed. Attributes are set of a {type(target).__name__}, which is not allowed"
+        if id(type(target)) in self.added_by_identity:
+            _set_state(target, state)
+        elif type(target) is OrderedDict and type(state) is dict and not state.keys() - {"_metadata"}:
+            vars(target).update(state)
+        else:
+            raise NotAllowedError(
+                "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got "
+                f"{type(target)}"
             )
-        vars(target).update(state)
 
     def do_BINPERSID(self, _: None) -> None:
-        kind, storage, key, location, length = self.pop()
-        if kind != "storage" or not isinstance(storage, rebuilding.StorageType):
-            raise UnpicklingError("Weights only load failed. Only storages can be taken from a file")
-        if type(key) is not str or type(location) is not str or type(length) is not int:
-            raise TypeError("a storage has no name, location and length")
-        self.stack.append(
-            rebuilding.TypedStorage(self.load_storage(storage.dtype, key, location, length), storage.dtype)
-        )
+        self.stack.append(self.persistent_load(self.pop()))
+
+
+def _length(value: Any) -> int:
+    """Return how much there is to read of a value, apart from what is inside of its items."""
+    if type(value) is int:
+        return value.bit_length() >> 3
+    return len(value) if isinstance(value, _SIZED) else 1
+
+
+def _length_of_all(arguments: tuple) -> int:
+    """Return how much a call has to read of its arguments, and of those in a short tuple among them."""
+    lengths = map(_length, arguments)
+    inner = (map(_length, value) for value in arguments if type(value) is tuple and len(value) < 16)
+    return sum(lengths) + sum(map(sum, inner))
+
+
+def _set_state(target: Any, state: Any) -> None:
+    """Set the state of an object of an allowed class, as pickles do."""
+    if hasattr(target, "__setstate__"):
+        target.__setstate__(state)
+        return
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if attributes:
+        vars(target).update(attributes)
+    for name, value in (slots or {}).items():
+        setattr(target, name, value)
 
 
 # -- names --
 
 
-class _Call:
-    """One of our functions that a pickle may call by a PyTorch name."""
+def unsafe_globals_of(program: bytes) -> list[str]:
+    """Return the names in a pickle that are not allowed, as far as they can be told without running it."""
+    try:
+        names = globals_in(program)
+    except (ValueError, LookupError, TypeError) as error:
+        raise UnpicklingError(f"The pickle is damaged: {type(error).__name__}: {error}") from error
+    return sorted(names - allowed_globals().keys() - added_globals().keys())
 
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self.call = call
+
+def globals_in(program: bytes) -> set[str]:
+    """Return the names in a pickle, as far as they can be told without running it."""
+    found: set[str] = set()
+    texts, memo = ["", ""], {}  # the last two texts, of which STACK_GLOBAL makes a name
+    last: Any = None
+    for name, argument in _steps(io.BytesIO(program)):
+        if name == "GLOBAL":
+            found.add(_current_name(argument.replace(" ", ".", 1)))
+        elif name == "STACK_GLOBAL":
+            found.add(_current_name(".".join(texts)))
+        elif name in _STORE or name == "MEMOIZE":
+            memo[len(memo) if name == "MEMOIZE" else argument] = last
+            continue
+        last = memo.get(argument) if name in _FETCH else argument
+        if name in _TEXTS or (name in _FETCH and isinstance(last, str)):
+            texts = [texts[1], last]
+    return found
 
 
-def _named(name: str) -> Any:
-    """Resolve a name in a pickle."""
-    if name in _CALLS:
-        return _CALLS[name]
-    module, _, last = name.rpartition(".")
-    if name in rebuilding.CLASSES:
-        return rebuilding.CLASSES[name]
-    if module in ("torch", "torch.storage") and last in rebuilding.STORAGES:
-        return rebuilding.STORAGES[last]
-    if module == "torch" and last in rebuilding.DTYPES:
-        return getattr(cygrad, last)
-    raise UnpicklingError(
-        f"Weights only load failed. Unsupported global: GLOBAL {name} is not loaded\n"
-        "  cygrad loads tensors, numbers, strings and plain containers of them, and executes nothing in a file;\n"
-        "  save a module's or an optimizer's state_dict(), not the object itself"
+def _current_name(path: str) -> str:
+    """Return the name in Python 3 of what a pickle of protocol 2 or less names as Python 2 did."""
+    module, _, name = path.rpartition(".")
+    if (module, name) in NAME_MAPPING:
+        return ".".join(NAME_MAPPING[module, name])
+    return f"{IMPORT_MAPPING.get(module, module)}.{name}"
+
+
+def _resolved(path: str, added: dict[str, Any]) -> Any:
+    """Return what a name in a pickle means."""
+    path = _current_name(path)
+    module = path.rpartition(".")[0]
+    if module in BLOCKED_MODULES:
+        raise NotAllowedError(f"Trying to load unsupported GLOBAL {path} whose module {module} is blocked.")
+    if path in allowed_globals():
+        return allowed_globals()[path]
+    if path in added:
+        return added[path]
+    shown = path.removeprefix("builtins.")
+    raise NotAllowedError(
+        f"Unsupported global: GLOBAL {shown} was not an allowed global by default. Please use "
+        f"`torch.serialization.add_safe_globals([{shown}])` or the `torch.serialization.safe_globals([{shown}])` "
+        "context manager to allowlist this global if you trust this class/function."
     )
 
 
-def _checked_key(key: Any) -> Any:
-    """Return a dictionary key after checking that it is flat: hashing a deep one could hang or overflow the stack."""
-    parts = key if type(key) is tuple else (key,)
-    if not all(isinstance(part, _SCALARS) for part in parts):
-        raise TypeError(f"a {type(key).__name__} is the key of a dictionary or the element of a set")
-    return key
+# -- errors --
 
 
-def _ordered_dict(*pairs: Any) -> OrderedDict:
-    if not pairs:
-        return OrderedDict()
-    (pairs,) = pairs
-    return OrderedDict((_checked_key(key), value) for key, value in pairs)
+class NotAllowedError(UnpicklingError):
+    """A pickle does what `weights_only=True` does not allow."""
 
 
-def _counter(counts: Any = ()) -> Counter:
-    return Counter(_ordered_dict(counts.items()))
-
-
-def _set(items: Any = ()) -> set[Any]:
-    return set(map(_checked_key, items))
-
-
-def _bytes(text: str, encoding: str) -> bytes:
-    """`_codecs.encode`, which old pickles use to write bytes."""
-    if encoding not in ("latin1", "latin-1"):
-        raise ValueError("bytes are written in an encoding other than latin1")
-    return text.encode("latin-1")
-
-
-def _bytearray(data: bytes | str, *encoding: str) -> bytearray:
-    return bytearray(data if type(data) is bytes else _bytes(data, *encoding))  # type: ignore[arg-type]
-
-
-_CALLS: dict[str, Any] = {
-    "collections.OrderedDict": _Call(_ordered_dict),
-    "collections.Counter": _Call(_counter),
-    "_codecs.encode": _Call(_bytes),
-    "torch.Size": _Call(cygrad.Size),
-    "torch.device": _Call(cygrad.device),
-    **{f"{module}.set": _Call(_set) for module in ("builtins", "__builtin__")},
-    **{f"{module}.bytearray": _Call(_bytearray) for module in ("builtins", "__builtin__")},
-    **{f"{module}.complex": _Call(complex) for module in ("builtins", "__builtin__")},
-    **{f"{module}.bytes": _Call(lambda: b"") for module in ("builtins", "__builtin__")},
-    **{name: _Call(call) for name, call in rebuilding.FUNCTIONS.items()},
-}
-_CALLS["torch._tensor._rebuild_from_type_v2"] = _Call(
-    lambda function, kind, arguments, state: rebuilding.from_type(function.call(*arguments), kind, state)
+_CHANGED_DEFAULT = (
+    "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to "
+    "`True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in "
+    "arbitrary code execution. Do it only if you got the file from a trusted source."
 )
+
+
+def explained(error: UnpicklingError) -> UnpicklingError:
+    """Return the error to raise from `load`, which begins as PyTorch's."""
+    text = str(error)
+    if not isinstance(error, NotAllowedError):
+        return UnpicklingError(f"Weights only load failed. {text}")
+    if text.startswith("Unsupported global"):
+        return UnpicklingError(
+            "Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those "
+            "steps only if you trust the source of the checkpoint\033[0m. \n"
+            "\t(1) torch.load(..., weights_only=False) calls whatever the file names, which can be any code\n"
+            "\t(2) with weights_only=True, allow the name below, and no other\n"
+            f"\tWeightsUnpickler error: {text}\n"
+            "  or save a module's or an optimizer's state_dict(), not the object itself"
+        )
+    return UnpicklingError(f"Weights only load failed. {_CHANGED_DEFAULT}\n  WeightsUnpickler error: {text}")

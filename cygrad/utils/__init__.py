@@ -8,6 +8,7 @@ from cygrad.utils._names import typename
 __all__ = ["dlpack", "hooks", "interop", "typename"]
 
 _ON_FIRST_USE = {"checkpoint", "data", "model_zoo", "scipy", "tensorboard"}  # slow, or optional dependencies
+_ON_FIRST_USE |= {"_contextlib", "_foreach_utils", "benchmark", "cpp_extension", "deterministic", "weak"}  # rarely needed
 
 
 def __getattr__(name):

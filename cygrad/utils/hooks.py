@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cygrad._core.types.hook_handles import HookDict, RemovableHandle
+from cygrad._core.types.hook_handles import HookDict, RemovableHandle, warn_if_has_hooks
 
-__all__ = ["HookDict", "RemovableHandle", "add_hook"]
+__all__ = ["HookDict", "RemovableHandle", "add_hook", "warn_if_has_hooks"]
 
 
 def add_hook(hooks: HookDict, hook: Any, prepend: bool = False) -> RemovableHandle:

@@ -98,26 +98,6 @@ def test_embedding_tells_which_row_is_missing():
     assert error.__notes__ == ["  in module '0' of Sequential, Embedding(3, 2)"]
 
 
-def test_sparse_gradients_are_refused_before_anything_is_changed():
-    layers = [nn.Embedding(4, 2, max_norm=1.0, sparse=True), nn.EmbeddingBag(4, 2, max_norm=1.0, sparse=True)]
-    for layer, name in zip(layers, ("embedding", "embedding_bag")):
-        before = layer.weight.detach().clone()
-        error = failure(layer, torch.tensor([[0, 1]]), kind=RuntimeError)
-        assert str(error).startswith(f"{name}: sparse gradients are not supported\n  leave sparse=False")
-        assert layer.weight.equal(before)
-    with pytest.raises(RuntimeError, match="^embedding: sparse gradients are not supported"):
-        torch.embedding(layers[0].weight, torch.tensor([0]), sparse=True)
-    with pytest.raises(RuntimeError, match="^embedding_bag: sparse gradients are not supported"):
-        torch.embedding_bag(layers[1].weight, torch.tensor([0]), torch.tensor([0]), sparse=True)
-
-
-def test_sparse_adam_says_what_to_use():
-    error = failure(lambda: torch.optim.SparseAdam, kind=AttributeError)
-    assert "sparse gradients are not supported" in str(error) and str(error).endswith("use Adam")
-    with pytest.raises(AttributeError, match="^module 'cygrad.optim' has no attribute 'Nothing'$"):
-        torch.optim.Nothing  # noqa: B018
-
-
 @pytest.mark.parametrize("layer", [nn.Conv2d(1, 1, 1), nn.MaxPool2d(2), nn.GELU(), nn.Linear(1, 1), nn.LogSoftmax(1)])
 def test_wrong_arguments_are_those_of_the_layer(layer):
     class Own(type(layer)):

@@ -33,7 +33,7 @@ INVALID = (
 )  # the scaled operands are none that the op takes
 FEW, FEW_SCALES = 1, 2  # samples and scales that always run
 
-# By the reason for which they are not tested: ops, or ops in one dtype. A reason that begins with "open" is a fault.
+# By the reason for which they are not tested: ops, or ops in one dtype.
 EXCEPTIONS = {
     "a product of two operands by which the op is defined (scores, gates, matrices) is not representable itself": """
         attention_by_blocks chain_matmul:float16 cov gru gru_cell linalg_multi_dot:float16 linear_cross_entropy:float16
@@ -52,14 +52,6 @@ EXCEPTIONS = {
         linalg_ldl_solve:float32
         linalg_lu_solve linalg_solve_triangular:float32 lu_solve
         ormqr:float32 triangular_solve:float32""",
-    "open: squares of the average leave the range before they are divided by": "local_response_norm",
-    "open: squares of the distances between points, or of the window, leave the range": "gradient istft:float32",
-    "open: the gradient goes through squares of the matrix": "linalg_lstsq:float32",
-    "open: the gradient is the difference of two functions that are nearly equal": """
-        scaled_modified_bessel_k0:float32 scaled_modified_bessel_k1:float32""",
-    "open: sums and exponentials of such log-probabilities leave the range": "ctc_loss:float32",
-    "open: composed of steps that are rounded to float16 each": """
-        gaussian_nll_loss:float16 lp_pool1d:float16 lp_pool2d:float16 mvlgamma:float16 renorm:float16 unit:float16""",
 }
 REASONS = {name: reason for reason, names in EXCEPTIONS.items() for name in names.split()}
 

@@ -105,9 +105,12 @@ def test_what_is_lacking():
             raise AssertionError(name)
     assert importlib.util.find_spec("torch.nn.no_such_module") is None
     try:
-        torch.nested
+        torch.quantize_per_tensor
     except AttributeError as error:
-        assert str(error).startswith("module 'torch' has no attribute 'nested'\\n  ") and "pad_sequence" in str(error)
+        assert str(error).startswith("module 'torch' has no attribute 'quantize_per_tensor'\\n  "), error
+        assert "no quantized tensors" in str(error)
+    else:
+        raise AssertionError
     assert not hasattr(torch, "no_such_name") and not hasattr(torch, "_kernels") and "_kernels" not in dir(torch)
     """)
 

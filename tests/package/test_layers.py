@@ -30,15 +30,18 @@ PRIVATE_LAYERS = {"_compiled": 1, "_library": 1, "_kernels": 1, "_core": 2, "_op
 PUBLIC_LAYER = 4
 TOP_LAYER = 5
 TOP_PACKAGES = {
-    *("__main__", "as_torch", "distributions", "nn", "optim", "serialization", "utils", "viz"),
-    *("_dynamo", "_inductor", "_jit_internal", "ao", "export", "jit", "onnx"),  # as programs for compilers see them
+    *("__main__", "as_torch", "distributed", "distributions", "nn", "optim", "serialization", "utils", "viz"),
+    *("_dynamo", "_inductor", "_jit_internal"),  # as programs for compilers see them, and the next
+    *("ao", "export", "fx", "jit", "onnx"),
+    *("_C", "_functorch", "_guards", "_subclasses", "_tensor", "_tensor_str", "_utils"),  # private names of PyTorch
+    "_weights_only_unpickler",
 }
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # The private names that layer 5 may use: compiled optimizer steps, the op functions that are public only in
 # nn.functional, the repr of a tensor, DLPack devices, gamma distributed numbers, hook handles, whether a profiler is
-# active, the running backward pass (for checkpoints), and the user's source lines (for checkpoints, pictures and the
-# graph growth warning); and modules of settings.
+# active, the memory behind tensors (for files), the running backward pass (for checkpoints), and the user's source
+# lines (for checkpoints, pictures and the graph growth warning); and modules of settings.
 INWARD = {
     ("cygrad/_dynamo/config.py", "cygrad.utils._config_module"),
     ("cygrad/_inductor/config.py", "cygrad.utils._config_module"),
@@ -52,6 +55,8 @@ INWARD = {
     ("cygrad/optim/optimizer.py", "cygrad._core.runtime.thread_state"),
     ("cygrad/optim/sgd.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
+    ("cygrad/serialization/_pickler.py", "cygrad._ops.shape.memory_ranges"),
+    ("cygrad/serialization/_rebuilding.py", "cygrad._ops.shape.memory_ranges"),
     ("cygrad/utils/_selective.py", "cygrad._core.graph.internals"),
     ("cygrad/utils/_selective.py", "cygrad._core.registry.autocast"),
     ("cygrad/utils/_selective.py", "cygrad._core.saved.saved_tensor_hooks"),

@@ -10,6 +10,16 @@ pytestmark = pytest.mark.interpreter
 
 # {module: names}
 NAMES = {
+    "": """
+        Future SymBool SymFloat SymInt _adaptive_avg_pool2d _assert _assert_async _cast_Long _check _check_index
+        _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with _check_type _check_value
+        _check_with _fft_c2c _foreach_abs _foreach_add _foreach_add_ _foreach_addcdiv_ _foreach_addcmul
+        _foreach_addcmul_ _foreach_clamp_min_ _foreach_copy_ _foreach_div _foreach_lerp_ _foreach_maximum_
+        _foreach_mul _foreach_mul_ _foreach_norm _foreach_pow _foreach_sqrt _foreach_sub_ _foreach_zero_
+        _log_softmax_backward_data _shape_as_tensor _softmax _softmax_backward_data _sym_sqrt _unique2 _weight_norm
+        native_dropout sym_constrain_range_for_size sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt
+        sym_sum
+    """,
     "_dynamo": """
         OptimizedModule allow_in_graph assume_constant_result config disable disallow_in_graph error_on_graph_break
         eval_frame exc explain export external_utils forbid_in_graph graph_break is_compiling is_dynamo_supported
@@ -43,6 +53,99 @@ NAMES = {
         nested_compile_region reset save_cache_artifacts set_default_backend set_enable_guard_collectives set_stance
         substitute_in_graph wrap_numpy
     """,
+    "distributed": """
+        Backend DeviceMesh FileStore GradBucket GroupMember HashStore P2POp PrefixStore ProcessGroup ReduceOp Store
+        TCPStore Work _all_gather_base _rank_not_in_group _reduce_scatter_base all_gather all_gather_into_tensor
+        all_gather_object all_reduce all_to_all all_to_all_single barrier batch_isend_irecv broadcast
+        broadcast_object_list constants destroy_process_group device_mesh distributed_c10d gather gather_object
+        get_backend get_global_rank get_group_rank get_process_group_ranks get_rank get_world_size group
+        init_device_mesh init_process_group irecv is_available is_gloo_available is_initialized is_mpi_available
+        is_nccl_available is_torchelastic_launched isend monitored_barrier new_group new_subgroups recv recv_object_list
+        reduce reduce_op reduce_scatter reduce_scatter_tensor rendezvous scatter scatter_object_list send
+        send_object_list split_group
+    """,
+    "distributed._composable": "checkpoint contract replicate",
+    "distributed._composable.fsdp": "FSDPModule fully_shard",
+    "distributed._functional_collectives": """
+        AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single all_to_all_single_autograd
+        reduce_scatter_tensor wait_tensor
+    """,
+    "distributed._shard.sharded_tensor": "Shard ShardMetadata ShardedTensor",
+    "distributed._shard.sharding_spec": "ChunkShardingSpec EnumerableShardingSpec ShardMetadata ShardingSpec",
+    "distributed._tensor": "DTensor DeviceMesh Replicate Shard distribute_tensor",
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": """
+        CheckpointImpl CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper offload_wrapper
+    """,
+    "distributed.algorithms.ddp_comm_hooks": "DDPCommHookType register_ddp_comm_hook",
+    "distributed.algorithms.ddp_comm_hooks.debugging_hooks": "noop_hook",
+    "distributed.algorithms.ddp_comm_hooks.default_hooks": """
+        allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper
+    """,
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
+    "distributed.algorithms.join": "Join JoinHook Joinable",
+    "distributed.algorithms.model_averaging.averagers": "ModelAverager PeriodicModelAverager",
+    "distributed.algorithms.model_averaging.utils": "average_parameters get_params_to_average",
+    "distributed.checkpoint": """
+        CheckpointException DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlanner
+        SavePlanner StorageReader StorageWriter async_save load load_state_dict save save_state_dict
+    """,
+    "distributed.checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner",
+    "distributed.checkpoint.format_utils": "dcp_to_torch_save torch_save_to_dcp",
+    "distributed.checkpoint.optimizer": "load_sharded_optimizer_state_dict",
+    "distributed.checkpoint.state_dict": """
+        StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict
+        set_optimizer_state_dict set_state_dict
+    """,
+    "distributed.checkpoint.state_dict_loader": "_load_state_dict load load_state_dict",
+    "distributed.checkpoint.state_dict_saver": "async_save save save_state_dict",
+    "distributed.checkpoint.stateful": "Stateful",
+    "distributed.constants": "default_pg_timeout",
+    "distributed.device_mesh": "DeviceMesh init_device_mesh",
+    "distributed.distributed_c10d": """
+        GroupMember ProcessGroup ReduceOp _get_default_group _get_default_store _rank_not_in_group
+        _resolve_process_group default_pg_timeout is_nccl_available rendezvous
+    """,
+    "distributed.elastic.multiprocessing": "DefaultLogsSpecs LogsSpecs Std",
+    "distributed.elastic.multiprocessing.errors": "ChildFailedError ErrorHandler ProcessFailure record",
+    "distributed.fsdp": """
+        BackwardPrefetch CPUOffload CPUOffloadPolicy FSDPModule FlatParameter FullOptimStateDictConfig
+        FullStateDictConfig FullyShardedDataParallel LocalStateDictConfig MixedPrecision MixedPrecisionPolicy
+        OffloadPolicy OptimStateKeyType ShardedOptimStateDictConfig ShardedStateDictConfig ShardingStrategy
+        StateDictConfig StateDictType fully_shard register_fsdp_forward_method
+    """,
+    "distributed.fsdp._common_utils": "FSDP_PREFIX FSDP_WRAPPED_MODULE clean_tensor_name",
+    "distributed.fsdp.api": "BackwardPrefetch CPUOffload MixedPrecision ShardingStrategy StateDictType",
+    "distributed.fsdp.fully_sharded_data_parallel": """
+        CPUOffload FullStateDictConfig FullyShardedDataParallel MixedPrecision ShardingStrategy StateDictType
+    """,
+    "distributed.fsdp.sharded_grad_scaler": "ShardedGradScaler",
+    "distributed.fsdp.wrap": """
+        CustomPolicy ModuleWrapPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy
+        size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
+    """,
+    "distributed.launcher.api": "LaunchConfig elastic_launch launch_agent",
+    "distributed.nn": "all_gather all_reduce broadcast reduce_scatter",
+    "distributed.nn.functional": """
+        all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter
+    """,
+    "distributed.optim": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer",
+    "distributed.pipelining": "PipelineStage Schedule1F1B ScheduleGPipe SplitPoint build_stage pipe_split pipeline",
+    "distributed.rpc": "RRef TensorPipeRpcBackendOptions init_rpc is_available remote rpc_async rpc_sync shutdown",
+    "distributed.run": "get_args_parser main parse_args run",
+    "distributed.tensor": """
+        DTensor Partial Placement Replicate Shard distribute_module distribute_tensor init_device_mesh ones zeros
+    """,
+    "distributed.tensor.experimental": "context_parallel implicit_replication local_map",
+    "distributed.tensor.parallel": """
+        ColwiseParallel PrepareModuleInput PrepareModuleOutput RowwiseParallel SequenceParallel loss_parallel
+        parallelize_module
+    """,
+    "distributed.tensor.placement_types": "Partial Placement Replicate Shard _StridedShard",
+    "distributed.utils": """
+        _apply_to_tensors _pack_kwargs _recursive_to _replace_by_prefix _sync_module_states _to_kwargs _unpack_kwargs
+        _verify_param_shape_across_processes
+    """,
     "distributions.constraint_registry": "ConstraintRegistry biject_to transform_to",
     "distributions.constraints": """
         Constraint MixtureSameFamilyConstraint _Boolean _Cat _CorrCholesky _Dependent _DependentProperty _GreaterThan
@@ -68,6 +171,7 @@ NAMES = {
     """,
     "export.dynamic_shapes": "AdditionalInputs Dim ShapesCollection dims",
     "export.exported_program": "ExportedProgram",
+    "futures": "Future collect_all wait_all",
     "hub": """
         DEFAULT_CACHE_DIR ENV_TORCH_HOME ENV_XDG_CACHE_HOME HASH_REGEX MODULE_HUBCONF READ_DATA_CHUNK VAR_DEPENDENCY
         _get_torch_home download_url_to_file get_dir help list load load_state_dict_from_url set_dir tqdm urlparse
@@ -97,7 +201,24 @@ NAMES = {
     "onnx.symbolic_opset11": "clamp",
     "onnx.symbolic_opset12": "einsum",
     "onnx.utils": "export register_custom_op_symbolic select_model_mode_for_export",
+    "ops": "aten load_library quantized_decomposed torchvision _c10d_functional",
+    "quasirandom": "SobolEngine",
     "utils._config_module": "ConfigModule install_config_module",
+    "utils.benchmark": "Compare Measurement TaskSpec Timer select_unit set_torch_threads timer trim_sigfig",
+    "utils.benchmark.utils.common": "Measurement TaskSpec",
+    "utils.benchmark.utils.compare": "Compare",
+    "utils.benchmark.utils.timer": "Language Timer timer",
+    "utils._pytree": """
+        BUILTIN_TYPES Context GetAttrKey KeyEntry KeyPath LeafSpec MappingKey NodeDef PyTree SUPPORTED_NODES
+        SequenceKey TreeSpec _broadcast_to_and_flatten _defaultdict_flatten _deque_flatten _dict_flatten
+        _dict_flatten_with_keys _dict_unflatten _get_node_type _is_leaf _list_flatten _list_flatten_with_keys
+        _list_unflatten _namedtuple_flatten _ordereddict_flatten _register_namedtuple _register_pytree_node
+        _tuple_flatten arg_tree_leaves is_namedtuple_instance is_structseq_instance key_get keystr map_only
+        register_constant register_dataclass register_pytree_node tree_all tree_any tree_flatten
+        tree_flatten_with_path tree_is_leaf tree_iter tree_leaves tree_leaves_with_path tree_map tree_map_
+        tree_map_only tree_map_only_ tree_map_with_path tree_structure tree_unflatten treespec_dumps treespec_loads
+        treespec_pprint
+    """,
     "utils.model_zoo": "load_url tqdm",
 }
 METHODS = {
@@ -109,7 +230,7 @@ METHODS = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names(name):
-    module = import_module(f"cygrad.{name}")
+    module = import_module(f"cygrad.{name}".rstrip("."))
     assert [each for each in NAMES[name].split() if not hasattr(module, each)] == []
 
 
@@ -122,7 +243,11 @@ def test_methods(name):
 
 def test_names_by_the_name_of_pytorch():
     lines = [
-        f"from torch.{module} import {each}" if "." in module else f"import torch.{module}; torch.{module}.{each}"
+        f"from torch.{module} import {each}"
+        if "." in module
+        else f"import torch.{module}; torch.{module}.{each}"
+        if module
+        else f"from torch import {each}"
         for module, names in NAMES.items()
         for each in names.split()
     ]
@@ -135,5 +260,5 @@ def test_names_by_the_name_of_pytorch():
 @pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_those_of_pytorch(name):
-    module = import_module(f"torch.{name}")
+    module = import_module(f"torch.{name}".rstrip("."))
     assert [each for each in NAMES[name].split() if not hasattr(module, each)] == []

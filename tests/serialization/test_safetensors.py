@@ -9,7 +9,9 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 from collections import Counter, OrderedDict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,9 +24,10 @@ DTYPES = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat1
 
 def saved(value):
     """The bytes of a saved file."""
-    stream = io.BytesIO()
-    torch.save(value, stream)
-    return stream.getvalue()
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "x.safetensors")
+        torch.save(value, path)
+        return path.read_bytes()
 
 
 def again(value, **options):
@@ -55,8 +58,12 @@ def test_every_type_comes_back(dtype, shape, tmp_path):
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     x = torch.randint(0, 2, shape).to(getattr(torch, dtype))
-    torch.save({"x": x}, tmp_path / "x")
-    for found in (torch.load(tmp_path / "x")["x"], torch.load(tmp_path / "x", mmap=False)["x"], again({"x": x})["x"]):
+    torch.save({"x": x}, tmp_path / "x.safetensors")
+    for found in (
+        torch.load(tmp_path / "x.safetensors")["x"],
+        torch.load(tmp_path / "x.safetensors", mmap=False)["x"],
+        again({"x": x})["x"],
+    ):
         assert found.dtype is x.dtype and found.shape == x.shape and torch.equal(found, x)
 
 
@@ -69,9 +76,9 @@ def test_a_file_that_can_not_be_copied_is_read_only(tmp_path, monkeypatch):
                 raise OSError(errno.ENOMEM, "Cannot allocate memory")
             return super().__new__(cls, *args, access=access)
 
-    torch.save({"x": torch.ones(3)}, tmp_path / "x")
+    torch.save({"x": torch.ones(3)}, tmp_path / "x.safetensors")
     monkeypatch.setattr(maps, "mmap", Mapped)
-    x = torch.load(tmp_path / "x")["x"]
+    x = torch.load(tmp_path / "x.safetensors")["x"]
     assert x.sum() == 3
     with pytest.raises(RuntimeError, match="read-only"):
         x.fill_(2)
@@ -130,8 +137,8 @@ def test_a_replaced_file_lives_on_while_it_is_mapped(tmp_path):
 
 def test_tensors_of_an_odd_place_are_aligned(tmp_path):
     content = file_of({"a": entry([1], 0, 1, "U8"), "b": entry([2], 1, 9)}, b"\7" + np.float32([1, 2]).tobytes())
-    (tmp_path / "x").write_bytes(content)
-    found = torch.load(tmp_path / "x")
+    (tmp_path / "x.safetensors").write_bytes(content)
+    found = torch.load(tmp_path / "x.safetensors")
     assert found["b"].tolist() == [1, 2] and found["b"].data_ptr() % 4 == 0
     assert found["b"].numpy().flags.writeable
 
@@ -193,8 +200,8 @@ def test_a_run_goes_on_as_if_it_had_not_stopped(tmp_path):
     part = make()
     train(*part, 3)
     checkpoint = {"states": [x.state_dict() for x in part], "rng": torch.get_rng_state(), "epoch": 3}
-    torch.save(checkpoint, tmp_path / "run")
-    resumed, found = make(), torch.load(tmp_path / "run")
+    torch.save(checkpoint, tmp_path / "run.safetensors")
+    resumed, found = make(), torch.load(tmp_path / "run.safetensors")
     for x, state in zip(resumed, found["states"]):
         x.load_state_dict(state)
     torch.set_rng_state(found["rng"])
@@ -215,7 +222,7 @@ def test_a_run_goes_on_as_if_it_had_not_stopped(tmp_path):
 )
 def test_other_objects_are_refused(value, line, cure, tmp_path):
     with pytest.raises(TypeError, match=cure) as info:
-        torch.save(value, tmp_path / "x")
+        torch.save(value, tmp_path / "x.safetensors")
     assert str(info.value).startswith(f"cygrad.save does not save {line}\n")
     assert not os.listdir(tmp_path)
 
@@ -263,7 +270,7 @@ def test_files_that_can_only_be_read():
 def test_several_objects_in_a_file():
     stream = io.BytesIO()
     for value in (torch.ones(3), {"a": 1}, [torch.zeros(2)]):
-        torch.save(value, stream)
+        stream.write(saved(value))
     stream.seek(0)
     assert torch.load(stream).sum() == 3
     assert torch.load(stream) == {"a": 1}
@@ -355,10 +362,10 @@ def good():
 def test_truncated_at_every_byte(tmp_path):
     content = good()
     for length in range(len(content)):
-        (tmp_path / "x").write_bytes(content[:length])
+        (tmp_path / "x.safetensors").write_bytes(content[:length])
         for mmap in (None, False):
             with pytest.raises((RuntimeError, EOFError)):
-                torch.load(tmp_path / "x", mmap=mmap)
+                torch.load(tmp_path / "x.safetensors", mmap=mmap)
 
 
 def test_changed_bytes():
@@ -376,7 +383,7 @@ def test_changed_bytes():
 
 
 def test_bfloat16_without_its_package(tmp_path):
-    (tmp_path / "x").write_bytes(file_of({"a": entry([2], 0, 4, "BF16")}, bytes(4)))
+    (tmp_path / "x.safetensors").write_bytes(file_of({"a": entry([2], 0, 4, "BF16")}, bytes(4)))
     code = (
         "import io, sys; sys.modules['ml_dtypes'] = None\n"
         "import cygrad as torch\n"
@@ -384,5 +391,5 @@ def test_bfloat16_without_its_package(tmp_path):
         "assert torch.load(stream) == [torch.bfloat16]\n"
         "torch.load(sys.argv[1])"
     )
-    ended = subprocess.run([sys.executable, "-c", code, tmp_path / "x"], capture_output=True, text=True)
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path / "x.safetensors"], capture_output=True, text=True)
     assert ended.stderr.strip().split("\n")[-1].startswith("ImportError: torch.bfloat16 needs the package ml_dtypes")

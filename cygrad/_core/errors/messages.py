@@ -54,6 +54,7 @@ OVERLAP = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
     "Please clone() the tensor before performing the operation."
 )
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
 _TORCH_TYPE = {
     "bool": "Bool",
     "uint8": "Byte",
@@ -67,6 +68,7 @@ _TORCH_TYPE = {
     "bfloat16": "BFloat16",
     "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
+    **{name: name.capitalize() for name in _FLOAT8},
 }
 
 

@@ -117,6 +117,24 @@ cdef Tensor copied_like(Tensor leaf, object array):
     return wrap(new)
 
 
+cdef inline bint is_sparse(Tensor t) except -1:
+    return not is_on_cpu(t.array) and gpu_forms.is_sparse(t.array)
+
+
+cdef int accumulate_sparse(Tensor leaf, Tensor present, Tensor grad, unsigned int modes) except -1:
+    """The same where the leaf, its gradient so far or the one to add is sparse: sparse gradients stay sparse until a dense
+    one is added."""
+    cdef Tensor total
+    if present is None:
+        total = grad._as_gradient() if is_sparse(grad) else grad.clone()
+        cut(total, leaf, CUT_BACKWARD, "backward")
+        return set_grad(leaf, total)
+    if not modes & NO_GRAD or is_sparse(present) and not is_sparse(grad):
+        return set_grad(leaf, grad + present if is_sparse(present) else present + grad)
+    present.add_(grad)
+    return 0
+
+
 cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     """leaf.grad += grad, as in PyTorch: the first gradient is taken over if nobody else holds it (Note [Spent gradients] in
     spent_gradients.pyx); later ones are added in place, or out of place while the backward pass itself is recorded."""
@@ -125,6 +143,9 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     cdef bint unshared
     if present is not None and present.flags & IS_INFERENCE and not modes & INFERENCE:
         raise RuntimeError(messages.INFERENCE_INPLACE)
+    if not (is_on_cpu(grad.array) and is_on_cpu(leaf.array)) and (
+            is_sparse(grad) or is_sparse(leaf)) or present is not None and is_sparse(present):
+        return accumulate_sparse(leaf, present, grad, modes)
     if not modes & NO_GRAD:
         return set_grad(leaf, lookup("add").entry(present, grad) if present is not None else (
             lookup("copy").entry(wrap(np.empty_like(behind(leaf.array))), grad)))

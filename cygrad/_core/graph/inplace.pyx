@@ -19,9 +19,10 @@ every other view of that base, is now stale: a view stores the version at which 
 cimport cython
 from cpython.object cimport PyObject
 from numpy cimport (
-    NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArray_CHKFLAGS, PyArray_NBYTES, ndarray)
+    NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_F_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PyArray_CHKFLAGS, PyArray_NBYTES, PyArray_TYPE,
+    ndarray)
 
-from cygrad._core.types.dtypes cimport COMPLEX, category_of_num
+from cygrad._core.types.dtypes cimport COMPLEX, FLOATING, category_of_num
 from cygrad._core.graph.node cimport begin_node, forbid_making, set_meta
 from cygrad._core.graph.opdef cimport ELEMENTWISE, OpDef, OpNode, lookup
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, is_recording, thread_state
@@ -33,7 +34,7 @@ import gc
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.array_ops cimport are_of_one_shape, may_overlap, typenum_of
-from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
+from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, same_shape
 from cygrad._kernels.cpu.base.view_geometry cimport distance, lies_within, overlaps_itself, restride
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, opposite, resolved, shown_through
 from cygrad._kernels.cpu.base.complex_parts import as_parts, from_parts, real_type
@@ -174,6 +175,37 @@ cdef int check_memory(Tensor t, bint may_overlap=False) except -1:
     if is_on_cpu(behind(t.array)) and not t.array.flags.writeable:
         raise graph_errors.read_only_error(t)
     return 0
+
+
+def check_changes(tensors, str op_name):
+    """Raise if any of these tensors may not be changed in place by an op; for functions that change several."""
+    cdef Tensor t
+    cdef bint recording = is_recording()
+    for t in tensors:
+        check_inplace(t, op_name, recording)
+        check_memory(t)
+
+
+def are_alike(tuple values):
+    """Whether these arguments are floating-point tensors of one dtype and shape and real numbers: no op refuses them."""
+    cdef ndarray first, a
+    cdef object value
+    if type((<Tensor?>values[0]).array) is not ndarray:
+        return False
+    first = (<Tensor>values[0]).array
+    if category_of_num(PyArray_TYPE(first)) != FLOATING:
+        return False
+    for value in values[1:]:
+        if not isinstance(value, Tensor):
+            if type(value) is not float and type(value) is not int:
+                return False
+        elif type((<Tensor>value).array) is not ndarray:
+            return False
+        else:
+            a = (<Tensor>value).array
+            if PyArray_TYPE(a) != PyArray_TYPE(first) or not same_shape(a, first):
+                return False
+    return True
 
 
 cdef int check_operand_memory(Tensor out, object operand) except -1:

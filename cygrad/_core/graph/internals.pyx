@@ -8,13 +8,13 @@ import numpy as np
 
 from cygrad._core.graph.dual cimport is_forward, note_read
 from cygrad._core.graph.observers cimport mark_start
-from cygrad._core.graph.inplace cimport set_array, set_tangents as give_tangents
+from cygrad._core.graph.inplace cimport set_array, set_history, set_tangents as give_tangents
 from cygrad._core.graph.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.runtime.thread_state cimport ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
     CUT_BACKWARD, CUT_DATA, CUT_DETACH, CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE,
-    IS_VOLATILE, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes, set_leaf_requires_grad,
-    version_of, wrap)
+    IS_VOLATILE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, alias, become, bind_methods, bump, held_array, own_attributes,
+    set_leaf_requires_grad, version_of, wrap)
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base.arrays cimport is_read_only
@@ -186,6 +186,14 @@ def make_volatile(Tensor t not None):
 def replace_array(Tensor t not None, array, str op_name):
     """Replace a tensor's memory by an array of the same dtype, and count that as a change."""
     set_array(t, array)
+    bump(t, op_name)
+
+
+def become_result(Tensor t not None, Tensor result not None, str op_name):
+    """Give a tensor the array and the history of a new tensor, which nobody else holds, and count that as a change."""
+    set_array(t, result.array)
+    set_history(t, result.grad_fn_, result.output_nr_)
+    t.flags |= result.flags & REQUIRES_GRAD
     bump(t, op_name)
 
 

@@ -95,6 +95,7 @@ from cpython.ref cimport Py_INCREF
 from numpy cimport PyArray_SIZE, ndarray
 
 import sys
+from functools import update_wrapper
 
 import numpy as np
 
@@ -129,7 +130,9 @@ class Registry(dict):
 cdef extern from "checked_call.h":
     int check_calls "cygrad_check_calls"(object function, int least, int most, object look_again) except -1
     void stand_before "cygrad_stand_before"(object function, object behind, bint in_place, object look_again)
-    int asking "cygrad_asking", taken "cygrad_taken"
+    void show "cygrad_show"(object function, object behind)
+    cpdef bint is_seen "cygrad_is_seen"(object function)     # whether modes and overriding classes see a function's calls
+    int asking "cygrad_asking", taken "cygrad_taken", modes "cygrad_modes"
     cpdef void let_override "cygrad_let_override"(object classes, object hand_over) noexcept    # see `torch_function.py`
 
 
@@ -263,6 +266,16 @@ def declare(str name, rule=None, **row):
         made.rule = call_python_rule
         made.python_rule = rule
     return made.row(**row)
+
+
+def unregistered(str name, rule, str node, *, saves=0, str inputs="self"):
+    """Return a row without a kernel and a public name, for results whose arrays come from elsewhere."""
+    cdef OpDef made = op(name)
+    made.rule, made.python_rule, made.node_name = call_python_rule, rule, node
+    for i in range(3):
+        made.saves[i] = saves if isinstance(saves, int) else (saves[i] if i < len(saves) else 0)
+    made.inputs, made.outputs, made.attributes, made.aliases = tuple(inputs.split()), ("result",), (), ()
+    return made
 
 
 cpdef OpDef variant(OpDef row, str node=None, unsigned int flags=0, str name=None):
@@ -614,11 +627,32 @@ def standing_before(behind, bint in_place=False):
     return standing
 
 
+def shown(function):
+    """Return a compiled function in front of a Python function whose calls modes and classes may override."""
+    @cython.binding(True)       # a method
+    def showing(input, *args, **kwargs):
+        pass
+    show(showing, function)
+    return update_wrapper(showing, function)
+
+
 def is_taken(becomes=None):
     """Whether overriding by subclasses is disabled in this thread; set it to `becomes` if given."""
     global taken
     before, taken = taken, bool(taken if becomes is None else becomes)
     return before
+
+
+def has_modes(becomes=None):
+    """Whether a mode of this thread sees calls; set it to `becomes` if given."""
+    global modes
+    before, modes = modes, bool(modes if becomes is None else becomes)
+    return bool(before)
+
+
+def is_in_pass():
+    """Whether this thread runs a backward pass."""
+    return thread_state().run != NULL
 
 
 def ask_first(bint somebody):

@@ -25,6 +25,7 @@ from cygrad._core.graph.opdef cimport OpDef, lookup
 from cygrad._core.graph.record cimport apply_n, may_write_directly, operate2, run2
 from cygrad._core.graph.tensor cimport Tensor, requires_grad, wrap, wrap_in_mode
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, NO_GRAD, ThreadState, thread_state
+from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.array_ops cimport is_contiguous
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
 from cygrad._kernels.device.unresolved cimport is_unresolved
@@ -130,6 +131,8 @@ cdef Tensor add_gradients(Tensor a, Tensor b):
                 add_arrays(xa, xb, <ndarray>spare.array)
                 return spare
             return wrap_in_mode(add_arrays(xa, xb, None))
+    if gpu_forms.is_sparse(a.array) or gpu_forms.is_sparse(b.array):
+        return b + a if gpu_forms.is_sparse(a.array) else a + b     # a sparse tensor takes no dense one as second operand
     return lookup("add").entry(a, b)
 
 

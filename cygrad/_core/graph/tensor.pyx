@@ -45,6 +45,20 @@ cnp.import_array()
 
 cdef object nothing = np.empty(0, np.float32)   # placeholder array of a tensor that has none yet
 
+# Modes of `__torch_function__` see operators, and methods that are not published, by way of `see`, which returns what a
+# mode made of the call, in a tuple, or None; see `function_modes.py`. It is called only if a thread has a mode.
+cdef bint watched = False
+cdef object see = None
+
+
+def watch(function):
+    """Have this function see the calls of operators; None ends it."""
+    global watched, see
+    if function is not None:
+        see = function              # stays, since another thread may be about to call it
+    watched = function is not None
+
+
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         PyObject* tp_dict
@@ -181,6 +195,8 @@ cdef class Tensor:
 
     def detach(self):
         """Return a tensor that shares this memory but has no history; in-place changes are still counted."""
+        if watched and (seen := see("detach", (self,))):
+            return seen[0]
         cdef Tensor out = alias(self, True)
         out.flags |= self.flags & IS_VOLATILE
         cut(out, self, CUT_DETACH, "detach")
@@ -205,6 +221,9 @@ cdef class Tensor:
         if retain_variables is not None:
             messages.deprecated("retain_variables", "retain_graph")
             retain_graph = retain_variables
+        if watched and (seen := see("backward", (self,), gradient=gradient, retain_graph=retain_graph,
+                                    create_graph=create_graph, inputs=inputs)):
+            return seen[0]
         gradients = (gradient,) if gradient is None else passes.gradients_for((self,), gradient)
         run_backward((self,), gradients, retain_graph, create_graph, inputs, "backward")
 
@@ -217,6 +236,8 @@ cdef class Tensor:
 
     def size(self, dim=None):
         """Return the shape, or the size of dimension `dim`."""
+        if watched and (seen := see("size", (self,) if dim is None else (self, dim))):
+            return seen[0]
         if dim is None:
             return tuple.__new__(Size, self.array.shape)
         return entry_of(self.array.shape, dim, "size")
@@ -228,10 +249,14 @@ cdef class Tensor:
 
     def dim(self):
         """Return the number of dimensions."""
+        if watched and (seen := see("dim", (self,))):
+            return seen[0]
         return self.array.ndim
 
     def numel(self):
         """Return the number of elements."""
+        if watched and (seen := see("numel", (self,))):
+            return seen[0]
         return self.array.size
 
     @property
@@ -247,6 +272,8 @@ cdef class Tensor:
 
     def stride(self, dim=None):
         """Return the stride of each dimension (or of `dim`), in elements."""
+        if watched and (seen := see("stride", (self,) if dim is None else (self, dim))):
+            return seen[0]
         cdef Py_ssize_t itemsize = self.array.itemsize
         strides = tuple([s // itemsize for s in self.array.strides])
         if self.array.size == 0 and not any(strides):   # NumPy leaves the strides at 0
@@ -256,6 +283,8 @@ cdef class Tensor:
     # -- as a Python object --------------------------------------------------------------------------------
 
     def __len__(self):
+        if watched and (seen := see("__len__", (self,))):
+            return seen[0]
         if self.array.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
         return self.array.shape[0]
@@ -269,25 +298,37 @@ cdef class Tensor:
         >>> cygrad.tensor([2.5]).item()
         2.5
         """
+        if watched and (seen := see("item", (self,))):
+            return seen[0]
         return scalar.item(self)
 
     def __bool__(self):
+        if watched and (seen := see("__bool__", (self,))):
+            return seen[0]
         return scalar.truth(self)
 
     def __float__(self):
+        if watched and (seen := see("__float__", (self,))):
+            return seen[0]
         if requires_grad(self):
             messages.warn_scalar_of_gradient()
         return scalar.as_float(self)
 
     def __int__(self):
+        if watched and (seen := see("__int__", (self,))):
+            return seen[0]
         return scalar.as_int(self)
 
     def __complex__(self):
+        if watched and (seen := see("__complex__", (self,))):
+            return seen[0]
         if requires_grad(self):
             messages.warn_scalar_of_gradient()
         return scalar.as_complex(self)
 
     def __index__(self):
+        if watched and (seen := see("__index__", (self,))):
+            return seen[0]
         return scalar.as_index(self)
 
     def __iter__(self):
@@ -296,6 +337,8 @@ cdef class Tensor:
         return iter(slicing.unbind(self))
 
     def __contains__(self, element):
+        if watched and (seen := see("__contains__", (self, element))):
+            return seen[0]
         if not isinstance(element, (Tensor, Number)):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
@@ -305,6 +348,8 @@ cdef class Tensor:
         return <Py_hash_t><void*>self
 
     def __repr__(self):
+        if watched and (seen := see("__repr__", (self,))):
+            return seen[0]
         from cygrad._core.tensor.tensor_str import repr_of  # most programs show no tensors
         return repr_of(self, class_name=None if type(self) is Tensor else type(self).__name__)
 
@@ -333,143 +378,233 @@ cdef class Tensor:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __getitem__(self, index):
+        if watched and (seen := see("__getitem__", (self, index))):
+            return seen[0]
         return indexing.getitem(self, index)
 
     def __setitem__(self, index, value):
+        if watched and see("__setitem__", (self, index, value)):
+            return
         indexing.setitem(self, index, value)
 
     def __delitem__(self, index):
         raise TypeError("Tensor does not support deleting items")
 
     def __add__(self, other):
+        if watched and (seen := see("__add__", (self, other))):
+            return seen[0]
         return arithmetic.operator_add(self, other)
 
     def __radd__(self, other):
+        if watched and (seen := see("__radd__", (self, other))):
+            return seen[0]
         return arithmetic.operator_add(other, self)
 
     def __iadd__(self, other):
+        if watched and (seen := see("__iadd__", (self, other))):
+            return seen[0]
         return arithmetic.operator_iadd(self, other)
 
     def __sub__(self, other):
+        if watched and (seen := see("__sub__", (self, other))):
+            return seen[0]
         return arithmetic.operator_sub(self, other)
 
     def __rsub__(self, other):
+        if watched and (seen := see("__rsub__", (self, other))):
+            return seen[0]
         return arithmetic.operator_sub(other, self)
 
     def __isub__(self, other):
+        if watched and (seen := see("__isub__", (self, other))):
+            return seen[0]
         return arithmetic.operator_isub(self, other)
 
     def __mul__(self, other):
+        if watched and (seen := see("__mul__", (self, other))):
+            return seen[0]
         return arithmetic.operator_mul(self, other)
 
     def __rmul__(self, other):
+        if watched and (seen := see("__rmul__", (self, other))):
+            return seen[0]
         return arithmetic.operator_mul(other, self)
 
     def __imul__(self, other):
+        if watched and (seen := see("__imul__", (self, other))):
+            return seen[0]
         return arithmetic.operator_imul(self, other)
 
     def __truediv__(self, other):
+        if watched and (seen := see("__truediv__", (self, other))):
+            return seen[0]
         return arithmetic.operator_div(self, other)
 
     def __rtruediv__(self, other):
+        if watched and (seen := see("__rtruediv__", (self, other))):
+            return seen[0]
         return arithmetic.operator_rdiv(self, other)
 
     def __itruediv__(self, other):
+        if watched and (seen := see("__itruediv__", (self, other))):
+            return seen[0]
         return arithmetic.operator_idiv(self, other)
 
     def __matmul__(self, other):
+        if watched and (seen := see("__matmul__", (self, other))):
+            return seen[0]
         return products.operator_matmul(self, other)
 
     def __rmatmul__(self, other):
+        if watched and (seen := see("__rmatmul__", (self, other))):
+            return seen[0]
         return products.operator_matmul(other, self)
 
     def __pow__(self, other, modulo):
+        if watched and (seen := see("__pow__", (self, other))):
+            return seen[0]
         if modulo is not None:
             return NotImplemented
         return arithmetic.operator_pow(self, other)
 
     def __rpow__(self, other, modulo):
+        if watched and (seen := see("__rpow__", (self, other))):
+            return seen[0]
         return arithmetic.operator_pow(other, self)
 
     def __ipow__(self, other):
+        if watched and (seen := see("__ipow__", (self, other))):
+            return seen[0]
         return arithmetic.operator_ipow(self, other)
 
     def __neg__(self):
+        if watched and (seen := see("__neg__", (self,))):
+            return seen[0]
         return arithmetic.neg(self)
 
     def __pos__(self):
+        if watched and (seen := see("__pos__", (self,))):
+            return seen[0]
         return pointwise.positive(self)
 
     def __abs__(self):
+        if watched and (seen := see("__abs__", (self,))):
+            return seen[0]
         return pointwise.abs(self)
 
     def __floordiv__(self, other):
+        if watched and (seen := see("__floordiv__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("floor_divide", "//", self, other, None)
 
     def __rfloordiv__(self, other):
+        if watched and (seen := see("__rfloordiv__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("floor_divide", "//", other, self, None)
 
     def __ifloordiv__(self, other):
+        if watched and (seen := see("__ifloordiv__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("floor_divide", "//=", self, other, self)
 
     def __mod__(self, other):
+        if watched and (seen := see("__mod__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("remainder", "%", self, other, None)
 
     def __rmod__(self, other):
+        if watched and (seen := see("__rmod__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("remainder", "%", other, self, None)
 
     def __imod__(self, other):
+        if watched and (seen := see("__imod__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("remainder", "%=", self, other, self)
 
     def __and__(self, other):
+        if watched and (seen := see("__and__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_and", "&", self, other, None)
 
     def __rand__(self, other):
+        if watched and (seen := see("__rand__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_and", "&", other, self, None)
 
     def __iand__(self, other):
+        if watched and (seen := see("__iand__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_and", "&=", self, other, self)
 
     def __or__(self, other):
+        if watched and (seen := see("__or__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_or", "|", self, other, None)
 
     def __ror__(self, other):
+        if watched and (seen := see("__ror__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_or", "|", other, self, None)
 
     def __ior__(self, other):
+        if watched and (seen := see("__ior__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_or", "|=", self, other, self)
 
     def __xor__(self, other):
+        if watched and (seen := see("__xor__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_xor", "^", self, other, None)
 
     def __rxor__(self, other):
+        if watched and (seen := see("__rxor__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_xor", "^", other, self, None)
 
     def __ixor__(self, other):
+        if watched and (seen := see("__ixor__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_xor", "^=", self, other, self)
 
     def __lshift__(self, other):
+        if watched and (seen := see("__lshift__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_left_shift", "<<", self, other, None)
 
     def __rlshift__(self, other):
+        if watched and (seen := see("__rlshift__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_left_shift", "<<", other, self, None)
 
     def __ilshift__(self, other):
+        if watched and (seen := see("__ilshift__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_left_shift", "<<=", self, other, self)
 
     def __rshift__(self, other):
+        if watched and (seen := see("__rshift__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_right_shift", ">>", self, other, None)
 
     def __rrshift__(self, other):
+        if watched and (seen := see("__rrshift__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_right_shift", ">>", other, self, None)
 
     def __irshift__(self, other):
+        if watched and (seen := see("__irshift__", (self, other))):
+            return seen[0]
         return arithmetic.operator_named("bitwise_right_shift", ">>=", self, other, self)
 
     def __invert__(self):
+        if watched and (seen := see("__invert__", (self,))):
+            return seen[0]
         return arithmetic.operator_invert(self)
 
     def __richcmp__(self, other, int op):
+        if watched and (seen := see(("__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__")[op], (self, other))):
+            return seen[0]
         return comparisons.compare(self, other, op)
 
 

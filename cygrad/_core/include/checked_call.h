@@ -20,14 +20,14 @@ typedef struct {
     Py_ssize_t least, most;
 } cygrad_counted_def;
 
-/* The set of Tensor subclasses that override calls with their tensors, and the function of `torch_function.py` that
-   dispatches such calls; NULL until there is such a class. `cygrad_taken` is set while this thread is inside such a
-   call. */
+/* The set of classes that override calls with their objects, and the function of `torch_function.py` that dispatches
+   such calls; the former is NULL while there is neither such a class nor a mode in any thread. `cygrad_taken` is set
+   while this thread is inside such a call, `cygrad_modes` while one of its modes sees calls. */
 static PyObject *cygrad_overriding, *cygrad_hand_over;
 #ifdef _MSC_VER
-static __declspec(thread) int cygrad_taken;
+static __declspec(thread) int cygrad_taken, cygrad_modes;
 #else
-static __thread int cygrad_taken;
+static __thread int cygrad_taken, cygrad_modes;
 #endif
 
 static int cygrad_any_overrides(PyObject *const *args, Py_ssize_t n, int deep) {
@@ -40,12 +40,12 @@ static int cygrad_any_overrides(PyObject *const *args, Py_ssize_t n, int deep) {
     return 0;
 }
 
-/* Return 1 if a class overrides the call, and set `result`, which is NULL after an error; else return 0. */
+/* Return 1 if a mode or a class overrides the call, and set `result`, which is NULL after an error; else return 0. */
 static int cygrad_take_over(PyObject *function, PyObject *const *args, Py_ssize_t given, PyObject *names,
                             PyObject **result) {
     Py_ssize_t n = given + (names ? PyTuple_GET_SIZE(names) : 0);
     PyObject *values;
-    if (cygrad_taken || !cygrad_any_overrides(args, n, 1)) return 0;
+    if (!cygrad_modes && (cygrad_taken || !cygrad_any_overrides(args, n, 1))) return 0;
     *result = NULL;
     if ((values = PyTuple_New(n)) == NULL) return 1;
     for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
@@ -53,9 +53,10 @@ static int cygrad_take_over(PyObject *function, PyObject *const *args, Py_ssize_
     return 1;
 }
 
+/* Both stay alive: another thread may be using them. `classes` is None if nothing overrides calls any more. */
 static void cygrad_let_override(PyObject *classes, PyObject *hand_over) {
-    cygrad_hand_over = Py_NewRef(hand_over);
-    cygrad_overriding = Py_NewRef(classes);
+    if (cygrad_hand_over == NULL) cygrad_hand_over = Py_NewRef(hand_over);
+    cygrad_overriding = classes == Py_None ? NULL : cygrad_overriding ? cygrad_overriding : Py_NewRef(classes);
 }
 
 /* After a failure: raise PyTorch's TypeError, return the result of the call with other arguments, or re-raise. */
@@ -149,14 +150,55 @@ static PyObject *cygrad_call_in_place(PyObject *function, PyObject *const *args,
     return result;
 }
 
+/* Calls of a Python function that modes and classes may override, and that nothing else needs to be known of. */
+static PyObject *cygrad_call_shown(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+    PyObject *result;
+    if (cygrad_overriding && cygrad_take_over(function, args, PyVectorcall_NARGS(nargsf), names, &result)) return result;
+    return PyObject_Vectorcall(((PyCFunctionObject *)function)->m_self, args, nargsf, names);
+}
+
+/* The same for a compiled function that takes a tuple and a dictionary. */
+static PyObject *cygrad_call_variadic(PyObject *function, PyObject *const *args, size_t nargsf, PyObject *names) {
+    PyCFunctionObject *f = (PyCFunctionObject *)function;
+    PyObject *values, *named = NULL, *result = NULL;
+    Py_ssize_t given = PyVectorcall_NARGS(nargsf), n = names ? PyTuple_GET_SIZE(names) : 0;
+    if (cygrad_overriding && cygrad_take_over(function, args, given, names, &result)) return result;
+    if ((values = PyTuple_New(given)) == NULL) return NULL;
+    for (Py_ssize_t i = 0; i < given; i++) PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
+    if (n && (named = PyDict_New()) == NULL) goto done;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (PyDict_SetItem(named, PyTuple_GET_ITEM(names, i), args[given + i]) < 0) goto done;
+    result = ((PyCFunctionWithKeywords)(void (*)(void))f->m_ml->ml_meth)(f->m_self, values, named);
+done:
+    Py_DECREF(values);
+    Py_XDECREF(named);
+    return result;
+}
+
+static void cygrad_show(PyObject *function, PyObject *behind) {
+    ((PyCFunctionObject *)function)->m_self = Py_NewRef(behind);
+    ((PyCFunctionObject *)function)->vectorcall = cygrad_call_shown;
+}
+
 static void cygrad_stand_before(PyObject *function, PyObject *behind, int in_place, PyObject *look_again) {
     cygrad_look_again = look_again;
     ((PyCFunctionObject *)function)->m_self = Py_NewRef(behind);
     ((PyCFunctionObject *)function)->vectorcall = in_place ? cygrad_call_in_place : cygrad_call_python;
 }
 
-/* Enable checks for the calls of a compiled function; it takes `least` to `most` positional arguments. Returns 1 if
-   they are enabled, 0 if the function cannot be checked, and -1 with an error if there is no memory. */
+/* Whether modes and classes that override calls see those of a function. */
+static int cygrad_is_seen(PyObject *function) {
+    const char *name = strrchr(Py_TYPE(function)->tp_name, '.');
+    vectorcallfunc call;
+    if (strcmp(name ? name + 1 : "", "cython_function_or_method") != 0) return 0;
+    call = ((PyCFunctionObject *)function)->vectorcall;
+    return call == cygrad_call_checked || call == cygrad_call_python || call == cygrad_call_in_place ||
+           call == cygrad_call_shown || call == cygrad_call_variadic;
+}
+
+/* Enable checks for the calls of a compiled function; it takes `least` to `most` positional arguments. Failures of a
+   function that takes a tuple are not looked at again. Returns 1 if the checks are enabled, 0 if the function cannot be
+   checked, and -1 with an error if there is no memory. */
 static int cygrad_check_calls(PyObject *function, int least, int most, PyObject *look_again) {
     PyCFunctionObject *f = (PyCFunctionObject *)function;
     const char *name = strrchr(Py_TYPE(function)->tp_name, '.');
@@ -164,6 +206,10 @@ static int cygrad_check_calls(PyObject *function, int least, int most, PyObject 
     cygrad_look_again = look_again;
     if (strcmp(name ? name + 1 : Py_TYPE(function)->tp_name, "cython_function_or_method") != 0) return 0;
     if (f->vectorcall == cygrad_call_checked) return 1;
+    if (f->vectorcall == NULL && f->m_ml->ml_flags == (METH_VARARGS | METH_KEYWORDS)) {
+        f->vectorcall = cygrad_call_variadic;
+        return 1;
+    }
     if (f->vectorcall == NULL || f->m_ml->ml_flags != (METH_FASTCALL | METH_KEYWORDS)) return 0;
     if ((counted = PyMem_Malloc(sizeof(*counted))) == NULL) {
         PyErr_NoMemory();

@@ -39,12 +39,19 @@ def policies(device_type):
     return found
 
 
+_HALF = dtypes.by_name()["float16"]
+# The lower precision of each device type that PyTorch's autocast supports; None stands for bfloat16, which is imported
+# on first use. No op runs on those but the first two.
+_LOWER = {"cpu": None, "cuda": _HALF, "xpu": _HALF, "mps": _HALF, "mtia": _HALF, "ipu": _HALF, "privateuseone": _HALF}
+_LOWER |= {"hpu": None, "maia": None, "xla": None}
+
+
 class State(_local):
     """The autocast settings of a thread."""
 
     def __init__(self):
-        # per device type: (enabled, lower precision); None stands for bfloat16, which is imported on first use
-        self.cpu, self.cuda = (False, None), (False, dtypes.by_name()["float16"])
+        for kind, lower in _LOWER.items():
+            setattr(self, kind, (False, lower))  # whether it is enabled, and the lower precision
         self.nesting = 0
         self.is_casting = False  # set inside an op, whose inner ops are not cast again
         self.keeper = None  # of a selective checkpoint
@@ -88,14 +95,30 @@ def known_device(name):
     return device(name).type
 
 
+def supports(kind):
+    """Whether PyTorch's autocast supports a device type."""
+    return kind in _LOWER
+
+
+def _supported(name, error):
+    kind = known_device(name)
+    if kind not in _LOWER:
+        raise RuntimeError(f"{error}\n  autocast is for {', '.join(_LOWER)}, not for {kind}")
+    return kind
+
+
+def _switchable(name):
+    return _supported(name, "unknown device type for autocast in get_autocast_dispatch_key_from_device_type")
+
+
 def is_enabled(device_type):
     """Whether this thread casts operands on that device type."""
-    return getattr(state, known_device(device_type))[0]
+    return getattr(state, _switchable(device_type))[0]
 
 
 def set_enabled(device_type, enabled):
     """Enable or disable autocast for a device type."""
-    kind = known_device(device_type)
+    kind = _switchable(device_type)
     if enabled:
         note_user(True)  # first, since a KeyboardInterrupt may come in between
     setattr(state, kind, (bool(enabled), getattr(state, kind)[1]))
@@ -105,12 +128,12 @@ def set_enabled(device_type, enabled):
 
 def get_dtype(device_type):
     """Return the lower precision of a device type."""
-    return getattr(state, known_device(device_type))[1] or dtypes.bfloat16_dtype()
+    return getattr(state, _supported(device_type, "unsupported scalarType"))[1] or dtypes.dtype_named("bfloat16")
 
 
 def set_dtype(device_type, dtype):
     """Set the lower precision of a device type."""
-    kind = known_device(device_type)
+    kind = _supported(device_type, "unsupported scalarType")
     setattr(state, kind, (getattr(state, kind)[0], dtype))
 
 
@@ -211,7 +234,7 @@ def instead(entry, out, /, *args, **kwargs):
     values = (*args, *kwargs.values())
     kind = _kind_of(values)
     policy = (GPU_POLICY_OF if kind == "cuda" else POLICY_OF).get(name)
-    if policy is None or not getattr(state, kind)[0] or kind == "cuda" and _is_left(name, values):
+    if policy is None or kind == "meta" or not getattr(state, kind)[0] or kind == "cuda" and _is_left(name, values):
         return None
     if policy == "refused":
         raise RuntimeError(_REFUSED)

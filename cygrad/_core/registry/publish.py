@@ -24,6 +24,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry.signatures import BY_NAME, Call, Shown, hides_signature, plain_of
 
 VAR_POSITIONAL = 4  # inspect.CO_VARARGS
+ANY = 2**31 - 1  # number of positional arguments
 
 
 def published(module, others):
@@ -97,9 +98,8 @@ def _made_checked(entry, direct):
         return entry
     names = code.co_varnames[: code.co_argcount]
     if not isinstance(plain, FunctionType):
-        if not code.co_flags & VAR_POSITIONAL:
-            required = len(names) - len(plain.__defaults__ or ())
-            check_function(plain, required, _by_position(names))
+        required = len(names) - len(plain.__defaults__ or ())
+        check_function(plain, required, ANY if code.co_flags & VAR_POSITIONAL else _by_position(names))
         return entry
     if hasattr(entry, "asks"):
         return entry

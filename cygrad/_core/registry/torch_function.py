@@ -3,34 +3,30 @@
 Note [Overriding]
 -----------------
 An object that is not a tensor makes a function fail. Therefore only failing calls are checked for such objects
-(`refused_calls.py`), and operators with an invalid operand (`operators.py`). Tensors of a subclass would not fail:
-when the
-first class that defines `__torch_function__` is created, the functions of the package and the methods start to check
-the types of their arguments (`checked_call.h`); until then they test one pointer. Operators, and methods that take
-sizes
-one by one or are not ops, bypass this check, so the class gets its own versions that dispatch to it. Inside a call that
-was passed on to `Tensor.__torch_function__`, dispatch is disabled.
+(`refused_calls.py`), and operators with an invalid operand (`operators.py`). Tensors of a subclass would not fail: when
+the first class that defines `__torch_function__` is created, the functions of the package and the methods start to
+check the types of their arguments (`checked_call.h`); until then they test one pointer. Operators, and methods that are
+no ops, bypass this check, so the class gets its own versions that dispatch to it. Inside a call that was passed on to
+`Tensor.__torch_function__`, dispatch is disabled. Modes come first: Note [Modes] in `function_modes.py`.
 """
 
 import sys
 from functools import wraps
 
-from cygrad._core.graph.opdef import is_taken, let_override
+from cygrad._core.graph.opdef import has_modes, is_in_pass, is_taken, let_override
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry import function_modes
 
-classes: set[type] = set()  # the subclasses of Tensor that override calls; kept alive
+classes: set[type] = set()  # the classes that override calls of tensors' functions; kept alive
 
 # Operators, and the methods that they call
 _OPERATORS = {
-    **{name: name for name in "add mul sub matmul pow ne lt le gt ge neg abs".split()},
+    **{name: name for name in "add mul sub matmul ne lt le gt ge neg abs".split()},
     "truediv": "div",
     "mod": "remainder",
-    "invert": "bitwise_not",
+    "pos": "positive",
     "radd": "add",
     "rmul": "mul",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
     "rand": "bitwise_and",
     "ror": "bitwise_or",
     "rxor": "bitwise_xor",
@@ -38,15 +34,22 @@ _OPERATORS = {
     "isub": "sub_",
     "imul": "mul_",
     "itruediv": "div_",
-    "ipow": "pow_",
+    "ifloordiv": "floor_divide_",
+    "imod": "remainder_",
 }
-_THEMSELVES = "rsub rtruediv floordiv rfloordiv rmod rpow rmatmul lshift rshift eq getitem setitem repr".split()
+_THEMSELVES = """pow ipow invert and or xor rsub rtruediv floordiv rfloordiv rmod rpow rmatmul lshift rshift eq getitem
+setitem repr""".split()
 # Methods that the class gets its own versions of, and the function that `__torch_function__` receives
 _METHODS = {
     **{f"__{name}__": method for name, method in _OPERATORS.items()},
     **{f"__{name}__": f"__{name}__" for name in _THEMSELVES},
-    **{name: name for name in "backward detach expand item numpy permute reshape sum_to_size to tolist view".split()},
+    **{name: name for name in "backward detach item".split()},
 }
+
+
+def function_of(name):
+    """Return the function that `__torch_function__` receives for a call of Tensor's method `name`."""
+    return getattr(Tensor, _METHODS.get(name, name))
 
 
 class DisableTorchFunctionSubclass:
@@ -59,6 +62,32 @@ class DisableTorchFunctionSubclass:
         is_taken(self._before)
 
 
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """Context manager in which neither subclasses nor modes receive calls."""
+
+    def __enter__(self):
+        super().__enter__()
+        self._modes = function_modes.without_modes()
+        self._modes.__enter__()
+
+    def __exit__(self, *error):
+        self._modes.__exit__(None, None, None)
+        super().__exit__(*error)
+
+
+class _Disabled:
+    """As a class's `__torch_function__`: no call is dispatched to the class, and results are plain tensors."""
+
+    __name__ = "_disabled_torch_function_impl"
+
+    def __call__(self, function, types, args=(), kwargs=None):
+        with DisableTorchFunctionSubclass():
+            return function(*args, **(kwargs or {}))
+
+
+disabled = _Disabled()
+
+
 def _is_foreign(value):
     """Whether a value is a tensor of PyTorch itself, which does not support the functions here."""
     torch = sys.modules.get("torch")
@@ -67,7 +96,7 @@ def _is_foreign(value):
 
 def overrides(value):
     """Whether the class of a value overrides calls."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) or type(value) in classes:
         return type(value) in classes and not is_taken()
     return getattr(type(value), "__torch_function__", None) is not None and not _is_foreign(value)
 
@@ -88,11 +117,15 @@ def _flat(values):
 
 
 def ask(function, values, args, kwargs):
-    """Return the result of the first class of these values that handles a call, or NotImplemented."""
+    """Return the result of the mode, or the first class of these values, that handles a call, or NotImplemented."""
     asked = overriders(values)
     types = tuple(map(type, asked))
+    function = getattr(function, "published", function)
+    result = function_modes.ask(function, types, args, kwargs)
+    if result is not NotImplemented:
+        return result
     for value in asked:
-        result = value.__torch_function__(getattr(function, "published", function), types, args, kwargs)
+        result = value.__torch_function__(function, types, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented
@@ -104,7 +137,8 @@ def call(function, args, kwargs, relevant=None):
     result = ask(function, values, args, kwargs)
     if result is NotImplemented:
         name = getattr(function, "__name__", function)
-        kinds = "".join(f"\n  - tensor subclass {type(value)}" for value in overriders(values))
+        modes = [f"\n  - mode object {mode}" for mode in function_modes.modes()[-1:]]
+        kinds = "".join([*modes, *(f"\n  - tensor subclass {type(value)}" for value in overriders(values))])
         raise TypeError(
             f"Multiple dispatch failed for 'torch.{name}'; all __torch_function__ handlers returned NotImplemented:\n"
             f"{kinds}"
@@ -115,7 +149,11 @@ def call(function, args, kwargs, relevant=None):
 def hand_over(function, values, names):
     """Dispatch a call to the class of one of its values; the last values were passed by the keywords `names`."""
     given = len(values) - len(names or ())
-    return call(function, values[:given], dict(zip(names or (), values[given:])))
+    args, kwargs = values[:given], dict(zip(names or (), values[given:]))
+    if has_modes() and is_in_pass():
+        with function_modes.without_modes():
+            return function(*args, **kwargs)
+    return call(function, args, kwargs)
 
 
 def call_of_objects(function, values, names):
@@ -143,10 +181,15 @@ def call_plainly(cls, func, types, args, kwargs):
         return _of_class(func(*args, **(kwargs or {})), cls)
 
 
-def begin_overriding(cls):
-    """Let a subclass of Tensor override calls."""
+def begin_asking(cls):
+    """Have functions ask a class before they look at its objects: a subclass of Tensor, or a class of proxies."""
     classes.add(cls)
     let_override(classes, hand_over)
+
+
+def begin_overriding(cls):
+    """Let a subclass of Tensor override calls."""
+    begin_asking(cls)
     for name, method in _METHODS.items():
         plain = getattr(Tensor, name)
         if getattr(cls, name) is plain:
@@ -158,7 +201,7 @@ def _asking(plain, method):
 
     @wraps(plain)
     def asking(*args, **kwargs):
-        if is_taken():
+        if is_taken() and not has_modes():
             return plain(*args, **kwargs)
         return ask(method, args, args, kwargs) if is_operator else call(method, args, kwargs)
 

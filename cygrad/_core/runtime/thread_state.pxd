@@ -24,6 +24,8 @@ ctypedef struct ThreadState:
     void* stream                    # NULL, or the token of the stream in use (owned); see streams.py
     void* observers                 # NULL, or a tuple of who sees the ops of this thread (owned); see observers.pyx
     void* changing                  # NULL, or what observers have been told of the write in progress (owned)
+    void* generator                 # NULL, or what this thread draws random numbers from (owned); see source.pyx
+    unsigned long long draws        # how often this thread drew from its own or the default generator
 
 cdef ThreadState* thread_state() noexcept
 

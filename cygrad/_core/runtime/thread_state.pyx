@@ -42,7 +42,7 @@ cdef extern from *:
 
     typedef struct { unsigned int modes; unsigned long long sequence; void *run;
         unsigned long long unwanted; void *spare; unsigned int watch; void *on_save; void *on_write;
-        void *stream; void *observers; void *changing;
+        void *stream; void *observers; void *changing; void *generator; unsigned long long draws;
     } cygrad_thread_state;
     static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state;
 
@@ -63,6 +63,7 @@ cdef extern from *:
         void* on_write
         void* stream
         void* observers
+        void* generator
     cygrad_thread_state cygrad_state
     size_t* cygrad_code_entry(PyObject* code) noexcept
     ctypedef struct cygrad_frame
@@ -170,6 +171,11 @@ cdef object exchange(void** place, object function):
 def set_stream(place):
     """Set the token of the stream for nodes recorded in this thread, or None; return the former one."""
     return exchange(&cygrad_state.stream, place)
+
+
+def exchange_generator(generator):
+    """Set the generator that this thread draws from, or None for the default one; return the former one."""
+    return exchange(&cygrad_state.generator, generator)
 
 
 def is_observed():

@@ -15,10 +15,11 @@ from cygrad._core.graph.internals import (
     shows_opposite,
     tensor_of,
 )
-from cygrad._core.graph.opdef import registry
+from cygrad._core.graph.opdef import registry, shown
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.tensor.shared_memory import to_send
+from cygrad._core.types.hook_handles import warn_if_has_hooks
 from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._kernels.device.unresolved import is_deferred, memory_behind, opposite, resolved
 from cygrad._library import later
@@ -26,6 +27,7 @@ from cygrad._library import later
 arrays = later("cygrad._kernels.gpu.base.arrays")  # needed only for GPU arrays and copies of shared memory
 
 
+@shown
 def tolist(self):
     """Return the values as nested lists of Python numbers; for a 0-dim tensor the number itself.
 
@@ -53,6 +55,7 @@ def _check_memory(t):
 # -- NumPy --
 
 
+@shown
 def numpy(self, *, force=False):
     """Return the elements as a NumPy array on the same memory: changes are visible in both.
 
@@ -67,6 +70,13 @@ def numpy(self, *, force=False):
     if self.requires_grad and not force and not get_modes() & NO_GRAD:
         raise graph_errors.read_of_gradient(self)
     _check_memory(self)
+    array = own_array(self, True)
+    if type(array) is not np.ndarray:
+        array = _as_numpy(self, array, force)
+    return array.view()  # a new array object, whose shape the caller may set
+
+
+def _as_numpy(self, array, force):
     if shows_opposite(self) and not force:
         raise _no_array_of_view(self)
     if not isinstance(array_of(self), np.ndarray):
@@ -74,8 +84,7 @@ def numpy(self, *, force=False):
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    array = resolved(own_array(self))
-    return array.view()  # a new array object, whose shape the caller may set
+    return resolved(array)
 
 
 def _no_array_of_view(t):
@@ -129,9 +138,12 @@ def __init_subclass__(cls, **kwargs):
     super(Tensor, cls).__init_subclass__(**kwargs)
     own = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
     if own is not None and own is not __torch_function__:
-        from cygrad._core.registry.torch_function import begin_overriding  # which few programs need
+        from cygrad._core.registry.torch_function import begin_overriding, disabled  # which few programs need
 
-        begin_overriding(cls)
+        if own is disabled:
+            cls._results_keep_class = False
+        else:
+            begin_overriding(cls)
     if vars(cls).get("__torch_dispatch__") is not None:
         warn(
             f"{cls.__name__}.__torch_dispatch__ will not be called: ops are not dispatched to classes. "
@@ -170,13 +182,7 @@ def __reduce_ex__(self, protocol):
 
     History, `grad` and hooks are not included.
     """
-    for hook in (self._backward_hooks or {}).values():
-        if not hasattr(hook, "__torch_unserializable__"):
-            warn(
-                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
-                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
-                "suppress this warning"
-            )
+    warn_if_has_hooks(self)
     array, rest = memory_behind(own_array(self, True)), (self.requires_grad, attributes_of(self))
     if is_array(array) and not is_meta(array):
         how: tuple = _rebuild_on_gpu, (type(self), arrays.move(array, None), array.device.id, *rest)

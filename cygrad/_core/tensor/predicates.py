@@ -5,6 +5,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import bind, own_array, was_made_in_inference_mode
 from cygrad._core.graph.internals import holding_memory as own_memory
+from cygrad._core.graph.opdef import shown
 from cygrad._core.graph.record import result_type as result_type_of
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.memory_format import contiguous_format
@@ -14,7 +15,7 @@ from cygrad._kernels.device.unresolved import memory_behind
 
 
 class layout:
-    """The arrangement of a tensor's elements; cygrad only supports `cygrad.strided`."""
+    """The arrangement of a tensor's elements: `strided`, or one of the sparse ones, such as `sparse_coo`."""
 
     __module__ = "cygrad"
     __slots__ = ("_name",)
@@ -29,7 +30,21 @@ class layout:
         return self._name
 
 
-strided = layout("strided")
+# All layouts: in memory one after the other, by coordinates, and compressed by rows or columns, of numbers or blocks.
+layouts = {name: layout(name) for name in "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc".split()}
+strided = layouts["strided"]
+
+
+# Devices that only PyTorch has: {their kinds: what they are}.
+_ABSENT = {
+    "ipu": "a processor of Graphcore",
+    "maia": "an accelerator of Microsoft",
+    "mps": "an Apple GPU",
+    "mtia": "an accelerator of Meta",
+    "vulkan": "a GPU that Vulkan drives",
+    "xla": "a device of XLA",
+    "xpu": "an Intel GPU",
+}
 
 
 # -- methods and functions --
@@ -41,6 +56,7 @@ def _require(value, function, name="input", position=1):
     return value
 
 
+@shown
 def is_floating_point(input):
     """Whether the elements are real floating-point numbers.
 
@@ -51,21 +67,25 @@ def is_floating_point(input):
     return _require(input, "is_floating_point").dtype.is_floating_point
 
 
+@shown
 def is_complex(input):
     """Whether the elements are complex numbers."""
     return _require(input, "is_complex").dtype.is_complex
 
 
+@shown
 def is_signed(input):
     """Whether the elements can be negative."""
     return _require(input, "is_signed").dtype.is_signed
 
 
+@shown
 def is_same_size(input, other):
     """Whether both tensors have the same shape."""
     return _require(input, "is_same_size").shape == _require(other, "is_same_size", "other", 2).shape
 
 
+@shown
 def is_nonzero(input):
     """Whether the only element is nonzero. Raises RuntimeError unless there is exactly one element.
 
@@ -76,17 +96,20 @@ def is_nonzero(input):
     return bool(_require(input, "is_nonzero"))
 
 
+@shown
 def is_inference(input):
     """Whether this tensor was made in inference mode."""
     return was_made_in_inference_mode(_require(input, "is_inference"))
 
 
+@shown
 def get_device(input):
     """Return the index of the tensor's GPU; -1 on the CPU."""
     device = _require(input, "get_device").device
     return -1 if device.index is None else device.index
 
 
+@shown
 def is_distributed(input):
     """Whether the tensor is distributed over several machines: always False."""
     _require(input, "is_distributed")
@@ -111,6 +134,7 @@ def is_storage(obj):
     return getattr(type(obj), "_is_storage", False)
 
 
+@shown
 def numel(input):
     """Return the number of elements.
 
@@ -121,6 +145,7 @@ def numel(input):
     return _require(input, "numel").numel()
 
 
+@shown
 def result_type(tensor, other):
     """Return the dtype of the result of an operation on these two tensors or numbers.
 
@@ -147,6 +172,7 @@ def result_type(tensor, other):
 # -- methods and attributes --
 
 
+@shown
 def is_contiguous(self, *, memory_format=contiguous_format):
     """Whether the elements are stored in the order of their indices, without gaps.
 
@@ -180,6 +206,7 @@ def address(array):
     return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
 
 
+@shown
 def storage_offset(self):
     """Return the offset of the first element in the base's memory, in elements; 0 for tensors that are not views."""
     memory = memory_of(self)
@@ -187,21 +214,25 @@ def storage_offset(self):
     return 0 if memory is own else (address(own) - address(memory)) // self.itemsize
 
 
+@shown
 def data_ptr(self):
     """Return the address of the first element; 0 on the device "meta"."""
     return 0 if self.is_meta else address(memory_behind(own_array(self, True)))
 
 
+@shown
 def element_size(self):
     """Return the number of bytes per element."""
     return self.itemsize
 
 
+@shown
 def nelement(self):
     """Return the number of elements."""
     return self.numel()
 
 
+@shown
 def ndimension(self):
     """Return the number of dimensions."""
     return self.ndim
@@ -252,7 +283,7 @@ functions = {
     "numel": numel,
     "result_type": result_type,
     "layout": layout,
-    "strided": strided,
+    **layouts,
 }
 _both = {
     "is_floating_point": is_floating_point,
@@ -280,10 +311,11 @@ bind(
         "is_cuda": property(_is_cuda),
         "is_cpu": property(_is_cpu),
         "layout": property(_layout),
-        "is_sparse": _never("Whether the tensor is sparse: always False."),
+        "is_sparse": _never("Whether the layout is `sparse_coo`."),
+        "is_sparse_csr": _never("Whether the layout is `sparse_csr`."),
         "is_quantized": _never("Whether the elements are stored as small integers with a scale: always False."),
         "is_meta": property(_is_meta, doc=_is_meta.__doc__),
-        "is_mps": _never("Whether the tensor is on an Apple GPU: always False."),
+        **{f"is_{kind}": _never(f"Whether the tensor is on {what}: always False.") for kind, what in _ABSENT.items()},
         "is_mkldnn": _never("Whether the elements are in the layout of MKL-DNN: always False."),
     }
 )

@@ -8,6 +8,7 @@ import numpy as np
 
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, bind, holding_memory, shows_opposite, tensor_of
+from cygrad._core.graph.opdef import shown
 from cygrad._core.types.device import device as device_of
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.unresolved import opposite
@@ -100,11 +101,13 @@ def _owner(array):
     return array.obj if isinstance(array, memoryview) else array
 
 
+@shown
 def is_shared(self):
     """Whether changes of this tensor are visible in other processes, as after `share_memory_()`."""
     return not self.is_cpu or isinstance(_owner(holding_memory(self)), shared_class())
 
 
+@shown
 def share_memory_(self):
     """Move the elements to memory shared with processes that are forked from now on; return the tensor.
 
@@ -138,11 +141,13 @@ def _seen_as(t, memory):
     return tensor_of(opposite(memory) if shows_opposite(t) else memory)
 
 
+@shown
 def is_pinned(self, device=None):
     """Whether the memory is pinned (page-locked), so that transfers to a GPU can be asynchronous."""
     return self.is_cpu and pinned_memory.is_pinned(holding_memory(self))
 
 
+@shown
 def pin_memory(self, device=None):
     """Return a copy in pinned (page-locked) memory: `x.pin_memory().to("cuda", non_blocking=True)` returns while the
     transfer is in progress. Returns the tensor itself if it is already pinned. Gradient: g.
@@ -165,6 +170,7 @@ def pin_memory(self, device=None):
     return found.copy_(self)
 
 
+@shown
 def record_stream(self, s):
     """Declare that another stream uses this GPU tensor: after the tensor is freed, its memory is reused only once the
     work queued in that stream at that time has finished. Raises NotImplementedError for a tensor on the CPU.

@@ -345,6 +345,24 @@ def _bracketed(items: list, elided: tuple[bool, ...], column: int, width: int, o
 # ---- step 4: the suffixes
 
 
+def of_parts(parts: dict[str, Any], suffixes: list[str], breaks: bool) -> str:
+    """Return the text of a sparse tensor: the arrays that it consists of by name, and what else there is to say.
+
+    ``breaks``: the suffixes begin on a new line.
+    """
+    options, column = _options, len("tensor(")
+    shown = []
+    for name, array in parts.items():
+        text = _contents(array, column + len(f"{name}=tensor("), options)
+        size = "" if array.size else f", size={tuple(array.shape)}"
+        shown.append(f"{name}=tensor({text}{size})")
+    text = "tensor(" + (",\n" + " " * column).join(shown)
+    if breaks and suffixes:
+        first, *suffixes = suffixes
+        text += ",\n" + " " * column + first
+    return _with_suffixes(text, suffixes, 0, column, options) + ")"
+
+
 def _with_suffixes(text: str, suffixes: list[str], indent: int, column: int, options: PrintOptions) -> str:
     """Append each suffix to the last line if it fits, otherwise on a new line."""
     first_line = "\n" not in text

@@ -11,15 +11,19 @@ from cygrad._library import later
 
 allocator = later("cygrad._kernels.gpu.runtime.allocator")  # needed only on GPUs
 
-_HERE = "cpu, cuda, meta"
 _KINDS = (  # those that PyTorch knows
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
     "privateuseone"
 )
 
+KINDS = frozenset(_KINDS.split(", "))
+
 
 class device:
     """A device type and index: `device('cpu')`, `device('cuda:0')`, `device('cuda', 0)`, `device('meta')`.
+
+    Devices that only PyTorch has (`device('mps')`, `device('xpu')`, ...) can be named and compared; a tensor there
+    raises the error that PyTorch raises on a machine without such a device.
 
     Tensors on the device 'meta' have a shape, strides and a dtype, but no elements: nothing is computed and no
     memory is needed, so that a module of any size can be made, and its shapes be looked at, before weights are loaded.
@@ -30,7 +34,7 @@ class device:
     """
 
     __slots__ = {
-        "type": "The kind of device: 'cpu', 'cuda' or 'meta'.",
+        "type": "The kind of device: 'cpu', 'cuda', 'meta', or one that only PyTorch has.",
         "index": "The index of the device among those of its kind, or None.",
     }
     __module__ = "cygrad"
@@ -62,9 +66,10 @@ class device:
             raise RuntimeError(f"Invalid device string: '{type}'")
         if number and index is not None:
             raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
-        if kind not in _HERE.split(", "):
-            names, more = (_HERE, "") if kind in _KINDS.split(", ") else (_KINDS, f"\n  here: {_HERE}")
-            raise RuntimeError(f"Expected one of {names} device type at start of device string: {kind}{more}")
+        if kind not in KINDS:
+            raise RuntimeError(
+                f"Expected one of {_KINDS} device type at start of device string: {kind}\n  here: cpu, cuda, meta"
+            )
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "index", int(number) if number else index)
 
@@ -132,8 +137,10 @@ def set_default_device(device):
 
     Tensors made from other tensors stay on the device of those. Raises RuntimeError if the GPU does not exist.
     """
-    check_device(device)
-    _of_thread.device = cpu_device if device is None else _device(device)
+    wanted = cpu_device if device is None else _device(device)
+    if wanted.type == "cuda":
+        check_device(wanted)
+    _of_thread.device = wanted
     defaults.in_use = defaults.in_use or _of_thread.device.type != "cpu"
 
 
@@ -151,10 +158,11 @@ def device_at(index):
     return _gpus[index]
 
 
-def check_device(wanted):
-    """Return the device requested for a new tensor, with an explicit index for a GPU.
+def check_device(wanted, moving=False):
+    """Return the device requested for a new tensor, or for the copy of one, with an explicit index for a GPU.
 
-    Raises RuntimeError if the GPU does not exist, or if the requirements for using it are missing.
+    Raises RuntimeError if the GPU does not exist, or if the requirements for using it are missing. For devices that
+    only PyTorch has, raises what PyTorch raises on a machine without them.
     """
     if wanted is None:
         return cpu_device
@@ -163,6 +171,8 @@ def check_device(wanted):
         return cpu_device  # there is only one, whatever the index
     if wanted.type == "meta":
         return meta_device  # likewise
+    if wanted.type != "cuda":
+        raise _not_here(wanted.type, moving)
     count = cupy().cuda.runtime.getDeviceCount()
     index = current_device() if wanted.index is None else wanted.index
     if not 0 <= index < count:
@@ -170,6 +180,29 @@ def check_device(wanted):
             f"CUDA error: invalid device ordinal\n  there is no {wanted}: the GPUs are numbered from 0 to {count - 1}"
         )
     return device("cuda", index)
+
+
+def _not_here(kind, moving):
+    """Return the error for a tensor on a device that only PyTorch has."""
+    advice = "\n  cygrad computes on CPUs and on NVIDIA's GPUs: use device='cpu' or 'cuda'"
+    if kind == "xpu":
+        return AssertionError(f"Torch not compiled with XPU enabled{advice}")
+    if kind == "mtia":
+        return AssertionError(
+            "Torch not compiled with MTIA enabled. Ensure you have `import "
+            "mtia.host_runtime.torch_mtia.dynamic_library` in your python src file and include "
+            f"`//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!{advice}"
+        )
+    if kind in ("hpu", "privateuseone"):
+        return ModuleNotFoundError(f"No module named 'torch.{kind}'{advice}", name=f"torch.{kind}")
+    if moving:
+        return RuntimeError(f"PyTorch is not linked with support for {kind} devices{advice}")
+    backend = kind.capitalize() if kind in ("lazy", "vulkan") else kind.upper()
+    return NotImplementedError(
+        f"Could not run 'aten::empty.memory_format' with arguments from the '{backend}' backend. This could be because "
+        "the operator doesn't exist for this backend, or was omitted during the selective/custom build process (if "
+        f"using custom build).{advice}"
+    )
 
 
 def place_of_device(wanted):

@@ -64,14 +64,14 @@ cdef class dtype:
 
     def to_real(self):
         """Return the real dtype of the same precision: complex64 gives float32."""
-        return {"complex64": _by_name["float32"], "complex128": _by_name["float64"]}.get(self.name, self)
+        return _by_name[f"float{self.itemsize * 4}"] if self.category == COMPLEX else self
 
     def to_complex(self):
         """Return the complex dtype of the same precision, or else the smallest one: float32 gives complex64.
 
         Raises RuntimeError for integers.
         """
-        if self.category < FLOATING:
+        if self.category < FLOATING or (self.category == FLOATING and self.itemsize == 1):
             raise RuntimeError(f"Unknown Complex ScalarType for {self.type_name}")
         return self if self.category == COMPLEX else _by_name["complex128" if self.name == "float64" else "complex64"]
 
@@ -79,7 +79,7 @@ cdef class dtype:
         return "torch." + self.name
 
     def __reduce__(self):
-        return _named, (self.name,)
+        return dtype_named, (self.name,)
 
     def __copy__(self):
         return self
@@ -91,8 +91,8 @@ cdef class dtype:
 (<PyTypeObject*>dtype).tp_name = b"cygrad.dtype"         # its public name
 
 
-def _named(str name):
-    return bfloat16_dtype() if name == "bfloat16" else _by_name[name]
+cdef bint _is_signed(str name):
+    return name not in ("bool", "float8_e8m0fnu") and not name.startswith(("u", "qu", "bits"))
 
 
 cdef dtype _make(str name, str type_name, object numpy_type, int category):
@@ -103,7 +103,7 @@ cdef dtype _make(str name, str type_name, object numpy_type, int category):
     new.num = new.numpy.num
     new.itemsize = new.numpy.itemsize
     new.category = category
-    new.is_signed = name != "bool" and not name.startswith("u")
+    new.is_signed = _is_signed(name)
     _by_name[name] = new
     if new.num < 64:
         _by_num[new.num] = new
@@ -124,31 +124,85 @@ for _name, _type_name, _category in (
 _default = _by_name["float32"]
 
 
-# -- bfloat16 ----------------------------------------------------------------------------------------------
+# -- dtypes beyond NumPy's -----------------------------------------------------------------------------------
+
+# Note [Dtypes beyond NumPy's]
+# A program may name all of PyTorch's dtypes and compare with them, whatever is installed. They are made on first use:
+# those that ml_dtypes has (it is imported then) as dtypes like any other, the rest as objects that can be asked for all
+# but a tensor. {name: (type name, itemsize, category)}
+cdef dict _BEYOND = {
+    "bfloat16": ("BFloat16", 2, FLOATING), "complex32": ("ComplexHalf", 4, COMPLEX),
+    "float4_e2m1fn_x2": ("Float4_e2m1fn_x2", 1, FLOATING),
+    "qint8": ("QInt8", 1, INTEGRAL), "quint8": ("QUInt8", 1, INTEGRAL), "qint32": ("QInt32", 4, INTEGRAL),
+    "quint4x2": ("QUInt4x2", 1, INTEGRAL), "quint2x4": ("QUInt2x4", 1, INTEGRAL),
+    "bits1x8": ("Bits1x8", 1, INTEGRAL), "bits2x4": ("Bits2x4", 1, INTEGRAL), "bits4x2": ("Bits4x2", 1, INTEGRAL),
+    "bits8": ("Bits8", 1, INTEGRAL), "bits16": ("Bits16", 2, INTEGRAL),
+}
+for _kind in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu"):
+    _BEYOND["float8_" + _kind] = ("Float8_" + _kind, 1, FLOATING)
+for _width in range(1, 8):
+    _BEYOND[f"int{_width}"] = (f"Int{_width}", 1, INTEGRAL)
+    _BEYOND[f"uint{_width}"] = (f"UInt{_width}", 1, INTEGRAL)
+
+cdef dict _only_named = {}              # those without arrays, by name
+
 
 cdef class _Missing(dtype):
-    """Placeholder for a dtype whose package is not installed: comparable, but no tensor can have it."""
+    """A dtype that no tensor can have here: it can be named, compared, and asked for what it is."""
 
 
-def bfloat16_dtype():
-    """Return bfloat16: 8 bits of precision with the range of float32. Its elements are those of `ml_dtypes`."""
+def beyond_numpy():
+    """Return the names of the dtypes that NumPy lacks."""
+    return list(_BEYOND)
+
+
+def dtype_named(str name):
+    """Return the dtype of a name. Note [Dtypes beyond NumPy's]. Raises KeyError if PyTorch has none of that name."""
     cdef dtype new
-    if "bfloat16" in _by_name:
-        return _by_name["bfloat16"]
+    found = _by_name.get(name) or _only_named.get(name)
+    if found is not None:
+        return found
+    type_name, itemsize, category = _BEYOND[name]
+    array_type = _of_ml_dtypes(name)
+    if array_type is not None:
+        if name == "bfloat16":
+            keep_bfloat16(np.dtype(array_type).num)
+        return _make(name, type_name, array_type, category)
+    new = _only_named[name] = _Missing.__new__(_Missing)
+    new.name, new.type_name, new.num, new.itemsize, new.category = name, type_name, -1, itemsize, category
+    new.is_signed = _is_signed(name)
+    return new
+
+
+cdef object _of_ml_dtypes(str name):
+    """Return the class of elements that ml_dtypes has for a floating-point dtype, or None."""
+    if name != "bfloat16" and not name.startswith("float8"):
+        return None
     try:
-        from ml_dtypes import bfloat16  # needed only for bfloat16
+        import ml_dtypes                # needed only for these dtypes
     except ImportError:
-        new = _Missing.__new__(_Missing)
-        new.name, new.type_name, new.num, new.itemsize, new.category = "bfloat16", "BFloat16", -1, 2, FLOATING
-        new.is_signed = True
-        return new
-    keep_bfloat16(np.dtype(bfloat16).num)
-    return _make("bfloat16", "BFloat16", bfloat16, FLOATING)
+        return None
+    return getattr(ml_dtypes, name, None)
+
+
+cdef object _no_arrays(dtype wanted):
+    """Return the error for a tensor of a dtype that has no arrays."""
+    if wanted.category == FLOATING and wanted.itemsize == 2 or wanted.name.startswith("float8"):
+        return ImportError(
+            f"{wanted} needs the package ml_dtypes: pip install cygrad[bfloat16], or pip install ml_dtypes")
+    if wanted.name.startswith("q"):
+        instead = "cygrad has no quantized tensors: use float16 or bfloat16"
+    elif wanted.category == COMPLEX:
+        instead = "NumPy has no such numbers: use complex64"
+    else:
+        instead = "cygrad can name this dtype, but has no tensors of it: use uint8 or int8 and shift the bits"
+    return NotImplementedError(f"not implemented for '{wanted.type_name}'\n  {instead}")
 
 
 cdef dtype _unknown_num(int num):
     if "ml_dtypes" in modules:
-        bfloat16_dtype()
+        for name in _BEYOND:
+            dtype_named(name)
     found = _by_user_num.get(num)
     if found is None:
         raise TypeError(
@@ -180,7 +234,7 @@ cpdef dtype as_dtype(object value):
     if type(value) is dtype:
         return value
     if isinstance(value, _Missing):
-        raise ImportError(f"{value} needs the package ml_dtypes: pip install cygrad[bfloat16], or pip install ml_dtypes")
+        raise _no_arrays(value)
     if value is float:
         return _by_name["float64"]
     if value is int:
@@ -220,6 +274,8 @@ def set_default_dtype(d):
     if wanted.category != FLOATING:
         raise TypeError(
             "only floating-point types are supported as the default type")
+    if wanted.itemsize == 1:
+        raise TypeError(f"couldn't find storage object {wanted.type_name}Storage")
     _default = wanted
 
 
@@ -240,6 +296,9 @@ cdef dtype _promote(dtype a, dtype b):
     if (is_wide_unsigned(a) and b.category != FLOATING) or (is_wide_unsigned(b) and a.category != FLOATING):
         raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
                            f"{a.type_name} and {b.type_name}")
+    if (a.category == FLOATING and a.itemsize == 1) or (b.category == FLOATING and b.itemsize == 1):
+        raise RuntimeError(
+            f"Promotion for Float8 Types is not supported, attempted to promote {a.type_name} and {b.type_name}")
     if a.category < b.category:
         a, b = b, a
     if a.category > b.category:

@@ -37,6 +37,20 @@ class RemovableHandle:
         hooks_dict[handle.id] = hook
         return handle
 
+    @classmethod
+    def of(cls, hooks_dict: Any, number: int) -> Self:
+        """Return a handle of the hook of that number."""
+        handle = cls.__new__(cls)
+        handle.__setstate__((hooks_dict, number))
+        return handle
+
+    def __getstate__(self):  # that of PyTorch's class
+        return self._hooks(), self.id
+
+    def __setstate__(self, state):
+        hooks, self.id = state[:2]
+        self._hooks = weakref.ref(HookDict() if hooks is None else hooks)
+
     def remove(self) -> None:
         """Remove the hook; calling this twice is harmless."""
         hooks = self._hooks()
@@ -48,6 +62,19 @@ class RemovableHandle:
 
     def __exit__(self, *exc_info: object) -> None:
         self.remove()
+
+
+def warn_if_has_hooks(tensor):
+    """Warn of hooks on a tensor that is about to be pickled, since they are lost; not of those marked for it."""
+    for hook in (tensor._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            from cygrad._core.errors.sites import warn  # needed only here
+
+            warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
+                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
+                "suppress this warning"
+            )
 
 
 # -- checks of hook results --

@@ -18,8 +18,9 @@ class ReturnType(tuple):
     __slots__ = ()
     _fields: tuple[str, ...] = ()
 
-    def __new__(cls, items):
-        """Create from a sequence of the items."""
+    def __new__(cls, items, _unnamed=None):
+        """Create from a sequence of the items; PyTorch's pickles also pass a dictionary of unnamed ones, of which there
+        are none."""
         self = tuple.__new__(cls, items)
         if len(self) != len(cls._fields):
             raise TypeError(f"{cls.__name__}() takes a {len(cls._fields)}-sequence ({len(self)}-sequence given)")

@@ -36,11 +36,24 @@ class _Info:
         return type(self), (self._dtype,)
 
 
-# The values that NumPy's finfo would have if it supported bfloat16.
-_BFLOAT16 = SimpleNamespace(
-    bits=16, eps=2.0**-7, max=(2 - 2.0**-7) * 2.0**127, min=-(2 - 2.0**-7) * 2.0**127, precision=2
-)
-_BFLOAT16.smallest_normal = 2.0**-126
+def _limits(largest, eps, smallest_normal, precision=0, bits=8, least=None):
+    least = -largest if least is None else least
+    return SimpleNamespace(
+        bits=bits, eps=eps, max=largest, min=least, precision=precision, smallest_normal=smallest_normal
+    )
+
+
+# The values that NumPy's finfo would have for floating-point types that it does not support. PyTorch has the eps of
+# float8_e5m2fnuz so, although the next number after 1 is 1.25.
+_BEYOND_NUMPY = {
+    "bfloat16": _limits((2 - 2.0**-7) * 2.0**127, 2.0**-7, 2.0**-126, precision=2, bits=16),
+    "float8_e4m3fn": _limits(448.0, 0.125, 2.0**-6),
+    "float8_e4m3fnuz": _limits(240.0, 0.125, 2.0**-7),
+    "float8_e5m2": _limits(57344.0, 0.25, 2.0**-14),
+    "float8_e5m2fnuz": _limits(57344.0, 0.125, 2.0**-15),
+    "float8_e8m0fnu": _limits(2.0**127, 1.0, 2.0**-127, least=2.0**-127),
+}
+_QUANTIZED = {"qint8": np.int8, "qint32": np.int32, "quint8": np.uint8, "quint4x2": np.uint8, "quint2x4": np.uint8}
 
 
 class finfo(_Info):
@@ -65,7 +78,10 @@ class finfo(_Info):
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
         self._dtype = kind.to_real()
-        self._numpy = _BFLOAT16 if self._dtype.name == "bfloat16" else np.finfo(self._dtype.numpy)
+        name = self._dtype.name
+        if name == "float4_e2m1fn_x2":
+            raise NotImplementedError("\"epsilon\" not implemented for 'Float4_e2m1fn_x2'")
+        self._numpy = _BEYOND_NUMPY.get(name) or np.finfo(self._dtype.numpy)
 
     @property
     def eps(self):
@@ -117,8 +133,11 @@ class iinfo(_Info):
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if type.name == "bool":
             raise TypeError("torch.bool is not supported by torch.iinfo")
+        integers = type.numpy or _QUANTIZED.get(type.name)
+        if integers is None:
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         self._dtype = type
-        self._numpy = np.iinfo(type.numpy)
+        self._numpy = np.iinfo(integers)
 
     @property
     def max(self):

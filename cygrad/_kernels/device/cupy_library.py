@@ -15,7 +15,8 @@ from cygrad._library import later
 graph_capture = later("cygrad._kernels.gpu.runtime.graph_capture")  # which imports this module
 _found: Any = None  # the CuPy module
 _meta: Any = None  # the library of meta arrays
-_classes: tuple = ()  # of arrays that are not in main memory, of the libraries that are loaded
+_sparse: Any = ()  # the class of the arrays of sparse tensors
+_classes: tuple = ()  # of arrays that are no plain memory on the CPU, of the libraries that are loaded
 _names: dict[int, str] = {}
 followers: list = []  # functions called once CuPy is loaded
 PINNED = -1  # in place of a GPU index: page-locked (pinned) host memory
@@ -48,7 +49,7 @@ def cupy():
     global _found, _classes
     if _found is None:
         _found = _load()
-        _classes = (_found.ndarray, *(() if _meta is None else (_meta.ndarray,)))
+        _classes = (_found.ndarray, *_classes)
         import_module("cygrad._kernels.gpu.startup").connect(_found)  # which imports this module
         for function in followers:
             function()
@@ -63,6 +64,20 @@ def meta():
         _classes = (*_classes, _meta.ndarray)
         import_module("cygrad._kernels.device.dispatch").use_gpu()  # likewise
     return _meta
+
+
+def admit_sparse(kind):
+    """Make known the class of the arrays of sparse tensors, which no kernel takes: see Note [Sparse arrays]."""
+    global _sparse, _classes
+    if not _sparse:
+        _sparse = kind
+        _classes = (*_classes, kind)
+        import_module("cygrad._kernels.device.dispatch").use_gpu()  # which imports this module
+
+
+def is_sparse(value):
+    """Whether `value` is the array of a sparse tensor."""
+    return isinstance(value, _sparse)
 
 
 def library_at(place):
@@ -134,7 +149,7 @@ def item(array):
 
 
 def is_array(value):
-    """Whether `value` is a GPU array, or a meta array."""
+    """Whether `value` is a GPU array, a meta array, or the array of a sparse tensor."""
     return isinstance(value, _classes)
 
 

@@ -29,6 +29,7 @@ from cygrad._kernels.device.cupy_library import (
     explained,
     is_array,
     is_meta,
+    is_sparse,
     name_of,
     on_device,
 )
@@ -54,6 +55,9 @@ def run(kernel, arrays, args, by_element=False):
     try:
         given = given_here(arrays)
         if given is None or around is not None:
+            for a in arrays:
+                if is_sparse(a):
+                    raise a.refused(kernel)
             if any(map(is_meta, arrays)):
                 meta.check_places(arrays)
                 return meta.run(kernel, (*arrays, *args), None, by_element)
@@ -105,6 +109,8 @@ def call_form(kernel, a, in_memory, args, kwargs):
 
     `in_memory` is the first array argument in host memory, or None. Raises RuntimeError if it has dimensions.
     """
+    if is_sparse(a):
+        raise a.refused(kernel)
     if is_meta(a):
         meta.check_places((a,) if in_memory is None else (in_memory, a))
         return meta.run(kernel, args, kwargs)
@@ -180,6 +186,8 @@ def form_of(kernel):
 
 def fitting(kernel, array):
     """Return the function that runs a kernel on this array: its GPU form, or the kernel itself."""
+    if is_sparse(array):
+        raise array.refused(kernel)
     if is_meta(array):
         return partial(meta.run_on, kernel)
     return form_of(kernel) if is_array(array) else kernel
@@ -238,6 +246,8 @@ def _narrow(a, dtype):
 def view(a, shape, strides, offset):
     """Return a view of the memory of `a` that starts `offset` bytes after its first element; strides are in bytes."""
     require_array(a)
+    if is_sparse(a):
+        raise a.refused(view)
     if is_meta(a):
         return type(a)(shape, a.dtype, a.data + offset, strides)
     forwards = tuple(map(abs, strides))  # CuPy creates no arrays with negative strides

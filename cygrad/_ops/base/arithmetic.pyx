@@ -24,6 +24,7 @@ cimport cygrad._kernels.cpu.base.elementwise as kernels
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.array_ops cimport cast
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
+from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._kernels.device.unresolved cimport resolved
 from cygrad._kernels.cpu.base.copying import element
@@ -388,9 +389,14 @@ cpdef Tensor neg(object input, Tensor out=None):
 # -- operators ---------------------------------------------------------------------------------------------
 
 cdef object operand(object value):
-    """Convert a value for an operator: a tensor or a Python number; NotImplemented for anything else."""
-    if isinstance(value, (Tensor, float, int, complex)):
+    """Convert a value for an operator: a tensor or a Python number; NotImplemented for anything else.
+
+    A sparse tensor takes the operator over, as an object of another library does.
+    """
+    if type(value) is Tensor or isinstance(value, (float, int, complex)):
         return value
+    if isinstance(value, Tensor):
+        return NotImplemented if is_sparse(<Tensor>value) else value
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -399,7 +405,13 @@ cdef object operand(object value):
 
 
 cdef inline bint is_operand(object value) noexcept:
-    return type(value) is float or type(value) is int or is_tensor(value)
+    return type(value) is float or type(value) is int or type(value) is Tensor or (
+        isinstance(value, Tensor) and not is_sparse(<Tensor>value))
+
+
+cdef inline bint is_sparse(Tensor t) noexcept:
+    """Whether a tensor, of a subclass, is sparse."""
+    return not is_on_cpu(t.array) and cupy_library.is_sparse(t.array)
 
 
 cdef inline object tensor_first(OpDef op, str symbol, object a, object b):

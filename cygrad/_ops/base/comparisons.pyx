@@ -189,7 +189,7 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
     if cupy_library.is_elsewhere():
         (condition, input, other), _ = device_checks.check("where", (condition, input, other), {})
     kind = result_type((input, other))
-    widest = promote_types(kind, default_dtype()) if kind.category == FLOATING else kind
+    widest = promote_types(kind, default_dtype()) if kind.category == FLOATING and kind.itemsize > 1 else kind
     check_fits(input, widest)
     check_fits(other, widest)
     array = numpy_pointwise.where((<Tensor>condition).array, as_type(input, kind), as_type(other, kind))

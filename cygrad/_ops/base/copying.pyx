@@ -13,7 +13,7 @@ from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, wrap
 from cygrad._core.types import memory_format as formats
 from cygrad._core.errors import messages
 from cygrad._core.types.device import cpu_device, device as device_class, place_of_device
-from cygrad._core.types.dtypes import bfloat16_dtype, dtype as dtype_class
+from cygrad._core.types.dtypes import dtype as dtype_class, dtype_named
 from cygrad._kernels.cpu.base import copying as kernels
 from cygrad._kernels.array_ops cimport cast, is_contiguous, may_overlap, typenum_of, zeros_beside
 from cygrad._kernels.cpu.base.arrays cimport dense_copy, is_on_cpu
@@ -189,7 +189,7 @@ def conversion(str name, dtype wanted):
 
 def bfloat16(self, memory_format=None):
     """Convert this tensor to bfloat16; itself if it already is. See `to`. Raises ImportError without ml_dtypes."""
-    return converted_or_copied(require(self, "bfloat16"), as_dtype(bfloat16_dtype()), False, memory_format)
+    return converted_or_copied(require(self, "bfloat16"), as_dtype(dtype_named("bfloat16")), False, memory_format)
 
 
 # -- writing into a tensor ---------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, 
 from cygrad._core.graph.tensor cimport (
     CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
     requires_grad as needs_grad, wrap, wrap_like)
+from cygrad._core.tensor import predicates
 from cygrad._core.types import memory_format as formats
 from cygrad._core.types.device import check_device, default_device, defaults, place_of_device
 from cygrad._kernels.cpu.base import copying
@@ -35,6 +36,7 @@ from cygrad._library import later
 from cygrad._ops.base.arguments cimport integers, require, shape_to_c, variadic
 
 arrays = later("cygrad._kernels.gpu.base.arrays")      # needed only for GPU arrays
+sparse = later("cygrad._ops.sparse.creation")           # needed only for sparse layouts
 
 import_array()
 
@@ -238,6 +240,13 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 # -- filled ------------------------------------------------------------------------------------------------
 
+cdef bint is_sparse_layout(object layout, str function) except -1:
+    """Whether a layout is not `strided`; raises TypeError for anything else than a layout."""
+    if type(layout) is not predicates.layout:
+        raise TypeError(f"{function}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
+    return layout is not predicates.strided
+
+
 def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
     """Return a tensor of zeros. `size` is given as ints or as one sequence.
 
@@ -248,6 +257,8 @@ def zeros(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     """
     cdef npy_intp[MAXDIMS] dims
     cdef int ndim
+    if layout is not None and is_sparse_layout(layout, "zeros"):
+        return sparse.new_zeros_in(layout, size_of(size, named, "zeros"), dtype, device, requires_grad)
     place = check_place(device, pin_memory, True)
     wanted = type_of_new(dtype, out, default_dtype(), "zeros")
     if place is not None:
@@ -263,6 +274,8 @@ def ones(*size, out=None, dtype=None, layout=None, device=None, pin_memory=False
     >>> cygrad.ones(2, dtype=cygrad.int64)
     tensor([1, 1])
     """
+    if layout is not None and is_sparse_layout(layout, "ones"):
+        raise RuntimeError("full(...) is not implemented for sparse layout")
     place = check_place(device, pin_memory, True)
     wanted = type_of_new(dtype, out, default_dtype(), "ones")
     return delivered(filled(size_of(size, named, "ones"), 1, wanted, place), out, requires_grad, "ones")
@@ -276,6 +289,8 @@ def empty(*size, out=None, dtype=None, layout=None, device=None, pin_memory=Fals
     >>> cygrad.empty(2, 3).shape
     torch.Size([2, 3])
     """
+    if layout is not None and is_sparse_layout(layout, "empty"):
+        return sparse.new_zeros_in(layout, size_of(size, named, "empty"), dtype, device, requires_grad)
     place = check_place(device, pin_memory, True)
     wanted = type_of_new(dtype, out, default_dtype(), "empty")
     array = filled(size_of(size, named, "empty"), None, wanted, place)

@@ -374,7 +374,7 @@ def linear(input, weight, bias=None):
 
 
 cdef object operator_matmul(object a, object b):
-    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+    if not (type(a) is Tensor and type(b) is Tensor):
         left, right = operand(a), operand(b)
         if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
             return unsupported_operand("@", a, b)

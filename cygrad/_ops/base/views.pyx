@@ -7,7 +7,7 @@ one, rearranged to the input's shape, with zeros for elements outside the view.
 
 from numpy cimport npy_intp
 
-from cygrad._core.types.dtypes cimport dtype, dtype_of_num
+from cygrad._core.types.dtypes cimport as_dtype, dtype, dtype_of_num
 from cygrad._core.graph.observers cimport GEOMETRY, begin_change, end_change, is_observed, mark_start
 from cygrad._core.graph.inplace cimport check_inplace, give_history, set_array
 from cygrad._core.graph.node cimport set_meta
@@ -67,9 +67,9 @@ def view(input, *size, **named):
     """
     cdef Tensor t = require(input, "view")
     if len(size) == 1 and isinstance(size[0], dtype) and not named:
-        return view_as_type(t, size[0])
+        return view_as_type(t, as_dtype(size[0]))
     if not size and len(named) == 1 and "dtype" in named:
-        return view_as_type(t, named["dtype"])
+        return view_as_type(t, as_dtype(named["dtype"]))
     if not size and "size" not in named or size and not isinstance(size[0], (list, tuple)) and (
             named or not is_integer(size[0])):
         raise messages.no_such_call("view", size, named, ("torch.dtype dtype", "tuple of ints size"))

@@ -9,7 +9,8 @@ from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import legacy_array
-from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name, set_default_dtype
+from cygrad._core.types.dtypes import as_dtype, by_name, dtype_named, set_default_dtype
+from cygrad._kernels.device import cupy_library
 from cygrad._ops.base.checks.copying import type_wanted
 from cygrad._ops.base.creation import fresh
 
@@ -30,10 +31,30 @@ class tensortype(type):
         return fresh(legacy_array(args, named, as_dtype(cls.dtype)), False, "new")
 
     def __instancecheck__(cls, value):
-        return isinstance(value, Tensor) and value.dtype is cls.dtype
+        return isinstance(value, Tensor) and value.dtype is cls.dtype and value.is_cpu
 
     def __repr__(cls):
         return f"<class 'torch.{cls.__name__}'>"
+
+
+class _gpu_tensortype(tensortype):
+    """The metaclass of `cuda.FloatTensor` and the other legacy types of tensors on a GPU."""
+
+    __module__ = "torch"
+
+    def __call__(cls, *args, **named):
+        if not cupy_library.is_available():
+            raise TypeError(
+                f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.\n"
+                "  there is no GPU: use torch.tensor(data, dtype=...)"
+            )
+        return fresh(legacy_array(args, named, as_dtype(cls.dtype)), False, "new").cuda()
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, Tensor) and value.dtype is cls.dtype and value.is_cuda
+
+    def __repr__(cls):
+        return f"<class 'torch.cuda.{cls.__name__}'>"
 
 
 def _options(kind):
@@ -43,13 +64,14 @@ def _options(kind):
     )
 
 
-def _type_of(kind):
-    """Return the legacy type of a dtype."""
+def _type_of(kind, on_gpu=False):
+    """Return the legacy type of a dtype, for tensors on the CPU or on a GPU."""
     name = f"{kind.type_name}Tensor"
     doc = f"Makes tensors of {kind!r}: `{name}(2, 3)` uninitialized, `{name}([1, 2])` from data. Prefer `tensor`."
-    return tensortype(
-        name, (), {"__module__": "cygrad", "dtype": kind, "is_cuda": False, "is_sparse": False, "__doc__": doc}
-    )
+    what = {"dtype": kind, "is_cuda": on_gpu, "is_sparse": False, "__doc__": doc}
+    if on_gpu:
+        return _gpu_tensortype(name, (), {"__module__": "cygrad.cuda", **what})
+    return tensortype(name, (), {"__module__": "cygrad", **what})
 
 
 def set_default_tensor_type(t):
@@ -69,6 +91,7 @@ def set_default_tensor_type(t):
 
 
 TYPES = "float64 float32 float16 uint8 int8 int16 int32 int64 bool".split()
-kinds = [bfloat16_dtype(), *(by_name()[name] for name in TYPES)]
+kinds = [dtype_named("bfloat16"), *(by_name()[name] for name in TYPES)]
 functions = {made.__name__: made for made in map(_type_of, kinds)}
+types_on_gpu = {made.__name__: made for made in (_type_of(kind, on_gpu=True) for kind in kinds)}
 functions["set_default_tensor_type"] = set_default_tensor_type

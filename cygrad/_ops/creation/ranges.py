@@ -10,7 +10,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, facts, publish, shown
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._core.types.dtypes import dtype_of_number, get_default_dtype
@@ -31,6 +31,7 @@ _ARANGE = (
 )
 
 
+@shown
 @facts(overloads="18")
 def arange(
     *bounds,
@@ -159,6 +160,7 @@ def _whole_count(low, high, by):
     return max(0, -(-(high - low) // by))
 
 
+@shown
 def range(
     start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
@@ -258,6 +260,7 @@ def _ends_of_type(low, high, count, wanted):
     return whole + [0] * (2 - len(whole))
 
 
+@shown
 @facts(overloads="")
 def linspace(
     start, end, steps=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
@@ -277,6 +280,7 @@ def linspace(
     return _delivered(array, out, requires_grad, "linspace")
 
 
+@shown
 @facts(overloads="")
 def logspace(
     start,
@@ -360,6 +364,7 @@ def meshgrid(*tensors, indexing=None):
     return tuple(grids)
 
 
+@shown
 @facts(overloads="18")
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """Return a matrix of n rows and m (or n) columns with ones on the diagonal and zeros elsewhere.

@@ -9,6 +9,7 @@ import numpy as np
 
 from cygrad._core.graph.opdef import ELEMENTWISE, FLOAT_RESULT, IN0, PRIVATE, declare, publish
 from cygrad._core.graph.record import apply1, apply1_args
+from cygrad._kernels.cpu.elementwise import bessel as kernels
 from cygrad._kernels.device.cupy_library import as_array, is_array
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.pointwise import abs, exp, sgn, square
@@ -187,9 +188,35 @@ def modified_bessel_k1(input, *, out=None):
     return apply1(MODIFIED_BESSEL_K1, input, out)
 
 
+def scaled_k_derivative_rule(n, g):
+    nu, order = n.args
+    return mul(g, scaled_k_derivative(n.saved(0), nu, order + 1))
+
+
+_SCALED_K = [by_scipy(f"k{nu}e", f"special.scaled_modified_bessel_k{nu}") for nu in (0, 1)]
+
+
+def scaled_k_derivative_array(x, nu, order):
+    return as_array(kernels.scaled_k_derivative(x, nu, order, *_SCALED_K))
+
+
+SCALED_K_DERIVATIVE = declare(
+    "scaled_k_derivative",
+    scaled_k_derivative_rule,
+    saves=IN0,
+    flags=ELEMENTWISE | PRIVATE,
+    kernel=scaled_k_derivative_array,
+    inputs="self",
+)
+
+
+def scaled_k_derivative(x, nu, order):
+    """Return the derivative of `exp(x) * K_nu(x)`. For large x it is not the difference of nearly equal functions."""
+    return apply1_args(SCALED_K_DERIVATIVE, x, (nu, order), None)
+
+
 def scaled_modified_bessel_k0_rule(n, g):
-    x = n.saved(0)
-    return mul(g, sub(scaled_modified_bessel_k0(x), scaled_modified_bessel_k1(x)))
+    return mul(g, scaled_k_derivative(n.saved(0), 0, 1))
 
 
 SCALED_MODIFIED_BESSEL_K0 = unary(
@@ -211,9 +238,7 @@ def scaled_modified_bessel_k0(x, *, out=None):
 
 
 def scaled_modified_bessel_k1_rule(n, g):
-    x = n.saved(0)
-    values = scaled_modified_bessel_k1(x)
-    return mul(g, sub(sub(values, scaled_modified_bessel_k0(x)), div(values, x)))
+    return mul(g, scaled_k_derivative(n.saved(0), 1, 1))
 
 
 SCALED_MODIFIED_BESSEL_K1 = unary(

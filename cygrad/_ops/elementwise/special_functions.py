@@ -16,6 +16,7 @@ from cygrad._core.graph.record import apply1, apply1_args, apply_n, tensor_argum
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base import chunks, elementary
 from cygrad._kernels.cpu.base import elementwise as kernels
+from cygrad._kernels.cpu.base.half_sums import in_float32, is_half
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop, fused
 from cygrad._kernels.cpu.elementwise.polynomial_tables import Tabled
@@ -24,6 +25,7 @@ from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.checks.common import require_broadcast, require_operands, require_real, require_tensors
 from cygrad._ops.base.pointwise import exp, log, log1p, square
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.common.scipy_kernels import SMOOTH, SPECIAL, by_scipy, require_real_input, scipy_for, unary
 from cygrad._ops.elementwise.binary import as_tensors, logarithm_gradients, of_one_type
 from cygrad._ops.elementwise.selection import where
@@ -493,6 +495,8 @@ def polygamma_method_(self, n):
 
 
 def mvlgamma_array(x, p):
+    if is_half(x):
+        return in_float32(mvlgamma_array, x, p)
     total = log_gamma(as_array(x - x.dtype.type((p - 1) / 2)))
     for j in range(p - 1):
         total = as_array(total + log_gamma(as_array(x - x.dtype.type(j / 2))))
@@ -501,6 +505,7 @@ def mvlgamma_array(x, p):
 
 def mvlgamma_rule(n, g):
     x, total = n.saved(0), None
+    x = x.to(sum_type(x))  # half precision may round to a pole
     for j in range(n.args[0]):
         slope = digamma(sub(x, j / 2))
         total = slope if total is None else add(total, slope)

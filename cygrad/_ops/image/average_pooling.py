@@ -19,6 +19,7 @@ from cygrad._ops.base.pointwise import abs
 from cygrad._ops.base.reductions import mean
 from cygrad._ops.base.views import squeeze, unsqueeze
 from cygrad._ops.common.blocked_composites import in_steps
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.image.pooling_common import adaptive_spans, check_elements, numbers, output_size, results, windows
 from cygrad._ops.image.resampling import resample, resampling
@@ -267,6 +268,9 @@ def norms(function, pool, dims, input, norm_type, kernel_size, stride, ceil_mode
 
 
 def _norms(t, pool, kernel, stride, ceil_mode, norm_type):
+    kind = sum_type(t)
+    if kind is not t.dtype:
+        return _norms(t.to(kind), pool, kernel, stride, ceil_mode, norm_type).to(t.dtype)
     means = pool(pow(t, norm_type), kernel, stride, 0, ceil_mode)
     scale = _scale_of_powers(memory_of(t), memory_of(means), norm_type)
     if scale != 1:

@@ -14,6 +14,7 @@ from cygrad._core.graph.opdef import (
     declare,
     facts,
     publish,
+    shown,
 )
 from cygrad._core.graph.record import apply1_args
 from cygrad._kernels.cpu.image import folding as kernels
@@ -126,6 +127,7 @@ def check_elements(t, kernel):
         raise messages.not_implemented_for(kernel, t.dtype)
 
 
+@shown
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """Arrange the windows of images ([n,] channels, height, width) as columns ([n,] channels * taps, windows).
 

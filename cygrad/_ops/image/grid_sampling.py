@@ -8,7 +8,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE, declare, facts, publish
+from cygrad._core.graph.opdef import FUNCTION_ONLY, IN0, IN1, LINEAR, NONDIFF, PRIVATE, declare, facts, publish, shown
 from cygrad._core.graph.record import apply1_args, apply_n, record_outputs
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.base.numpy_fallback import silent
@@ -373,6 +373,7 @@ def _affine_grid(call):
     return call.shaped(found, call.out.shape)
 
 
+@shown
 def affine_grid(theta, size, align_corners=None):
     """Return a grid of points (n, height, width, 2) for `grid_sample`: the points of an image, moved by affine maps.
 

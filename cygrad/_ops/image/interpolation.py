@@ -13,7 +13,16 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of
-from cygrad._core.graph.opdef import FUNCTION_ONLY, IMAGE, IMAGE_GRADIENT, METHOD_ONLY, facts, note_facts, publish
+from cygrad._core.graph.opdef import (
+    FUNCTION_ONLY,
+    IMAGE,
+    IMAGE_GRADIENT,
+    METHOD_ONLY,
+    facts,
+    note_facts,
+    publish,
+    shown,
+)
 from cygrad._core.tensor.from_python import checked_lengths
 from cygrad._kernels.cpu.image.resampling import Table
 from cygrad._ops.base.arguments import is_integer, require
@@ -302,6 +311,7 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@shown
 def upsample_nearest(input, size=None, scale_factor=None):
     """Deprecated alias of `interpolate` with mode 'nearest'.
 
@@ -315,6 +325,7 @@ def upsample_nearest(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
+@shown
 def upsample_bilinear(input, size=None, scale_factor=None):
     """Deprecated alias of `interpolate` with mode 'bilinear' and aligned corners.
 

@@ -21,6 +21,7 @@ from cygrad._core.graph.opdef import (
     facts,
     publish,
     registry,
+    shown,
 )
 from cygrad._core.graph.record import record_outputs
 from cygrad._kernels.cpu.image import max_pooling as kernels
@@ -299,6 +300,7 @@ def _max_pool(call):
     return [call.shaped(part, out.shape) for part, out in zip(found, call.outs, strict=False)]
 
 
+@shown
 def adaptive_max_pool1d(input, output_size, return_indices=False):
     """Return the maxima of `output_size` windows that cover a sequence; see `adaptive_max_pool2d`.
 

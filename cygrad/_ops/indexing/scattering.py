@@ -9,7 +9,7 @@ import numpy as np
 from cygrad._core.engine.blocked_gradients import reused
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
-from cygrad._core.graph.dual import values_of
+from cygrad._core.graph.dual import is_forward, values_of
 from cygrad._core.graph.internals import array_of, memory_of, tensor_of
 from cygrad._core.graph.opdef import IN0, IN1, INPLACE, LINEAR, OUT0, PRIVATE, declare, publish
 from cygrad._core.graph.tensor import Tensor
@@ -202,8 +202,7 @@ def _reduced_gradients(n, g, dim, index, reduce, include_self):
 
 def _product_gradients(n, g, t, source, dim, index, include_self):
     """Each factor gets g times the product of the others, which is the result divided by the factor unless it is 0."""
-    is_whole = t.ndim < 2 or "Scatter" in n.name()  # samples of `vmap` side by side are slices
-    if not get_modes() and is_whole:  # recording
+    if not get_modes() or is_forward():  # the gradient will be differentiated
         return _products_of_others(n, g, t, source, dim, index, include_self)
     result = n.saved_result()
     zero, sent_zero = t == 0, source == 0
@@ -232,39 +231,44 @@ def _products_of_others(n, g, t, source, dim, index, include_self):
         own = mul(g, conjugate(scatter_reduce(ones, dim, index, source, "prod")))
     if n.needs(1):
         factors = mul(g, conjugate(t)) if include_self else g
-        sent = mul(gather(factors, dim, index), conjugate(_products_within(source, dim, index, t.shape)))
+        sent = mul(gather(factors, dim, index), conjugate(_products_within(source, dim, index)))
     return own, sent
 
 
-def _products_within(source, dim, index, shape):
+def _products_within(source, dim, index):
     """Return, for each element of `source`, the product of the others that are sent to the same position.
 
-    They are sorted by position. The products of those before and behind each one are joined by doubling.
+    Lines along `dim` are sorted by position. The products of those before and behind each element are joined by
+    doubling.
     """
-    places = kernels.flat_positions(shape, dim, memory_of(index)).reshape(-1) if shape else memory_of(index).reshape(-1)
-    order = np.argsort(places, kind="stable")
-    back, places = tensor_of(np.argsort(order, kind="stable")), places[order]
-    elements = index_select(reshape(source, -1), 0, tensor_of(order))
-    count = len(places)
-    before, behind = (_shifted(elements, places, steps) for steps in (1, -1))
-    steps = 1
-    while steps < count and (places[steps:] == places[:-steps]).any():
-        before = mul(before, _shifted(before, places, steps))
-        behind = mul(behind, _shifted(behind, places, -steps))
+    if not source.ndim:
+        return reshape(_products_within(reshape(source, 1), 0, reshape(index, 1)), source.shape)
+    order = index.argsort(dim, stable=True)
+    places, elements = gather(index, dim, order), gather(source, dim, order)
+    before, behind = (_shifted(elements, places, dim, steps) for steps in (1, -1))
+    steps, count = 1, source.shape[dim]
+    while steps < count and values_of(_are_same(places, dim, steps)).any():
+        before = mul(before, _shifted(before, places, dim, steps))
+        behind = mul(behind, _shifted(behind, places, dim, -steps))
         steps *= 2
-    return reshape(index_select(mul(before, behind), 0, back), source.shape)
+    return gather(mul(before, behind), dim, order.argsort(dim))
 
 
-def _shifted(t, places, steps):
+def _are_same(places, dim, steps):
+    """Whether elements that are `steps` apart are of one place."""
+    count = places.shape[dim] - steps
+    return slice_of(places, dim, steps, count) == slice_of(places, dim, 0, count)
+
+
+def _shifted(t, places, dim, steps):
     """Move the elements by `steps`. Where the element that would arrive is of another place or missing, there is 1."""
-    count, far = len(places), abs(steps)
-    if far >= count:
-        return tensor_of(_filled(t, 1, t.dtype.numpy))
-    first, last = slice_of(t, 0, 0, count - far), slice_of(t, 0, far, count - far)
-    is_same = tensor_of(places[far:] == places[:-far])
-    ones = tensor_of(_filled(first[:far], 1, t.dtype.numpy))
-    moved = where(is_same, first if steps > 0 else last, 1.0)
-    return cat((ones, moved) if steps > 0 else (moved, ones), 0)
+    count, far = t.shape[dim], min(abs(steps), t.shape[dim])
+    ones = tensor_of(_filled(slice_of(t, dim, 0, far), 1, t.dtype.numpy))
+    if far == count:
+        return ones
+    kept = slice_of(t, dim, 0 if steps > 0 else far, count - far)
+    moved = where(_are_same(places, dim, far), kept, 1.0)
+    return cat((ones, moved) if steps > 0 else (moved, ones), dim)
 
 
 def _first(t, shape):

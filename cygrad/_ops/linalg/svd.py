@@ -233,6 +233,23 @@ def pinv_rule(n, g):
 
 def pinv_gradient(g, a, p):
     """Return -P^H g P^H + (1 - A P) g^H P P^H + P^H P g^H (1 - P A)."""
+    if are_moderate(values_of(p)):
+        return _pinv_gradient(g, a, p)
+    largest = p.detach().abs().amax((-2, -1), keepdim=True)
+    scale = largest.new_ones(()).ldexp(largest.frexp()[1])
+    scale = scale.where((largest > 0) & (scale < np.inf), 1.0)
+    return mul(_pinv_gradient(mul(g, scale), mul(a, scale), div(p, scale)), scale)
+
+
+def are_moderate(values):
+    """Whether the products of a few matrices like these stay in the range, as far as that is known without waiting."""
+    if not isinstance(values, np.ndarray) or not values.size:
+        return True
+    largest, bound = np.abs(values).max(), float(np.finfo(values.dtype).max) ** 0.25
+    return not np.isfinite(largest) or largest == 0 or 1 / bound < largest < bound
+
+
+def _pinv_gradient(g, a, p):
     g, p_h = adjoint(g), adjoint(p)
     if a.shape[-2] <= a.shape[-1]:
         k = matmul(g, p)

@@ -81,14 +81,16 @@ def finished(op, losses, inputs, reduction, more=(), kept=None):
 
     `kept` is saved in the slot of a third input, but has no edge.
     """
-    kinds = {array_of(input).dtype for input in inputs}
-    if len(kinds) == 1:  # NumPy before 2.1 promotes bfloat16 and a Python number to float32
-        losses = losses.astype(kinds.pop(), copy=False)
     array = losses
     if reduction == MEAN:
         array = mean_of_array(losses)
     elif reduction == SUM:
         array = sum_of_array(losses)
+    kinds = {array_of(input).dtype for input in inputs}
+    if (
+        len(kinds) == 1
+    ):  # losses of half precision may be float32; NumPy before 2.1 promotes bfloat16 with a number to it
+        array = array.astype(kinds.pop(), copy=False)
     return _recorded(op, array, losses.size, inputs, reduction, more, kept)
 
 

@@ -26,6 +26,7 @@ from cygrad._core.graph.opdef import (
     declare,
     facts,
     publish,
+    shown,
 )
 from cygrad._core.graph.record import apply1_args, record_n
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
@@ -438,6 +439,7 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return over(partial(softmax, dim=dim), SOFTMAX, lambda a, out: softmax_array(a, axis, True), turned, (axis,))
 
 
+@shown
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """Sample from the categorical distribution given by `logits`: a softmax of `(logits + Gumbel noise) / tau`.
 

@@ -23,6 +23,7 @@ from cygrad._ops.base.products import matmul
 from cygrad._ops.base.reductions import sum as total
 from cygrad._ops.base.slicing import narrow
 from cygrad._ops.base.views import transpose, unsqueeze
+from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.elementwise.logic import isfinite
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill
@@ -286,7 +287,8 @@ def renorm_rule(n, g):
 @in_slices(lambda n, shape: n.args[1])
 def _renorm_gradient(n, g):
     p, dim, maxnorm = n.args
-    x = n.saved(0)
+    kind = sum_type(g)
+    x, g = n.saved(0).to(kind), g.to(kind)
     others = [d for d in range(x.ndim) if d != dim]
     size = absolute(x)
     norms = linalg_vector_norm(x, p, others, True)

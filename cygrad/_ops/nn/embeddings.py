@@ -1,7 +1,7 @@
 """Lookups by integers: embeddings, sums of embeddings (bags), and one-hot encodings.
 
-Gradients of the matrix are dense; `sparse=True` is an error. Functions with the signatures of nn.functional; in the
-main package, the matrix comes first.
+Gradients of the matrix are dense, or with `sparse=True` sparse: they then hold the rows that were looked up. Functions
+with the signatures of nn.functional; in the main package, the matrix comes first.
 """
 
 from functools import lru_cache
@@ -22,6 +22,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.base.arrays import private
 from cygrad._kernels.cpu.nn import embeddings as kernels
 from cygrad._kernels.device.cupy_library import is_array
+from cygrad._library import later
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.batching.rules import leading, rule
@@ -32,6 +33,8 @@ from cygrad._ops.common.gradients import sum_type
 from cygrad._ops.creation.ranges import arange
 from cygrad._ops.elementwise.selection import where
 from cygrad._ops.indexing.gathering import index_add, index_select, masked_fill, scatter_add
+
+sparse_tensors = later("cygrad._ops.sparse.entries")  # needed only for sparse gradients
 
 SUM, MEAN, MAX = range(3)
 MODES = {"sum": SUM, "mean": MEAN, "max": MAX}
@@ -61,9 +64,13 @@ def _added_rows(rows, indices, count):
 
 
 def embedding_rule(n, g):
-    padding_idx, by_frequency, _, shape = n.args
+    padding_idx, by_frequency, is_sparse, shape = n.args
     taken = n.saved(1)
     rows = reshape(g, (-1, shape[1])) if shape[1] else g.reshape(taken.numel(), 0)
+    if is_sparse:
+        if by_frequency:
+            raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+        return _sparse_gradient(n, rows, array_of(taken).reshape(-1), padding_idx, shape)
     if is_forward() or padding_idx < 0 and not by_frequency and not get_modes() & NO_GRAD:
         return _added_by_ops(rows, reshape(taken, (-1,)), padding_idx, by_frequency, shape)
     indices = array_of(taken).reshape(-1)
@@ -88,12 +95,16 @@ def _added_by_ops(rows, taken, padding_idx, by_frequency, shape):
     return index_add(rows.new_zeros(shape), 0, taken, rows)
 
 
-def _refuse_sparse(name, sparse):
-    if sparse:
-        raise RuntimeError(
-            f"{name}: sparse gradients are not supported\n"
-            "  leave sparse=False: the gradient is then dense, has the same values, and works with every optimizer"
-        )
+def _sparse_gradient(n, rows, indices, padding, shape):
+    """Return the gradient of the matrix as a sparse tensor of the rows that were looked up, without the padding.
+
+    For a matrix that was computed from others it is dense, because few ops take sparse gradients.
+    """
+    if padding >= 0:
+        kept = np.nonzero(indices != padding)[0]
+        rows, indices = index_select(rows, 0, tensor_of(kept)), indices[kept]
+    found = sparse_tensors.built(indices.reshape(1, -1).astype(np.int64), rows.clone(), shape)
+    return found if n.next_functions[0][0].name() == "torch::autograd::AccumulateGrad" else found.to_dense()
 
 
 EMBEDDING = declare(
@@ -112,14 +123,14 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
     The row `padding_idx` gets no gradient. Selected rows with a norm larger than `max_norm` are first scaled to it, in
     place. Saves `input`. Gradient: for each row, the sum of g over all its occurrences; with `scale_grad_by_freq` the
-    mean. Raises IndexError for an index out of range, RuntimeError for other dtypes and shapes and for `sparse=True`.
+    mean; with `sparse`, a sparse tensor of the rows that were looked up. Raises IndexError for an index out of range,
+    RuntimeError for other dtypes and shapes.
 
     >>> import cygrad
     >>> cygrad.nn.functional.embedding(cygrad.tensor([1, 0]), cygrad.eye(2))
     tensor([[0., 1.],
             [1., 0.]])
     """
-    _refuse_sparse("embedding", sparse)
     if padding_idx is None:
         padding_idx = -1
     else:
@@ -153,7 +164,6 @@ def _embedding(call):
 @named("embedding")
 def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     """Return the rows of the matrix `weight` at `indices`; `padding_idx`, if not negative, gets no gradient."""
-    _refuse_sparse("embedding", sparse)
     w, i = require(weight, "embedding", "weight"), require(indices, "embedding", "indices", 2)
     if w.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -206,6 +216,11 @@ def embedding_bag_rule(n, g):
     weights = n.saved(1)
     if weights is not None:
         rows = mul(rows, unsqueeze(weights, 1))
+    is_sparse, padding, by_frequency = n.args[6:]
+    if is_sparse and by_frequency:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    if is_sparse:
+        return _sparse_gradient(n, rows, indices, padding, shape), grad_weights
     return _added_rows(rows, indices, shape[0]), grad_weights
 
 
@@ -246,7 +261,8 @@ def embedding_bag(
     A bag is a row of a matrix `input`. In a vector, the bags start at `offsets`; with `include_last_offset`, the last
     offset is the end of the last bag. `per_sample_weights`, of the same shape as input, are the weights of the rows in
     a sum. `padding_idx` does not count. The result for an empty bag is 0. Saves the indices, and what the gradients of
-    the two factors need. Raises ValueError or RuntimeError for invalid arguments, RuntimeError for `sparse=True`.
+    the two factors need. The gradient of `weight` is a sparse tensor if `sparse` is set. Raises ValueError or
+    RuntimeError for invalid arguments.
 
     >>> import cygrad
     >>> cygrad.nn.functional.embedding_bag(cygrad.tensor([[0, 1], [1, 1]]), cygrad.eye(2))
@@ -289,7 +305,6 @@ def embedding_bag(
         raise ValueError("max mode does not support scaling the gradient by the frequency")
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
-    _refuse_sparse("embedding_bag", sparse)
     if max_norm is not None:
         embedding_renorm_(w, i, max_norm, norm_type)
     if weights is not None and mode != "sum":
@@ -319,7 +334,6 @@ def embedding_bag_of_package(
 
     `mode` is a code: 0 sum, 1 mean, 2 max. See nn.functional.embedding_bag.
     """
-    _refuse_sparse("embedding_bag", sparse)
     w, i = require(weight, "embedding_bag", "weight"), require(indices, "embedding_bag", "indices", 2)
     o = require(offsets, "embedding_bag", "offsets", 3)
     check_unbatched("embedding_bag", i, o)
@@ -361,7 +375,7 @@ def embedding_bag_of_package(
         result = kernels.sums_of_bags(table, places, bags, weights, counted, sizes, mode == MEAN)
         scale = kernels.bag_scale(places, bags, counted, sizes, mode == MEAN, scale_grad_by_freq, table.dtype)
         rows = np.zeros(len(starts), np.int64, like=places)
-    args = places, bags, scale, largest, mode, table.shape
+    args = places, bags, scale, largest, mode, table.shape, sparse, padding, scale_grad_by_freq
     arrays = result, bags, sizes, rows
     return record_outputs(EMBEDDING_BAG, arrays, (w, per_sample_weights), args, 1)
 

@@ -6,7 +6,7 @@ PyTorch. With `inplace`, they overwrite the input and return it.
 
 import numpy as np
 
-from cygrad._core.graph.opdef import IN0, declare, named, publish, variant
+from cygrad._core.graph.opdef import IN0, declare, named, publish, shown, variant
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
@@ -98,11 +98,13 @@ def elu(input, alpha=1.0, inplace=False):
     return applied(ELU, ELU_INPLACE, input, args, inplace, "elu_cpu")
 
 
+@shown
 def elu_(input, alpha=1.0):
     """In-place version of `elu`; returns `input`."""
     return elu(input, alpha, True)
 
 
+@shown
 def selu(input, inplace=False):
     """`elu` with the alpha and scale for which layers preserve mean 0 and variance 1.
 
@@ -122,6 +124,7 @@ def selu_of_package(input):
     return selu(input)
 
 
+@shown
 def selu_(input):
     """In-place version of `selu`; returns `input`."""
     return selu(input, True)
@@ -149,6 +152,7 @@ def celu_of_package(input, alpha=1.0):
     return celu(input, alpha)
 
 
+@shown
 def celu_(input, alpha=1.0):
     """In-place version of `celu`; returns `input`."""
     return celu(input, alpha, True)

@@ -3,12 +3,16 @@
 import numpy as np
 
 from cygrad._core.engine.blocked_gradients import beside, in_slices, is_own, owned, reused
+from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import ELSEWHERE, IN0, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import record_n
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.cpu.base.elementary import DIVIDE
+from cygrad._kernels.cpu.base.reduce import are_in_range
 from cygrad._kernels.cpu.nn import normalization as kernels
+from cygrad._kernels.cpu.reduction.non_finite import are_finite
 from cygrad._ops.base.arguments import is_integer, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.arithmetic import pow as power
@@ -57,8 +61,16 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 @in_steps(-1, last=-1, node="DivBackward0")
 def _over_responses(x, size, alpha, beta, k):
     squares = channel_window(square(x), size, size // 2)
+    if x.dtype.itemsize < 8 and _leave_the_range(squares, k):
+        return _over_responses(x.to(by_name()["float64"]), size, alpha, beta, k).to(x.dtype)
     squares = mul(squares, alpha / size, out=owned(squares))
     return div(x, power(add(squares, k, out=owned(squares)), beta))
+
+
+def _leave_the_range(squares, k):
+    """Whether sums of squares are infinite, or too small where nothing is added to them. Always no on GPUs."""
+    values = values_of(squares)
+    return isinstance(values, np.ndarray) and not (are_finite(values) if k else are_in_range(values))
 
 
 # -- division by the 2-norm --
@@ -95,6 +107,8 @@ def unit(input, dim, eps, is_bounded):
     """Divide `input` by max(2-norm along `dim`, eps). The gradient ignores the bound unless `is_bounded`."""
     x = array_of(input)
     norm = norm_array(x, 2.0, (dim,), True)
+    if eps > 0 and x.dtype == np.float16:
+        eps = max(eps, float(np.finfo(x.dtype).smallest_subnormal))
     divisor = np.maximum(norm, x.dtype.type(eps), out=norm)
     array = DIVIDE(x, divisor) if isinstance(x, np.ndarray) else x / divisor
     return record_n(UNIT, array, (input,), (dim, eps, is_bounded))

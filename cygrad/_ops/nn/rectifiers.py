@@ -19,6 +19,7 @@ from cygrad._core.graph.opdef import (
     facts,
     named,
     publish,
+    shown,
     variant,
 )
 from cygrad._core.graph.record import apply1_args, apply_n, record_n, write_into
@@ -44,6 +45,7 @@ FLAGS = ELEMENTWISE | ELSEWHERE | ONE_PASS
 # -- relu, leaky_relu, threshold --
 
 
+@shown
 def relu(input, inplace=False):
     """`max(input, 0)`, elementwise, in place if `inplace`. Gradient: g where the result is positive, else 0.
 
@@ -54,6 +56,7 @@ def relu(input, inplace=False):
     return relu_into(input, out=require(input, "relu")) if inplace else relu_into(input)
 
 
+@shown
 def relu_(input):
     """`relu` in place: overwrites and returns `input`."""
     return relu(input, True)
@@ -102,6 +105,7 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     return applied(LEAKY_RELU, LEAKY_RELU_INPLACE, input, (slope,), inplace, "leaky_relu_cpu")
 
 
+@shown
 def leaky_relu_(input, negative_slope=0.01):
     """`leaky_relu` in place: overwrites and returns `input`."""
     return leaky_relu(input, negative_slope, True)
@@ -155,6 +159,7 @@ def threshold_of_package(input, threshold, value, *, out=None):
     return _threshold(THRESHOLD, input, threshold, value, out)
 
 
+@shown
 def threshold_(input, threshold, value):
     """`threshold` in place: overwrites and returns `input`."""
     return _threshold(THRESHOLD_INPLACE, input, threshold, value, input)
@@ -291,6 +296,7 @@ def rrelu_of_package(input, lower=0.125, upper=1.0 / 3, training=False, generato
     return _rrelu(input, lower, upper, training, generator, False)
 
 
+@shown
 def rrelu_(input, lower=0.125, upper=1.0 / 3, training=False, generator=None):
     """`rrelu` in place: overwrites and returns `input`."""
     return _rrelu(input, lower, upper, training, generator, True)
@@ -392,11 +398,13 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     return apply1_args(HARDTANH, input, args, input if inplace else None)
 
 
+@shown
 def hardtanh_(input, min_val=-1.0, max_val=1.0):
     """`hardtanh` in place: overwrites and returns `input`."""
     return hardtanh(input, min_val, max_val, True)
 
 
+@shown
 @facts(in_python=True)
 def relu6(input, inplace=False):
     """Clamp `input` to [0, 6]: `hardtanh(input, 0, 6)`. Gradient: g strictly between the bounds, else 0.

@@ -10,7 +10,7 @@ import numpy as np
 
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import array_of, tensor_of
-from cygrad._core.graph.opdef import named
+from cygrad._core.graph.opdef import named, shown
 from cygrad._kernels.device.cupy_library import as_array
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, mul
@@ -80,6 +80,7 @@ def _dropped(input, p, train, inplace, function, by_channel=False, to_floor=Fals
     return add(found, where(scales == 0, add(zeros, dropped.item()), add(zeros, kept.item())), out=out)
 
 
+@shown
 def dropout(input, p=0.5, training=True, inplace=False):
     """In training, set each element to zero with probability p and divide the others by 1 - p; otherwise do nothing.
 
@@ -95,6 +96,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return _dropped(input, p, training, inplace, "dropout")
 
 
+@shown
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     """In training, randomly set elements to selu(-inf), while preserving mean 0 and variance 1.
 
@@ -105,6 +107,7 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     return _dropped(input, p, training, inplace, "alpha_dropout", to_floor=True)
 
 
+@shown
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """`alpha_dropout` of whole channels: all elements with the same indices in dimensions 0 and 1.
 
@@ -118,6 +121,7 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 # -- channels with one to three dimensions --
 
 
+@shown
 def dropout1d(input, p=0.5, training=True, inplace=False):
     """`dropout` of whole channels: shape (N, C, L), or (C, L) for one sample. Raises RuntimeError for others.
 
@@ -135,6 +139,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     return _of_one_or_more(input, p, training, inplace, input.ndim == 3)
 
 
+@shown
 def dropout2d(input, p=0.5, training=True, inplace=False):
     """`dropout` of whole channels: shape (N, C, H, W). Warns about others, where dimension 1 counts as the channels.
 
@@ -154,6 +159,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _of_one_or_more(input, p, training, inplace, True)
 
 
+@shown
 def dropout3d(input, p=0.5, training=True, inplace=False):
     """`dropout` of whole channels: shape (N, C, D, H, W), or (C, D, H, W) for one sample. Warns about others.
 
@@ -193,6 +199,7 @@ def _of_package(name, what, **how):
     """Return the form `name(input, p, train)` and its in-place version."""
 
     def form(function, inplace):
+        @shown
         @typed(p=float, train=bool)
         @named(function)
         def call(input, p, train):

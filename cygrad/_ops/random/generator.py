@@ -9,23 +9,27 @@ Each stream has a lock (NumPy's or ours), so drawing from several threads at onc
 
 import contextlib
 import os
-from _thread import _local, allocate_lock
+from _thread import allocate_lock
 from typing import Any
 
 import numpy as np
 
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.types.device import check_device, device, device_at
 from cygrad._kernels.cpu.random import mersenne
 from cygrad._kernels.cpu.random.twister import Twister
-from cygrad._kernels.device.cupy_library import META
 from cygrad._kernels.gpu.random import random as kernels_of_gpu
 from cygrad._library import later
+from cygrad._ops.random.source import (
+    Source,
+    draws_of_thread,
+    set_default_source,
+    set_source_of_thread,
+    source_of_thread,
+)
 
 kernels_of_philox = later("cygrad._kernels.cpu.random.random")  # rarely asked for
-kernels_of_meta = later("cygrad._kernels.meta.random")  # needed only for meta tensors
 
 _FIRST_SEED = 67280421310721  # PyTorch's default seed
 _ALGORITHMS = "mt19937", "philox"
@@ -33,7 +37,7 @@ _TWISTER_BYTES = 5056
 _PHILOX_BYTES = 8 * 14  # seed, counter (4), key (2), buffer (4), buffer position, leftover half word (2)
 
 
-class Generator:
+class Generator(Source):
     """A random number stream, to be passed to functions as `generator=`.
 
     Generators with the same seed produce the same numbers, whatever the number of threads: on the CPU, PyTorch's
@@ -48,8 +52,7 @@ class Generator:
     __module__ = "cygrad"
 
     device: device
-
-    draws = 0  # how often threads that named no generator drew from this one
+    _source: Any
 
     def __init__(self, device="cpu", *, algorithm=None):
         self.device = check_device(device)
@@ -57,7 +60,6 @@ class Generator:
             raise RuntimeError("META device type not an accelerator.")
         self._seed = _FIRST_SEED
         self._lock = allocate_lock()
-        self._source: Any = None  # (kernels, stream); None for one of Philox that nothing has been drawn from
         is_on_gpu = self.device.type == "cuda"
         if algorithm is None:
             algorithm = _ALGORITHMS[is_on_gpu]
@@ -76,10 +78,6 @@ class Generator:
     def algorithm(self):
         """The name of the algorithm: "mt19937" or "philox"."""
         return _ALGORITHMS[not self._is_twister]
-
-    def source(self):
-        """Return (kernels, numbers): the functions that draw arrays, and the stream to draw from."""
-        return self._source or self._philox()
 
     @property
     def _numbers(self):
@@ -255,13 +253,7 @@ default_generator = Generator()
 default_generator.seed()
 
 
-class _OfThread(_local):
-    # class defaults: looking up a missing attribute takes ten times as long
-    generator = None
-    draws = 0  # how often this thread drew from its generator
-
-
-_of_thread = _OfThread()
+set_default_source(default_generator)
 
 
 class drawing_from:
@@ -283,51 +275,16 @@ class drawing_from:
         self._generator = generator
 
     def __enter__(self):
-        self._outer = _of_thread.generator
-        _of_thread.generator = self._generator
+        self._outer = set_source_of_thread(self._generator)
 
     def __exit__(self, *error):
-        _of_thread.generator = self._outer
+        set_source_of_thread(self._outer)
 
 
 def current_generator():
     """Return the generator that this thread draws from: the default one, or that of an enclosing `drawing_from`."""
-    found = _of_thread.generator
+    found = source_of_thread()
     return default_generator if found is None or found.device.type != "cpu" else found
-
-
-def source_of(generator, function, place=None):
-    """Return (kernels, numbers), see `Generator.source`.
-
-    `place` is the number of the GPU, or None for the CPU; the stream is that of `generator` or of the default
-    generator. Raises TypeError for non-Generators, RuntimeError for a generator of another device.
-    """
-    if is_forward():
-        from cygrad._core.transforms.vmap_random import note_draw  # rarely needed
-
-        note_draw()
-    if generator is None:
-        if place == META:
-            return kernels_of_meta, None
-        if place is not None:
-            return gpu_generator(place).source()
-        here = _of_thread
-        found = here.generator
-        if found is None or found.device.type != "cpu":
-            found = default_generator
-        found.draws += 1
-        here.draws += 1
-        return found._source or found.source()
-    if not isinstance(generator, Generator):
-        raise TypeError(f"{function}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
-    if place == META:
-        return kernels_of_meta, None
-    wanted = "cpu" if place is None else "cuda"
-    if generator.device.type != wanted:
-        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'")
-    if place is not None and generator.device.index != place:
-        raise RuntimeError(f"Expected a generator of cuda:{place} but found one of {generator.device}")
-    return generator.source()
 
 
 class Draws:
@@ -338,17 +295,17 @@ class Draws:
     """
 
     def __init__(self):
-        self._generator, self._own = current_generator(), _of_thread.draws
+        self._generator, self._own = current_generator(), draws_of_thread()
         self._state, self._all = self._generator.get_state(), self._generator.draws
 
     def __bool__(self):
-        return _of_thread.draws != self._own
+        return draws_of_thread() != self._own
 
     def take_back(self):
         """Set the generator back, if no other thread has drawn from it."""
-        if self and _of_thread.draws - self._own == self._generator.draws - self._all:
+        if self and draws_of_thread() - self._own == self._generator.draws - self._all:
             self._generator.set_state(self._state)
-            self._own, self._all = _of_thread.draws, self._generator.draws
+            self._own, self._all = draws_of_thread(), self._generator.draws
 
     @contextlib.contextmanager
     def repeated(self):
@@ -369,7 +326,7 @@ _seeds: dict[int, int] = {}  # seeds of GPUs whose generators are not in use yet
 
 def gpu_generator(place):
     """Return the default generator of this GPU, or that of an enclosing `drawing_from` of this thread."""
-    own = _of_thread.generator
+    own = source_of_thread()
     if own is not None and own.device.type == "cuda" and own.device.index == place:
         return own
     found = _of_gpus.get(place)
@@ -434,8 +391,11 @@ def set_rng_state(new_state):
 
 
 @contextlib.contextmanager
-def fork_rng(devices=None, enabled=True):
-    """Context manager that restores the state of the default generator at the end of the block.
+def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type=None):
+    """Context manager that restores the states of the default generators at the end of the block.
+
+    Of the generators of GPUs, those of `devices` (indices or devices), by default all. `device_type` is the kind of
+    device that they are of; for "meta" nothing is restored.
 
     >>> import cygrad
     >>> before = cygrad.get_rng_state()
@@ -444,14 +404,25 @@ def fork_rng(devices=None, enabled=True):
     >>> bool((cygrad.get_rng_state() == before).all())
     True
     """
-    if not enabled:
+    kind = "cuda" if device_type is None else device(device_type).type
+    if not enabled or kind == "meta":
         yield
         return
     state = get_rng_state()
+    on_gpus = [(place, gpu_generator(place).get_state()) for place in _forked(devices)] if kind == "cuda" else []
     try:
         yield
     finally:
         set_rng_state(state)
+        for place, state_there in on_gpus:
+            gpu_generator(place).set_state(state_there)
+
+
+def _forked(devices):
+    """Return the indices of the GPUs whose generators `fork_rng` restores: all in use, if none are named."""
+    if devices is None:
+        return list(_of_gpus)
+    return [check_device(device("cuda", place) if isinstance(place, int) else place).index for place in devices]
 
 
 functions: dict[str, object] = {

@@ -4,14 +4,20 @@
 gradients are zero, as in PyTorch.
 """
 
-from functools import partial
+from functools import cache, partial
 
+from cygrad._core.graph.dual cimport is_forward
+from cygrad._core.graph.opdef cimport OpDef
+from cygrad._core.graph.record cimport written_in_place
+from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array
+from cygrad._core.types.dtypes cimport FLOATING, dtype, is_float_num
+from cygrad._kernels.cpu.random.draw cimport draw
+from cygrad._kernels.cpu.random.twister cimport Twister
+from cygrad._ops.base.creation cimport place_of
+from cygrad._ops.random.source cimport source_of
 from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of
 from cygrad._core.graph.opdef import note_facts, publish, variant
-from cygrad._core.graph.record import written_in_place
-from cygrad._core.graph.tensor import Tensor
-from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.base.copying import FITS, copy_into
 from cygrad._kernels.cpu.random import mersenne
@@ -19,10 +25,13 @@ from cygrad._kernels.cpu.random.random import COINS, EXPONENTIALS, INTEGERS, NOR
 from cygrad._kernels.cpu.random.twister import KINDS
 from cygrad._ops.base.arguments import integer, require
 from cygrad._ops.base.checks import creation as checks
-from cygrad._ops.base.creation import number, place_of
-from cygrad._ops.random.generator import source_of
-from cygrad._ops.random.random import floating_point, whole_numbers
+from cygrad._ops.base.creation import number
+from cygrad._ops.random.random import whole_numbers
 from cygrad._ops.random.sampling import BERNOULLI, check_deviation, check_probability, coins, drawn
+
+
+PLAIN_BOUND = FITS / 2                  # bounds up to here need no look at the dtype
+WORDS_BELOW = KINDS.WORDS_BELOW         # integers of one word each, whatever the span
 
 
 def _row(node, name):
@@ -47,17 +56,26 @@ def overwritten(op, t, draw, *others, args):
     return written_in_place(op, t, (t, *others), args, None, lambda: copy_into(array_of(t), draw()))
 
 
-def filled(op, t, what, a, b, generator, *args):
+cdef Tensor filled(OpDef op, Tensor t, int what, object a, object b, object generator, tuple args):
     """Overwrite `t` with samples of a distribution that the kernels' `draw` supports, with parameters a and b.
 
     `args`: see `overwritten`.
     """
-    kernels, numbers = source_of(generator, op.name + "_", place_of(t))
-    asked = (*args, generator) if is_forward() else None
-    return written_in_place(op, t, (t,), asked, None, lambda: kernels.draw(numbers, array_of(t), what, a, b))
+    cdef str name = None if generator is None else op.name + "_"        # only errors need it
+    cdef tuple source = source_of(generator, name, place_of(t))
+    cdef tuple asked = (*args, generator) if is_forward() else None
+    return written_in_place(op, t, (t,), asked, None, draw_into, (t, source, what, a, b))
 
 
-def real_number(value, function, name, position):
+def draw_into(Tensor t, tuple source, int what, a, b):
+    """Overwrite the array of a tensor with random numbers."""
+    if type(source[1]) is Twister:
+        draw(source[1], held_array(t), what, a, b)
+    else:
+        source[0].draw(source[1], held_array(t), what, a, b)
+
+
+cdef object real_number(object value, str function, str name, int position):
     """Check a parameter of a distribution and return it."""
     if type(value) is float or type(value) is int:
         return value
@@ -69,13 +87,24 @@ def real_number(value, function, name, position):
         raise messages.wrong_type(function, name, position, "float", value) from None
 
 
+cdef int check_floating_point(str kernel, Tensor t) except -1:
+    """Raise NotImplementedError for integers and bool; `kernel` is the name of PyTorch's."""
+    if not is_float_num(dtype_of(t).num):
+        raise messages.not_implemented_for(kernel, dtype_of(t))
+    return 0
+
+
+cdef bint is_real(Tensor t):
+    return dtype_of(t).category == FLOATING
+
+
 def uniform_(self, from_=0, to=1, *, generator=None):
     """Overwrite this tensor with samples from the uniform distribution on [from, to), and return it."""
     low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
-    floating_point("check_uniform_bounds", self.dtype)
-    if not -FITS / 2 <= low <= high <= FITS / 2:
+    check_floating_point("check_uniform_bounds", self)
+    if not -PLAIN_BOUND <= low <= high <= PLAIN_BOUND:
         check_range(low, high, self.dtype)
-    return filled(UNIFORM, self, UNIFORMS, low, high, generator, low, high)
+    return filled(UNIFORM, self, UNIFORMS, low, high, generator, (low, high))
 
 
 def check_range(low, high, dtype):
@@ -98,13 +127,13 @@ def normal_(self, mean=0, std=1, *, generator=None):
     mean, std = real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2)
     if not std >= 0:
         check_deviation(std)
-    floating_point("normal_kernel_cpu", self.dtype)
-    return filled(NORMAL_INPLACE, self, NORMALS, mean, std, generator, mean, std)
+    check_floating_point("normal_kernel_cpu", self)
+    return filled(NORMAL_INPLACE, self, NORMALS, mean, std, generator, (mean, std))
 
 
 def exponential_(self, lambd=1, *, generator=None):
     """Overwrite this tensor with samples of density lambd * exp(-lambd * x), and return it."""
-    if not self.dtype.is_floating_point:
+    if not is_real(self):
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
             f"you specified {self.dtype.type_name}"
@@ -112,7 +141,15 @@ def exponential_(self, lambd=1, *, generator=None):
     rate = real_number(lambd, "exponential_", "lambd", 1)
     if not rate > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
-    return filled(EXPONENTIAL, self, EXPONENTIALS, rate, 1, generator, rate)
+    return filled(EXPONENTIAL, self, EXPONENTIALS, rate, 1, generator, (rate,))
+
+
+@cache
+def end_of_whole_numbers(dtype wanted):
+    """Return the number behind those that `random_()` draws for a dtype: all integers up to there are exact."""
+    if wanted.numpy.kind in "iub":
+        return checks.limits(wanted)[1] + 1
+    return 2 ** checks.precision(wanted) + 1
 
 
 def random_(self, from_=None, to=None, *, generator=None):
@@ -120,23 +157,21 @@ def random_(self, from_=None, to=None, *, generator=None):
 
     They range from `from` (or 0) to `to` - 1, or to the largest integer that the dtype can hold.
     """
-    wanted = self.dtype
+    cdef dtype wanted = dtype_of(self)
+    if to is None and from_ is None and wanted.itemsize < 8 and place_of(self) is None:
+        high = end_of_whole_numbers(wanted)
+        return filled(RANDOM, self, WORDS_BELOW, 0, high, generator, (0, high))
     if to is None and from_ is not None:
         from_, to = None, from_
     low = 0 if from_ is None else integer(from_, "random_", "from", 1)
-    kind, what = wanted.numpy.kind, INTEGERS
     if to is not None:
         high = integer(to, "random_", "to", 1 if from_ is None else 2)
-    elif kind in "iub":
-        high = checks.limits(wanted)[1] + 1
     else:
-        high = 2 ** checks.precision(wanted) + 1
-    if to is None and from_ is None and wanted.numpy.itemsize < 8:
-        what = KINDS.WORDS_BELOW  # one word each, whatever the span
+        high = end_of_whole_numbers(wanted)
     if high <= 2**63 and high - low < 2**64 and place_of(self) is None:
         if to is not None:
             checks.check_bounds(low, high, wanted)
-        return filled(RANDOM, self, what, low, high - low, generator, low, high)
+        return filled(RANDOM, self, INTEGERS, low, high - low, generator, (low, high))
     arguments = array_of(self).shape, low, high, wanted, generator, "random_", place_of(self)
     return overwritten(RANDOM, self, lambda: whole_numbers(*arguments), args=(low, high, generator))
 
@@ -149,7 +184,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
         draw = partial(coins, p, array.shape, generator, place, order)
         return overwritten(BERNOULLI_TENSOR, self, draw, p, args=(generator,))
     check_probability(p)
-    return filled(BERNOULLI_NUMBER, self, COINS, p, 1, generator, p)
+    return filled(BERNOULLI_NUMBER, self, COINS, p, 1, generator, (p,))
 
 
 # -- further distributions --
@@ -172,12 +207,12 @@ def cauchy_(self, median=0, sigma=1, *, generator=None):
     middle, width = real_number(median, "cauchy_", "median", 1), real_number(sigma, "cauchy_", "sigma", 2)
     if not width > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={width:g}")
-    if not t.dtype.is_floating_point:
+    if not is_real(t):
         raise RuntimeError(
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {messages.c_word(t)}"
         )
-    return filled(CAUCHY, t, KINDS.CAUCHY, middle, width, generator, middle, width)
+    return filled(CAUCHY, t, KINDS.CAUCHY, middle, width, generator, (middle, width))
 
 
 def log_normal_(self, mean=1, std=2, *, generator=None):
@@ -193,9 +228,9 @@ def log_normal_(self, mean=1, std=2, *, generator=None):
     middle, width = real_number(mean, "log_normal_", "mean", 1), real_number(std, "log_normal_", "std", 2)
     if not width > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={width:g}")
-    if not t.dtype.is_floating_point:
+    if not is_real(t):
         raise messages.not_implemented_for("log_normal_cpu", t.dtype)
-    return filled(LOG_NORMAL, t, KINDS.LOG_NORMAL, middle, width, generator, middle, width)
+    return filled(LOG_NORMAL, t, KINDS.LOG_NORMAL, middle, width, generator, (middle, width))
 
 
 def geometric_(self, p, *, generator=None):
@@ -213,7 +248,7 @@ def geometric_(self, p, *, generator=None):
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={chance:g}")
     if t.dtype.is_complex or t.dtype.numpy.kind == "b":
         raise messages.not_implemented_for("geometric_cpu", t.dtype)
-    return filled(GEOMETRIC, t, KINDS.TRIALS, chance, 1, generator, chance)
+    return filled(GEOMETRIC, t, KINDS.TRIALS, chance, 1, generator, (chance,))
 
 
 methods = {

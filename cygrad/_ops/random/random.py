@@ -7,7 +7,7 @@ costs half as much as float64. Distributions with parameters are in sampling.py.
 import numpy as np
 
 from cygrad._core.errors import messages
-from cygrad._core.graph.opdef import facts
+from cygrad._core.graph.opdef import facts, shown
 from cygrad._core.runtime.thread_state import is_forward
 from cygrad._core.types.dtypes import as_dtype, dtype_of_number, get_default_dtype
 from cygrad._kernels.cpu.base import copying
@@ -27,7 +27,7 @@ from cygrad._ops.base.creation import (
     size_of,
     type_of_new,
 )
-from cygrad._ops.random.generator import source_of
+from cygrad._ops.random.source import source_of
 
 # -- drawing arrays --
 
@@ -115,6 +115,7 @@ def drawn(function, draw, size, named, generator, out, dtype, requires_grad, pla
     return for_each_sample(found, lambda shape: draw(shape, wanted, generator, function, place))
 
 
+@shown
 @facts(overloads="18")
 def rand(
     *size,
@@ -140,6 +141,7 @@ def rand(
     return drawn("rand", uniform, size, named, generator, out, dtype, requires_grad, place)
 
 
+@shown
 @facts(overloads="18")
 def randn(
     *size,
@@ -164,6 +166,7 @@ def randn(
     return drawn("randn", gaussian, size, named, generator, out, dtype, requires_grad, place)
 
 
+@shown
 @facts(overloads="2")
 def randint(
     *args,
@@ -193,7 +196,7 @@ def randint(
     place = _place(place, out)
     array = whole_numbers(check_size(shape), first, last, wanted, generator, "randint", place)
     found = delivered(array, out, requires_grad, "randint")
-    if out is not None:
+    if out is not None or not is_forward():
         return found
     return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, "randint", place))
 
@@ -228,6 +231,7 @@ def laid_out(array, t, memory_format):
     return out
 
 
+@shown
 @facts(overloads="18")
 def rand_like(
     input,
@@ -246,6 +250,7 @@ def rand_like(
     return drawn_like("rand_like", uniform, input, generator, dtype, memory_format, requires_grad, place)
 
 
+@shown
 @facts(overloads="18")
 def randn_like(
     input,

@@ -35,7 +35,6 @@ from cygrad._ops.base.creation import (
     place_of,
     type_of_new,
 )
-from cygrad._ops.random.generator import source_of
 from cygrad._ops.random.random import (
     filled_like,
     floating_point,
@@ -45,6 +44,7 @@ from cygrad._ops.random.random import (
     laid_out,
     whole_numbers,
 )
+from cygrad._ops.random.source import source_of
 
 
 def zero_rule(n, g):

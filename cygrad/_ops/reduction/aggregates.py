@@ -19,7 +19,8 @@ from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.base import stack_chunks
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
-from cygrad._kernels.device.cupy_library import dense, is_array
+from cygrad._kernels.cpu.reduction.non_finite import are_finite, are_normal
+from cygrad._kernels.device.cupy_library import dense
 from cygrad._ops.base.arguments import integers
 from cygrad._ops.base.arithmetic import div, mul, sub
 from cygrad._ops.base.batching.rules import of_unknown_shape, reduce_along, rule, shifted_argument, shifting
@@ -90,7 +91,10 @@ def may_be_divided(result):
     """
     if not get_modes() & NO_GRAD:
         return False
-    sizes = np.abs(values_of(result))
+    values = values_of(result)
+    if isinstance(values, np.ndarray) and values.itemsize > 2:
+        return are_normal(values)
+    sizes = np.abs(values)
     return bool(((sizes >= finfo(result.dtype).tiny) & (sizes < np.inf)).all())
 
 
@@ -166,9 +170,11 @@ def prod(input, dim=..., keepdim=False, *, dtype=None, axis=None, keepdims=None,
 def logsumexp_rule(n, g):
     axes, keepdim = n.args
     x = n.saved(0)
-    result = restored(n.saved_result(), x.shape, axes, keepdim)
+    result = n.saved_result()
     values = values_of(result)
-    if is_array(values) or not np.logical_and.reduce(np.isfinite(values), None):  # faster than `all` on small arrays
+    is_plain = isinstance(values, np.ndarray) and are_finite(values)
+    result = restored(result, x.shape, axes, keepdim)
+    if not is_plain:
         x, result = of_equal_shares(x, result, axes)
     apart = sub(x, result)
     return times(conjugate(exp(apart, out=reused(apart))), restored(g, x.shape, axes, keepdim))

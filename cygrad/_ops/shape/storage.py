@@ -82,6 +82,15 @@ class _Storage:
         """Return a copy."""
         return type(self)(self._flat.clone())
 
+    def cpu(self) -> Self:
+        """Return the same elements on the CPU: this storage if they are there already."""
+        return self if self._flat.is_cpu else type(self)(self._flat.cpu())
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Self:
+        """Return the same elements on a GPU, by default the current one: this storage if they are there already."""
+        moved = self._flat.cuda(device, non_blocking=non_blocking)
+        return self if moved is self._flat else type(self)(moved)
+
     def copy_(self, source: Any, non_blocking: bool = False) -> Self:
         """Overwrite the elements with those of another storage."""
         self._flat.copy_(source._flat, non_blocking)

@@ -119,10 +119,10 @@ def _by_coordinates(t, d, coordinates, order):
 
     before, after = along(steps[:-1]), along(steps[1:])
     both = add(before, after)
-    weights = (
-        neg(div(after, mul(before, both))),
-        div(sub(after, before), mul(before, after)),
-        div(before, mul(after, both)),
+    weights = (  # divided twice, because products of steps may leave the range
+        neg(div(div(after, both), before)),
+        div(div(sub(after, before), before), after),
+        div(div(before, both), after),
     )
     left, middle, right = (part(start, length - 2) for start in range(3))
     inner = add(add(mul(left, weights[0]), mul(middle, weights[1])), mul(right, weights[2]))
@@ -137,9 +137,9 @@ def _of_end(near, far, sign):
     """Return the weights of the end and the next two samples, given their distances; `sign` is -1 at the start."""
     both = add(near, far)
     return (
-        mul(div(add(both, near), mul(near, both)), sign),
-        mul(div(both, mul(near, far)), -sign),
-        mul(div(near, mul(far, both)), sign),
+        mul(div(div(add(both, near), both), near), sign),
+        mul(div(div(both, near), far), -sign),
+        mul(div(div(near, both), far), sign),
     )
 
 

@@ -321,24 +321,27 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
 
 
 def conjugate_of_reals(t, dims, norm, onesided, out=None):
-    """Conjugate the transform of a real tensor; for large tensors in place, as one node."""
-    if out is not None:
-        result = fft_r2c(t, dims, norm, onesided)
-        if len(dims) == 1:  # here `out` must have exactly this dtype, as in PyTorch
-            return conj_physical(result, out=out)
-        return given("ihfftn", conj(result), out)
-    if not is_own_number(t):
+    """Conjugate the transform of a real tensor: by a view along one dimension, as in PyTorch."""
+    if len(dims) == 1 and out is None:
         return conj(fft_r2c(t, dims, norm, onesided))
+    if len(dims) == 1:  # here `out` must have exactly this dtype, as in PyTorch
+        return conj_physical(fft_r2c(t, dims, norm, onesided), out=out)
     args = dims, norm, onesided, array_of(t).shape[dims[-1]]
+    if out is not None:
+        return given("ihfftn", _conjugate_of_reals(t, *args), out)
+    if not is_own_number(t):
+        return _conjugate_of_reals(t, *args)
     function = _conjugate_of_reals, kernels.conjugate_of_r2c, kernels.from_conjugate_of_r2c
     return linear_steps(*function, t, args, CONJUGATE_OF_REALS)
 
 
 def _conjugate_of_reals(t, dims, norm, onesided, length):
-    return conj(fft_r2c(t, dims, norm, onesided))
+    """Conjugate the transform along the last dimension, then transform the others."""
+    result = conj_physical(fft_r2c(t, dims[-1:], norm, onesided))
+    return fft_c2c(result, dims[:-1], SCALED_BACK[norm], False)
 
 
-CONJUGATE_OF_REALS = variant(LINEAR_STEPS, "ConjBackward0")
+CONJUGATE_OF_REALS = variant(LINEAR_STEPS, "FftC2CBackward0")
 
 
 @facts(autocast="float32")

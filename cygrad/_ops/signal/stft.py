@@ -1,5 +1,6 @@
 """Short-time Fourier transform and its inverse, composed of recorded ops of other families."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from cygrad._core.engine.blocked_gradients import is_own, reused
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
+from cygrad._core.graph.dual import values_of
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import IN0, IN1, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import record_n
@@ -314,7 +316,13 @@ def istft(
     whole = size + hop * (t.shape[-1] - 1)
     start = size // 2 if center else 0
     end = start + integer(length, "istft", "length", 9) if length is not None else whole - (size // 2 if center else 0)
-    y = signals(t, window, size, hop, half, normalized, return_complex, start, min(end, whole), call)
+    scale = _scale_of(window)
+    if scale != 1:
+        window = mul(window, scale)
+    least = LEAST_ENVELOPE * scale**2
+    y = signals(t, window, size, hop, half, normalized, return_complex, start, min(end, whole), least, call)
+    if scale != 1:
+        y = mul(y, scale)
     if end > whole:
         warn(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
@@ -322,6 +330,17 @@ def istft(
         )
         y = pad(y, (0, end - whole))
     return y
+
+
+def _scale_of(window):
+    """The power of two by which to multiply a window whose squares leave the range; mostly 1. Always 1 on GPUs."""
+    values = values_of(window)
+    if not isinstance(values, np.ndarray):
+        return 1
+    largest = np.abs(values).max().item()
+    if not np.isfinite(largest) or largest < float(np.finfo(values.dtype).max) ** 0.25:
+        return 1
+    return 2.0 ** -math.frexp(largest)[1]
 
 
 def check_spectra(call, t, size, hop, width, window, half, return_complex):
@@ -350,9 +369,9 @@ def check_spectra(call, t, size, hop, width, window, half, return_complex):
 
 
 @in_steps(2, 1, last=1, node="DivBackward0", linear=(0,))
-def signals(t, window, size, hop, half, normalized, return_complex, start, end, call):
+def signals(t, window, size, hop, half, normalized, return_complex, start, end, least, call):
     y, envelope = overlapped(t, size, hop, window, half, normalized, return_complex)
-    return divided(call, y, envelope, start, end)
+    return divided(call, y, envelope, start, end, least)
 
 
 def overlapped(t, size, hop, window, half, normalized, return_complex):
@@ -373,15 +392,15 @@ def overlapped(t, size, hop, window, half, normalized, return_complex):
     )
 
 
-def divided(call, y, envelope, start, end):
-    """Divide the sum by the envelope, from `start` to `end`."""
+def divided(call, y, envelope, start, end, least):
+    """Divide the sum by the envelope, from `start` to `end`, which must not be less than `least`."""
     if end <= start:
         raise RuntimeError(
             "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
             "'dim' argument."
         )
     envelope = narrow(envelope, 0, start, end - start)
-    if not envelope.is_meta and abs(array_of(envelope)).min() < LEAST_ENVELOPE:
+    if not envelope.is_meta and abs(array_of(envelope)).min() < least:
         raise RuntimeError(
             f"{call()} window overlap add min: 1\n  the windows leave a gap in which the signal is unknown"
         )

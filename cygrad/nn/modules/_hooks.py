@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import cygrad
@@ -224,3 +224,22 @@ def _hooks(kind: str, own: dict[Any, Any]) -> Iterator[tuple[int, Any]]:
         if kind_of_hook == kind:
             yield number, hook
     yield from list(own.items())
+
+
+class OfOneKind(Mapping):
+    """The global hooks of one kind, by number. Programs ask whether there are any."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __getitem__(self, number: int) -> Any:
+        kind, hook = _global_hooks[number]
+        if kind != self._kind:
+            raise KeyError(number)
+        return hook.function if isinstance(hook, ForwardHook) else hook
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([number for number, (kind, _) in _global_hooks.items() if kind == self._kind])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))

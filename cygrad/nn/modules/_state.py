@@ -42,14 +42,20 @@ class IncompatibleKeys(NamedTuple):
 
 
 class _PreLoadHook:
-    """A pre-load hook that takes the module as its first argument."""
+    """A pre-load hook that takes the module as its first argument, or with `module=None` none."""
 
     def __init__(self, function: Callable[..., Any], module: Any) -> None:
         self.function = function
         self.module = module
 
     def __call__(self, *args: Any) -> None:
-        self.function(self.module, *args)
+        self.function(*args) if self.module is None else self.function(self.module, *args)
+
+    def __getstate__(self) -> dict[str, Any]:  # that of PyTorch's class
+        return {"hook": self.function, "with_module": self.module is not None, "module": self.module}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.function, self.module = state["hook"], state.get("module")
 
 
 class Stateful:

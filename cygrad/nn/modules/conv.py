@@ -93,6 +93,15 @@ class _ConvNd(Module):
                 margins += [0, 0] if self.padding == "valid" else [int(self.padding[d])] * 2
         return margins
 
+    _computed_names = ("transposed", "_reversed_padding_repeated_twice")
+
+    def _computed_state(self) -> dict[str, Any]:
+        margins = self._margins()
+        return {
+            "transposed": self.transposed,
+            "_reversed_padding_repeated_twice": margins if isinstance(self.padding, str) else tuple(margins),
+        }
+
     def extra_repr(self) -> str:
         """Return the sizes and the settings that differ from the defaults."""
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cygrad.nn.modules._hooks import ForwardHook
+from cygrad.nn.modules._state import _PreLoadHook
 from cygrad.nn.modules.module import Module
 from cygrad.nn.parameter import is_lazy
 from cygrad.utils.interop import as_tensor
@@ -62,8 +64,32 @@ class LazyModuleMixin(Module):
             module.__class__ = module.cls_to_become
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        self._lazy_load_hook(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def _lazy_load_hook(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        """Give what a state dict contains its shape. In PyTorch this is a hook, and so in its files."""
         for name, own in self._local_state().items():
             value = state_dict.get(prefix + name)
             if value is not None and is_lazy(own) and not is_lazy(value):
                 own.materialize(as_tensor(value).shape)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    # In PyTorch's files, hooks call the methods above, and the module has their handles.
+
+    _computed_names = ("_initialize_hook", "_load_hook")
+
+    def _own_hooks(self) -> dict[str, Any]:
+        if self._is_inferred:
+            return {}
+        return {
+            "_forward_pre_hooks": ("_initialize_hook", ForwardHook(self._infer_parameters, with_kwargs=True)),
+            "_load_state_dict_pre_hooks": ("_load_hook", _PreLoadHook(self._lazy_load_hook, None)),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        own = ("_infer_parameters", "_lazy_load_hook")
+        for hooks in (self._forward_pre_hooks, self._load_state_dict_pre_hooks):
+            for number, hook in list(hooks.items()):
+                if getattr(getattr(hook, "function", hook), "__name__", None) in own:
+                    del hooks[number]

@@ -7,14 +7,17 @@ from typing import Any, Self, TypeVar
 
 import cygrad
 from cygrad import Tensor
+from cygrad.nn.modules._exchange import from_torch
 from cygrad.nn.modules._hooks import (
     Hooked,
+    OfOneKind,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
 from cygrad.nn.modules._members import Members
+from cygrad.nn.modules._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401, likewise
 from cygrad.nn.modules._state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, scripts look for it here
 from cygrad.nn.modules._state import Stateful
 from cygrad.nn.parameter import is_lazy
@@ -29,6 +32,12 @@ __all__ = [
     "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook",
 ]
+
+# The hooks of all modules, by PyTorch's names.
+_global_forward_pre_hooks = OfOneKind("forward_pre")
+_global_forward_hooks = OfOneKind("forward")
+_global_backward_pre_hooks = OfOneKind("full_backward_pre")
+_global_backward_hooks = OfOneKind("full_backward")
 
 
 def _addindent(s_: str, numSpaces: int) -> str:
@@ -269,9 +278,19 @@ class Module(Hooked, Stateful, Members):
 
     # As a Python object
 
+    _computed_names: tuple[str, ...] = ()  # attributes of PyTorch's class that ours computes
+
+    def _computed_state(self) -> dict[str, Any]:
+        """Return attributes that PyTorch's class has in its state and ours computes."""
+        return {}
+
+    def _own_hooks(self) -> dict[str, tuple[str, Any]]:
+        """Return hooks that PyTorch's class registers itself, with the names of their handles, by dictionary."""
+        return {}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         Module.__init__(self)
-        self.__dict__.update(state)
+        self.__dict__.update(from_torch(self, state))
 
     def _get_name(self) -> str:
         return type(self).__name__

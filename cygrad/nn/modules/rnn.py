@@ -105,6 +105,11 @@ class RNNBase(Module):
 
     # Parameters
 
+    _computed_names = ("_flat_weights_names", "_flat_weights")
+
+    def _computed_state(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._computed_names}
+
     @property
     def _flat_weights_names(self) -> list[str]:
         return [name for names in self._all_weights for name in names]

@@ -32,6 +32,13 @@ __all__ = [
 ACTIVATIONS: dict[str, Callable[..., Any]] = {"relu": F.relu, "gelu": F.gelu}
 
 
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
+    """Return the function of that name. Raises RuntimeError for others than relu and gelu."""
+    if activation not in ACTIVATIONS:
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return ACTIVATIONS[activation]
+
+
 def _number_of(activation: Any) -> int:
     """Return 1 for relu, 2 for gelu, 0 for others."""
     if activation is F.relu or isinstance(activation, ReLU):
@@ -81,9 +88,7 @@ class _Layer(Module):
         for i in range(1, count + 1):
             setattr(self, f"dropout{i}", Dropout(dropout))
         if isinstance(activation, str):
-            if activation not in ACTIVATIONS:
-                raise RuntimeError(f"activation should be relu/gelu, not {activation}")
-            activation = ACTIVATIONS[activation]
+            activation = _get_activation_fn(activation)
         self.activation = activation
 
     def _attend(self, attention: Any, dropout: Any, query: Tensor, memory: Tensor, *masks: Any) -> Tensor:

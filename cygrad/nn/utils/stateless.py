@@ -154,3 +154,16 @@ def _slot(module: Module, name: str) -> tuple[dict[str, Any], str]:
     if former is not None and not isinstance(former, Tensor):
         raise TypeError(f"attribute `{key}`: {former} is not an instance of torch.Tensor")
     return owner.__dict__, key
+
+
+@contextmanager
+def _reparametrize_module(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> Iterator[None]:
+    """A block in which the module has these tensors in place of its own."""
+    with _replaced(module, parameters_and_buffers, tie_weights, strict):
+        yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from cygrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, for_each_group, saved_function, set_value
@@ -97,6 +98,7 @@ class CyclicLR(_WithMomentum):
         self.scale_mode = scale_mode
         if scale_fn is None:
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        self._init_scale_fn()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             bounds = self._begin_momentum(optimizer, base_momentum, max_momentum, first)
@@ -106,11 +108,28 @@ class CyclicLR(_WithMomentum):
 
     def scale_fn(self, x: float) -> float:
         """Return the amplitude of cycle x, or in step x."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+        return self._scale_fn_ref(x) if self._scale_fn_custom is None else self._scale_fn_custom(x)
+
+    def _init_scale_fn(self) -> None:
+        """Choose the function of the mode; it is an attribute of this name in PyTorch's files."""
+        if self._scale_fn_custom is None:
+            self._scale_fn_ref = {
+                "triangular": self._triangular_scale_fn,
+                "triangular2": self._triangular2_scale_fn,
+                "exp_range": partial(self._exp_range_scale_fn, self.gamma),
+            }[self.mode]
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 0.5 ** (x - 1)
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
 
     def get_lr(self) -> list[Any]:
         """Return the rates for `last_epoch`, which counts steps; also sets the momentum."""
@@ -127,13 +146,16 @@ class CyclicLR(_WithMomentum):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the full state, with only the attributes of `scale_fn` if it is a callable object."""
-        return {**super().state_dict(), "_scale_fn_custom": saved_function(self._scale_fn_custom)}
+        state = {**super().state_dict(), "_scale_fn_custom": saved_function(self._scale_fn_custom)}
+        state.pop("_scale_fn_ref", None)
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore a state returned by `state_dict`, keeping this schedule's own function."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None:
             vars(self._scale_fn_custom).update(state_dict["_scale_fn_custom"])
+        self._init_scale_fn()
 
 
 # The phases of OneCycleLR: the rates and the momenta that each interpolates between.

@@ -1,12 +1,21 @@
 """Datasets, samplers, and a loader that reads batches in threads or processes."""
 
 import sys as _sys
+from importlib.machinery import ModuleSpec as _ModuleSpec
+from types import ModuleType as _ModuleType
 
+from cygrad.utils.data import _worker, datapipes, distributed, graph_settings
 from cygrad.utils.data import collate as _collate
-from cygrad.utils.data import distributed
 from cygrad.utils.data._worker import get_worker_info
 from cygrad.utils.data.collate import default_collate, default_convert
-from cygrad.utils.data.dataloader import DataLoader
+from cygrad.utils.data.dataloader import DataLoader, _DatasetKind
+from cygrad.utils.data.datapipes import (
+    IterDataPipe,
+    MapDataPipe,
+    functional_datapipe,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+)
 from cygrad.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -33,8 +42,11 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "_DatasetKind",
     "DistributedSampler",
+    "IterDataPipe",
     "IterableDataset",
+    "MapDataPipe",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -45,11 +57,23 @@ __all__ = [
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
+    "datapipes",
     "distributed",
+    "functional_datapipe",
     "get_worker_info",
+    "graph_settings",
+    "guaranteed_datapipes_determinism",
+    "non_deterministic",
     "random_split",
 ]
 
-# PyTorch keeps its collate functions one package deeper.
-_utils = _sys.modules[__name__]
-_sys.modules |= {f"{__name__}._utils": _utils, f"{__name__}._utils.collate": _collate}
+# PyTorch keeps its functions for batches and workers one package deeper.
+_utils = _ModuleType(f"{__name__}._utils", "What a `DataLoader` uses: `collate` and `worker`.")
+_utils.__spec__ = _ModuleSpec(_utils.__name__, None, is_package=True)
+_utils.__path__ = []
+vars(_utils).update(collate=_collate, worker=_worker)
+_sys.modules |= {
+    _utils.__name__: _utils,
+    f"{_utils.__name__}.collate": _collate,
+    f"{_utils.__name__}.worker": _worker,
+}

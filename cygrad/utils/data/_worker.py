@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import cygrad
 from cygrad.random import drawing_from
 from cygrad.utils.data.collate import default_collate
@@ -90,6 +92,12 @@ def get_worker_info() -> WorkerInfo | None:
     True
     """
     return getattr(_here, "info", None)
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Return 4 numbers to seed NumPy's generators with, which differ from worker to worker."""
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(number) for number in np.random.SeedSequence(entropy).generate_state(4)]
 
 
 class Task(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,11 @@ import cygrad
 from cygrad import Tensor
 
 __all__ = ["default_collate", "default_convert"]
+
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # types of arrays that become no tensors
+default_collate_err_msg_format = (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+)
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -82,22 +88,50 @@ _UNEQUAL = "  give the DataLoader a `collate_fn` for samples of different length
 
 def _unknown(found: Any) -> TypeError:
     return TypeError(
-        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {found}\n"
+        f"{default_collate_err_msg_format.format(found)}\n"
         "  give the DataLoader a `collate_fn` of your own for other samples"
     )
 
 
-def _stack(samples: Sequence[Tensor], *, collate_fn_map: Any = None) -> Tensor:
+# -- samples of one type; PyTorch's names, which programs put into maps of their own --
+
+
+def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Any = None) -> Tensor:
+    """Stack tensors along a new first dimension. Raises RuntimeError if their shapes differ."""
+    if batch[0].layout is not cygrad.strided:
+        raise RuntimeError(
+            "Batches of sparse tensors are not currently supported by the default collate_fn; please provide a custom "
+            "collate_fn to handle them appropriately."
+        )
     try:
-        return cygrad.stack(tuple(samples))
+        return cygrad.stack(tuple(batch))
     except RuntimeError as error:
         raise RuntimeError(f"{error}\n{_UNEQUAL}") from None
 
 
-def _stack_arrays(samples: Sequence[Any], *, collate_fn_map: Any = None) -> Tensor:
-    if samples[0].dtype.kind in "USOV":
-        raise _unknown(samples[0].dtype if isinstance(samples[0], np.ndarray) else type(samples[0]))
-    return _stack([_tensor(sample) for sample in samples])
+def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Any = None) -> Tensor:
+    """Stack arrays as tensors. Raises TypeError for arrays of strings or objects."""
+    if batch[0].dtype.kind in "USOV":
+        raise _unknown(batch[0].dtype if isinstance(batch[0], np.ndarray) else type(batch[0]))
+    return collate_tensor_fn([_tensor(sample) for sample in batch])
+
+
+collate_numpy_scalar_fn = collate_numpy_array_fn
+
+
+def collate_float_fn(batch: Sequence[float], *, collate_fn_map: Any = None) -> Tensor:
+    """Return numbers as a tensor of float64."""
+    return cygrad.tensor(batch, dtype=cygrad.float64)
+
+
+def collate_int_fn(batch: Sequence[int], *, collate_fn_map: Any = None) -> Tensor:
+    """Return integers as a tensor."""
+    return cygrad.tensor(batch)
+
+
+def collate_str_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Return strings as they are."""
+    return batch
 
 
 def _tensor(value: Any) -> Tensor:
@@ -113,9 +147,9 @@ def _like(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
 
 
 default_collate_fn_map: dict[Any, Any] = {
-    Tensor: _stack,
-    (np.ndarray, np.generic): _stack_arrays,
-    float: lambda batch, *, collate_fn_map: cygrad.tensor(batch, dtype=cygrad.float64),
-    int: lambda batch, *, collate_fn_map: cygrad.tensor(batch),
-    (str, bytes): lambda batch, *, collate_fn_map: batch,
+    Tensor: collate_tensor_fn,
+    (np.ndarray, np.generic): collate_numpy_array_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    (str, bytes): collate_str_fn,
 }

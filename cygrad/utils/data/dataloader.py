@@ -28,8 +28,18 @@ from cygrad.utils.warning import warn
 __all__ = ["DataLoader"]
 
 T_co = TypeVar("T_co", covariant=True)
+_T = TypeVar("_T")
+_collate_fn_t = Callable[[list[_T]], Any]  # PyTorch's names of the types of `collate_fn` and `worker_init_fn`
+_worker_init_fn_t = Callable[[int], None]
 
 _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
+
+
+class _DatasetKind:
+    """How samples are read: by their indices from a `Map`, or in the order of an `Iterable`."""
+
+    Map = 0
+    Iterable = 1
 
 
 class DataLoader(Generic[T_co]):
@@ -159,6 +169,15 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler is not None
 
     @property
+    def _auto_collation(self) -> bool:
+        """PyTorch's name of `makes_batches`."""
+        return self.makes_batches
+
+    @property
+    def _dataset_kind(self) -> int:
+        return _DatasetKind.Iterable if self.is_iterable else _DatasetKind.Map
+
+    @property
     def multiprocessing_context(self) -> Any:
         """The multiprocessing context of worker processes, or None if workers are threads."""
         return self._multiprocessing_context
@@ -182,9 +201,10 @@ class DataLoader(Generic[T_co]):
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[Any]:
-        if self.num_workers == 0:
-            return _InCaller(self)
-        return _WithWorkers(self)
+        return self._get_iterator()
+
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        return (_MultiProcessingDataLoaderIter if self.num_workers else _SingleProcessDataLoaderIter)(self)
 
     def __len__(self) -> int:
         if not self.is_iterable:
@@ -209,7 +229,7 @@ class DataLoader(Generic[T_co]):
         self._crew_seed = draw_seed(self.generator)
         return self._crew_seed
 
-    def _crew_of(self, batches: _WithWorkers) -> Crew:
+    def _crew_of(self, batches: _MultiProcessingDataLoaderIter) -> Crew:
         """Return the persistent workers, starting them if necessary."""
         if self._crew is None or not self._crew.is_at_work:
             self._crew = self._new_crew(self, batches.seed)
@@ -231,7 +251,7 @@ class DataLoader(Generic[T_co]):
         return crew
 
 
-class _Batches(Iterator[Any]):
+class _BaseDataLoaderIter(Iterator[Any]):
     """Base of the iterators over batches: the seed, the indices, and the number of batches so far."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -268,7 +288,7 @@ class _Batches(Iterator[Any]):
             )
 
 
-class _InCaller(_Batches):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Reads each batch on demand, in the calling thread."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -282,7 +302,7 @@ class _InCaller(_Batches):
         return self.pinned(batch)
 
 
-class _WithWorkers(_Batches):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Lets workers read ahead; see Note [Order of batches]."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -336,6 +356,10 @@ class _WithWorkers(_Batches):
         if not self.loader.persistent_workers:
             self.crew.end()
         raise StopIteration
+
+    def _shutdown_workers(self) -> None:
+        """End the workers, as programs do that stop early."""
+        self.crew.end()
 
     def hand_out(self, result: Any) -> Any:
         """Return the batch, or raise the error that arrived in its place."""

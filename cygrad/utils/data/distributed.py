@@ -16,8 +16,8 @@ class DistributedSampler(Sampler[T_co]):
     """The indices that process `rank` of `num_replicas` reads, equally many in each process.
 
     The order is shuffled by `seed` and the epoch, which `set_epoch` sets before each iteration. If the parts are
-    uneven, indices are repeated from the beginning, or, with `drop_last`, dropped at the end. Raises ValueError without
-    `num_replicas` and `rank`, or for a `rank` out of range.
+    uneven, indices are repeated from the beginning, or, with `drop_last`, dropped at the end. `num_replicas` and
+    `rank` are by default those of the process group. Raises ValueError if there is none, or for a `rank` out of range.
 
     >>> from cygrad.utils.data import DistributedSampler
     >>> [list(DistributedSampler("abcde", 2, rank, shuffle=False)) for rank in range(2)]
@@ -33,11 +33,10 @@ class DistributedSampler(Sampler[T_co]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        if num_replicas is None or rank is None:
-            raise ValueError(
-                "Default process group has not been initialized, please make sure to call init_process_group.\n"
-                "  cygrad has no process groups: pass num_replicas and rank"
-            )
+        if num_replicas is None:
+            num_replicas = cygrad.distributed.get_world_size()
+        if rank is None:
+            rank = cygrad.distributed.get_rank()
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank

@@ -265,3 +265,44 @@ def test_what_kernels_keep_is_made_in_each_stream():
     torch.cuda.synchronize()
     for one, other in zip(*found):
         assert torch.equal(one, other)
+
+
+def test_streams_of_any_device(cupy):
+    stream, event = torch.Stream("cuda"), torch.Event("cuda", enable_timing=True)
+    assert type(stream) is torch.cuda.Stream and isinstance(stream, torch.Stream) and stream.device_type == 1
+    assert type(event) is torch.cuda.Event and isinstance(event, torch.Event) and event.device is None
+    before = torch.cuda.current_stream()
+    with stream:
+        assert torch.cuda.current_stream() == stream
+        event.record()
+    assert torch.cuda.current_stream() == before and event.device == stream.device
+    event.synchronize()
+    assert event.query() and stream.query() and stream.stream_id == stream.cuda_stream
+
+
+def test_the_accelerator(cupy):
+    accelerator = torch.accelerator
+    assert accelerator.is_available() and accelerator.current_accelerator() == torch.device("cuda")
+    assert torch.get_device_module() is torch.cuda and accelerator.device_count() == torch.cuda.device_count()
+    with accelerator.device_index(0):
+        assert accelerator.current_device_index() == 0
+    assert accelerator.current_stream() == torch.cuda.current_stream()
+    accelerator.synchronize()
+    x = torch.cuda.FloatTensor([1.0, 2.0])
+    assert x.is_cuda and x.tolist() == [1, 2] and isinstance(x, torch.cuda.FloatTensor)
+    assert not isinstance(x, torch.FloatTensor | torch.cuda.HalfTensor)
+    assert accelerator.memory_allocated() > 0 and list(accelerator.memory_stats()) == sorted(torch.cuda.memory_stats())
+    assert torch.cuda._initialized and len(torch.cuda.default_generators) == torch.cuda.device_count()
+    assert torch.float32 in accelerator.get_device_capability()["supported_dtypes"]
+
+
+def test_fork_rng_of_gpus(cupy):
+    torch.manual_seed(1)
+    torch.rand(2, device="cuda")
+    state = torch.cuda.get_rng_state()
+    with torch.random.fork_rng(devices=[0]):
+        torch.rand(2, device="cuda")
+    assert torch.cuda.get_rng_state().equal(state)
+    with torch.random.fork_rng():
+        torch.rand(2, device="cuda")
+    assert torch.cuda.get_rng_state().equal(state)

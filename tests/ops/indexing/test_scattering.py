@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad import autograd, tensor
+from cygrad import autograd, func, tensor
 
 INDEX = [[0, 2, 1], [1, 1, 0]]
 
@@ -146,6 +146,61 @@ def test_derivatives_of_products_of_zeros_and_equal_numbers(reduce, include_self
         recorded = autograd.grad(found, (base, source), weights, create_graph=True)
         for a, b in zip(plain, recorded):
             cygrad.testing.assert_close(a, b.detach())
+
+
+def drawn_factors(random, shape, count, dim, kind):
+    """An input, a source with `count` slices along `dim`, and weights of the result; zeros and equal numbers abound."""
+    others = (*shape[:dim], count, *shape[dim + 1 :])
+    input, source = (random.integers(0, 3, s) * random.choice([1, 1 - 0.5j]) for s in (shape, others))
+    weights = random.normal(size=shape) - 1j * random.normal(size=shape)
+    return [tensor(x if kind.is_complex else abs(x), dtype=kind) for x in (input, source, weights)]
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize("kind", [cygrad.float64, cygrad.complex128], ids=str)
+@pytest.mark.parametrize(("shape", "dim"), [((3, 2), 0), ((2, 3), 1), ((2, 3, 2), 1)])
+def test_derivatives_of_products_of_slices(shape, dim, kind, include_self):
+    random = np.random.default_rng(0)
+    for _ in range(3):
+        index = tensor(random.integers(0, shape[dim], 4))
+        base, source, _ = drawn_factors(random, shape, 4, dim, kind)
+
+        def product(x, y, index=index):
+            return x.index_reduce(dim, index, y, "prod", include_self=include_self)
+
+        inputs = base.requires_grad_(), source.requires_grad_()
+        assert autograd.gradcheck(product, inputs)
+        assert autograd.gradgradcheck(product, inputs)
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize("kind", [cygrad.float64, cygrad.complex128], ids=str)
+@pytest.mark.parametrize(("shape", "dim"), [((3,), 0), ((3, 2), 0), ((2, 3), 1)])
+@pytest.mark.parametrize("has_own_index", [False, True])
+def test_derivatives_of_products_of_samples(has_own_index, shape, dim, kind, include_self):
+    random = np.random.default_rng(1)
+    drawn = [drawn_factors(random, shape, 4, dim, kind) for _ in range(3)]
+    indices = [tensor(random.integers(0, shape[dim], 4)) for _ in range(3 if has_own_index else 1)] * 3
+    samples = [(*operands, index) for operands, index in zip(drawn, indices)]
+
+    def loss(x, y, w, index):
+        return (x.index_reduce(dim, index, y, "prod", include_self=include_self) * w).real.sum()
+
+    def loss_of_gradient(x, y, w, index):
+        return (func.grad(loss, 1)(x, y, w, index) * y).real.sum()
+
+    batch = [cygrad.stack(column) for column in zip(*samples)]
+    dims = (0, 0, 0, 0 if has_own_index else None)
+    operands = (*batch[:3], batch[3] if has_own_index else indices[0])
+    for function in (loss, loss_of_gradient):
+        derivatives = func.grad(function, (0, 1))
+        expected = [cygrad.stack(column) for column in zip(*(derivatives(*sample) for sample in samples))]
+        for found in (
+            func.vmap(derivatives, dims)(*operands),
+            func.grad(lambda *args, f=function: func.vmap(f, dims)(*args).sum(), (0, 1))(*operands),
+        ):
+            for own, other in zip(found, expected):
+                cygrad.testing.assert_close(own, other)
 
 
 def test_second_derivatives_of_a_product_by_hand():

@@ -260,6 +260,15 @@ def test_multinomial():
     np.testing.assert_allclose(np.bincount([f[0] for f in firsts]) / 2000, [0.25, 0.5, 0, 0.25], atol=0.05)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_few_indices_are_the_first_of_many(dtype, rows):
+    """All indices in the order of exponential numbers divided by their weights; the first of them need no full sort."""
+    weights = torch.rand(rows, 400, generator=torch.Generator().manual_seed(2)).to(dtype) + 0.01
+    few, all_ = (torch.multinomial(weights, n, generator=torch.Generator().manual_seed(3)) for n in (20, 400))
+    assert torch.equal(few, all_[:, :20]) and (all_.sort(1).values == torch.arange(400)).all()
+
+
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("replacement", [True, False])
 def test_what_are_no_weights_draws_nothing(bad, replacement):
@@ -490,3 +499,12 @@ def test_permutations_of_many():
     for n in (128, 129, 300, 70_000):
         found = torch.randperm(n)
         assert found.dtype is torch.int64 and found.sort()[0].equal(torch.arange(n))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_numbers_do_not_depend_on_how_many_follow(dtype):
+    """Loops over the last few elements round as those over whole vectors."""
+    whole = torch.empty(256, dtype=dtype).uniform_(-0.577, 0.577, generator=torch.Generator().manual_seed(1))
+    for n in (1, 3, 15, 31, 60, 100, 255):
+        part = torch.empty(n, dtype=dtype).uniform_(-0.577, 0.577, generator=torch.Generator().manual_seed(1))
+        assert torch.equal(part, whole[:n])

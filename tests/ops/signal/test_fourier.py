@@ -148,3 +148,12 @@ def test_second_half_of_real_numbers_mirrors_the_first(shape, norm, monkeypatch)
         if len(dims) == 1:  # equal bit for bit
             (d,) = dims
             np.testing.assert_array_equal(found, np.conj(np.roll(np.flip(found, d), 1, d)))
+
+
+@pytest.mark.parametrize("length", [3, 4, 1 << 17])
+def test_the_result_of_ihfft_is_a_conjugate_view_along_one_dimension_alone(length):
+    x = cygrad.arange(2.0 * length).reshape(2, length)
+    assert cygrad.fft.ihfft(x).is_conj() and cygrad.fft.ihfftn(x, dim=0).is_conj()
+    for found in (cygrad.fft.ihfft2(x), cygrad.fft.ihfftn(x)):
+        assert not found.is_conj()
+    np.testing.assert_allclose(found, np.conj(np.fft.rfftn(x.numpy(), norm="forward")), rtol=1e-3, atol=1e-2)

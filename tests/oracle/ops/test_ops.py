@@ -84,9 +84,6 @@ OTHER_NODES = {
         ),
         "PyTorch makes them of other ops, or has one of their own",
     ),
-    **dict.fromkeys(
-        ("ihfft2", "ihfftn"), "PyTorch transforms the last dimension, conjugates, and transforms the others"
-    ),
     "istft": "PyTorch adds a dimension, and takes it away again",
     "mvlgamma": "PyTorch has a node of its own for the sum",
     "stft": "PyTorch transposes in place",

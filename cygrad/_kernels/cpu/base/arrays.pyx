@@ -315,7 +315,9 @@ cpdef tuple order_in_memory(tuple arrays):
 cpdef int fill(cnp.ndarray out, object value) except -1:
     """Write a scalar (or a one-element array) that the type can hold into all of `out`."""
     cdef cnp.ndarray one
-    if cnp.PyArray_NBYTES(out) < POOLED or cnp.PyArray_TYPE(out) >= NTYPES:
+    if cnp.PyArray_TYPE(out) >= NTYPES:
+        return PyArray_FillWithScalar(out, numpy_fallback.number(value, out.dtype))
+    if cnp.PyArray_NBYTES(out) < POOLED:
         return PyArray_FillWithScalar(out, value)
     one = empty(0, NULL, cnp.PyArray_TYPE(out))
     PyArray_FillWithScalar(one, value)

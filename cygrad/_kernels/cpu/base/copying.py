@@ -6,7 +6,8 @@ from functools import lru_cache
 import numpy as np
 
 from cygrad._kernels.cpu.base.arrays import copy_array, dense_copy, new_array
-from cygrad._kernels.cpu.base.numpy_fallback import convertible, silent
+from cygrad._kernels.cpu.base.numpy_fallback import convertible, is_float8, silent
+from cygrad._kernels.cpu.base.numpy_fallback import number as number_of_type
 from cygrad._kernels.device.unresolved import is_deferred, memory_behind, opposite, resolved
 from cygrad._library import later
 
@@ -187,7 +188,7 @@ def element(number, dtype):
     Negative numbers wrap in unsigned types; fractions are truncated in integer types.
     """
     dtype = np.dtype(dtype)
-    if dtype.kind == "f" and type(number) in (int, float) and -FITS < number < FITS:
+    if dtype.kind == "f" and dtype.itemsize > 1 and type(number) in (int, float) and -FITS < number < FITS:
         return np.array(number, dtype)
     if isinstance(number, complex):
         if dtype.kind == "c":
@@ -204,7 +205,7 @@ def element(number, dtype):
     _check_range(number, dtype)
     if dtype.kind in "iu":
         return np.array(int(number)).astype(dtype)
-    return np.array(number, dtype)
+    return number_of_type(number, dtype) if is_float8(dtype) else np.array(number, dtype)
 
 
 def number(value):
@@ -222,6 +223,11 @@ def _check_range(number, dtype):
 @lru_cache
 def _limits(dtype):
     """The smallest and largest number of a type, or infinities."""
+    if is_float8(dtype):
+        from ml_dtypes import finfo  # which has made this type
+
+        high = float(finfo(dtype).max)
+        return -high, high
     if dtype.kind in "fc":
         high = float(np.finfo(dtype).max)
         return -high, high
@@ -229,5 +235,5 @@ def _limits(dtype):
 
 
 def _does_not_fit(dtype):
-    name = _C_NAMES.get(dtype.name, dtype.name)
+    name = f"c10::{dtype.name.capitalize()}" if is_float8(dtype) else _C_NAMES.get(dtype.name, dtype.name)
     return RuntimeError(f"value cannot be converted to type {name} without overflow")

@@ -15,6 +15,9 @@ from cygrad._kernels.device.cupy_library import as_array
 
 _umath: Any = sys.modules.get("numpy._core.umath")
 _CAN_IGNORE = hasattr(_umath, "_make_extobj")
+_OF_FLOAT8 = frozenset(("absolute", "equal", "isnan", "multiply", "not_equal"))  # PyTorch computes these alone
+_TORCH_KERNELS = {"add": "add_stub", "subtract": "add_stub", "less": "lt_cpu", "negative": "neg_cpu"}
+_USER_TYPES = 256  # the first number of types that other packages register
 _HANDLING: Any = _umath._extobj_contextvar if _CAN_IGNORE else None
 
 
@@ -41,6 +44,12 @@ def silent(function, **more):
 def call(ufunc, *arrays):
     """Call a ufunc on arrays of any kind. Always returns an array, even where NumPy returns a scalar."""
     given = [as_array(array) for array in arrays]
+    if is_float8(given[0].dtype) and ufunc.__name__ not in _OF_FLOAT8:
+        kernel = _TORCH_KERNELS.get(ufunc.__name__, f"{ufunc.__name__}_cpu")
+        raise NotImplementedError(
+            f"\"{kernel}\" not implemented for '{given[0].dtype.name.capitalize()}'\n"
+            "  numbers of 8 bits are for storage: compute in another type, as in x.float()"
+        )
     if any(map(gpu_forms.is_array, given)):
         return gpu_forms.run(ufunc, given, ())
     return as_array(ufunc(*given))
@@ -50,18 +59,35 @@ def call(ufunc, *arrays):
 def number(value, dtype):
     """A Python number as a 0-dim array in native byte order."""
     array = np.empty((), dtype.newbyteorder("="))
-    array[...] = value
+    array[...] = _within_float8(np.asarray(value), dtype) if is_float8(dtype) else value
     return array
+
+
+def is_float8(dtype):
+    """Whether this is one of the types of 8 bits that ml_dtypes registers with NumPy."""
+    return dtype.itemsize == 1 and dtype.num >= _USER_TYPES
+
+
+def _within_float8(array, dtype):
+    """The numbers that PyTorch rounds to float8: e4m3fn has no infinity and ends at 448, e8m0fnu has no signs."""
+    wide = array.astype(np.float32)
+    if dtype.name == "float8_e4m3fn":
+        wide = np.clip(wide, -448, 448, dtype=np.float32)
+    if dtype.name == "float8_e8m0fnu":
+        wide = np.maximum(np.abs(wide), np.float32(2.0**-127))
+    return as_array(wide)
 
 
 @silent
 def convertible(array, dtype):
     """Prepare an array so that NumPy's conversion to `dtype` matches PyTorch's.
 
-    Takes real parts of complex numbers, and goes through float32 from float64 to float16.
+    Takes real parts of complex numbers, and goes through float32 from float64 to float16 and float8.
     """
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
+    if is_float8(dtype):
+        return _within_float8(array, dtype)
     return array.astype(np.float32) if dtype == np.float16 and array.dtype == np.float64 else array
 
 

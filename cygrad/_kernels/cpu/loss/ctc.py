@@ -131,9 +131,11 @@ def backward_by_numpy(grad, log_probs, states, input_lengths, target_lengths, bl
         for t in range(len(log_probs) - 1, -1, -1):
             onward = _step(beta[:, ::-1], skips[:, ::-1])[:, ::-1]
             onward = np.where((input_lengths - 1 == t)[:, None], end, onward)
-            given = np.exp(alpha[t] + onward + loss[:, None])
+            given = alpha[t] + onward
+            given = np.exp(given - given.max(1, keepdims=True))
+            given /= given.sum(1, keepdims=True)  # loses less than subtracting logarithms of large size
             beta = onward + emitted[t]
-            symbols[...] = np.where(np.isinf(loss), np.nan, 0)[:, None]
+            symbols[...] = np.where(np.isinf(loss), np.nan, 0)[:, None]  # where `given` is NaN, too
             np.add.at(symbols, (rows, states), given)
             inside = ((t < input_lengths) & counted)[:, None]
             out[t] = np.where(inside, (np.exp(log_probs[t]) - symbols) * grad[:, None], 0)

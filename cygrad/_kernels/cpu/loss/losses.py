@@ -10,6 +10,7 @@ from cygrad._kernels.cpu.base.arrays import dense, new_array, private
 from cygrad._kernels.cpu.base.elementary import exp, log, log1p
 from cygrad._kernels.cpu.base.elementwise import clamp
 from cygrad._kernels.cpu.base.elementwise import where as select
+from cygrad._kernels.cpu.base.half_sums import widened
 from cygrad._kernels.cpu.base.loop_table import LOOPS
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
@@ -99,7 +100,8 @@ def poisson(x, y, log_input, full, eps):
 
 
 def gaussian(x, y, var, constant):
-    """(log(var) + (x - y)^2 / var) / 2 + constant."""
+    """(log(var) + (x - y)^2 / var) / 2 + constant; of half precision in float32, because the mean may be smaller."""
+    x, y, var = map(widened, (x, y, var))
     with np.errstate(all="ignore"):
         away = as_array(x - y)
         losses = as_array(away / var)  # before the product, which may leave the range

@@ -50,12 +50,14 @@ DRAWS = SimpleNamespace(UNIFORMS=UNIFORM_NUMBERS, NORMALS=NORMAL_NUMBERS, EXPONE
                         INTEGERS=INTEGERS, SHUFFLED=SHUFFLED)
 
 
-def draw(object numbers, cnp.ndarray out not None, int what, object a=0, object b=1):
+cpdef cnp.ndarray draw(object numbers, cnp.ndarray out, int what, object a=0, object b=1):
     """Fill the array with random numbers from a `Twister` or from NumPy's generator, and return it.
 
     Integers are drawn from the b < 2^64 values starting at a. Cases without a loop here go to `fill` of mersenne.py or
     random.py.
     """
+    if out is None:
+        raise TypeError("expected an array")
     if type(numbers) is Twister:
         return out if drew(<Twister>numbers, out, what, a, b) else mersenne.fill(numbers, out, what, a, b)
     if what == WORDS_BELOW:

@@ -131,10 +131,20 @@ def picked(numbers, weights, edges, count):
 def picked_once(numbers, weights, edges, count):
     """Like `picked`, but without repeating an index within a row."""
     waiting = draw(numbers, np.empty_like(weights), DRAWS.EXPONENTIALS, 1)
-    rates = np.divide(weights, waiting).astype(_DOUBLE)
+    rates = np.divide(weights, waiting).astype(_wide(weights.dtype), copy=False)
     if count == 1:
         return rates.argmax(1)[:, None]
-    return np.argsort(-rates, 1, kind="stable")[:, :count]
+    return _smallest(np.negative(rates, rates), count)
+
+
+def _smallest(keys, count):
+    """Return the indices of the smallest keys in each row, in ascending order of the keys."""
+    if 4 * count > keys.shape[1]:
+        return np.argsort(keys, 1, kind="stable")[:, :count]
+    found = np.argpartition(keys, count - 1, 1)[:, :count]
+    found.sort(1)  # of equal keys, the first comes first
+    rows = np.arange(len(keys))[:, None]
+    return found[rows, np.argsort(keys[rows, found], 1, kind="stable")]
 
 
 def poisson(numbers, rates):

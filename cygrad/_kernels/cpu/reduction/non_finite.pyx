@@ -11,6 +11,7 @@ cnp.import_array()
 
 cdef extern from "reduction/non_finite.h" nogil:
     bint is_bad(bint is_double, const void* x, Py_ssize_t n, int bad) noexcept
+    bint is_not_normal(bint is_double, const void* x, Py_ssize_t n) noexcept
 
 cdef struct Search:             # a search for NaNs, non-finite or large numbers
     const char* x
@@ -21,7 +22,8 @@ cdef struct Search:             # a search for NaNs, non-finite or large numbers
 
 cdef void _search_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef Search* s = <Search*>context
-    if is_bad(s.is_double, <const void*>(s.x + first * (8 if s.is_double else 4)), n, s.bad):
+    cdef const void* x = <const void*>(s.x + first * (8 if s.is_double else 4))
+    if is_not_normal(s.is_double, x, n) if s.bad == NOT_NORMAL else is_bad(s.is_double, x, n, s.bad):
         s.found = True          # benign race: threads only ever write True
 
 
@@ -51,6 +53,8 @@ cdef bint has_bad(object a, int bad) except -1:
         return False
     num = cnp.PyArray_TYPE(<cnp.ndarray>a)
     complex_ = num == cnp.NPY_COMPLEX64 or num == cnp.NPY_COMPLEX128
+    if complex_ and bad == NOT_NORMAL:  # either part may be 0
+        return has_bad(np.abs(a), bad)
     if complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64:
         block = _block(a)
         search.x = <const char*>cnp.PyArray_DATA(block)
@@ -59,6 +63,9 @@ cdef bint has_bad(object a, int bad) except -1:
         return _found(&search, cnp.PyArray_SIZE(block) << complex_)
     if num <= cnp.NPY_ULONGLONG:        # boolean or integer
         return False
+    if bad == NOT_NORMAL:
+        sizes = np.abs(a)
+        return not bool(((sizes >= np.finfo(a.dtype).tiny) & (sizes < np.inf)).all())
     return bad == NOT_SMALL or bool((~np.isfinite(a) if bad else np.isnan(a)).any())
 
 
@@ -69,3 +76,13 @@ cdef bint are_small(object a, object b, object product) except -1:
     n = cnp.PyArray_SIZE(<cnp.ndarray>a)
     return (n <= 1 << 26 and 3 * (n + cnp.PyArray_SIZE(<cnp.ndarray>b)) < 2 * cnp.PyArray_SIZE(<cnp.ndarray>product)
             and not has_bad(a, NOT_SMALL) and not has_bad(b, NOT_SMALL))
+
+
+def are_finite(cnp.ndarray a not None):
+    """Whether no element is NaN or infinite."""
+    return not has_bad(a, NOT_FINITE)
+
+
+def are_normal(cnp.ndarray a not None):
+    """Whether all elements are finite, and so large that they have all their digits: none is 0, for example."""
+    return not has_bad(a, NOT_NORMAL)

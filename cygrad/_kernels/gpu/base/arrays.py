@@ -132,6 +132,11 @@ def copy_of_memory(a):
         return library_at(a.device.id).ndarray((a.data.mem.size,), np.uint8, start).copy()
 
 
+def bytes_of_memory(a, first, end):
+    """Return the bytes between two addresses of the memory block that holds an array."""
+    return library_at(a.device.id).ndarray((end - first,), np.uint8, a.data - (a.data.ptr - first))
+
+
 def on_copied_memory(a, copied):
     """Return an array in `copied`, made by `copy_of_memory(a)`, at the same place as `a` in the original."""
     return library_at(a.device.id).ndarray(a.shape, a.dtype, copied.data + (a.data.ptr - a.data.mem.ptr), a.strides)

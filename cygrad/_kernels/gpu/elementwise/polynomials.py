@@ -4,23 +4,15 @@ from functools import cache
 
 import numpy as np
 
-from cygrad._kernels.cpu.elementwise import polynomials as families
 from cygrad._kernels.device.cupy_library import cupy, is_array
 from cygrad._kernels.gpu.launch.elementwise_program import elementwise
-
-# The results of a family's `step(m)` where they depend on m.
-_STEPS = {
-    families.HERMITE_H: ("W(0)", "W(2)", "W(2 * m)"),
-    families.HERMITE_HE: ("W(0)", "W(1)", "W(m)"),
-    families.LAGUERRE: ("W(2 * m + 1) / W(m + 1)", "W(-1) / W(m + 1)", "W(m) / W(m + 1)"),
-    families.LEGENDRE: ("W(0)", "W(2 * m + 1) / W(m + 1)", "W(m) / W(m + 1)"),
-}
 
 
 @cache
 def _kernel(family, order):
-    (start, slope), step = family
-    a, b, c = _STEPS.get(family) or (f"W({number})" for number in step(1))
+    (start, slope), (*numbers, divides) = family
+    over = " / W(m + 1)" if divides else ""
+    a, b, c = (f"W({numbers[i]} + {numbers[i + 1]} * m){over}" for i in (0, 2, 4))
     return elementwise(
         f"polynomial_{order}",
         "T argument, int64 degree",

@@ -87,18 +87,22 @@ extern "C" __global__ void ctc_backward({_ARGUMENTS}, const T* grad, const T* lo
                 if (s + 2 < width && skips(own, s + 2, blank)) v = both(v, after[s + 2]);
             }}
             now[s] = v + of_symbol(emitted, own[s], symbols);
-            shares[s] = exp(alpha[(t * count + n) * width + s] + v + loss) * g;
+            shares[s] = alpha[(t * count + n) * width + s] + v;
         }}
         __syncthreads();
-        if (counts && !impossible)
+        if (counts && !impossible) {{
+            T most = none, all = 0;
+            for (whole u = 0; u < width; u++) most = shares[u] > most ? shares[u] : most;
+            for (whole u = 0; u < width; u++) all += exp(shares[u] - most);
             EACH_STATE(s) {{  // the first state of a symbol adds up those of all, always in one order
                 whole first = 0;
                 while (own[first] != own[s]) first++;
                 if (first < s || own[s] < 0 || own[s] >= symbols) continue;
                 T sum = 0;
-                for (whole u = s; u < width; u++) if (own[u] == own[s]) sum += shares[u];
-                to[own[s]] -= sum;
+                for (whole u = s; u < width; u++) if (own[u] == own[s]) sum += exp(shares[u] - most);
+                to[own[s]] -= sum / all * g;
             }}
+        }}
         __syncthreads();
     }}
 }}

@@ -59,7 +59,8 @@
     LOOP(SUM_WEIGHTS, sum_weights_part) \
     LOOP(PICK, pick_part) \
     LOOP(TRIANGLE_PLACES, triangle_places_part) \
-    LOOP(SPACED, spaced_part)
+    LOOP(SPACED, spaced_part) \
+    LOOP(RECURRENCE, recurrence_part)
 
 #define CYGRAD_NUMBER(name, function) name,
 enum { CYGRAD_LOOPS(CYGRAD_NUMBER) LOOP_COUNT };

@@ -58,6 +58,7 @@ static void multiply(const native_call *c, void *a, void *b, void *out, Py_ssize
 #include "image/resampling.h"
 #include "image/grid_sampling.h"
 #include "elementwise/polynomial_tables.h"
+#include "elementwise/recurrences.h"
 #include "indexing/search.h"
 #include "nn/ctc.h"
 #include "random/linspace.h"

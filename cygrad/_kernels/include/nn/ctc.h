@@ -54,7 +54,8 @@ static void NAME(ctc_step)(const REAL *from, const REAL *barred, REAL *skipped, 
     NAME(logaddexp)(to, skipped, NULL, to, n, ones);
 }
 
-/* One step's gradient: probabilities minus those conditional on the target, whose logarithms are `given`. */
+/* One step's gradient: probabilities minus those conditional on the target, whose logarithms are `given` up to a
+   constant. They are divided by their sum, which loses less than subtracting logarithms of large size. */
 static void NAME(ctc_slopes)(const native_call *c, const REAL *x, REAL *given, const int64_t *states, Py_ssize_t n,
                              REAL loss, REAL grad, REAL *out)
 {
@@ -62,10 +63,14 @@ static void NAME(ctc_slopes)(const native_call *c, const REAL *x, REAL *given, c
     NAME(exponentials)(symbols, x, out, 0);
     for (Py_ssize_t k = 0; k < symbols; k++)
         if (x[k] > 88) out[k] = (REAL)exp(x[k]);        /* not a probability, and too large for the loop */
+    REAL most = given[0], total = 0;
+    for (Py_ssize_t s = 1; s < n; s++) most = given[s] > most ? given[s] : most;
+    for (Py_ssize_t s = 0; s < n; s++) given[s] -= most;
     NAME(exponentials)(n, given, given, 0);
+    for (Py_ssize_t s = 0; s < n; s++) total += given[s];
     for (Py_ssize_t s = 0; s < n; s++) {
         const uint64_t symbol = INDEX(states + n - 1 - s);
-        if (symbol < (uint64_t)symbols) out[symbol] -= given[s];
+        if (symbol < (uint64_t)symbols) out[symbol] -= given[s] / total;
     }
     for (Py_ssize_t k = 0; k < symbols; k++) out[k] = isinf(loss) ? (REAL)NAN : out[k] * grad;
 }
@@ -98,7 +103,7 @@ static void NAME(ctc)(const native_call *c, Py_ssize_t i)
             const Py_ssize_t at = grad ? n - 1 - s : s;
             const uint64_t symbol = INDEX(states + at);
             const REAL emitted = symbol < (uint64_t)symbols ? row[symbol] : (REAL)NAN;
-            if (grad) skipped[s] = ways[at] + to[s] + *loss;        /* `ways` has the emission, which may be -inf */
+            if (grad) skipped[s] = ways[at] + to[s];       /* `ways` has the emission, which may be -inf */
             to[s] += emitted;
             if (!grad) ways[s] = to[s];
         }

@@ -32,14 +32,16 @@
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && CYGRAD_WIDEST >= 256
-#if __GNUC__ >= 12          /* AVX2, with fused multiply-add */
+#if __GNUC__ >= 12          /* with fused multiply-add for vectors of all lengths, so that the ends of rows round alike */
 #define CYGRAD_AVX2 "arch=x86-64-v3"
+#define CYGRAD_AVX512 "arch=x86-64-v4"
 #else
 #define CYGRAD_AVX2 "avx2"
+#define CYGRAD_AVX512 "avx512f"
 #endif
 #define CYGRAD_CLONES __attribute__((target_clones(CYGRAD_AVX2, "default")))
 #if CYGRAD_WIDEST >= 512
-#define CYGRAD_WIDE_CLONES __attribute__((target_clones("avx512f", CYGRAD_AVX2, "default")))
+#define CYGRAD_WIDE_CLONES __attribute__((target_clones(CYGRAD_AVX512, CYGRAD_AVX2, "default")))
 #else
 #define CYGRAD_WIDE_CLONES CYGRAD_CLONES
 #endif

@@ -129,12 +129,15 @@ static double next_of(twister *t, const twister_wish *w)
     case LOG_NORMAL_NUMBERS: return exp(fma(next_normal(t), w->b, w->a));
     case CAUCHY_NUMBERS: return fma(w->b, tan(3.141592653589793 * (next_unit(t) - 0.5)), w->a);
     case EXPONENTIAL_NUMBERS: return -1.0 / w->a * log1p(-next_unit(t));
-    default: return ceil(log(next_unit(t)) / log1p(-w->a));                         /* TRIALS */
+    default: return ceil(log(next_unit(t)) / w->b);                                 /* TRIALS */
     }
 }
 
-static void fill_one_by_one(twister *t, const twister_wish *w)
+static void fill_one_by_one(twister *t, const twister_wish *wanted)
 {
+    twister_wish wish = *wanted;
+    const twister_wish *w = &wish;
+    if (w->what == TRIALS) wish.b = log1p(-w->a);
     float *floats = w->out;
     double *doubles = w->out;
     if (w->type == OF_DOUBLES) for (Py_ssize_t i = 0; i < w->size; i++) doubles[i] = next_of(t, w);

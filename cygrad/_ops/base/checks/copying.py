@@ -5,7 +5,7 @@ import numpy as np
 from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types.device import check_device, device
-from cygrad._core.types.dtypes import as_dtype, bfloat16_dtype, by_name
+from cygrad._core.types.dtypes import as_dtype, by_name, dtype_named
 from cygrad._ops.base.arguments import broadcast_shape, require
 
 # Conversion methods by name.
@@ -53,7 +53,7 @@ def read_to(args, wanted, place, other, non_blocking, copy):
     except (TypeError, ValueError):
         named = {name: value for name, value in named.items() if value is not None and value is not False}
         raise messages.no_such_call("to", args, named, _TO) from None
-    return wanted, None if place is None else check_device(place), *flags
+    return wanted, None if place is None else check_device(place, moving=True), *flags
 
 
 def gpu_wanted(place):
@@ -71,13 +71,13 @@ def type_wanted(name):
 
     Raises ValueError for an unknown name.
     """
-    if type(name).__name__ == "tensortype":  # such as torch.FloatTensor, see legacy_types.py
+    if type(name).__name__.endswith("tensortype"):  # such as torch.FloatTensor, see legacy_types.py
         return name.dtype
     if isinstance(name, str):
         if name.startswith("torch.cuda."):
             check_device("cuda")
         if name == "torch.BFloat16Tensor":
-            return as_dtype(bfloat16_dtype())
+            return as_dtype(dtype_named("bfloat16"))
         name = {f"torch.{d.type_name}Tensor": d for d in by_name().values()}.get(name, name)
     if isinstance(name, str) or name in (int, float, bool, complex):
         raise ValueError(f"invalid type: '{name if isinstance(name, str) else name.__name__}'")

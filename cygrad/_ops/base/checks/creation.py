@@ -69,6 +69,9 @@ def no_normal_of(*given):
 def randint_arguments(args, low, high, size):
     """Parse the arguments of `randint` into (low, high, size)."""
     given = len(args)
+    if low is high is size is None and given == 3 and isinstance(args[-1], (list, tuple)):
+        low, high, size = args
+        args = ()
     bounds = list(args)
     if size is None and given:
         if isinstance(bounds[-1], (list, tuple)):

@@ -3,11 +3,13 @@
 from functools import wraps
 
 from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import shown
 
 
 def of_tuple(entry, name):
     """Return the function of `cygrad` for a method that also takes integers one by one; it requires a tuple."""
 
+    @shown
     @wraps(entry)
     def function(input, *given, **named):
         if given and not isinstance(given[0], (tuple, list)):

@@ -47,6 +47,7 @@ def samples():
             for name, function in POSITIVE.items()
         },
         "spherical_bessel": [Sample((x, order)) for order in (0, 1, 2)],
+        "scaled_k_derivative": [Sample((p, nu, order)) for nu in (0, 1) for order in (0, 1, 2)],
         "airy_ai_slope": [Sample((x,), numpy=lambda x: special.airy(x)[1])],
     }
 

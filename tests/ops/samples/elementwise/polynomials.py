@@ -46,7 +46,7 @@ def samples():
             Sample((x, np.array([-1.0, 2.7, 7.0])), grad=False),
         ]
 
-    family = ((0, 1), lambda m: (0, 2, 1))
+    family = ((0, 1), (0, 0, 2, 0, 1, 0, False))
     return {
         **{name: of(function) for name, function in FUNCTIONS.items()},
         "polynomial_derivative": [Sample((x, n, family, order)) for order in (0, 1, 2)],

@@ -1,0 +1,103 @@
+"""The names of PyTorch's compiled module `torch._C` that libraries ask for, each with what it means here."""
+
+from operator import attrgetter
+from typing import Any
+
+import cygrad
+from cygrad._C._dispatch import DispatchKey, DispatchKeySet, Tag, _ExcludeDispatchKeyGuard, _IncludeDispatchKeyGuard
+from cygrad._C._jit import *  # noqa: F403
+from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
+from cygrad._core.registry.torch_function import disabled as _disabled_torch_function_impl
+from cygrad.overrides._modes import _is_torch_function_mode_enabled, _len_torch_function_stack
+
+__all__ = [
+    "DeviceObjType",
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "DispatchKey",
+    "DispatchKeySet",
+    "Tag",
+    "_ExcludeDispatchKeyGuard",
+    "_IncludeDispatchKeyGuard",
+    "_disabled_torch_function_impl",
+    "_is_torch_function_mode_enabled",
+    "_len_torch_function_stack",
+]
+
+_MODULES = ("_autograd", "_functorch", "_nn")  # imported on first use
+_OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
+_OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
+_OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
+
+
+class DeviceObjType:
+    """The type of devices in TorchScript, of which there are no objects."""
+
+    def __init__(self, *args: Any) -> None:
+        raise TypeError("torch._C.DeviceObjType: No constructor defined!")
+
+
+def _get_accelerator(check: Any = None) -> Any:
+    """Return the accelerator as a device; the CPU if there is none."""
+    return cygrad.accelerator.current_accelerator() or cygrad.device("cpu")
+
+
+def _get_default_device() -> str:
+    """Return the kind of the default device of new tensors."""
+    return cygrad.get_default_device().type
+
+
+def _get_privateuse1_backend_name() -> str:
+    """Return the name of the backend that a program has added to PyTorch: none is."""
+    return "privateuseone"
+
+
+def _get_cudnn_enabled() -> bool:
+    """The setting `backends.cudnn.enabled`."""
+    return cygrad.backends.cudnn.enabled
+
+
+def _get_mkldnn_enabled() -> bool:
+    """The setting `backends.mkldnn.enabled`."""
+    return cygrad.backends.mkldnn.enabled
+
+
+def _get_deterministic_algorithms() -> bool:
+    """Whether deterministic algorithms are asked for."""
+    return cygrad.are_deterministic_algorithms_enabled()
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:
+    """Same as `backends.cuda.allow_fp16_bf16_reduction_math_sdp`."""
+    cygrad.backends.cuda.allow_fp16_bf16_reduction_math_sdp(enabled)
+
+
+def _is_alias_of(first: Any, second: Any) -> bool:
+    """Whether two tensors use the same memory."""
+    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether the caller runs inside `vmap`, `grad` or another transform of `cygrad.func`."""
+    from cygrad._C import _functorch  # which asks the engine
+
+    return _functorch.maybe_current_level() is not None
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Do nothing: no use is reported."""
+
+
+def _show_config() -> str:
+    """Return how the package was built."""
+    return cygrad.__config__.show()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_PACKAGE:
+        return attrgetter(_OF_PACKAGE[name])(cygrad)
+    if name in _MODULES:
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -1,0 +1,82 @@
+"""What `torch._C._functorch` tells of tensors inside `vmap`, `grad` and the like.
+
+In cygrad, tensors are not wrapped there: those that differ between samples are noted at the level of the transform.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from cygrad._core.transforms import forward_mode
+
+__all__ = ["TransformType", "get_unwrapped", "is_batchedtensor", "is_functorch_wrapped_tensor"]
+__all__ += ["is_gradtrackingtensor", "maybe_current_level", "maybe_get_bdim", "maybe_get_level", "unwrap_if_dead"]
+
+
+class TransformType(Enum):
+    """The transforms of functions."""
+
+    Torch, Vmap, Grad, Jvp, Functionalize = range(5)
+
+
+def is_batchedtensor(tensor: Any) -> bool:
+    """Whether a tensor differs between the samples of an enclosing `vmap`."""
+    return forward_mode.has_samples(tensor)
+
+
+def is_gradtrackingtensor(tensor: Any) -> bool:
+    """Whether a tensor is wrapped by `grad` or `jvp`: never, since they record on the tensor itself."""
+    return False
+
+
+def is_functionaltensor(tensor: Any) -> bool:
+    """Whether a tensor is wrapped by `functionalize`: never."""
+    return False
+
+
+def is_functorch_wrapped_tensor(tensor: Any) -> bool:
+    """Whether a tensor stands for others inside a transform."""
+    return is_batchedtensor(tensor)
+
+
+def maybe_current_level() -> int | None:
+    """Return the number of enclosing transforms, or None if there are none."""
+    return len(forward_mode.levels()) or None
+
+
+def maybe_get_level(tensor: Any) -> int:
+    """Return the level of the transform that a tensor stands for others in, or -1."""
+    return (maybe_current_level() or -1) if is_batchedtensor(tensor) else -1
+
+
+def maybe_get_bdim(tensor: Any) -> int:
+    """Return the dimension of the samples in memory, or -1: they come first."""
+    return 0 if is_batchedtensor(tensor) else -1
+
+
+def get_unwrapped(tensor: Any) -> Any:
+    """Raise RuntimeError: no tensor is wrapped."""
+    raise RuntimeError("No wrappers present!")
+
+
+def unwrap_if_dead(tensor: Any) -> Any:
+    """Return the tensor, which is not wrapped."""
+    return tensor
+
+
+def peek_interpreter_stack() -> None:
+    """Return the innermost interpreter of transforms: None, since there are none."""
+
+
+def get_interpreter_stack() -> None:
+    """Return the interpreters of transforms: None, since there are none."""
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    """Whether `vmap` calls ops without a rule sample by sample: always."""
+    return True
+
+
+def _set_vmap_fallback_warning_enabled(enabled: bool) -> None:
+    """Do nothing: that is not warned of."""

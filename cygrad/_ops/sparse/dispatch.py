@@ -1,0 +1,273 @@
+"""What calls of public functions, methods and operators with sparse tensors do; Note [Calls with sparse tensors].
+
+The tables `forms` of this family's modules name the functions that take sparse tensors. All others raise PyTorch's
+error.
+"""
+
+from functools import cache
+from importlib import import_module
+
+from cygrad._core.graph.internals import become_result
+from cygrad._core.graph.tensor import Tensor
+from cygrad._core.types.dtypes import by_name
+from cygrad._kernels.sparse.errors import backend, not_for
+from cygrad._ops.sparse import creation
+from cygrad._ops.sparse.tensor import SparseTensor, array, is_sparse, without_history
+
+_MODULES = ("arithmetic", "conversions", "products", "reductions", "shapes")
+# PyTorch's words in errors for functions that it writes in terms of others.
+_REFUSED = {
+    "numpy": lambda self: TypeError(
+        f"can't convert {creation.word(self.layout)} layout tensor to numpy. Use Tensor.to_dense() first."
+    ),
+    "tolist": lambda self: _no_memory(),
+    "data_ptr": lambda self: _no_memory(),
+    "storage": lambda self: _no_storage(self),
+    "untyped_storage": lambda self: _no_storage(self),
+    "reshape": lambda self: RuntimeError("reshape is not implemented for sparse tensors"),
+    "flatten": lambda self: RuntimeError("reshape is not implemented for sparse tensors"),
+    "expand": lambda self: RuntimeError("expand is unsupported for Sparse tensors"),
+    "broadcast_to": lambda self: RuntimeError("expand is unsupported for Sparse tensors"),
+    "contiguous": lambda self: RuntimeError("unsupported memory format option Contiguous"),
+}
+_REFUSED["__array__"] = _REFUSED["numpy"]
+# Names of PyTorch's operators where they differ from those of functions; for comparisons, that of the second operand
+# too.
+_OPERATORS = {
+    "__mod__": "remainder.Tensor",
+    "mean": "mean.dim",
+    "softmax": "_softmax",
+    "log_softmax": "_log_softmax",
+    "linalg_norm": "linalg_vector_norm",
+    "where": "where.self",
+}
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def _no_memory():
+    return RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+
+def _no_storage(self):
+    kind = "SparseTensorImpl" if self.is_sparse else "SparseCsrTensorImpl"
+    return NotImplementedError(f"Cannot access storage of {kind}")
+
+
+@cache
+def _forms():
+    """Return {name: function for sparse tensors}."""
+    found = {}
+    for name in _MODULES:
+        found |= import_module(f"cygrad._ops.sparse.{name}").forms
+    return found | creation.methods | forms
+
+
+def call(function, args, kwargs):
+    """Run a public function that was called with a sparse tensor among its arguments."""
+    return call_by_name(function.__name__, args, kwargs)
+
+
+def call_by_name(name, args, kwargs):
+    """Run the function, method or operator of this name."""
+    form = _forms().get(name)
+    if form is None:
+        raise _refused(name, args, kwargs)
+    if "input" in kwargs and not args:
+        args = (kwargs.pop("input"),)
+    return form(*args, **kwargs)
+
+
+def _refused(name, args, kwargs):
+    """Return the error for a function that takes no sparse tensors."""
+    sparse = next(_sparse_among((*args, *kwargs.values())), None)
+    if sparse is None:  # deep within the arguments
+        return not_for(name, backend("sparse_coo"))
+    if name in _REFUSED:
+        return _REFUSED[name](sparse)
+    plain = name.removeprefix("__").removesuffix("__")
+    if plain in _COMPARISONS:
+        plain += ".Tensor" if len(args) > 1 and isinstance(args[1], Tensor) else ".Scalar"
+    return array(sparse).refused(_OPERATORS.get(name, plain))
+
+
+def _sparse_among(values):
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from _sparse_among(value)
+        elif is_sparse(value):
+            yield value
+
+
+# -- methods that are neither ops nor conversions --
+
+
+def _detach_(self):
+    if self.grad_fn is not None:
+        become_result(self, without_history(self), "detach_")
+    return self.requires_grad_(False)
+
+
+def _set_data(self, value):
+    if not is_sparse(value):
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
+            "tensor type. \n"
+            "  a sparse tensor's data can only be replaced by those of a sparse one"
+        )
+    become_result(self, without_history(value), "set_data")
+
+
+def _is_contiguous(self, *, memory_format=None):
+    if not self.is_sparse:
+        raise RuntimeError("Sparse CSR tensors do not have is_contiguous")
+    return False
+
+
+def _stride(self, dim=None):
+    if not self.is_sparse:
+        raise RuntimeError("Sparse CSR tensors do not have strides")
+    return (0,) * self.ndim if dim is None else 0
+
+
+def _zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, **named):
+    wanted = layout or input.layout
+    place = input.device if device is None else device
+    kind = dtype or input.dtype
+    if not is_sparse(input) or wanted._name == "strided":
+        from cygrad._ops.base.creation import zeros  # which few programs call for sparse tensors
+
+        return zeros(tuple(input.shape), dtype=kind, device=place, requires_grad=requires_grad)
+    if not input.is_sparse:
+        found = input.detach().to(device=place, dtype=kind, copy=True).zero_()
+        return found.requires_grad_() if requires_grad else found
+    return _emptied(input.detach().to(device=place, dtype=kind), input.shape, requires_grad)
+
+
+def _emptied(input, size, requires_grad=False):
+    found = input[:0] if input.ndim and not input.dense_dim() else None
+    if found is None or len(size) != input.ndim:
+        return creation.new_zeros_in(creation.layouts["sparse_coo"], size, input.dtype, input.device, requires_grad)
+    return creation.new_zeros_in(input.layout, size, input.dtype, input.device, requires_grad)
+
+
+def _new_zeros(self, *size, dtype=None, device=None, requires_grad=False, **named):
+    lengths = creation.size_of(size)
+    place, kind = device or self.device, dtype or self.dtype
+    return creation.new_zeros_in(creation.layouts["sparse_coo"], lengths, kind, place, requires_grad)
+
+
+def _sparse_resize_(self, size, sparse_dim, dense_dim):
+    return _resized(self, size, sparse_dim, dense_dim, False)
+
+
+def _sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
+    return _resized(self, size, sparse_dim, dense_dim, True)
+
+
+def _resized(self, size, sparse_dim, dense_dim, clears):
+    from cygrad._ops.sparse.entries import built, entries  # which import `tensor`, as this module does
+
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
+            f"{sparse_dim}, "
+            f"dense_dim = {dense_dim}"
+        )
+    a = array(self)
+    if clears or not len(a.values):
+        zeros = creation.new_zeros_in(creation.layouts["sparse_coo"], size[:sparse_dim], self.dtype, self.device, False)
+        values = entries(zeros).reshape(0, *size[sparse_dim:])
+        become_result(self, built(array(zeros).indices, values, size), "sparse_resize_")
+        return self
+    if (sparse_dim, dense_dim) != (self.sparse_dim(), self.dense_dim()):
+        raise RuntimeError(
+            f"changing the number of sparse dimensions (from {self.sparse_dim()} to {sparse_dim}) on a "
+            f"non-empty sparse "
+            "tensor is not supported."
+        )
+    if any(new < old for new, old in zip(size[:sparse_dim], self.shape)):
+        raise RuntimeError(
+            f"shrinking the size of sparse dimensions (from {list(self.shape[:sparse_dim])} to "
+            f"{list(size[:sparse_dim])}) "
+            "on a non-empty sparse tensor is not supported."
+        )
+    if tuple(size[sparse_dim:]) != tuple(self.shape[sparse_dim:]):
+        raise RuntimeError(
+            f"changing the size of dense dimensions (from {list(self.shape[sparse_dim:])} to "
+            f"{list(size[sparse_dim:])}) on "
+            "a non-empty sparse tensor is not supported."
+        )
+    become_result(self, built(a.indices, entries(self), size, a.is_coalesced), "sparse_resize_")
+    return self
+
+
+def _copy_(self, src, non_blocking=False):
+    from cygrad._ops.sparse.writing import written  # which imports `tensor`, as this module does
+
+    if is_sparse(self) != is_sparse(src):
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! Found self type = "
+            f"{self.type()} and src type = {src.type()}"
+        )
+    return written(self, src.clone(), True)
+
+
+def _as_tensor(data, dtype=None, device=None, **kwargs):
+    return data.to(device=data.device if device is None else device, dtype=data.dtype if dtype is None else dtype)
+
+
+def _tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    found = data.detach().to(device=data.device if device is None else device, dtype=dtype or data.dtype, copy=True)
+    return found.requires_grad_() if requires_grad else found
+
+
+def _to(name):
+    def convert(self, memory_format=None):
+        return self.to(by_name()[name])
+
+    return convert
+
+
+def _is_never(self, *args):
+    return False
+
+
+forms = {
+    "detach_": _detach_,
+    "set_data": _set_data,
+    "is_contiguous": _is_contiguous,
+    "stride": _stride,
+    "storage_offset": lambda self: 0,
+    "zeros_like": _zeros_like,
+    "empty_like": _zeros_like,
+    "new_zeros": _new_zeros,
+    "new_empty": _new_zeros,
+    "new": _new_zeros,
+    "copy_": _copy_,
+    "resize_as_": _copy_,
+    "sparse_resize_": _sparse_resize_,
+    "sparse_resize_and_clear_": _sparse_resize_and_clear_,
+    "is_pinned": _is_never,
+    "is_conj": _is_never,
+    "is_neg": _is_never,
+    "is_shared": _is_never,
+    "is_tensor": lambda obj: True,
+    "numel": SparseTensor.numel,
+    "is_floating_point": Tensor.is_floating_point,
+    "is_complex": Tensor.is_complex,
+    "tensor": _tensor,
+    "as_tensor": _as_tensor,
+    "asarray": _as_tensor,
+    "float": _to("float32"),
+    "double": _to("float64"),
+    "half": _to("float16"),
+    "bfloat16": _to("bfloat16"),
+    "int": _to("int32"),
+    "long": _to("int64"),
+    "short": _to("int16"),
+    "char": _to("int8"),
+    "byte": _to("uint8"),
+    "bool": _to("bool"),
+    "cfloat": _to("complex64"),
+    "cdouble": _to("complex128"),
+}

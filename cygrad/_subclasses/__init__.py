@@ -1,0 +1,55 @@
+"""PyTorch's tensors without memory for compilers, which programs recognize: here they have the device "meta"."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import cygrad
+
+__all__ = ["FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]
+
+
+class UnsupportedFakeTensorException(RuntimeError):
+    """Raised in PyTorch for tensors that cannot be made without memory."""
+
+
+class _KindOfFake(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return False
+
+
+class FakeTensor(metaclass=_KindOfFake):
+    """A tensor without memory that claims to be on another device. There are none: `isinstance` answers False."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        raise TypeError('cygrad makes no such tensors: use the device "meta"')
+
+
+class FakeTensorMode:
+    """A block in which new tensors have no memory.
+
+    >>> import cygrad
+    >>> with cygrad._subclasses.FakeTensorMode():
+    ...     cygrad.zeros(10**6, 10**6).is_meta
+    True
+    """
+
+    def __init__(self, *, allow_fallback_kernels: bool = True, allow_non_fake_inputs: bool = False, **options: Any):
+        self._device = cygrad.device("meta")
+
+    def __enter__(self) -> FakeTensorMode:
+        self._device.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._device.__exit__(*error)
+
+    def from_tensor(self, tensor: Any, **options: Any) -> Any:
+        """Return a tensor of the same shape and dtype without memory."""
+        return tensor.to("meta")
+
+
+# Programs also import these names from `torch._subclasses.fake_tensor`.
+fake_tensor = sys.modules[__name__]
+sys.modules[f"{__name__}.fake_tensor"] = fake_tensor

@@ -1,0 +1,36 @@
+"""Deprecated aliases of `cygrad.amp` for the CPU."""
+
+import sys
+
+import cygrad
+from cygrad import amp
+from cygrad._core.errors.sites import warn
+
+__all__ = ["GradScaler", "autocast"]
+
+
+class autocast(amp.autocast):
+    """`cygrad.autocast("cpu", ...)`."""
+
+    def __init__(self, enabled=True, dtype=None, cache_enabled=True):
+        _warn("autocast")
+        super().__init__("cpu", cygrad.bfloat16 if dtype is None else dtype, enabled, cache_enabled)
+
+
+class GradScaler(amp.GradScaler):
+    """`cygrad.amp.GradScaler("cpu", ...)`."""
+
+    def __init__(self, init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+        _warn("GradScaler")
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+def _warn(name):
+    warn(
+        f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('cpu', args...)` instead.",
+        FutureWarning,
+    )
+
+
+# PyTorch has a module for each.
+sys.modules.update({f"{__name__}.{_name}": sys.modules[__name__] for _name in ("autocast_mode", "grad_scaler")})

@@ -1,0 +1,356 @@
+"""The collectives: `all_reduce`, `broadcast`, `all_gather` and the rest.
+
+Each takes `group=` (all processes by default) and most `async_op=`: then they return a `Work` to wait for, else None. A
+process that is not in the group gets a warning and does nothing.
+"""
+
+from cygrad import Tensor
+from cygrad.distributed._c10d.errors import one_process
+from cygrad.distributed._c10d.groups import _get_group, _rank_not_in_group, get_group_rank, get_rank
+from cygrad.distributed._c10d.reduce_ops import ReduceOp
+from cygrad.distributed._c10d.work import Work
+from cygrad.utils.warning import warn
+
+__all__ = [
+    "P2POp", "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce",
+    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "gather",
+    "irecv", "isend", "monitored_barrier", "recv", "reduce", "reduce_scatter", "reduce_scatter_single",
+    "reduce_scatter_tensor", "scatter", "send",
+]  # fmt: skip
+
+
+def _member(group, name):
+    """The group, or None with a warning if this process is not in it."""
+    if _rank_not_in_group(group):
+        warn(f"Running {name} on global rank {get_rank()} which does not belong to the given group.")
+        return None
+    return _get_group(group)
+
+
+def _finished(work, async_op):
+    """What a collective returns: its `Work` if it was asked not to wait."""
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def _check_tensor(value, name):
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n  got {type(value)} instead."
+        )
+
+
+def _check_list(value, name):
+    if not isinstance(value, (list, tuple)) or not all(isinstance(each, Tensor) for each in value):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
+            f"  got {type(value)} instead."
+        )
+
+
+def _check_dtypes(*tensors):
+    for tensor in tensors:
+        if tensor.dtype != tensors[0].dtype:
+            raise ValueError(
+                f"Invalid usage of tensors with different dtypesFound {tensors[0].dtype} and  {tensor.dtype}"
+            )
+
+
+def _root(group, rank, group_rank):
+    """The rank in the group, given either as that or as one among all processes."""
+    if rank is not None and group_rank is not None:
+        raise ValueError("Can't specify both group_rank and global_rank")
+    if rank is not None:
+        return get_group_rank(group, rank)
+    if group_rank is None:
+        raise ValueError("Must specify global_rank or group_rank")
+    return group_rank
+
+
+# --- One tensor in each process ------------------------------------------------------------------
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce `tensor` over all processes, in place: each has the result.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = cygrad.ones(2)
+    >>> dist.all_reduce(x)
+    >>> x
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
+    _check_tensor(tensor, "tensor")
+    group = _member(group, "all_reduce")
+    return group and _finished(group.allreduce([tensor], op), async_op)
+
+
+def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce a list of tensors over all processes, in place. Deprecated, as in PyTorch."""
+    _deprecated("all_reduce_coalesced")
+    tensors = [tensors] if isinstance(tensors, Tensor) else tensors
+    _check_list(tensors, "tensor")
+    _check_dtypes(*tensors)
+    group = _member(group, "all_reduce_coalesced")
+    return group and _finished(group.allreduce_coalesced(tensors, op), async_op)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+    """Reduce `tensor` over all processes, into that of process `dst`."""
+    _check_tensor(tensor, "tensor")
+    group = _member(group, "reduce")
+    return group and _finished(group.reduce([tensor], _root(group, dst, group_dst), op), async_op)
+
+
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+    """Send the `tensor` of process `src` to all, which receive it in theirs."""
+    _check_tensor(tensor, "tensor")
+    group = _member(group, "broadcast")
+    return group and _finished(group.broadcast([tensor], _root(group, src, group_src)), async_op)
+
+
+# --- A list, or one tensor for all ---------------------------------------------------------------
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """Gather the `tensor` of each process into `tensor_list`, in all processes."""
+    _check_list(tensor_list, "tensor_list")
+    _check_tensor(tensor, "tensor")
+    _check_dtypes(*tensor_list, tensor)
+    group = _member(group, "all_gather")
+    return group and _finished(group.allgather(tensor_list, tensor), async_op)
+
+
+def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+    """Gather several tensors of each process into as many lists. Deprecated, as in PyTorch."""
+    _deprecated("all_gather_coalesced")
+    if not isinstance(output_tensor_lists, list):
+        raise TypeError("Invalid function argument: output_tensor_lists should be a list")
+    _check_list(input_tensor_list, "input_tensor_list")
+    group = _member(group, "all_gather_coalesced")
+    if group is None:
+        return None
+    works = [group.allgather(outputs, each) for outputs, each in zip(output_tensor_lists, input_tensor_list)]
+    return _finished(Work([tensor for work in works for tensor in work.result()]), async_op)
+
+
+def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
+    """Gather the `input_tensor` of each process into one tensor, in which they follow each other."""
+    _check_tensor(input_tensor, "input_tensor")
+    _check_tensor(output_tensor, "output_tensor")
+    _check_dtypes(output_tensor, input_tensor)
+    group = _member(group, "all_gather_into_tensor")
+    if group is None:
+        return None
+    parts = [output_tensor] if group.size() == 1 else list(output_tensor.chunk(group.size()))
+    group.allgather(parts, input_tensor)
+    return _finished(Work([output_tensor]), async_op)
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """`all_gather_single` by its older name."""
+    return all_gather_single(output_tensor, input_tensor, group, async_op)
+
+
+_all_gather_base = all_gather_into_tensor
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+    """Gather the `tensor` of each process into the `gather_list` of process `dst` (0 by default)."""
+    _check_tensor(tensor, "tensor")
+    group = _member(group, "gather")
+    if group is None:
+        return None
+    root = 0 if dst is None and group_dst is None else _root(group, dst, group_dst)
+    _check_list_is_at_root("gather_list", "destination", gather_list, group.rank() == root)
+    _check_list(gather_list, "gather_list")
+    _check_dtypes(tensor, *gather_list)
+    return _finished(group.gather(gather_list, tensor, root), async_op)
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+    """Send each process its tensor of the `scatter_list` of process `src` (0 by default), into `tensor`."""
+    _check_tensor(tensor, "tensor")
+    group = _member(group, "scatter")
+    if group is None:
+        return None
+    root = 0 if src is None and group_src is None else _root(group, src, group_src)
+    _check_list_is_at_root("scatter_list", "source", scatter_list, group.rank() == root)
+    _check_list(scatter_list, "scatter_list")
+    _check_dtypes(tensor, *scatter_list)
+    return _finished(group.scatter(tensor, scatter_list, root), async_op)
+
+
+def _check_list_is_at_root(name, kind, value, is_root):
+    if is_root and not value:
+        raise ValueError(f"Argument ``{name}`` must be specified on {kind} rank.")
+    if not is_root and value:
+        raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{kind} ranks.")
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce lists over all processes, and leave in `output` the result for this process."""
+    _check_tensor(output, "output")
+    _check_list(input_list, "input_list")
+    _check_dtypes(output, *input_list)
+    group = _member(group, "reduce_scatter")
+    return group and _finished(group.reduce_scatter(output, input_list, op), async_op)
+
+
+def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce `input` over all processes, and leave in `output` the part of this process."""
+    _check_tensor(output, "output")
+    _check_tensor(input, "input")
+    _check_dtypes(output, input)
+    group = _member(group, "reduce_scatter_tensor")
+    if group is None:
+        return None
+    parts = [input] if group.size() == 1 else list(input.chunk(group.size()))
+    return _finished(group.reduce_scatter(output, parts, op), async_op)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """`reduce_scatter_single` by its older name."""
+    return reduce_scatter_single(output, input, op, group, async_op)
+
+
+_reduce_scatter_base = reduce_scatter_tensor
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """Send the i-th tensor of each process to process i, which has one from each then."""
+    _check_list(output_tensor_list, "output_tensor_list")
+    _check_list(input_tensor_list, "input_tensor_list")
+    _check_dtypes(*output_tensor_list, *input_tensor_list)
+    group = _member(group, "all_to_all")
+    return group and _finished(group.alltoall(output_tensor_list, input_tensor_list), async_op)
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
+    """Send the i-th part of `input` to process i, and collect in `output` the parts from all.
+
+    Parts are equal, or have the given sizes along the first dimension.
+    """
+    _check_tensor(output, "output")
+    _check_tensor(input, "input")
+    _check_dtypes(output, input)
+    group = _member(group, "all_to_all_single")
+    if group is None:
+        return None
+    outputs = _parts(output, output_split_sizes, group.size())
+    inputs = _parts(input, input_split_sizes, group.size())
+    group.alltoall(outputs, inputs)
+    return _finished(Work([output]), async_op)
+
+
+def _parts(tensor, sizes, count):
+    """Views of the parts of a tensor along its first dimension, one for each process."""
+    length = tensor.shape[0]
+    if not sizes:
+        if length % count:
+            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+        sizes = [length // count] * count
+    elif len(sizes) != count:
+        raise RuntimeError("Number of tensor splits not equal to group size")
+    elif sum(sizes) != length:
+        raise RuntimeError(f"Split sizes doesn't match total dim 0 size\n  got {list(sizes)} for {length}")
+    return list(tensor.detach().split(list(sizes)))
+
+
+def barrier(group=None, async_op=False, device_ids=None, timeout=None):
+    """Wait until all processes are here."""
+    group = _member(group, "barrier")
+    return group and _finished(group.barrier(), async_op)
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """Wait until all processes are here; fails with the rank of one that is not here in time."""
+    group = _member(group, "monitored_barrier")
+    return group and _finished(group.barrier(), False)
+
+
+# --- From one process to another -----------------------------------------------------------------
+
+
+def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Begin to send `tensor` to process `dst`; returns a `Work`."""
+    return _no_partner("send", tensor, group, dst, group_dst)
+
+
+def irecv(tensor, src=None, group=None, tag=0, group_src=None):
+    """Begin to receive into `tensor` what process `src` sends; returns a `Work`."""
+    return _no_partner("recv", tensor, group, src, group_src)
+
+
+def send(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Send `tensor` to process `dst`."""
+    group = _member(group, "send")
+    if group is None:
+        return None
+    if _root(group, dst, group_dst) == group.rank():
+        raise ValueError(
+            "Invalid destination rank: destination rank should not be the same as the rank of the current process."
+        )
+    return _no_partner("send", tensor, group, dst, group_dst)
+
+
+def recv(tensor, src=None, group=None, tag=0, group_src=None):
+    """Receive into `tensor` what process `src` sends; returns its rank."""
+    return _no_partner("recv", tensor, group, src, group_src)
+
+
+def _no_partner(name, tensor, group, rank, group_rank):
+    """Raise RuntimeError: in a group of one process there is nobody to send to or receive from."""
+    _check_tensor(tensor, "tensor")
+    group = _member(group, name)
+    if group is None:
+        return None
+    if rank is None and group_rank is None and name == "recv":
+        raise one_process("recv from any process")
+    peer = _root(group, rank, group_rank)
+    if peer == group.rank():
+        raise RuntimeError(f"{name}: a process is not connected to itself (rank {peer})")
+    raise one_process(f"{name} with rank {peer}")
+
+
+class P2POp:
+    """A call of `isend` or `irecv` for `batch_isend_irecv`."""
+
+    def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
+        if op not in (isend, irecv):
+            raise ValueError(
+                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                "``torch.distributed.irecv``."
+            )
+        _check_tensor(tensor, "tensor")
+        self.op, self.tensor, self.tag = op, tensor, tag
+        self.group = _get_group(group)
+        self.group_peer = _root(self.group, peer, group_peer)
+        self.peer = self.group._ranks[self.group_peer] if self.group_peer < self.group.size() else self.group_peer
+
+    def __repr__(self):
+        me, peer = self.group.rank(), self.group_peer
+        source, target = (me, peer) if self.op is isend else (peer, me)
+        return (
+            f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, group_dst={target},  "
+            f"{self.tensor.shape}, {self.tensor.dtype})"
+        )
+
+
+def batch_isend_irecv(p2p_op_list):
+    """Begin all these calls; returns a list of `Work`."""
+    if not isinstance(p2p_op_list, list) or not all(isinstance(each, P2POp) for each in p2p_op_list):
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
+    return [
+        each.op(each.tensor, group=each.group, tag=each.tag, group_dst=each.group_peer)
+        if each.op is isend
+        else each.op(each.tensor, group=each.group, tag=each.tag, group_src=each.group_peer)
+        for each in p2p_op_list
+    ]
+
+
+def _deprecated(name):
+    warn(f"`torch.distributed.{name}` will be deprecated. Call the collective once for each tensor.", FutureWarning)

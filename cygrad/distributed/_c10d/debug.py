@@ -1,0 +1,41 @@
+"""How much is checked while collectives run."""
+
+import os
+from enum import Enum
+
+__all__ = ["DebugLevel", "get_debug_level", "set_debug_level", "set_debug_level_from_env"]
+
+
+class DebugLevel(Enum):
+    """How much is checked: nothing more, what is cheap, or everything."""
+
+    OFF = 0
+    INFO = 1
+    DETAIL = 2
+
+
+_level = DebugLevel.OFF
+
+
+def get_debug_level():
+    """The level that is set; a group of one process has nothing to check."""
+    return _level
+
+
+def set_debug_level(debug_level):
+    """Set the level to a `DebugLevel`."""
+    global _level
+    if not isinstance(debug_level, DebugLevel):
+        raise TypeError(f"set_debug_level(): incompatible function arguments: {debug_level!r} is not a DebugLevel")
+    _level = debug_level
+
+
+def set_debug_level_from_env():
+    """Set the level that the variable `TORCH_DISTRIBUTED_DEBUG` names; without it, `OFF`."""
+    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
+    if name not in DebugLevel.__members__:
+        raise RuntimeError(f"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.\n  it is {name!r}")
+    set_debug_level(DebugLevel[name])
+
+
+set_debug_level_from_env()

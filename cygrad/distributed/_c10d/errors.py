@@ -1,0 +1,41 @@
+"""What goes wrong between processes."""
+
+__all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError"]
+
+
+class DistError(RuntimeError):
+    """The base of all errors of distributed training."""
+
+    __module__ = "cygrad.distributed"
+
+
+class DistBackendError(DistError):
+    """A back end failed."""
+
+    __module__ = "cygrad.distributed"
+
+
+class DistNetworkError(DistError):
+    """A connection failed."""
+
+    __module__ = "cygrad.distributed"
+
+
+class DistStoreError(DistError):
+    """A store failed, or had no answer in time."""
+
+    __module__ = "cygrad.distributed"
+
+
+class QueueEmptyError(DistStoreError):
+    """A queue of a store is empty."""
+
+    __module__ = "cygrad.distributed"
+
+
+def one_process(what: str) -> RuntimeError:
+    """The error for anything that needs more than one process."""
+    return RuntimeError(
+        f"{what}: cygrad trains in one process for now\n"
+        "  to fix it: start the script with world size 1, e.g. without torchrun, or with --nproc-per-node 1"
+    )

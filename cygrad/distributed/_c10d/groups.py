@@ -1,0 +1,409 @@
+"""The groups of this process: making, asking and leaving them."""
+
+import os
+from datetime import timedelta
+
+from cygrad import cuda
+from cygrad.distributed._c10d.errors import one_process
+from cygrad.distributed._c10d.process_group import Backend, BackendConfig, ProcessGroup
+from cygrad.distributed._c10d.single import SingleProcess
+from cygrad.distributed.constants import default_pg_timeout
+from cygrad.distributed.rendezvous import rendezvous
+
+__all__ = [
+    "GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device",
+    "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank",
+    "get_world_size", "group", "init_process_group", "is_available", "is_backend_available", "is_gloo_available",
+    "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available",
+    "is_xccl_available", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "shrink_group", "split_group",
+]  # fmt: skip
+
+_NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
+
+
+class _World:
+    """The groups that exist, and how many there have been."""
+
+    default = None
+    groups: list = []
+    count = 0
+
+
+class _Default(type):
+    @property
+    def WORLD(cls):
+        """The group of all processes, or None before `init_process_group`."""
+        return _World.default
+
+    @WORLD.setter
+    def WORLD(cls, value):
+        _World.default = value
+
+
+class group(metaclass=_Default):
+    """`group.WORLD` is the group of all processes, or None before `init_process_group`."""
+
+
+class GroupMember(metaclass=_Default):
+    """`GroupMember.WORLD` is the group of all processes; `NON_GROUP_MEMBER` stands for a group without this process."""
+
+    NON_GROUP_MEMBER = -100
+
+
+# --- What there is -------------------------------------------------------------------------------
+
+
+def is_available():
+    """Whether this package works: always True. For now it serves one process.
+
+    >>> import cygrad
+    >>> dist = cygrad.distributed
+    >>> dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+    0
+    """
+    return True
+
+
+def is_initialized():
+    """Whether `init_process_group` has been called."""
+    return _World.default is not None
+
+
+def is_torchelastic_launched():
+    """Whether `torchrun`, or `python -m cygrad.distributed.run`, started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def is_gloo_available():
+    """Whether groups can be made with "gloo", for tensors on the CPU: True."""
+    return True
+
+
+def is_nccl_available():
+    """Whether groups can be made with "nccl": if there is a GPU."""
+    return cuda.is_available()
+
+
+def is_mpi_available():
+    """Whether groups can be made with "mpi": False for now."""
+    return False
+
+
+def is_ucc_available():
+    """Whether groups can be made with "ucc": False."""
+    return False
+
+
+def is_xccl_available():
+    """Whether groups can be made with "xccl": False."""
+    return False
+
+
+def is_backend_available(backend):
+    """Whether groups can be made with a back end, by name."""
+    return {"gloo": is_gloo_available, "nccl": is_nccl_available}.get(backend.lower(), is_mpi_available)()
+
+
+def get_default_backend_for_device(device):
+    """The name of the back end for a device.
+
+    >>> from cygrad import distributed
+    >>> distributed.get_default_backend_for_device("cpu")
+    'gloo'
+    """
+    kind = str(device).partition(":")[0]
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.default_device_backend_map[kind]
+
+
+# --- Making groups -------------------------------------------------------------------------------
+
+
+def init_process_group(
+    backend=None,
+    init_method=None,
+    timeout=None,
+    world_size=-1,
+    rank=-1,
+    store=None,
+    group_name="",
+    pg_options=None,
+    device_id=None,
+    _ranks=None,
+):
+    """Make the group of all processes, of which there is one for now.
+
+    `backend` is "gloo", "nccl" (with a GPU) or "cpu:gloo,cuda:nccl". Rank and world size come from `init_method`
+    ("env://", which is the default, "file://" or "tcp://") or accompany `store`. Raises ValueError if they are not
+    given, or the group exists; RuntimeError for a world of more than one process.
+
+    >>> import cygrad.distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.get_rank(), dist.get_world_size(), dist.get_backend()
+    (0, 1, 'gloo')
+    >>> dist.destroy_process_group()
+    """
+    if _World.default is not None:
+        raise ValueError("trying to initialize the default process group twice!")
+    if store is not None and init_method is not None:
+        raise AssertionError("Cannot specify both init_method and store.")
+    timeout = _checked_timeout(timeout)
+    name = _checked_backend(backend)
+    if store is not None:
+        if world_size <= 0:
+            raise AssertionError("world_size must be positive if using store")
+        if rank < 0:
+            raise AssertionError("rank must be non-negative if using store")
+    else:
+        store, rank, world_size = next(iter(rendezvous(init_method or "env://", rank, world_size, timeout=timeout)))
+    if world_size > 1:
+        raise one_process(f"init_process_group with a world size of {world_size}")
+    if rank >= world_size:
+        raise RuntimeError(f"rank < size. {rank} vs {world_size}\n  ranks are counted from 0")
+    store.set_timeout(timeout)
+    _World.default = _made(name, store, group_name, "default_pg", device_id)
+
+
+def _checked_timeout(timeout):
+    if timeout is None:
+        return default_pg_timeout
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+    return timeout
+
+
+def _checked_backend(backend):
+    """The name as a `Backend`; raises if one of those it names is not there."""
+    name = Backend(Backend.UNDEFINED if backend is None else backend)
+    for part in BackendConfig(name).device_backend_map.values():
+        if part not in Backend.backend_list:
+            raise AssertionError(f"Unknown backend type {part}")
+        if part == Backend.NCCL and ":" not in name and not is_nccl_available():
+            raise RuntimeError(
+                "Distributed package doesn't have NCCL built in\n"
+                '  there is no GPU; to fix it: pass "gloo", e.g. "nccl" if torch.cuda.is_available() else "gloo"'
+            )
+        if part not in (Backend.GLOO, Backend.NCCL):
+            raise RuntimeError(f'Distributed package doesn\'t have {part.upper()} built in. Pass "gloo" or "nccl"')
+    return name
+
+
+def _made(name, store, group_name, group_desc, device_id):
+    group_name = group_name or str(_World.count)
+    _World.count += 1
+    made = ProcessGroup(
+        SingleProcess(),
+        [0],
+        0,
+        name=name,
+        config=BackendConfig(name),
+        store=store,
+        group_name=group_name,
+        group_desc=group_desc,
+        device_id=device_id,
+    )
+    _World.groups.append(made)
+    return made
+
+
+def new_group(
+    ranks=None,
+    timeout=None,
+    backend=None,
+    pg_options=None,
+    use_local_synchronization=False,
+    group_desc=None,
+    device_id=None,
+    sort_ranks=True,
+):
+    """Make a group of some of the processes, by their ranks; of all by default."""
+    world = _get_default_group()
+    _checked_timeout(timeout)
+    name = world._name if backend is None else _checked_backend(backend)
+    ranks = world._ranks if ranks is None else list(ranks)
+    if not ranks:
+        raise TypeError("new_group(ranks=[]): a group needs a process; pass the ranks of its members, or None for all")
+    if len(set(ranks)) < len(ranks):
+        raise ValueError(f"ranks list must not contain duplicate entries, got {ranks}")
+    for rank in ranks:
+        if not 0 <= rank < world.size():
+            raise ValueError(
+                f"Rank {rank} is out of range. Valid ranks are 0 to {world.size() - 1} (world_size={world.size()})"
+            )
+    return _made(name, world._store, "", group_desc, device_id)
+
+
+def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
+    """Make groups of `group_size` processes each; returns that of this process, and all of them."""
+    size = get_world_size(group)
+    if group_size is None:
+        group_size = size
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    if group_size > size:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})")
+    if size % group_size:
+        raise ValueError(f"The world size ({size}) must be divisible by 'group_size={group_size}'")
+    parts = [list(range(first, first + group_size)) for first in range(0, size, group_size)]
+    return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None):
+    """Make a group for each list of ranks; returns that of this process, and all of them."""
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    seen: set = set()
+    mine, made = None, []
+    for ranks in ranks_per_subgroup_list:
+        for rank in ranks:
+            if rank in seen:
+                raise ValueError(f"Rank {rank} has appeared in both subgroup {made} and {ranks}")
+            seen.add(rank)
+        made.append(new_group(ranks, timeout, backend, pg_options, group_desc=group_desc))
+        if get_rank() in ranks:
+            mine = made[-1]
+    return mine, made
+
+
+def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None):
+    """Make a group of each list of ranks of `parent_pg`; returns that of this process."""
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    return new_subgroups_by_enumeration(split_ranks, timeout, backend, pg_options, group_desc)[0]
+
+
+def shrink_group(ranks_to_exclude, group=None, shrink_flags=0, pg_options=None):
+    """Raises RuntimeError: only a group of several processes can lose some."""
+    raise one_process(f"shrink_group({ranks_to_exclude!r})")
+
+
+def destroy_process_group(group=None):
+    """Leave a group; by default all of them."""
+    if group is None or group is _World.default:
+        if _World.default is None:
+            raise AssertionError("Process group cannot be None\n  " + _NO_GROUP)
+        _World.default, _World.groups, _World.count = None, [], 0
+    elif group is not GroupMember.NON_GROUP_MEMBER:
+        if group not in _World.groups:
+            raise ValueError("Invalid process group specified")
+        _World.groups.remove(group)
+
+
+# --- Asking --------------------------------------------------------------------------------------
+
+
+def _get_default_group():
+    """The group of all processes; raises ValueError if there is none."""
+    if _World.default is None:
+        raise ValueError(
+            f"{_NO_GROUP}\n"
+            "  ask `dist.is_initialized()` first, or make a group of this process: "
+            'dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)'
+        )
+    return _World.default
+
+
+def _get_default_store():
+    """The store of the group of all processes."""
+    return _get_default_group()._store
+
+
+def _get_process_group_name(group):
+    """The name by which `_resolve_process_group` finds a group."""
+    return group.group_name
+
+
+def _resolve_process_group(group_name):
+    """The group of this name; raises RuntimeError if there is none."""
+    for each in _World.groups:
+        if each.group_name == group_name:
+            return each
+    raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
+
+
+def _rank_not_in_group(group):
+    """Whether a group is one of other processes only."""
+    return group is not None and group == GroupMember.NON_GROUP_MEMBER
+
+
+def _get_group(group):
+    """A group, by default that of all; raises ValueError for anything else."""
+    if group is None:
+        return _get_default_group()
+    if not isinstance(group, ProcessGroup):
+        raise ValueError(
+            f"Process group {group} is not initialized in the world group map. Please initialize the group first."
+        )
+    return group
+
+
+def get_rank(group=None):
+    """This process's rank in a group, by default in that of all; -1 if it is not in it."""
+    if _rank_not_in_group(group):
+        return -1
+    world = _get_default_group()
+    if group is None or group is world:
+        return world.rank()
+    return get_group_rank(group, world.rank())
+
+
+def get_world_size(group=None):
+    """The number of processes in a group, by default in that of all; -1 if this process is not in it."""
+    return -1 if _rank_not_in_group(group) else _get_group(group).size()
+
+
+def get_backend(group=None):
+    """The name of a group's back end, such as "gloo"."""
+    if _rank_not_in_group(group):
+        raise ValueError("Invalid process group specified")
+    return _get_group(group)._name
+
+
+def get_backend_config(group=None):
+    """Which back end of a group serves which kind of device, such as "cpu:gloo"."""
+    return repr(_get_group(group)._config)
+
+
+def get_process_group_ranks(group=None):
+    """The ranks of a group's members among all processes."""
+    return list(_get_group(group)._ranks)
+
+
+def get_group_rank(group, global_rank):
+    """The rank in a group of the process with this rank among all."""
+    if group is GroupMember.WORLD:
+        return global_rank
+    if group not in _World.groups:
+        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
+    if global_rank not in group._ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return group._ranks.index(global_rank)
+
+
+def get_global_rank(group, group_rank):
+    """The rank among all processes of the member of a group with this rank in it."""
+    if group is GroupMember.WORLD:
+        return group_rank
+    if group not in _World.groups:
+        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
+    if not 0 <= group_rank < group.size():
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return group._ranks[group_rank]
+
+
+def get_node_local_rank(fallback_rank=None):
+    """This process's rank among those of its machine, from the variable `LOCAL_RANK` or else `fallback_rank`."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is None:
+        raise RuntimeError(
+            "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to "
+            "work, assuming you are not running in a multi-device context and want the code to run locally instead."
+        )
+    return int(fallback_rank)
+
+
+def get_pg_count():
+    """The number of groups made since `init_process_group`."""
+    return _World.count

@@ -1,0 +1,56 @@
+"""What the functions that change modules in place have in common, and two of them."""
+
+from functools import wraps
+
+from cygrad.distributed.distributed_c10d import _get_default_group
+from cygrad.utils.checkpoint import checkpoint as _recomputed
+
+__all__ = ["checkpoint", "contract", "replicate"]
+
+_NAMES = "_composable_functions"
+
+
+def contract(state_cls=None):
+    """Return a decorator that notes in a module which functions have changed it; twice by one is an error."""
+
+    def decorate(function):
+        @wraps(function)
+        def call(module, *args, **kwargs):
+            applied = module.__dict__.setdefault(_NAMES, {})
+            if function.__name__ in applied:
+                raise AssertionError(
+                    "Each distinct composable distributed API can only be applied to a module once: "
+                    + function.__name__
+                )
+            applied[function.__name__] = state_cls() if state_cls is not None else object()
+            result = function(module, *args, **kwargs)
+            return module if result is None else result
+
+        call.state = lambda module: module.__dict__.get(_NAMES, {}).get(function.__name__)
+        return call
+
+    return decorate
+
+
+def _get_registry(module):
+    """{name of the function: its state} of the functions that have changed a module."""
+    return module.__dict__.get(_NAMES)
+
+
+@contract()
+def checkpoint(module, **kwargs):
+    """Let a module's activations be recomputed during backward."""
+    forward = module.forward
+    options = {"use_reentrant": False, **kwargs}
+
+    @wraps(forward)
+    def recomputing(*args, **inputs):
+        return _recomputed(forward, *args, **options, **inputs)
+
+    module.forward = recomputing
+
+
+@contract()
+def replicate(module, ignored_modules=None, **kwargs):
+    """Let gradients of a module be averaged over all processes, as `DistributedDataParallel` does."""
+    _get_default_group()

@@ -1,0 +1,101 @@
+"""Collectives that return their results, as compiled programs call them. Here results are there at once."""
+
+from cygrad import Tensor
+from cygrad.distributed._c10d import collectives
+from cygrad.distributed._c10d.groups import _get_group, _resolve_process_group
+from cygrad.distributed._c10d.process_group import ProcessGroup
+from cygrad.distributed._c10d.reduce_ops import ReduceOp
+from cygrad.distributed.device_mesh import DeviceMesh
+
+__all__ = [
+    "AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_single", "all_gather_single_autograd",
+    "all_gather_tensor", "all_gather_tensor_autograd", "all_reduce", "all_reduce_coalesced", "all_to_all_single",
+    "all_to_all_single_autograd", "broadcast", "permute_tensor", "reduce_scatter_tensor",
+    "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced", "wait_tensor",
+]  # fmt: skip
+
+
+class AsyncCollectiveTensor(Tensor):
+    """The class of PyTorch's results that are still under way. Results are there at once here, so none is made."""
+
+
+def _group_of(group):
+    """A process group from what these functions take: a group, its name, a mesh, (mesh, dimension) or ranks."""
+    if isinstance(group, DeviceMesh):
+        return group.get_group()
+    if isinstance(group, tuple) and group and isinstance(group[0], DeviceMesh):
+        return group[0].get_group(group[1])
+    if isinstance(group, str):
+        return _resolve_process_group(group)
+    return group if isinstance(group, ProcessGroup) else _get_group(None)
+
+
+def _reduction(name):
+    kinds = ReduceOp.RedOpType.__members__
+    if name.upper() not in kinds:
+        raise ValueError(f"Unsupported reduce op {name!r}: there are {', '.join(kinds).lower()}")
+    return kinds[name.upper()]
+
+
+def wait_tensor(tensor):
+    """Wait until a result is there; returns it."""
+    return tensor
+
+
+def broadcast(self, src, group, tag=""):
+    """The tensor of process `src`."""
+    _group_of(group).broadcast(self.detach(), src)
+    return self.clone()
+
+
+def all_reduce(self, reduceOp, group, tag=""):
+    """The tensor reduced over all processes by "sum", "avg" and the like."""
+    _group_of(group).allreduce(self.detach(), _reduction(reduceOp))
+    return self.clone()
+
+
+def all_reduce_coalesced(self, reduceOp, group, tag=""):
+    """A list of tensors reduced over all processes."""
+    return [all_reduce(each, reduceOp, group) for each in self]
+
+
+def all_gather_tensor(self, gather_dim, group, tag=""):
+    """The tensors of all processes, joined along `gather_dim`."""
+    _group_of(group)
+    return self.clone()
+
+
+def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
+    """This process's part along `scatter_dim` of the tensor reduced over all processes."""
+    _group_of(group).allreduce(self.detach(), _reduction(reduceOp))
+    return self.clone()
+
+
+def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""):
+    """The parts that all processes have for this one."""
+    size = _group_of(group).size()
+    collectives._parts(self, input_split_sizes, size)
+    return self.clone()
+
+
+def permute_tensor(self, src_dst, group, tag=""):
+    """The tensor of the process that sends to this one."""
+    _group_of(group)
+    return self.clone()
+
+
+def all_gather_into_tensor_coalesced(self, group, tag=""):
+    """The tensors of all processes, joined along the first dimension, for a list."""
+    return [all_gather_tensor(each, 0, group) for each in self]
+
+
+def reduce_scatter_tensor_coalesced(inputs, reduceOp, scatter_dim, group, tag=""):
+    """This process's parts of tensors reduced over all processes."""
+    return [reduce_scatter_tensor(each, reduceOp, dim, group) for each, dim in zip(inputs, scatter_dim)]
+
+
+# Autograd sees all of them here.
+all_gather_single = all_gather_tensor
+all_gather_single_autograd = all_gather_tensor_autograd = all_gather_tensor
+reduce_scatter_tensor_autograd = reduce_scatter_tensor
+all_to_all_single_autograd = all_to_all_single

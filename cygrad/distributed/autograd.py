@@ -1,0 +1,27 @@
+"""Backward passes over several processes, which need `distributed.rpc`."""
+
+from cygrad.distributed._c10d.errors import one_process
+
+__all__ = ["backward", "context", "get_gradients", "is_available"]
+
+
+def is_available():
+    """Whether backward passes can go through other processes: False."""
+    return False
+
+
+class context:
+    """A backward pass over several processes. Raises RuntimeError: use `Tensor.backward`."""
+
+    def __init__(self):
+        raise one_process("distributed.autograd.context, which goes through other processes")
+
+
+def backward(context_id, roots, retain_graph=False):
+    """Go backward through all processes. Raises RuntimeError: use `Tensor.backward`."""
+    raise one_process("distributed.autograd.backward, which goes through other processes")
+
+
+def get_gradients(context_id):
+    """The gradients of a backward pass through all processes. Raises RuntimeError: use `Tensor.grad`."""
+    raise one_process("distributed.autograd.get_gradients, which goes through other processes")

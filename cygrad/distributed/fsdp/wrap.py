@@ -1,0 +1,120 @@
+"""Policies that choose which modules within a model are wrapped."""
+
+from contextlib import contextmanager
+from functools import partial
+
+from cygrad.nn import ModuleDict, ModuleList, MultiheadAttention
+
+__all__ = [
+    "CustomPolicy", "ModuleWrapPolicy", "always_wrap_policy", "enable_wrap", "lambda_auto_wrap_policy",
+    "size_based_auto_wrap_policy", "transformer_auto_wrap_policy", "wrap",
+]  # fmt: skip
+
+
+def always_wrap_policy(*args, **kwargs):
+    """Wrap every module."""
+    return True
+
+
+def lambda_auto_wrap_policy(module, recurse, nonwrapped_numel, lambda_fn):
+    """Wrap the modules for which `lambda_fn` is true."""
+    return True if recurse else lambda_fn(module)
+
+
+def transformer_auto_wrap_policy(module, recurse, nonwrapped_numel, transformer_layer_cls):
+    """Wrap the modules of these classes, e.g. the layers of a transformer."""
+    return True if recurse else isinstance(module, tuple(transformer_layer_cls))
+
+
+def size_based_auto_wrap_policy(
+    module, recurse, nonwrapped_numel, min_num_params=int(1e8), force_leaf_modules=None, exclude_wrap_modules=None
+):
+    """Wrap the modules with at least `min_num_params` parameters that are not in a wrapped one."""
+    leaves = _SIZE_LEAVES if force_leaf_modules is None else tuple(force_leaf_modules)
+    excluded = _SIZE_EXCLUDED if exclude_wrap_modules is None else tuple(exclude_wrap_modules)
+    is_large = nonwrapped_numel >= min_num_params
+    if recurse:
+        return is_large and not isinstance(module, leaves)
+    return is_large and not isinstance(module, excluded)
+
+
+_SIZE_LEAVES = (MultiheadAttention,)
+_SIZE_EXCLUDED = (ModuleList, ModuleDict)
+size_based_auto_wrap_policy.FORCE_LEAF_MODULES = set(_SIZE_LEAVES)  # type: ignore[attr-defined]
+size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES = set(_SIZE_EXCLUDED)  # type: ignore[attr-defined]
+
+
+class ModuleWrapPolicy:
+    """Wrap the modules of these classes."""
+
+    def __init__(self, module_classes):
+        self._module_classes = set(module_classes)
+        self._module_classes_str = str(self._module_classes)
+
+    def __call__(self, module, recurse, *args, **kwargs):
+        return True if recurse else isinstance(module, tuple(self._module_classes))
+
+    def __repr__(self):
+        return f"{super().__repr__()}({self._module_classes_str})"
+
+
+class CustomPolicy:
+    """Wrap the modules for which a function returns True, or a dict of options for the wrapper."""
+
+    def __init__(self, lambda_fn):
+        self._lambda_fn = lambda_fn
+
+    def __call__(self, module, recurse, *args, **kwargs):
+        return True if recurse else self._lambda_fn(module)
+
+
+def _numel(module, ignored=()):
+    return sum(parameter.numel() for parameter in module.parameters() if parameter not in ignored)
+
+
+def wrap_chosen(module, policy, wrapper, ignored=()):
+    """Wrap the modules in `module` that a policy chooses, in place, inner ones first."""
+    done = {}  # a module in several places is wrapped once
+
+    def visit(parent):
+        """Wrap what is in `parent`; returns how many parameters are in wrapped modules."""
+        count = 0
+        for name, child in list(parent.named_children()):
+            if child in done:
+                setattr(parent, name, done[child])
+                continue
+            if child in ignored:
+                continue
+            size = _numel(child)
+            inside = visit(child) if policy(module=child, recurse=True, nonwrapped_numel=size) else 0
+            chosen = policy(module=child, recurse=False, nonwrapped_numel=size - inside)
+            if chosen:
+                done[child] = wrapper(child, **(chosen if isinstance(chosen, dict) else {}))
+                setattr(parent, name, done[child])
+                inside = size
+            count += inside
+        return count
+
+    visit(module)
+
+
+_surrounding: dict = {}
+
+
+@contextmanager
+def enable_wrap(*, wrapper_cls, **wrapper_kwargs):
+    """Within this context `wrap(module)` returns `wrapper_cls(module, **wrapper_kwargs)`."""
+    before = dict(_surrounding)
+    _surrounding.clear()
+    _surrounding["wrapper"] = partial(wrapper_cls, **wrapper_kwargs)
+    try:
+        yield
+    finally:
+        _surrounding.clear()
+        _surrounding.update(before)
+
+
+def wrap(module, **wrap_overrides):
+    """Wrap a module as the surrounding `enable_wrap` says; without one, return it as it is."""
+    wrapper = _surrounding.get("wrapper")
+    return module if wrapper is None else wrapper(module, **wrap_overrides)

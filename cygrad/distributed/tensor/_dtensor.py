@@ -1,0 +1,169 @@
+"""`DTensor`, a tensor with a mesh and placements."""
+
+import cygrad
+from cygrad import Tensor
+from cygrad.distributed.device_mesh import init_device_mesh
+from cygrad.distributed.tensor.placement_types import DTensorSpec, Replicate
+from cygrad.nn.parameter import Parameter
+
+__all__ = [
+    "DTensor", "compute_local_shape_and_global_offset", "distribute_module", "distribute_tensor", "empty", "full",
+    "ones", "rand", "randn", "zeros",
+]  # fmt: skip
+
+
+def _as_spec(mesh, placements):
+    mesh = mesh if mesh is not None else init_device_mesh("cpu", (1,))
+    placements = tuple(placements) if placements is not None else (Replicate(),) * mesh.ndim
+    if len(placements) != mesh.ndim:
+        raise ValueError(
+            f"`placements` must have the same length as `device_mesh.ndim`! Found placements length: "
+            f"{len(placements)}, and device_mesh.ndim: {mesh.ndim}."
+        )
+    return DTensorSpec(mesh, placements)
+
+
+class DTensor(Tensor):
+    """A tensor spread over the processes of a mesh, made by `distribute_tensor` or `from_local`.
+
+    Results of ops have the mesh and the placements of their first DTensor; other tensors count as whole.
+    """
+
+    _spec: DTensorSpec
+
+    @staticmethod
+    def _made(tensor, spec):
+        made = tensor.as_subclass(DTensor)
+        made._spec = spec
+        return made
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        source = next((each for each in _flat((args, kwargs)) if isinstance(each, DTensor)), None)
+        if source is not None:
+            for each in _flat(result):
+                if isinstance(each, DTensor) and "_spec" not in each.__dict__:
+                    each._spec = source._spec
+        return result
+
+    @staticmethod
+    def from_local(local_tensor, device_mesh=None, placements=None, *, run_check=False, shape=None, stride=None):
+        """The tensor of which this process has the part `local_tensor`. Gradients flow to it."""
+        return DTensor._made(local_tensor.view_as(local_tensor), _as_spec(device_mesh, placements))
+
+    def to_local(self, *, grad_placements=None):
+        """The part of this process, as an ordinary tensor. Gradients flow through."""
+        return self.as_subclass(Tensor)
+
+    def full_tensor(self, *, grad_placements=None):
+        """The whole tensor, as an ordinary tensor. Gradients flow through."""
+        return self.to_local()
+
+    def redistribute(
+        self, device_mesh=None, placements=None, *, async_op=False, forward_dtype=None, backward_dtype=None
+    ):
+        """The same tensor with other placements."""
+        if placements is None:
+            raise RuntimeError("placements is needed for redistribute!")
+        return DTensor._made(self.to_local().view_as(self), _as_spec(device_mesh or self.device_mesh, placements))
+
+    @property
+    def device_mesh(self):
+        """The mesh."""
+        return self._spec.mesh
+
+    @property
+    def placements(self):
+        """A placement for each dimension of the mesh."""
+        return self._spec.placements
+
+    @property
+    def _local_tensor(self):
+        return self.to_local()
+
+    def __repr__(self):
+        return (
+            f"DTensor(local_tensor={self.detach().to_local()}, device_mesh={self.device_mesh}, "
+            f"placements={self.placements})"
+        )
+
+
+def _flat(value):
+    """The tensors in nested arguments or results."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _flat(each)
+    elif isinstance(value, dict):
+        yield from _flat(list(value.values()))
+
+
+def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
+    """Spread a tensor, of which each process has the whole, over a mesh.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> from cygrad.distributed.tensor import Shard, distribute_tensor
+    >>> mesh = dist.init_device_mesh("cpu", (1,))
+    >>> x = distribute_tensor(cygrad.ones(2), mesh, [Shard(0)])
+    >>> (x + x).placements, (x + x).to_local()
+    ((Shard(dim=0),), tensor([2., 2.]))
+    >>> dist.destroy_process_group()
+    """
+    spec = _as_spec(device_mesh, placements)
+    if isinstance(tensor, DTensor):
+        if tensor._spec != spec:
+            raise ValueError(f"Cannot distribute a DTensor with placements {tensor.placements} to {spec.placements}.")
+        return tensor
+    return DTensor._made(tensor.detach(), spec).requires_grad_(tensor.requires_grad)
+
+
+def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None, output_fn=None):
+    """Spread a module's parameters over a mesh: as `partition_fn(name, module, mesh)` does, or whole in each process.
+
+    `input_fn` and `output_fn` see the inputs and outputs of each call. In one process parameters stay ordinary.
+    """
+    mesh = device_mesh if device_mesh is not None else init_device_mesh("cpu", (1,))
+    if partition_fn is not None:
+        for name, inner in module.named_modules():
+            partition_fn(name, inner, mesh)
+            for key, parameter in list(inner._parameters.items()):
+                if isinstance(parameter, DTensor):
+                    inner._parameters[key] = Parameter(parameter.to_local(), parameter.requires_grad)
+    if input_fn is not None:
+        module.register_forward_pre_hook(lambda owner, inputs: input_fn(owner, inputs, mesh))
+    if output_fn is not None:
+        module.register_forward_hook(lambda owner, inputs, outputs: output_fn(owner, outputs, mesh))
+    return module
+
+
+def compute_local_shape_and_global_offset(global_shape, mesh, placements, skip_offset=False):
+    """The shape of this process's part of a tensor, and where in it that begins."""
+    return tuple(global_shape), (0,) * len(tuple(global_shape))
+
+
+def _factory(name, text):
+    def factory(*size, requires_grad=False, dtype=None, layout=cygrad.strided, device_mesh=None, placements=None):
+        size = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+        made = getattr(cygrad, name)(size, dtype=dtype, layout=layout)
+        return distribute_tensor(made, device_mesh, placements).requires_grad_(requires_grad)
+
+    factory.__name__ = factory.__qualname__ = name
+    factory.__doc__ = f"A DTensor of {text}."
+    return factory
+
+
+zeros = _factory("zeros", "zeros")
+ones = _factory("ones", "ones")
+empty = _factory("empty", "elements that are not set")
+rand = _factory("rand", "random numbers from 0 to 1")
+randn = _factory("randn", "normally distributed random numbers")
+
+
+def full(
+    size, fill_value, *, dtype=None, layout=cygrad.strided, requires_grad=False, device_mesh=None, placements=None
+):
+    """A DTensor of equal elements."""
+    made = cygrad.full(size, fill_value, dtype=dtype, layout=layout)
+    return distribute_tensor(made, device_mesh, placements).requires_grad_(requires_grad)

@@ -1,0 +1,59 @@
+"""How a tensor is spread along a dimension of a mesh."""
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["DTensorSpec", "Partial", "Placement", "Replicate", "Shard"]
+
+
+class Placement:
+    """The base of placements."""
+
+    def is_shard(self, dim=None):
+        """Whether each process has a part, along `dim` if that is given."""
+        return isinstance(self, Shard) and (dim is None or self.dim == dim)
+
+    def is_replicate(self):
+        """Whether each process has the whole tensor."""
+        return isinstance(self, Replicate)
+
+    def is_partial(self, reduce_op=None):
+        """Whether each process has a summand of the tensor."""
+        return isinstance(self, Partial) and (reduce_op is None or self.reduce_op == reduce_op)
+
+
+@dataclass(frozen=True)
+class Shard(Placement):
+    """Each process has a part along dimension `dim`."""
+
+    dim: int
+
+
+@dataclass(frozen=True)
+class _StridedShard(Shard):
+    """Each process has a part along dimension `dim` of what another placement has spread before."""
+
+    split_factor: int = 1
+
+
+@dataclass(frozen=True)
+class Replicate(Placement):
+    """Each process has the whole tensor."""
+
+
+@dataclass(frozen=True)
+class Partial(Placement):
+    """Each process has a tensor; reduced over all of them by `reduce_op`, they are the whole."""
+
+    reduce_op: str = "sum"
+
+    def __repr__(self):
+        return f"Partial({self.reduce_op})"
+
+
+@dataclass(frozen=True)
+class DTensorSpec:
+    """A mesh, and a placement for each of its dimensions."""
+
+    mesh: Any
+    placements: tuple[Placement, ...]

@@ -1,0 +1,1 @@
+"""Tools that PyTorch calls experimental."""

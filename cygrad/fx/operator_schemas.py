@@ -1,0 +1,72 @@
+"""Normal forms of calls: all arguments by keyword, with defaults filled in."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cygrad import nn
+
+__all__ = ["ArgsKwargsPair", "get_signature_for_torch_op", "normalize_function", "normalize_module"]
+
+
+class ArgsKwargsPair(NamedTuple):
+    """The arguments of a call."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = False) -> Any:
+    """Return the signatures of a function of the package, of which there is one, or None if it does not tell."""
+    try:
+        found: list[inspect.Signature] | None = [inspect.signature(op)]
+    except (ValueError, TypeError):
+        found = None
+    return (found, None) if return_schemas else found
+
+
+def normalize_function(
+    target: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    arg_types: Any = None,
+    kwarg_types: Any = None,
+    normalize_to_only_use_kwargs: bool = False,
+) -> ArgsKwargsPair | None:
+    """Return the arguments of a call with defaults filled in; None if the function does not tell its signature.
+
+    >>> import cygrad
+    >>> normalize_function(cygrad.nn.functional.relu, (1,), normalize_to_only_use_kwargs=True)
+    ArgsKwargsPair(args=(), kwargs={'input': 1, 'inplace': False})
+    """
+    signatures = get_signature_for_torch_op(target)
+    if not signatures:
+        return None
+    return _normal(signatures[0], args, kwargs or {}, normalize_to_only_use_kwargs)
+
+
+def normalize_module(
+    root: nn.Module,
+    target: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    normalize_to_only_use_kwargs: bool = False,
+) -> ArgsKwargsPair | None:
+    """Same as `normalize_function`, for the call of a submodule."""
+    signature = inspect.signature(root.get_submodule(target).forward)
+    return _normal(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
+
+
+def _normal(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], by_keyword: bool
+) -> ArgsKwargsPair | None:
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    if not by_keyword:
+        named = dict(bound.arguments)
+        positional = tuple(named.pop(name) for name, _ in zip(list(named), args, strict=False))
+        return ArgsKwargsPair(positional, named)
+    return ArgsKwargsPair((), dict(bound.arguments))

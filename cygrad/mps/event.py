@@ -1,0 +1,9 @@
+"""Events of Apple's GPUs, of which there are none."""
+
+from cygrad.backends import _absent
+
+__all__ = ["Event"]
+
+Event = _absent.class_refusing(
+    "cygrad.mps.event", "Event", RuntimeError, "Cannot execute acquireEvent() without MPS backend."
+)

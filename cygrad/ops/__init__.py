@@ -1,0 +1,195 @@
+"""Ops by the names of PyTorch's library, as in `ops.aten.mm.default`: for programs that call ops or tell them apart.
+
+An op is found among the functions that only this library has (`_aten.py`, `_aten_backward.py`), the public functions of
+the package, and the methods of Tensor. Overloads of an op call the same function, which accepts the arguments of all.
+
+Ops that have several names in PyTorch, one for each backend, are a single op here and compare equal: `convolution` and
+`conv2d`, the various `_scaled_dot_product_..._attention`.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import cygrad
+from cygrad._core.graph.opdef import registry
+from cygrad._core.registry.autocast import POLICY_OF
+from cygrad.ops._overload_names import overloads_of
+from cygrad.ops._schema import FunctionSchema
+
+__all__ = ["aten", "load_library"]
+
+_SAME = dict.fromkeys(
+    [
+        *[f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)],
+        "_convolution",
+        "convolution_overrideable",
+        "mkldnn_convolution",
+        "thnn_conv2d",
+    ],
+    "convolution",
+)
+_SAME |= dict.fromkeys(
+    [
+        "_scaled_dot_product_attention_math",
+        "_scaled_dot_product_cudnn_attention",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention_for_cpu",
+    ],
+    "scaled_dot_product_attention",
+)
+_KNOWN = {"convolution"} | _SAME.keys()
+_MODULES = ("_aten", "_aten_backward", "_overload_names", "_schema")  # of this package, not libraries of ops
+_NAMESPACES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}  # by the beginning of a name
+
+
+def _has_policy(name: str) -> bool:
+    registry.import_families()
+    return name in POLICY_OF
+
+
+def _function_of(name: str) -> Callable[..., Any] | None:
+    """Return the function of an op, or None if there is none."""
+    for module in ("_aten", "_aten_backward"):
+        own = import_module(f"{__name__}.{module}").functions
+        if name in own:
+            return own[name]
+    for beginning, namespace in _NAMESPACES.items():
+        if name.startswith(beginning):
+            found = getattr(import_module(f"cygrad.{namespace}"), name.removeprefix(beginning), None)
+            if found is not None:
+                return found
+    found = getattr(cygrad, name, None)
+    found = getattr(cygrad.Tensor, name, None) if found is None else found
+    if found is None and name in registry:
+        found = registry[name].entry
+    return found if callable(found) else None
+
+
+class OpOverload:
+    """An op: equal to others with the same name, and callable if it is a function of the package."""
+
+    def __init__(self, packet: "OpOverloadPacket", overload: str) -> None:
+        self.overloadpacket, self._overloadname = packet, overload
+        self._opname = packet.__name__
+        self.__name__ = f"{packet.__name__}.{overload}"
+        self.__qualname__ = self.name()
+        self.namespace = packet.namespace
+        self.tags: list[Any] = []
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpOverload) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, str]:
+        name = self.overloadpacket.__name__
+        return _SAME.get(name, name), self._overloadname
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.overloadpacket(*args, **kwargs)
+
+    @property
+    def op(self) -> Callable[..., Any]:
+        """The function of the op."""
+        return self.overloadpacket.op
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        return FunctionSchema(self.op, self.overloadpacket._qualified_op_name, self._overloadname)
+
+    def name(self) -> str:
+        """Return a name like `aten::mm`."""
+        return self.overloadpacket._qualified_op_name + f".{self._overloadname}".removesuffix(".default")
+
+    def __str__(self) -> str:
+        return f"{self.overloadpacket}.{self._overloadname}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"
+
+
+class OpOverloadPacket:
+    """The overloads of an op, as attributes; `default` is the one for the usual arguments."""
+
+    namespace = "aten"
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self._qualified_op_name = f"{self.namespace}::{name}"
+        self.default = OpOverload(self, "default")
+
+    def overloads(self) -> list[str]:
+        """Return the names of the overloads."""
+        found = overloads_of(self.__name__)
+        takes_out = "out" in getattr(inspect.signature(self.op), "parameters", ())
+        return [*found, "out"] if takes_out else found
+
+    @property
+    def op(self) -> Callable[..., Any]:
+        """The function of the op. Raises NotImplementedError if there is none."""
+        found = _function_of(self.__name__)
+        if found is None:
+            raise NotImplementedError(f"{self._qualified_op_name} is a name without a function here")
+        return found
+
+    def __getattr__(self, overload: str) -> OpOverload:
+        known = overloads_of(self.__name__)
+        is_known = overload in known or f"{self.__name__}.{overload}" in registry
+        if overload.startswith("__") or not (is_known or overload.endswith("out")):
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{overload}'")
+        setattr(self, overload, found := OpOverload(self, overload))
+        return found
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if "self" in kwargs and not args:  # public functions call it `input`
+            args = (kwargs.pop("self"),)
+        return self.op(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+
+class _OpNamespace(ModuleType):
+    """The ops of a library, by name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{__name__}.{name}")
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+
+
+class _Aten(_OpNamespace):
+    """The ops of PyTorch's own library, by name."""
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        is_special = name.startswith("__") and name not in ("__and__", "__or__", "__xor__")
+        if is_special or not (name in _KNOWN or _function_of(name) is not None or _has_policy(name)):
+            return super().__getattr__(name)
+        setattr(self, name, packet := OpOverloadPacket(name))
+        return packet
+
+
+aten = sys.modules[f"{__name__}.aten"] = _Aten("aten")
+
+
+def load_library(path: str) -> None:
+    """Load a C++ library of ops: raises OSError, since such libraries need PyTorch itself."""
+    raise OSError(f"Could not load this library: {path}\n  it needs the C++ library of PyTorch, which is not here")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__") or name in _MODULES:
+        raise AttributeError(f"module 'cygrad.ops' has no attribute {name!r}")
+    globals()[name] = found = _OpNamespace(name)
+    return found

@@ -1,0 +1,122 @@
+"""Reads PyTorch's zip files: a pickle, `data.pkl`, and each storage's memory, uncompressed, as `data/0` and so on."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from typing import Any
+
+from cygrad.serialization._files import map_file
+
+_HEAD = 30  # length of a local header before the entry's name
+
+
+class PyTorchFileReader:
+    """The records of a zip file, a path or a file: uncompressed, within bounds, and not overlapping.
+
+    Raises RuntimeError for a damaged file, and for one that `torch.save` did not write.
+    """
+
+    def __init__(self, file: Any) -> None:
+        if isinstance(file, (str, os.PathLike)):
+            with open(file, "rb") as opened:
+                content, self.called = map_file(opened, False), f"the file {os.fspath(file)!r}"
+        else:
+            content, self.called = file.read(), "this file"
+        self._open(content)
+
+    @classmethod
+    def of(cls, content: Any, called: str) -> PyTorchFileReader:
+        """Return the reader of a file's content, bytes or mapped memory."""
+        reader = cls.__new__(cls)
+        reader.called = called
+        reader._open(content)
+        return reader
+
+    def _open(self, content: Any) -> None:
+        self.content, called = content, self.called
+        try:
+            with zipfile.ZipFile(io.BytesIO(content) if isinstance(content, bytes) else content) as opened:
+                entries = opened.infolist()
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
+            raise RuntimeError(
+                "PytorchStreamReader failed reading zip archive: failed finding central directory\n"
+                f"  {called} is damaged, perhaps incompletely written ({error})"
+            ) from None
+        roots = [entry.filename.removesuffix("/data.pkl") for entry in entries if entry.filename.endswith("/data.pkl")]
+        if len(roots) != 1:
+            raise RuntimeError(f"{called} is a zip file, but not one of torch.save: it has {len(roots)} data.pkl")
+        self.root = roots[0]
+        self.entries = {entry.filename.removeprefix(f"{self.root}/"): entry for entry in entries}
+        if len(self.entries) < len(entries) or sum(entry.compress_size for entry in entries) > len(content):
+            raise RuntimeError(f"{called} is damaged: its entries overlap")
+
+    def archive_name(self) -> str:
+        """Return the folder of all records in the file."""
+        return self.root
+
+    def get_all_records(self) -> list[str]:
+        """Return the names of all records."""
+        return list(self.entries)
+
+    def has_record(self, name: str) -> bool:
+        """Whether there is a record of that name."""
+        return name in self.entries
+
+    def get_record(self, name: str) -> bytes:
+        """Return the bytes of a record, verified against its checksum."""
+        return bytes(self.record(name, False))
+
+    def get_record_size(self, name: str) -> int:
+        """Return the length of a record in bytes."""
+        return self._entry(name).file_size
+
+    def get_record_header_offset(self, name: str) -> int:
+        """Return the place of a record's header in the file."""
+        return self._entry(name).header_offset
+
+    def get_record_offset(self, name: str) -> int:
+        """Return the place of a record's first byte in the file."""
+        return self._place(name)[0]
+
+    def serialization_id(self) -> str:
+        """Return the identification of the file, or nothing if it has none."""
+        return (
+            self.get_record(".data/serialization_id").decode("ascii", "replace")
+            if self.has_record(".data/serialization_id")
+            else ""
+        )
+
+    def _entry(self, name: str) -> zipfile.ZipInfo:
+        entry = self.entries.get(name)
+        if entry is None:
+            raise RuntimeError(
+                f"PytorchStreamReader failed locating file {name}: file not found\n"
+                f"  {self.called} is damaged: it lacks the record {name!r}"
+            )
+        return entry
+
+    def _place(self, name: str) -> tuple[int, int]:
+        """Return where a record begins and ends."""
+        entry = self._entry(name)
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
+            raise RuntimeError(f"{self.called} is not from torch.save: record {name!r} is compressed or encrypted")
+        start = entry.header_offset
+        head = self.content[start : start + _HEAD]
+        start += _HEAD + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+        end = start + entry.file_size
+        if entry.header_offset < 0 or head[:4] != b"PK\3\4" or end > len(self.content) or end < start:
+            raise RuntimeError(f"{self.called} is damaged: record {name!r} is not where it should be")
+        return start, end
+
+    def record(self, name: str, is_shared: bool) -> Any:
+        """Return the bytes of a record: shared memory, or a copy verified against its checksum."""
+        start, end = self._place(name)
+        shared = memoryview(self.content)[start:end]
+        if is_shared:
+            return shared
+        if zlib.crc32(shared) != self._entry(name).CRC:
+            raise RuntimeError(f"{self.called} is damaged: record {name!r} does not match its checksum")
+        return bytearray(shared)

@@ -1,0 +1,1 @@
+"""The parts of `cygrad.utils.benchmark`, by the names of PyTorch's modules."""

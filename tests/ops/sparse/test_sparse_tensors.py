@@ -1,0 +1,203 @@
+"""Sparse tensors: elements and gradients compared with dense tensors, and with SciPy."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import cygrad as torch
+
+
+def dense(seed=0, shape=(4, 5), dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    return torch.from_numpy((rng.normal(size=shape) * (rng.random(shape) < 0.4)).astype(dtype))
+
+
+LAYOUTS = {
+    "coo": lambda x: x.to_sparse(),
+    "hybrid": lambda x: x.to_sparse(1),
+    "csr": lambda x: x.to_sparse_csr(),
+    "csc": lambda x: x.to_sparse_csc(),
+    "bsr": lambda x: x.to_sparse_bsr((2, 5)),
+    "bsc": lambda x: x.to_sparse_bsc((4, 1)),
+    "doubled": lambda x: (
+        torch.cat([x.to_sparse(), x.to_sparse()]).index_select(0, torch.arange(4)) / 2 + (x / 2).to_sparse()
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_there_and_back(layout):
+    x = dense()
+    s = LAYOUTS[layout](x)
+    assert s.layout is not torch.strided and s.shape == x.shape and s.dtype is x.dtype
+    assert torch.allclose(s.to_dense(), x)
+    for other in (copy.copy(s), copy.deepcopy(s), pickle.loads(pickle.dumps(s)), s.clone(), s.detach()):
+        assert other.layout is s.layout and other.to_dense().equal(s.to_dense())
+
+
+@pytest.mark.parametrize("goal", ["coo", "csr", "csc", "bsr"])
+@pytest.mark.parametrize("start", ["coo", "csr", "csc", "bsr", "bsc"])
+def test_conversions(start, goal):
+    x = dense(1)
+    assert LAYOUTS[goal](LAYOUTS[start](x)).to_dense().equal(x)
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "hybrid"])
+@pytest.mark.parametrize("other", [(5, 3), (5,)])
+def test_products(layout, other):
+    x, y = dense(2), dense(3, other) + 1
+    s = LAYOUTS[layout](x)
+    assert torch.allclose(s @ y, x @ y)
+    g = dense(4, (x @ y).shape) + 1
+    for product in (lambda a, b: a @ b, lambda a, b: torch.sparse.mm(a, b.reshape(5, -1)).reshape(g.shape)):
+        a, b = s.detach().requires_grad_(), y.clone().requires_grad_()
+        (product(a, b) * g).sum().backward()
+        c, d = x.clone().requires_grad_(), y.clone().requires_grad_()
+        ((c @ d) * g).sum().backward()
+        assert torch.allclose(b.grad, d.grad)
+        mask = torch.ones(4, 5, dtype=torch.bool) if a.grad.layout is torch.strided else a.grad.to_dense() != 0
+        assert torch.allclose(a.grad.to_dense()[mask], c.grad[mask])
+        assert bool(mask[x != 0].all())
+
+
+def test_product_from_the_left():
+    x, y = dense(5), dense(6, (3, 4)) + 1
+    assert torch.allclose(y @ x.to_sparse(), y @ x)
+    assert torch.allclose(y @ x.to_sparse_csr(), y @ x)
+
+
+def test_products_of_sparse_matrices():
+    scipy = pytest.importorskip("scipy.sparse")
+    x, y = dense(7), dense(8, (5, 6))
+    expected = (scipy.csr_matrix(x.numpy()) @ scipy.csr_matrix(y.numpy())).toarray()
+    for a, b in ((x.to_sparse(), y.to_sparse()), (x.to_sparse_csr(), y.to_sparse_csr())):
+        np.testing.assert_allclose((a @ b).to_dense().numpy(), expected)
+        a, b = a.requires_grad_(), b.requires_grad_()
+        (a @ b).to_dense().square().sum().backward()
+        c, d = x.clone().requires_grad_(), y.clone().requires_grad_()
+        (c @ d).square().sum().backward()
+        assert torch.allclose(a.grad.to_dense(), c.grad * (x != 0))
+        assert torch.allclose(b.grad.to_dense(), d.grad * (y != 0))
+
+
+GRADIENTS = {
+    "to_dense": lambda s: s.to_dense().square().sum(),
+    "coalesce": lambda s: s.coalesce().values().pow(3).sum(),
+    "mul": lambda s: (s * 3).to_dense().square().sum(),
+    "mul dense": lambda s: (s * (dense(9) + 2)).to_dense().square().sum(),
+    "mul sparse": lambda s: (s * s).to_dense().square().sum(),
+    "add": lambda s: (s + s * 2).to_dense().square().sum(),
+    "add dense": lambda s: (dense(9) + s).square().sum(),
+    "transposed": lambda s: (s.t().to_dense() * dense(10, (5, 4))).sum(),
+    "cat": lambda s: torch.cat([s, s * 2], 1).to_dense().square().sum(),
+    "select": lambda s: s[1].to_dense().square().sum(),
+    "index_select": lambda s: s.index_select(1, torch.tensor([2, 0, 2])).to_dense().square().sum(),
+    "slice": lambda s: s[1:3].to_dense().square().sum(),
+    "sum": lambda s: s.sum(),
+    "sum over": lambda s: torch.sparse.sum(s, 0).to_dense().square().sum(),
+    "softmax": lambda s: (torch.sparse.softmax(s, 1).to_dense() * dense(11)).sum(),
+    "log_softmax": lambda s: (torch.sparse.log_softmax(s, 0).to_dense() * dense(11)).sum(),
+    "sin": lambda s: s.sin().to_dense().square().sum(),
+    "pow": lambda s: (s**2).to_dense().square().sum(),
+    "mm": lambda s: (s @ (dense(12, (5, 2)) + 1)).square().sum(),
+    "csr": lambda s: s.to_sparse_csr().to_dense().square().sum(),
+    "bsr": lambda s: s.to_sparse_bsr((2, 1)).to_dense().square().sum(),
+    "mask": lambda s: dense(13).sparse_mask(s).mul(s).to_dense().sum(),
+    "unsqueeze": lambda s: s.unsqueeze(1).to_dense().square().sum(),
+    "norm": lambda s: s.norm(),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_of_values(name):
+    """Against differences, for coordinates that occur twice and are not in order."""
+    indices = torch.tensor([[1, 3, 0, 1, 2, 1], [4, 0, 2, 4, 2, 1]])
+    values = torch.tensor([1.5, -0.7, 0.4, 0.9, -1.2, 2.0], dtype=torch.float64, requires_grad=True)
+    function = GRADIENTS[name]
+
+    def of_values(v):
+        return function(torch.sparse_coo_tensor(indices, v, (4, 5)))
+
+    assert torch.autograd.gradcheck(of_values, (values,))
+
+
+@pytest.mark.parametrize("name", ["to_dense", "mul dense", "softmax", "mm", "sum over"])
+def test_second_gradients_of_values(name):
+    indices = torch.tensor([[1, 3, 0, 2], [4, 0, 2, 2]])
+    values = torch.tensor([1.5, -0.7, 0.4, -1.2], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(
+        lambda v: GRADIENTS[name](torch.sparse_coo_tensor(indices, v, (4, 5))), (values,)
+    )
+
+
+def test_parameters():
+    module = torch.nn.Module()
+    module.weight = torch.nn.Parameter(dense().to_sparse())
+    assert [name for name, _ in module.named_parameters()] == ["weight"]
+    torch.sparse.mm(module.weight, torch.ones(5, 1, dtype=torch.float64)).sum().backward()
+    before = module.weight.to_dense()
+    torch.optim.SGD(module.parameters(), 0.5).step()
+    assert torch.allclose(module.weight.to_dense(), before - 0.5 * (before != 0))
+    again = copy.deepcopy(module)
+    assert isinstance(again.weight, torch.nn.Parameter) and again.weight.to_dense().equal(module.weight.to_dense())
+
+
+def test_dense_parameters_meet_sparse_tensors_in_operators():
+    w, s = torch.nn.Parameter(torch.ones(4, 5, dtype=torch.float64)), dense().to_sparse()
+    assert (w + s).equal(s.to_dense() + 1)
+    assert (w - s).equal(1 - s.to_dense())
+    assert (w * s).to_dense().equal(s.to_dense())
+    assert (w @ s.t()).equal(torch.ones(4, 5, dtype=torch.float64) @ s.to_dense().t())
+    with torch.no_grad():
+        w += s
+        w -= s * 2
+    assert torch.allclose(w.detach(), 1 - s.to_dense())
+
+
+def test_writing_in_place():
+    s = torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        s.mul_(2)
+    values = torch.tensor([1.0, 2.0], requires_grad=True)
+    t = torch.sparse_coo_tensor([[0, 1]], values)
+    version = t._version
+    t.mul_(3)
+    assert t._version == version + 1
+    t.to_dense().sum().backward()
+    assert values.grad.tolist() == [3.0, 3.0]
+
+
+def test_wrong_indices_are_found():
+    for indices in ([[0, 9]], [[-1, 0]]):
+        with pytest.raises(RuntimeError, match="found negative index|size is inconsistent"):
+            torch.sparse_coo_tensor(indices, [1.0, 2.0], (3,))
+    for bounds, plain in (([0, 2, 1], [0, 1]), ([0, 1, 2], [0, 7]), ([0, 1, 9], [0, 1])):
+        with pytest.raises(RuntimeError, match="is not satisfied"):
+            torch.sparse_csr_tensor(bounds, plain, [1.0, 2.0], (2, 2))
+
+
+def test_invariants_are_a_context_a_decorator_and_a_switch():
+    checks = torch.sparse.check_sparse_tensor_invariants
+    assert not checks.is_enabled()
+    with checks():
+        assert checks.is_enabled()
+        with checks(False):
+            assert not checks.is_enabled()
+        with pytest.raises(RuntimeError, match="cannot set is_coalesced"):
+            torch.sparse_coo_tensor([[1, 0]], [1.0, 2.0], is_coalesced=True)
+    assert not checks.is_enabled()
+
+    @checks()
+    def decorated():
+        return checks.is_enabled()
+
+    assert decorated() and not checks.is_enabled()
+
+
+def test_early_names():
+    with pytest.warns(UserWarning, match="SparseTensor"):
+        s = torch.sparse.FloatTensor(torch.tensor([[0, 1]]), torch.tensor([1.0, 2.0]), torch.Size([3]))
+    assert s.to_dense().tolist() == [1.0, 2.0, 0.0]
+    assert isinstance(s, torch.sparse.FloatTensor) and not isinstance(s, torch.sparse.DoubleTensor)
