@@ -140,3 +140,45 @@ def test_checks():
     ]:
         with pytest.raises(RuntimeError, match=text):
             aten._assert_tensor_metadata(M, **kwargs)
+
+
+def test_conversions_of_indices():
+    rows, starts = torch.tensor([0, 0, 2, 3]), torch.tensor([0, 2, 2, 3, 4, 4])
+    assert torch._convert_indices_from_coo_to_csr(rows, 5).tolist() == starts.tolist()
+    assert torch._convert_indices_from_coo_to_csr(rows.int(), 5, out_int32=True).dtype is torch.int32
+    columns = torch.tensor([1, 3, 0, 2])
+    found = torch._convert_indices_from_csr_to_coo(starts, columns)
+    assert found.tolist() == [rows.tolist(), columns.tolist()]
+    assert torch._convert_indices_from_csr_to_coo(starts, columns, transpose=True).tolist() == found.flip(0).tolist()
+    batches = torch._convert_indices_from_csr_to_coo(
+        torch.tensor([[0, 1, 2], [0, 0, 2]]), torch.tensor([[0, 1], [1, 0]])
+    )
+    assert batches.tolist() == [[0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 0]]
+    with pytest.raises(RuntimeError, match="Input is supposed to be a vector, but got 2 dimensional tensor."):
+        torch._convert_indices_from_coo_to_csr(torch.tensor([[0]]), 3)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Float'"):
+        torch._convert_indices_from_coo_to_csr(torch.tensor([0.0]), 3)
+
+
+def test_casts():
+    kinds = {"Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64"}
+    kinds |= {"Half": "float16", "Float": "float32", "Double": "float64"}
+    for name, dtype in kinds.items():
+        assert getattr(torch, f"_cast_{name}")(torch.tensor([1.0])).dtype is getattr(torch, dtype)
+
+
+def test_samples_with_gradients():
+    concentration = torch.tensor([1.0, 2.0, 0.5], requires_grad=True)
+    generator = torch.Generator()
+    for draw in (torch._standard_gamma, torch._sample_dirichlet):
+        first, second = (draw(concentration, generator=generator.manual_seed(1)) for _ in range(2))
+        assert first.tolist() == second.tolist() and (first > 0).all()
+        (gradient,) = torch.autograd.grad((first * first).sum(), concentration)
+        assert gradient.isfinite().all() and gradient.abs().sum() > 0
+    assert torch._sample_dirichlet(concentration).sum().item() == pytest.approx(1)
+    with pytest.raises(NotImplementedError, match="\"gamma_cpu\" not implemented for 'Long'"):
+        torch._standard_gamma(torch.tensor([1]))
+    with pytest.raises(
+        TypeError, match=r"_standard_gamma\(\): argument 'input' \(position 1\) must be Tensor, not float"
+    ):
+        torch._standard_gamma(3.0)

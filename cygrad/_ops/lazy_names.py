@@ -114,6 +114,9 @@ FUNCTIONS = {
     "linalg.determinants": (
         "det logdet slogdet "
     ),
+    "linalg.grouped_products": (
+        "_grouped_mm _scaled_mm "
+    ),
     "linalg.low_rank": (
         "lobpcg pca_lowrank svd_lowrank "
     ),
@@ -216,6 +219,9 @@ FUNCTIONS = {
     ),
     "reduction.searching": (
         "bucketize isin searchsorted "
+    ),
+    "reduction.segments": (
+        "_segment_reduce segment_reduce "
     ),
     "reduction.sorting": (
         "argsort kthvalue median mode msort nanmedian sort topk "

@@ -84,8 +84,8 @@ def _beta_gradient(a, b, x):
 
 class _StandardGamma(Function):
     @staticmethod
-    def forward(ctx, a):
-        x = gammas(a).clamp(min=cygrad.finfo(a.dtype).tiny)
+    def forward(ctx, a, generator=None):
+        x = gammas(a, generator).clamp(min=cygrad.finfo(a.dtype).tiny)
         ctx.save_for_backward(a, x)
         return x
 
@@ -93,13 +93,13 @@ class _StandardGamma(Function):
     @once_differentiable
     def backward(ctx, g):
         a, x = ctx.saved_tensors
-        return g * _gamma_gradient(a.double(), x.double()).to(a.dtype)
+        return g * _gamma_gradient(a.double(), x.double()).to(a.dtype), None
 
 
 class _Dirichlet(Function):
     @staticmethod
-    def forward(ctx, a):
-        x = log_gammas(a).softmax(-1).to(a.dtype)
+    def forward(ctx, a, generator=None):
+        x = log_gammas(a, generator).softmax(-1).to(a.dtype)
         ctx.save_for_backward(a, x)
         return x
 
@@ -109,8 +109,30 @@ class _Dirichlet(Function):
         a, x = ctx.saved_tensors
         a, inside = a.double(), x.double().clamp(1e-300, 1 - cygrad.finfo(x.dtype).eps / 2)
         moved = _beta_gradient(a, a.sum(-1, keepdim=True) - a, inside).to(x.dtype)  # the others keep their ratios
-        return moved * (g - (x * g).sum(-1, keepdim=True))
+        return moved * (g - (x * g).sum(-1, keepdim=True)), None
 
 
 standard_gamma = _StandardGamma.apply
 dirichlet = _Dirichlet.apply
+
+
+def _drawn(name, kernel, apply, concentration, generator):
+    if not isinstance(concentration, cygrad.Tensor):
+        kind = type(concentration).__name__
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {kind}")
+    if not concentration.is_floating_point():
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{concentration.dtype.type_name}'")
+    return apply(concentration, generator)
+
+
+def _standard_gamma(input, generator=None):
+    """Draw a number from each gamma distribution with this concentration and rate 1; with a gradient.
+
+    Raises NotImplementedError for concentrations that are not floating-point.
+    """
+    return _drawn("_standard_gamma", "gamma_cpu", standard_gamma, input, generator)
+
+
+def _sample_dirichlet(input, generator=None):
+    """Draw probabilities from the Dirichlet distributions with the concentrations along the last dimension."""
+    return _drawn("_sample_dirichlet", "dirichlet", dirichlet, input, generator)

@@ -45,6 +45,7 @@ from cygrad._ops.image.max_pooling import (
     max_pool3d_with_indices,
 )
 from cygrad._ops.image.max_unpooling import max_unpool1d, max_unpool2d, max_unpool3d
+from cygrad._ops.linalg.grouped_products import ScalingType, SwizzleType, grouped_mm, scaled_mm
 from cygrad._ops.loss.classifier_losses import cross_entropy, linear_cross_entropy, nll_loss
 from cygrad._ops.loss.ctc import ctc_loss
 from cygrad._ops.loss.distribution_losses import (

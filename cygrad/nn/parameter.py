@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from functools import cache
 from typing import Any, TypeGuard
 
 import cygrad
@@ -59,9 +58,13 @@ class Parameter(Tensor):
         return _rebuild, (type(self), self.data, (self.requires_grad,), self.__dict__)
 
 
-@cache
-def _of_sparse(cls: type, kind: type) -> Any:
+_sparse_classes: dict[Any, Any] = {}
+
+
+def _of_sparse(cls: Any, kind: Any) -> Any:
     """Return the class of the parameters of class `cls` that are sparse tensors, whose class is `kind`."""
+    if cls in _sparse_classes:
+        return _sparse_classes[cls]
 
     def __repr__(self: Any) -> str:
         return "Parameter containing:\n" + kind.__repr__(self)
@@ -70,7 +73,8 @@ def _of_sparse(cls: type, kind: type) -> Any:
         return _rebuild, (cls, self.data, (self.requires_grad,), self.__dict__)
 
     own = {"__repr__": __repr__, "__reduce_ex__": __reduce_ex__, "__deepcopy__": cls.__deepcopy__}
-    return type(cls.__name__, (kind, cls), {"__module__": cls.__module__, **own})
+    made = _sparse_classes[cls] = type(cls.__name__, (kind, cls), {"__module__": cls.__module__, **own})
+    return made
 
 
 class Buffer(Tensor):

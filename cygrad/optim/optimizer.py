@@ -16,6 +16,7 @@ from cygrad import Tensor
 from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.utils import typename
+from cygrad.utils._foreach_utils import _group_tensors_by_device_and_dtype
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like
@@ -109,6 +110,11 @@ class Optimizer:
                     parameter.grad = None
                 else:
                     clear_grad(parameter, False)
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> Any:
+        """The lists of tensors by device and dtype, for optimizers of other packages."""
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
     def _can_leave_out(self, device: Any) -> bool:
         """Whether a step can skip itself depending on a flag on that GPU (`unless` in

@@ -122,8 +122,11 @@ def _own_functions() -> dict[tuple[str, str], tuple[str, str]]:
     """PyTorch's names of the functions that rebuild what a file holds, by ours."""
     from cygrad.serialization import _rebuilding  # which needs this module
 
-    renamed = {**_rebuilding.FUNCTIONS, **_RENAMED}
-    return {(value.__module__, value.__name__): tuple(path.rpartition(".")[::2]) for path, value in renamed.items()}
+    found = {}
+    for path, value in {**_rebuilding.FUNCTIONS, **_RENAMED}.items():
+        module, _, name = path.rpartition(".")
+        found[value.__module__, value.__name__] = module, name
+    return found
 
 
 def find(module: str, name: str) -> Any:
@@ -138,7 +141,9 @@ def find(module: str, name: str) -> Any:
             found = _in_module(".".join(["cygrad", *parts[:end]]), name)
             if found is not None:
                 return found
-    raise AttributeError(f"cygrad has no {path}")
+    raise AttributeError(
+        f"cygrad has no {path}\n  load the file in PyTorch, and save the state_dict() of what it holds"
+    )
 
 
 def _in_module(module: str, name: str) -> Any:

@@ -1,14 +1,39 @@
 """Small utilities shared by several parts of the library."""
 
+from _weakref import getweakrefs as _getweakrefs
 from importlib import import_module as _import_module
 
+from cygrad import Tensor
+from cygrad._core.graph.internals import swap as _swap
 from cygrad.utils import dlpack, hooks, interop
 from cygrad.utils._names import typename
 
-__all__ = ["dlpack", "hooks", "interop", "typename"]
+__all__ = ["dlpack", "hooks", "interop", "swap_tensors", "typename"]
 
 _ON_FIRST_USE = {"checkpoint", "data", "model_zoo", "scipy", "tensorboard"}  # slow, or optional dependencies
-_ON_FIRST_USE |= {"_contextlib", "_foreach_utils", "benchmark", "cpp_extension", "deterministic", "weak"}  # rarely needed
+_ON_FIRST_USE |= {"_contextlib", "_foreach_utils", "benchmark", "cpp_extension", "deterministic", "weak"}  # rare
+_ON_FIRST_USE |= {"flop_counter", "module_tracker"}
+
+
+def swap_tensors(t1: Tensor, t2: Tensor) -> None:
+    """Exchange what two tensors hold (elements, gradient, history and attributes); each remains the same object.
+
+    Raises RuntimeError for tensors of different classes, and where a weak reference would see another tensor.
+
+    >>> import cygrad
+    >>> a, b = cygrad.ones(2), cygrad.zeros(1)
+    >>> cygrad.utils.swap_tensors(a, b)
+    >>> a, b
+    (tensor([0.]), tensor([1., 1.]))
+    """
+    for name, tensor in (("t1", t1), ("t2", t2)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"swap_tensors(): {name} must be Tensor, not {type(tensor).__name__}")
+        if _getweakrefs(tensor):
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    if type(t1) is not type(t2):
+        raise RuntimeError(f"Cannot swap t1 and t2 if they have different classes, {type(t1)} and {type(t2)}")
+    _swap(t1, t2)
 
 
 def __getattr__(name):

@@ -8,7 +8,7 @@ import numpy as np
 
 from cygrad._core.graph.dual cimport is_forward, note_read
 from cygrad._core.graph.observers cimport mark_start
-from cygrad._core.graph.inplace cimport set_array, set_history, set_tangents as give_tangents
+from cygrad._core.graph.inplace cimport set_array, set_grad, set_history, set_tangents as give_tangents
 from cygrad._core.graph.opdef cimport OpDef, OpNode, is_op_node
 from cygrad._core.runtime.thread_state cimport ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
@@ -157,6 +157,34 @@ def attributes_of(Tensor t not None):
 def dictionary_of(Tensor t not None):
     """Return the dictionary that stores the attributes that users set on a tensor."""
     return own_attributes(t)
+
+
+def swap(Tensor a not None, Tensor b not None):
+    """Exchange what two tensors of one class hold: elements, gradient, history and attributes."""
+    cdef object array = held_array(a)
+    cdef Tensor grad = a.grad_
+    with cython.critical_section(a, b):
+        set_array(a, held_array(b))
+        set_array(b, array)
+        set_grad(a, b.grad_)
+        set_grad(b, grad)
+        a.grad_fn_, b.grad_fn_ = b.grad_fn_, a.grad_fn_
+        a.output_nr_, b.output_nr_ = b.output_nr_, a.output_nr_
+        a.flags, b.flags = b.flags, a.flags
+        a.counter, b.counter = b.counter, a.counter
+        a.view, b.view = b.view, a.view
+        a.accumulator = b.accumulator = None
+        a.tangents, b.tangents = b.tangents, a.tangents
+        a.origin_code, b.origin_code = b.origin_code, a.origin_code
+        a.origin_name, b.origin_name = b.origin_name, a.origin_name
+        a.origin_lasti, b.origin_lasti = b.origin_lasti, a.origin_lasti
+        a.origin_kind, b.origin_kind = b.origin_kind, a.origin_kind
+    own, other = own_attributes(a), own_attributes(b)
+    kept = dict(own)
+    own.clear()
+    own.update(other)
+    other.clear()
+    other.update(kept)
 
 
 def origin_of(Tensor t not None):

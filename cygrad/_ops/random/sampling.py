@@ -465,15 +465,15 @@ def _parameters(call, params):
     return operands(call, params)
 
 
-def gammas(concentration):
+def gammas(concentration, generator=None):
     """Return gamma-distributed samples in the dtype of `concentration`."""
-    kernels, numbers = source_of(None, "standard_gamma", place_of(concentration))
+    kernels, numbers = source_of(generator, "standard_gamma", place_of(concentration))
     return tensor_of(kernels.gamma(numbers, array_of(concentration)))
 
 
-def log_gammas(concentration):
+def log_gammas(concentration, generator=None):
     """Return logarithms, in float64, of gamma-distributed samples, which themselves may underflow."""
-    kernels, numbers = source_of(None, "standard_gamma", place_of(concentration))
+    kernels, numbers = source_of(generator, "standard_gamma", place_of(concentration))
     return tensor_of(kernels.log_gamma(numbers, array_of(concentration.detach().double())))
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.internals import own_array, replace_array, tensor_of
@@ -137,6 +139,26 @@ class UntypedStorage(_Storage):
 
     def __init__(self, tensor: Any) -> None:
         self._flat = _whole(tensor).view(by_name()["uint8"])
+
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """Return the first bytes of a file as memory that is read from it as needed.
+
+        With `shared`, changes are written to the file, which is made or made longer if need be; else they stay in
+        memory.
+        """
+        if shared:
+            with open(filename, "ab") as file:
+                if file.tell() < nbytes:
+                    file.truncate(nbytes)
+        if nbytes == 0:
+            return cls(tensor_of(np.empty(0, np.uint8)))
+        mapped = np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,))
+        return cls(tensor_of(mapped.view(np.ndarray)))
+
+    def untyped(self):
+        """Return this storage."""
+        return self
 
 
 class TypedStorage(_Storage):

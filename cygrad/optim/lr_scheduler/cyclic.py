@@ -113,11 +113,12 @@ class CyclicLR(_WithMomentum):
     def _init_scale_fn(self) -> None:
         """Choose the function of the mode; it is an attribute of this name in PyTorch's files."""
         if self._scale_fn_custom is None:
-            self._scale_fn_ref = {
+            functions: dict[str, Callable[[float], float]] = {
                 "triangular": self._triangular_scale_fn,
                 "triangular2": self._triangular2_scale_fn,
                 "exp_range": partial(self._exp_range_scale_fn, self.gamma),
-            }[self.mode]
+            }
+            self._scale_fn_ref = functions[self.mode]
 
     @staticmethod
     def _triangular_scale_fn(x: float) -> float:

@@ -34,6 +34,7 @@ def names(library):
         "plain": ([1, 1], [0, 0], [1, 1], False, [0, 0], 1),
         "places": library.nn.functional.max_pool2d(tensor(image), 2, return_indices=True)[1],
         "attended": library.ops.aten._scaled_dot_product_flash_attention_for_cpu(*[tensor(image)] * 3),
+        "z": tensor(grid[0]).requires_grad_(),
         "f32": library.float32,
         "f64": library.float64,
         "library": library,
@@ -395,6 +396,31 @@ a._conj(c)
 a._conj_physical(c)
 a.matrix_H(c)
 a.numpy_T(m)
+library.segment_reduce(v, "sum", lengths=i)
+library.segment_reduce(v, "sum", lengths=i + 1, unsafe=True)
+library.segment_reduce(m, "max", lengths=i)
+library.segment_reduce(m, "mean", lengths=i, initial=1.5)
+library.segment_reduce(m, "min", offsets=library.tensor([0, 1, 3]))
+library.segment_reduce(x, "prod", lengths=i.expand(2, 3), axis=1)
+library.segment_reduce(m, "sum", lengths=i - 1)
+library.segment_reduce(m, "foo", lengths=i)
+library.segment_reduce(m, "sum")
+library.segment_reduce(i, "sum", lengths=i)
+library.autograd.grad(library.segment_reduce(z, "prod", lengths=i).sum(), z)
+library.autograd.grad(library.segment_reduce(z, "max", lengths=i, initial=0.0).sum(), z)
+library.autograd.grad(library.segment_reduce(z, "mean", lengths=i, initial=0.5).sum(), z)
+library._convert_indices_from_coo_to_csr(library.tensor([0, 0, 2, 3]), 5)
+library._convert_indices_from_coo_to_csr(library.tensor([0, 0, 2, 3]), 5, out_int32=True)
+library._convert_indices_from_coo_to_csr(library.tensor([[0]]), 5)
+library._convert_indices_from_csr_to_coo(library.tensor([0, 2, 2, 3]), library.tensor([0, 1, 2]), transpose=True)
+library._convert_indices_from_csr_to_coo(library.tensor([[0, 1, 2], [0, 0, 2]]), library.tensor([[0, 1], [1, 0]]))
+library._grouped_mm(x, x.mT.contiguous())
+library.nn.functional.grouped_mm(m, library.ones(2, 4, 8), offs=library.tensor([1, 3], dtype=library.int32))
+library.nn.functional.grouped_mm(m, library.ones(2, 4, 8))
+[library.manual_seed(0), library._standard_gamma(v.abs())][1]
+library._standard_gamma(v.abs(), library.Generator().manual_seed(3))
+library.cond(True, library.sin, library.cos, (v,))
+library.while_loop(lambda n, y: n < 3, lambda n, y: (n + 1, y * 2), (library.tensor(0), v))
 a._foreach_add.List([m], [m], alpha=2)
 a._foreach_add.Scalar([m], 2)
 a._foreach_div.ScalarList([m], [2.0])
@@ -422,7 +448,7 @@ def test_gives_what_pytorch_gives(expression):
         if isinstance(other, torch.Tensor):
             assert isinstance(one, cygrad.Tensor), one
             assert (str(one.dtype), tuple(one.shape)) == (str(other.dtype), tuple(other.shape))
-            one, other = one.resolve_conj().numpy(), other.resolve_conj().numpy()
+            one, other = (each.detach().resolve_conj().numpy() for each in (one, other))
             np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
         else:
             assert str(one) == str(other)

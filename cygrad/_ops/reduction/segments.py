@@ -1,0 +1,100 @@
+"""Reductions of consecutive segments of a dimension."""
+
+import math
+
+from cygrad._core.errors import messages
+from cygrad._core.graph.opdef import publish
+from cygrad._core.types.dtypes import by_name
+from cygrad._ops.base.arguments import require, wrap_dim
+from cygrad._ops.base.creation import full
+from cygrad._ops.creation.ranges import arange
+from cygrad._ops.elementwise.selection import where
+from cygrad._ops.reduction.searching import searchsorted
+from cygrad._ops.shape.stacking import cat
+
+_KINDS = {"sum": "sum", "mean": "mean", "prod": "prod", "max": "amax", "min": "amin", "amax": "amax", "amin": "amin"}
+_NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -math.inf, "amin": math.inf}
+
+
+def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+    """Reduce segments of a dimension, which lie one after the other: "sum", "mean", "max", "min" or "prod" of each.
+
+    Shapes: data (..., N, ...) with N along `axis`, lengths (..., S) or offsets (..., S + 1), where the leading
+    dimensions are those of `data` before `axis`. Segment i goes from offsets[i] to offsets[i + 1]; lengths must add up
+    to N unless `unsafe`. The results start with `initial`. An empty segment gives that, or 0, nan, -inf, inf or 1. Each
+    is one of a chain of ops; gradient: as for the reduction, shared by equal extrema.
+
+    Raises RuntimeError for lengths that do not fit, NotImplementedError for data that are not floating-point.
+
+    >>> import cygrad
+    >>> cygrad.segment_reduce(cygrad.tensor([1.0, 2.0, 3.0]), "sum", lengths=cygrad.tensor([2, 1]))
+    tensor([3., 3.])
+    """
+    data = require(data, "segment_reduce", "data")
+    axis = wrap_dim(axis, data.ndim)
+    if reduce not in _KINDS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if not data.dtype.is_floating_point:
+        raise messages.not_implemented_for("_segment_reduce_cpu", data.dtype)
+    kind, size = _KINDS[reduce], data.shape[axis]
+    bounds = _bounds(lengths, offsets, axis, data, unsafe)
+    segments = bounds.shape[-1] - 1
+    batches, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
+    bounds = bounds.reshape(batches, segments + 1)
+    places = arange(size, device=data.device).expand(batches, size).contiguous()
+    owner = searchsorted(bounds, places, right=True) - 1
+    owner = where((owner < 0) | (owner >= segments), segments, owner)  # the last one is not returned
+    rows = (owner + arange(batches, device=data.device).unsqueeze(1) * (segments + 1)).flatten()
+    start = _NEUTRAL[kind] if initial is None else initial
+    found = full((batches * (segments + 1), inner), start, dtype=data.dtype, device=data.device)
+    values = data.reshape(batches * size, inner)
+    if kind in ("sum", "mean"):
+        found = found.index_add(0, rows, values)
+    else:
+        found = found.index_reduce(0, rows, values, kind)
+    found = found.view(batches, segments + 1, inner)[:, :segments]
+    if kind == "mean":
+        counts = (bounds[:, 1:] - bounds[:, :-1]).unsqueeze(2)
+        found = found / (counts if initial is None else counts.clamp(min=1))
+    return found.reshape(*data.shape[:axis], segments, *data.shape[axis + 1 :])
+
+
+def _bounds(lengths, offsets, axis, data, unsafe):
+    """Return the offsets of the segments, with the one behind the last."""
+    given, name = (offsets, "offsets") if lengths is None else (lengths, "lengths")
+    given = require(given, "segment_reduce", name)
+    if given.dtype not in (by_name()["int64"], by_name()["int32"]):
+        raise messages.not_implemented_for(f"_segment_reduce_{name}_cpu_kernel1", given.dtype)
+    if axis != given.ndim - 1:
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
+    if given.shape[:-1] != data.shape[:axis]:
+        raise RuntimeError(f"segment_reduce(): Expected the leading dimensions of {name} to be those of data.")
+    given = given.to(by_name()["int64"])
+    if lengths is None:
+        return _checked(given, data.shape[axis], "offsets")
+    if bool((given < 0).any()):
+        raise RuntimeError("lengths contains negative value!")
+    ends = given.cumsum(-1)
+    if not unsafe and bool((ends[..., -1:] != data.shape[axis]).any()):
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+            "!unsafe."
+        )
+    first = full((*given.shape[:-1], 1), 0, dtype=given.dtype, device=given.device)
+    return _checked(cat((first, ends), -1), data.shape[axis], "lengths")
+
+
+def _checked(bounds, size, name):
+    """Raise RuntimeError for offsets that do not ascend from 0 to `size` at most."""
+    if bounds.shape[-1] < 1 or bool(
+        ((bounds < 0) | (bounds > size)).any() | (bounds[..., 1:] < bounds[..., :-1]).any()
+    ):
+        raise RuntimeError(f"segment_reduce(): Expected {name} to describe segments of {size} elements, in order.")
+    return bounds
+
+
+functions = publish(globals(), {"segment_reduce": segment_reduce, "_segment_reduce": segment_reduce})
