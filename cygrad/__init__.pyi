@@ -145,20 +145,20 @@ _T = TypeVar("_T")
 
 __version__: str
 bfloat16: _dtype
-bit: _Missing
-bits16: _Missing
-bits1x8: _Missing
-bits2x4: _Missing
-bits4x2: _Missing
-bits8: _Missing
+bit: Any
+bits16: Any
+bits1x8: Any
+bits2x4: Any
+bits4x2: Any
+bits8: Any
 bool: _dtype
 cdouble: _dtype
 cfloat: _dtype
-chalf: _Missing
+chalf: Any
 channels_last: _memory_format
 channels_last_3d: _memory_format
 complex128: _dtype
-complex32: _Missing
+complex32: Any
 complex64: _dtype
 contiguous_format: _memory_format
 default_generator: Generator
@@ -167,7 +167,7 @@ e: _float
 float: _dtype
 float16: _dtype
 float32: _dtype
-float4_e2m1fn_x2: _Missing
+float4_e2m1fn_x2: Any
 float64: _dtype
 float8_e4m3fn: _dtype
 float8_e4m3fnuz: _dtype
@@ -177,16 +177,16 @@ float8_e8m0fnu: _dtype
 half: _dtype
 inf: _float
 int: _dtype
-int1: _Missing
+int1: Any
 int16: _dtype
-int2: _Missing
-int3: _Missing
+int2: Any
+int3: Any
 int32: _dtype
-int4: _Missing
-int5: _Missing
-int6: _Missing
+int4: Any
+int5: Any
+int6: Any
 int64: _dtype
-int7: _Missing
+int7: Any
 int8: _dtype
 long: _dtype
 nan: _float
@@ -198,11 +198,11 @@ per_tensor_affine: qscheme
 per_tensor_symmetric: qscheme
 pi: _float
 preserve_format: _memory_format
-qint32: _Missing
-qint8: _Missing
-quint2x4: _Missing
-quint4x2: _Missing
-quint8: _Missing
+qint32: Any
+qint8: Any
+quint2x4: Any
+quint4x2: Any
+quint8: Any
 short: _dtype
 sparse_bsc: _layout
 sparse_bsr: _layout
@@ -210,16 +210,16 @@ sparse_coo: _layout
 sparse_csc: _layout
 sparse_csr: _layout
 strided: _layout
-uint1: _Missing
+uint1: Any
 uint16: _dtype
-uint2: _Missing
-uint3: _Missing
+uint2: Any
+uint3: Any
 uint32: _dtype
-uint4: _Missing
-uint5: _Missing
-uint6: _Missing
+uint4: Any
+uint5: Any
+uint6: Any
 uint64: _dtype
-uint7: _Missing
+uint7: Any
 uint8: _dtype
 
 class BFloat16Tensor(Tensor):
@@ -1133,12 +1133,12 @@ class Tensor:
     def to(self, other: Tensor, non_blocking: _bool = False, copy: _bool = False, *, memory_format: _memory_format | None = None) -> Tensor: ...
     def to_dense(self, dtype: _dtype | None = None, *, masked_grad: _bool | None = None) -> Tensor: ...
     def to_numpy(self) -> Tensor: ...
-    def to_sparse(self, sparse_dim: Tensor | None = None, *, layout: _layout | None = None, blocksize: Tensor | None = None, dense_dim: Tensor | None = None) -> Tensor: ...
-    def to_sparse_bsc(self, blocksize: Tensor, dense_dim: Tensor | None = None) -> Tensor: ...
-    def to_sparse_bsr(self, blocksize: Tensor, dense_dim: Tensor | None = None) -> Tensor: ...
+    def to_sparse(self, sparse_dim: _int | None = None, *, layout: _layout | None = None, blocksize: _int | Sequence[_int] | None = None, dense_dim: _int | None = None) -> Tensor: ...
+    def to_sparse_bsc(self, blocksize: _int | Sequence[_int], dense_dim: _int | None = None) -> Tensor: ...
+    def to_sparse_bsr(self, blocksize: _int | Sequence[_int], dense_dim: _int | None = None) -> Tensor: ...
     def to_sparse_coo(self) -> Tensor: ...
-    def to_sparse_csc(self, dense_dim: Tensor | None = None) -> Tensor: ...
-    def to_sparse_csr(self, dense_dim: Tensor | None = None) -> Tensor: ...
+    def to_sparse_csc(self, dense_dim: _int | None = None) -> Tensor: ...
+    def to_sparse_csr(self, dense_dim: _int | None = None) -> Tensor: ...
     def tolist(self) -> Any: ...
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> return_types.topk: ...
     def trace(self) -> Tensor: ...
@@ -1971,12 +1971,12 @@ def slogdet(A: Tensor, *, out: Sequence[Tensor] | None = None) -> return_types.s
 def smm(input: Tensor, mat2: Tensor) -> Tensor: ...
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Tensor | None = None) -> Tensor: ...
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, out: Sequence[Tensor] | None = None) -> return_types.sort: ...
-def sparse_bsc_tensor(ccol_indices: Tensor, row_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: Tensor | None = None) -> Tensor: ...
-def sparse_bsr_tensor(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: Tensor | None = None) -> Tensor: ...
-def sparse_compressed_tensor(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: Tensor | None = None) -> Tensor: ...
-def sparse_coo_tensor(indices: Tensor | None = None, values: Tensor | None = None, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: Tensor | None = None, is_coalesced: Tensor | None = None) -> Tensor: ...
-def sparse_csc_tensor(ccol_indices: Tensor, row_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: Tensor | None = None) -> Tensor: ...
-def sparse_csr_tensor(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: Tensor | None = None) -> Tensor: ...
+def sparse_bsc_tensor(ccol_indices: Tensor, row_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
+def sparse_bsr_tensor(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
+def sparse_compressed_tensor(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
+def sparse_coo_tensor(indices: Tensor | None = None, values: Tensor | None = None, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None, is_coalesced: _bool | None = None) -> Tensor: ...
+def sparse_csc_tensor(ccol_indices: Tensor, row_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
+def sparse_csr_tensor(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False, check_invariants: _bool | None = None) -> Tensor: ...
 @overload
 def split(tensor: Tensor, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]: ...
 @overload

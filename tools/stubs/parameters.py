@@ -19,7 +19,10 @@ def by_name(names_of_types: dict[str, str]) -> dict[str, str]:
 
 NAMED = by_name(
     {
-        "Any": "buffer data ext_tensor f obj options pickle_module state tracker",
+        "Any": (
+            "buffer data ext_tensor f obj options pickle_module recipe_a recipe_b scale_recipe_a scale_recipe_b state "
+            "swizzle_a swizzle_b tracker"
+        ),
         "Callable[..., Any]": "distance_function func",
         "Callable[..., Tensor | None]": "hook",
         "Callable[..., float]": "callable",
@@ -29,22 +32,23 @@ NAMED = by_name(
         OPERAND: "exponent max min other",
         NUMBER: "alpha beta dx end fill_value lambd maxnorm s start value",
         f"{NUMBER} | None": "correction",
-        INTS: "destination dilation kernel_size output_padding output_size padding shifts stride",
+        INTS: "blocksize destination dilation kernel_size output_padding output_size padding shifts stride",
         "Sequence[int]": "dims normalized_shape pad physical_layout shape size sizes split_sizes",
         "bool": (
-            "add_zero_attn align_corners align_to_window allow_unused center create_graph cudnn_enabled full keepdims "
-            "log_input masked_grad onesided recompute_scale_factor reduce retain_graph retain_variables "
-            "return_complex size_average stable train training transposed unbiased use_input_stats"
+            "add_zero_attn align_corners align_to_window allow_unused center check_invariants create_graph "
+            "cudnn_enabled full is_coalesced keepdims log_input masked_grad onesided recompute_scale_factor reduce "
+            "retain_graph retain_variables return_complex size_average stable train training transposed unbiased "
+            "use_input_stats"
         ),
-        "dtype": "d dtype type1 type2",
+        "dtype": "d dtype out_dtype output_dtype type1 type2",
         "float": "eps lower margin max_norm momentum nan neginf norm_type p posinf q scale std",
         "float | Sequence[float]": "output_ratio scale_factor",
         "int": (
-            "C HxW M N axis axis0 axis1 bins chunk_size chunks col count dim dim0 dim1 dim2 dimension "
+            "C HxW M N axis axis0 axis1 bins chunk_size chunks col count dense_dim dim dim0 dim1 dim2 dimension "
             "divisor_override downscale_factor embed_dim_to_check from_ group groups hop_length ignore_index "
             "interpolation_mode k length m n n_fft niter num_groups num_heads num_samples offset padding_idx "
-            "reduction repeats row sections seed split_size step steps storage_offset to upscale_factor win_length "
-            "window_length"
+            "reduction repeats row sections seed sparse_dim split_size step steps storage_offset to upscale_factor "
+            "win_length window_length"
         ),
         "layout": "layout",
         "memory_format": "memory_format",

@@ -76,7 +76,8 @@ class Stub:
                 unknown = "Any" if self.owner.startswith("cygrad._") else "Tensor"
                 functions += self.function(name, forms_of(value, self.owner, name, unknown))
             else:
-                values.append(f"{name}: {'None' if value is None else self.spelled(type(value).__name__)}")
+                kind = "None" if value is None else type(value).__name__
+                values.append(f"{name}: {'Any' if kind[0] == '_' else self.spelled(kind)}")
         body = "\n\n".join(filter(None, ["\n".join(values), "\n\n".join(classes), "\n".join(functions)]))
         if self.is_root:
             body = "\n".join([*(f"_{name}: TypeAlias = {name}" for name in OWN), *TYPE_VARIABLES, "", body])
