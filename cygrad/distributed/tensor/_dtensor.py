@@ -83,10 +83,8 @@ class DTensor(Tensor):
         return self.to_local()
 
     def __repr__(self):
-        return (
-            f"DTensor(local_tensor={self.detach().to_local()}, device_mesh={self.device_mesh}, "
-            f"placements={self.placements})"
-        )
+        local: Any = self.detach()
+        return f"DTensor(local_tensor={local.to_local()}, device_mesh={self.device_mesh}, placements={self.placements})"
 
 
 def _flat(value):
