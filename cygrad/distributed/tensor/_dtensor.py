@@ -1,5 +1,7 @@
 """`DTensor`, a tensor with a mesh and placements."""
 
+from typing import Any
+
 import cygrad
 from cygrad import Tensor
 from cygrad.distributed.device_mesh import init_device_mesh
