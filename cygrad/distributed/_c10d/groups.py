@@ -1,8 +1,8 @@
 """The groups of this process: making, asking and leaving them."""
 
 import os
-from typing import Any
 from datetime import timedelta
+from typing import Any
 
 from cygrad import cuda
 from cygrad.distributed._c10d.errors import one_process
