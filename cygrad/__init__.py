@@ -51,6 +51,7 @@ newaxis = None  # in an index: adds a dimension
 # Imported on first use: not every program needs them, and they would take as long to import as all of the above.
 _MODULES = (
     "_C",
+    "_custom_ops",
     "_VF",
     "__config__",
     "_dynamo",

@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _MODULES = ("_autograd", "_functorch", "_nn")  # imported on first use
+_TensorMeta = type(cygrad.Tensor)
 _OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}

@@ -30,6 +30,7 @@ _NO_DEFAULT: Any = object()
 def _snake_case(name: str) -> str:
     """Return a name in lower case, with underscores between its words.
 
+    >>> from cygrad.fx.graph import _snake_case
     >>> _snake_case("LayerNorm"), _snake_case("add.Tensor")
     ('layer_norm', 'add_tensor')
     """
@@ -72,7 +73,7 @@ class Graph:
     """The nodes of a traced function. Methods named after what a node does append one to the graph.
 
     >>> import cygrad
-    >>> graph = Graph()
+    >>> graph = cygrad.fx.Graph()
     >>> x = graph.placeholder("x")
     >>> y = graph.call_function(cygrad.relu, (x,))
     >>> out = graph.output(y)

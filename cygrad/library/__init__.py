@@ -62,7 +62,7 @@ class Library:
     those that only add kernels.
 
     >>> import cygrad
-    >>> library = Library("docs_library", "DEF")
+    >>> library = cygrad.library.Library("docs_library", "DEF")
     >>> library.define("twice(Tensor x) -> Tensor")
     'twice'
     >>> library.impl("twice", lambda x: x * 2, "CPU")

@@ -121,7 +121,7 @@ def custom_op(
 
     >>> import cygrad
     >>> from cygrad import Tensor
-    >>> @custom_op("docs::cube", mutates_args=())
+    >>> @cygrad.library.custom_op("docs::cube", mutates_args=())
     ... def cube(x: Tensor) -> Tensor:
     ...     return x**3
     >>> def keep(ctx, inputs, output):

@@ -158,6 +158,7 @@ def _parts(text: str) -> list[str]:
 def parse_schema(text: str) -> Schema:
     """Read a schema such as `sin(Tensor x, *, float k=1.0) -> Tensor`. Raises RuntimeError if it is none.
 
+    >>> from cygrad.library._schema import parse_schema
     >>> parse_schema("f(Tensor(a!) x, int[] n=[1, 2]) -> ()").arguments[1].default_value
     [1, 2]
     """
@@ -242,6 +243,7 @@ def infer_schema(
     functions without annotations, and for types that ops do not take.
 
     >>> from cygrad import Tensor
+    >>> from cygrad.library import infer_schema
     >>> def scaled(x: Tensor, factor: float = 2.0) -> Tensor:
     ...     return x * factor
     >>> infer_schema(scaled, mutates_args=())

@@ -27,6 +27,7 @@ class TorchDispatchMode:
     While it handles a call, it is switched off.
 
     >>> import cygrad
+    >>> from cygrad.utils._python_dispatch import TorchDispatchMode
     >>> class Shows(TorchDispatchMode):
     ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
     ...         print(func)
@@ -36,6 +37,8 @@ class TorchDispatchMode:
     aten.ones.default
     aten.mul.default
     """
+
+    _entered: list["_Adapter"]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return the result of the call `func(*args, **kwargs)` of an op."""

@@ -5,7 +5,7 @@ layer counts as `aten.addmm`, a gradient of a convolution as `aten.convolution_b
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from math import prod
 from typing import Any
@@ -51,6 +51,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Any]
     `get_raw`, the tensors themselves, and the result as `out_val`.
 
     >>> import cygrad
+    >>> from cygrad.utils.flop_counter import FlopCounterMode, register_flop_formula
     >>> @cygrad.library.custom_op("docs::scaled", mutates_args=())
     ... def scaled(x: cygrad.Tensor) -> cygrad.Tensor:
     ...     return x * 2
@@ -204,6 +205,7 @@ class FlopCounterMode:
     `register_flop_formula`.
 
     >>> import cygrad
+    >>> from cygrad.utils.flop_counter import FlopCounterMode
     >>> model = cygrad.nn.Sequential(cygrad.nn.Linear(4, 5), cygrad.nn.ReLU(), cygrad.nn.Linear(5, 2))
     >>> with FlopCounterMode() as counter:
     ...     _ = model(cygrad.ones(3, 4))
@@ -330,13 +332,14 @@ def get_suffix_str(number: int) -> str:
 def convert_num_with_suffix(number: int, suffix: str) -> str:
     """Return a number as text with a suffix.
 
+    >>> from cygrad.utils.flop_counter import convert_num_with_suffix
     >>> convert_num_with_suffix(12345, "K"), convert_num_with_suffix(12, "")
     ('12.345K', '12')
     """
     return f"{number / 1000 ** suffixes.index(suffix):.3f}{suffix}" if suffix else str(number)
 
 
-def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a table: the first column aligned to the left, the others to the right."""
     widths = [max(len(head) + 2, *(len(row[i]) for row in rows)) for i, head in enumerate(headers)]
 

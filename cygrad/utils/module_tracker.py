@@ -14,6 +14,7 @@ class ModuleTracker:
     The first module that is called has the name of its class, those in it dotted names that begin with that.
 
     >>> import cygrad
+    >>> from cygrad.utils.module_tracker import ModuleTracker
     >>> class Shows(cygrad.nn.Module):
     ...     def forward(self, x):
     ...         print(sorted(tracker.parents))

@@ -179,12 +179,18 @@ def swap(Tensor a not None, Tensor b not None):
         a.origin_name, b.origin_name = b.origin_name, a.origin_name
         a.origin_lasti, b.origin_lasti = b.origin_lasti, a.origin_lasti
         a.origin_kind, b.origin_kind = b.origin_kind, a.origin_kind
-    own, other = own_attributes(a), own_attributes(b)
-    kept = dict(own)
-    own.clear()
-    own.update(other)
-    other.clear()
-    other.update(kept)
+    _swap_items(own_attributes(a), own_attributes(b))
+    own, other = a.__dict__, b.__dict__
+    if own is not own_attributes(a):        # a subclass, whose instances have a dictionary besides
+        _swap_items(own, other)
+
+
+cdef _swap_items(dict a, dict b):
+    cdef dict kept = dict(a)
+    a.clear()
+    a.update(b)
+    b.clear()
+    b.update(kept)
 
 
 def origin_of(Tensor t not None):
