@@ -71,7 +71,7 @@ KeyPath = tuple[KeyEntry, ...]
 class NodeDef(NamedTuple):
     """A kind of container."""
 
-    type: type[Any]
+    type: Any
     flatten_fn: FlattenFunc
     unflatten_fn: UnflattenFunc
     flatten_with_keys_fn: FlattenWithKeysFunc | None

@@ -30,8 +30,8 @@ class TreeSpec:
     def __init__(self, type: Any, context: Context, children_specs: list["TreeSpec"]) -> None:
         self.type, self.context, self._children = type, context, list(children_specs)
         is_leaf = type is None
-        self.num_nodes = 1 + sum(child.num_nodes for child in self._children)
-        self.num_leaves = 1 if is_leaf else sum(child.num_leaves for child in self._children)
+        self.num_nodes: int = 1 + sum(child.num_nodes for child in self._children)
+        self.num_leaves: int = 1 if is_leaf else sum(child.num_leaves for child in self._children)
 
     @property
     def num_children(self) -> int:
