@@ -1,9 +1,9 @@
 """Checks that raise unless a condition holds: `_assert`, `_check` and their kind."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.types import dtypes
 
@@ -89,11 +89,10 @@ def _check_not_implemented(cond: bool, message: _Message = None) -> None:
 
 def _check_is_size(i: int, message: _Message = None, *, max: int | None = None) -> None:
     """Raise RuntimeError unless 0 <= i, and i <= max if `max` is given. Deprecated by PyTorch: use `_check(i >= 0)`."""
-    warnings.warn(
+    warn(
         "_check_is_size will be removed in a future PyTorch release along with guard_size_oblivious.     Use _check(i "
         ">= 0) instead.",
         FutureWarning,
-        stacklevel=2,
     )
     _check(i >= 0, message)
     if max is not None:

@@ -131,7 +131,8 @@ def sym_int(a: Any) -> Any:
     """Return `int(a)`, the nearest integer towards 0; a symbolic number stays symbolic."""
     if isinstance(a, SymInt):
         return a
-    return a.__trunc__() if isinstance(a, SymFloat) else int(a)
+    number: Any = a
+    return math.trunc(number) if isinstance(a, SymFloat) else int(a)
 
 
 def _extremum(choose: Callable[..., Any], a: Any, b: Any) -> Any:

@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _MODULES = ("_autograd", "_functorch", "_nn")  # imported on first use
+_TensorMeta = type(cygrad.Tensor)
 _OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}
 _OF_PACKAGE |= {name: name for name in ("Generator", "Size", "Stream", "Event", "device", "dtype", "layout")}
@@ -90,14 +91,16 @@ def _log_api_usage_once(event: str) -> None:
 
 def _show_config() -> str:
     """Return how the package was built."""
-    return cygrad.__config__.show()
+    from cygrad import __config__  # few programs need it
+
+    return __config__.show()
 
 
 def __getattr__(name: str) -> Any:
     if name in _OF_PACKAGE:
         return attrgetter(_OF_PACKAGE[name])(cygrad)
     if name in _MODULES:
-        from importlib import import_module
+        from importlib import import_module  # needed only for these
 
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

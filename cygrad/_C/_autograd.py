@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 from cygrad import profiler
 from cygrad._core.runtime.thread_state import is_observed, next_sequence_nr
@@ -13,7 +14,8 @@ _KINDS = (
     "CPU CUDA MKLDNN OPENGL OPENCL IDEEP HIP FPGA MAIA XLA Vulkan Metal XPU MPS Meta HPU VE Lazy IPU MTIA PrivateUse1"
 )
 
-DeviceType = IntEnum("DeviceType", {name: number for number, name in enumerate(_KINDS.split())}, module=__name__)
+_NUMBERS = {name: number for number, name in enumerate(_KINDS.split())}
+DeviceType: Any = IntEnum("DeviceType", _NUMBERS, module=__name__)  # type: ignore[misc]
 DeviceType.__doc__ = "The kinds of devices, by PyTorch's numbers."
 
 

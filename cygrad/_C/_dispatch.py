@@ -52,9 +52,10 @@ _TAGS = (
     "nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy"
 ).split()
 
-DispatchKey = IntEnum("DispatchKey", _KEYS, module="cygrad._C", qualname="DispatchKey")
+DispatchKey: Any = IntEnum("DispatchKey", _KEYS, module="cygrad._C", qualname="DispatchKey")  # type: ignore[misc]
 DispatchKey.__doc__ = "The functions of an op among which PyTorch's dispatcher chooses."
-Tag = IntEnum("Tag", {name: number for number, name in enumerate(_TAGS)}, module="cygrad", qualname="Tag")
+_NUMBERS = {name: number for number, name in enumerate(_TAGS)}
+Tag: Any = IntEnum("Tag", _NUMBERS, module="cygrad", qualname="Tag")  # type: ignore[misc]
 Tag.__doc__ = "What PyTorch notes of an op."
 
 
@@ -78,7 +79,7 @@ class DispatchKeySet:
 
     def highestPriorityTypeId(self) -> Any:
         """Return the key that the dispatcher would take first."""
-        return max(self._keys, default=DispatchKey.Undefined)
+        return max(self._keys, default=DispatchKey(0))
 
     def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
         return DispatchKeySet(self._keys | other._keys)

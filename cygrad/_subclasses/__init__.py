@@ -26,6 +26,11 @@ class FakeTensor(metaclass=_KindOfFake):
         raise TypeError('cygrad makes no such tensors: use the device "meta"')
 
 
+def is_fake(x: Any) -> bool:
+    """Whether a value is a `FakeTensor`: False."""
+    return False
+
+
 class FakeTensorMode:
     """A block in which new tensors have no memory.
 

@@ -24,8 +24,9 @@ def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple, state: Any) ->
     """Rebuild a tensor of a class with attributes, as pickles of such tensors ask for."""
     found = func(*args)
     found = found if type(found) is new_type else found.as_subclass(new_type)
-    if hasattr(new_type, "__setstate__") and new_type.__setstate__ is not Tensor.__dict__.get("__setstate__"):
-        found.__setstate__(state)
+    restore = getattr(new_type, "__setstate__", None)
+    if restore not in (None, getattr(Tensor, "__setstate__", None)):
+        restore(found, state)
     else:
         vars(found).update(state[0] if isinstance(state, tuple) else state or {})
     return found

@@ -32,3 +32,18 @@ PRINT_OPTS = __PrinterOptions()
 def _str(self: Any, *, tensor_contents: Any = None) -> str:
     """Return what `repr` gives for a tensor."""
     return tensor_str.repr_of(self) if tensor_contents is None else f"tensor({tensor_contents})"
+
+
+_str_intern = _str
+
+
+def _tensor_str(self: Any, indent: int) -> str:
+    """Return the elements of a tensor in brackets; further lines are indented."""
+    return tensor_str._contents(tensor_str.array_of(self), indent, tensor_str._options)
+
+
+def _add_suffixes(tensor_str_: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    """Return the text of a tensor with suffixes such as a dtype, on new lines where they do not fit, and a bracket."""
+    if force_newline and suffixes:
+        tensor_str_, suffixes = f"{tensor_str_},\n{' ' * indent}{suffixes[0]}", suffixes[1:]
+    return tensor_str._with_suffixes(tensor_str_, suffixes, 0, indent, tensor_str._options) + ")"

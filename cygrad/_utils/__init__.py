@@ -142,7 +142,8 @@ class ExceptionWrapper:
     """An exception in a thread or a process, as text, to be raised elsewhere."""
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
-        self.exc_type, *_ = info = sys.exc_info() if exc_info is None else exc_info
+        info: Any = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type: Any = info[0]
         self.exc_msg = "".join(traceback.format_exception(*info))
         self.where = where
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import defaultdict
+from enum import Enum
 from typing import Any
 
 import cygrad
@@ -14,15 +15,22 @@ from cygrad._core.graph.internals import array_of, arrays_for_update, tensor_of
 from cygrad._core.types.device import device as device_of
 from cygrad._kernels.gpu.optim import grad_scaling, optim
 
-__all__ = ["GradScaler"]
+__all__ = ["GradScaler", "OptState"]
 
 _USED_SCALE = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
 _HOPELESS = 2.0**-24  # no float16 gradient needs a smaller scale
-_READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
+
+
+class OptState(Enum):
+    """What a scaler has done for an optimizer since the last `update`."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
 
 
 def _fresh_state() -> dict[str, Any]:
-    return {"stage": _READY, "nonfinite": None}
+    return {"stage": OptState.READY, "nonfinite": None}
 
 
 class GradScaler:
@@ -108,9 +116,9 @@ class GradScaler:
             return
         scale = self._check_scale("unscale_")
         state = self._per_optimizer[id(optimizer)]
-        if state["stage"] == _UNSCALED:
+        if state["stage"] == OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if state["stage"] == _STEPPED:
+        if state["stage"] == OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype == cygrad.float16 for grad in grads):
@@ -118,7 +126,7 @@ class GradScaler:
                 "Attempting to unscale FP16 gradients.\n"
                 "Keep the parameters in float32, and run the forward pass in cygrad.autocast."
             )
-        state["stage"] = _UNSCALED
+        state["stage"] = OptState.UNSCALED
         if scale.is_cuda and grads and all(grad.device == scale.device for grad in grads):
             state["nonfinite"] = tensor_of(grad_scaling.unscale(arrays_for_update(grads), array_of(scale)))
             return
@@ -142,16 +150,16 @@ class GradScaler:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check_scale("step")
         state = self._per_optimizer[id(optimizer)]
-        if state["stage"] == _STEPPED:
+        if state["stage"] == OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if state["stage"] == _READY:
+        if state["stage"] == OptState.READY:
             self.unscale_(optimizer)
         if state["nonfinite"] is None:
             raise AssertionError(
                 "No inf checks were recorded for this optimizer.\n"
                 "None of its parameters has a gradient: was scaler.scale(loss).backward() called, after zero_grad()?"
             )
-        state["stage"] = _STEPPED
+        state["stage"] = OptState.STEPPED
         found = state["nonfinite"]
         if isinstance(found, Tensor) and optimizer._can_leave_out(found.device):
             with optim.unless(array_of(found)):

@@ -9,7 +9,6 @@ _INSTEAD = {
     "torch._inductor": _COMPILER,
     "torch.ao": _QUANTIZED,
     "torch.export": _EXPORT,
-    "torch.fx": "cygrad does not trace programs yet",
     "torch.quantization": _QUANTIZED,
     "torch.quantize_per_tensor": _QUANTIZED,
 }

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from typing import Any
 
 from cygrad.cpu import amp
 
@@ -101,7 +102,7 @@ class StreamContext:
 
     def __init__(self, stream):
         self.stream = stream
-        self._former = None
+        self._former: Any = None
 
     def __enter__(self):
         global _current

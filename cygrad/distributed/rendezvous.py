@@ -23,7 +23,7 @@ def rendezvous(url, rank=-1, world_size=-1, **kwargs):
     Raises ValueError if the URL and the variables of the environment do not tell rank and world size, and RuntimeError
     for a scheme that no one has registered.
     """
-    if not isinstance(url, (str, bytes)):
+    if not isinstance(url, str):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
     scheme = urlparse(url).scheme
     if scheme not in _HANDLERS:

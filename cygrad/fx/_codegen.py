@@ -72,6 +72,7 @@ class PythonCode:
 def _format_target(base: str, target: str) -> str:
     """Return the expression for a dotted attribute of `base`; parts that are no identifiers are quoted.
 
+    >>> from cygrad.fx.graph import _format_target
     >>> _format_target("self", "layers.0.weight")
     'getattr(self.layers, "0").weight'
     """

@@ -93,7 +93,7 @@ class ProxyableClassMeta(type):
         super().__init__(name, bases, attrs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        instance = cls.__new__(cls)
+        instance = cls.__new__(cls)  # type: ignore[call-overload]
         found = _find_proxy((args, kwargs))
         if found is not None:
             return found.tracer.create_proxy("call_function", cls, args, kwargs)
@@ -134,7 +134,7 @@ class _Patcher:
         put, remove = (dict.__setitem__, dict.__delitem__) if is_dict else (setattr, delattr)
         put(space, name, value)
         if before is _MISSING:
-            self._undo.callback(remove, space, name)  # type: ignore[arg-type]
+            self._undo.callback(remove, space, name)
         else:
             self._undo.callback(put, space, name, before)
 
@@ -153,7 +153,7 @@ class Tracer(TracerBase):
     while tracing.
 
     >>> import cygrad
-    >>> class Whole(Tracer):
+    >>> class Whole(cygrad.fx.Tracer):
     ...     def is_leaf_module(self, m, module_qualified_name):
     ...         return False
     >>> print(Whole().trace(cygrad.nn.Sequential(cygrad.nn.Tanh())))
@@ -453,7 +453,7 @@ def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
     Control flow that depends on tensors raises `TraceError`. `concrete_args` are fixed values for arguments, by name.
 
     >>> import cygrad
-    >>> traced = symbolic_trace(lambda x: cygrad.relu(x) + 1)
+    >>> traced = cygrad.fx.symbolic_trace(lambda x: cygrad.relu(x) + 1)
     >>> print(traced.code.strip())
     def forward(self, x):
         relu = torch.relu(x);  x = None

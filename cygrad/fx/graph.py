@@ -2,11 +2,11 @@
 
 import contextlib
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import cygrad
+from cygrad._core.errors.sites import warn
 from cygrad.fx._codegen import CodeGen as CodeGen
 from cygrad.fx._codegen import PythonCode as PythonCode
 from cygrad.fx._codegen import _format_target as _format_target
@@ -30,6 +30,7 @@ _NO_DEFAULT: Any = object()
 def _snake_case(name: str) -> str:
     """Return a name in lower case, with underscores between its words.
 
+    >>> from cygrad.fx.graph import _snake_case
     >>> _snake_case("LayerNorm"), _snake_case("add.Tensor")
     ('layer_norm', 'add_tensor')
     """
@@ -72,7 +73,7 @@ class Graph:
     """The nodes of a traced function. Methods named after what a node does append one to the graph.
 
     >>> import cygrad
-    >>> graph = Graph()
+    >>> graph = cygrad.fx.Graph()
     >>> x = graph.placeholder("x")
     >>> y = graph.call_function(cygrad.relu, (x,))
     >>> out = graph.output(y)
@@ -159,11 +160,10 @@ class Graph:
     def get_attr(self, qualified_name: str, type_expr: Any | None = None) -> Node:
         """Add the value of a parameter, buffer or other attribute of the module, by its dotted name."""
         if self._owning_module is not None and not _has_attribute(self._owning_module, qualified_name):
-            warnings.warn(
+            warn(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the "
-                "necessary Parameter, or nn.Module.register_buffer to add the necessary buffer",
-                stacklevel=2,
+                "necessary Parameter, or nn.Module.register_buffer to add the necessary buffer"
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
@@ -251,7 +251,7 @@ class Graph:
         if to_erase.graph is not self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
         if to_erase._erased:
-            warnings.warn(f"erase_node({to_erase}) on an already erased node", stacklevel=2)
+            warn(f"erase_node({to_erase}) on an already erased node")
             return
         for hook in getattr(self._owning_module, "_erase_node_hooks", ()):
             hook(to_erase)

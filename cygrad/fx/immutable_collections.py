@@ -6,6 +6,7 @@ __all__ = ["immutable_dict", "immutable_list"]
 
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raise TypeError: the collection cannot be changed."""
     raise TypeError(
         f"'{type(self).__name__}' object does not support mutation. If you are attempting to modify the kwargs or args "
         "of a torch.fx.Node object,\ninstead create a new copy of it and assign the copy to the node:\n\n"

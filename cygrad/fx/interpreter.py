@@ -1,6 +1,6 @@
 """`Interpreter` runs a graph node by node; `Transformer` builds a new graph the same way."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ class Interpreter:
     With `garbage_collect_values`, values are let go as soon as no further node needs them.
 
     >>> import cygrad
-    >>> class Counts(Interpreter):
+    >>> class Counts(cygrad.fx.Interpreter):
     ...     calls = 0
     ...     def call_function(self, target, args, kwargs):
     ...         self.calls += 1
@@ -158,7 +158,7 @@ class Transformer(Interpreter):
     """Runs a graph with proxies and so builds a new one. Override the methods for the nodes to change.
 
     >>> import cygrad
-    >>> class Negated(Transformer):
+    >>> class Negated(cygrad.fx.Transformer):
     ...     def call_function(self, target, args, kwargs):
     ...         return super().call_function(cygrad.neg if target is cygrad.exp else target, args, kwargs)
     >>> Negated(cygrad.fx.symbolic_trace(lambda x: cygrad.exp(x))).transform()(cygrad.ones(1))
@@ -173,22 +173,25 @@ class Transformer(Interpreter):
         self.tracer.root = module
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
+        """Add an input to the new graph."""
         default = {"default_value": args[0]} if args else {}
         return Proxy(self.new_graph.placeholder(str(target), **default), self.tracer)
 
     def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
+        """Add an attribute of the module."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Add the call of a submodule."""
         module = self.fetch_attr(str(target))
         return self.tracer.call_module(str(target), module, args, kwargs)
 
     def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Add the call of a function."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self) -> GraphModule:
         """Return a module with the new graph."""
-        self._copy_notes: Callable[[Node, Any], None]
         result = super().run(enable_io_processing=False)
         if result is not None:
             old = self.graph.output_node()

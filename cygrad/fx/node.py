@@ -33,6 +33,7 @@ def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
 
     Lists and dictionaries become immutable.
 
+    >>> from cygrad.fx.node import map_aggregate
     >>> map_aggregate({"x": [1, (2, slice(3, None))]}, lambda value: value and value * 10)
     {'x': [10, (20, slice(30, None, None))]}
     """
@@ -85,6 +86,7 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
     """Return the dotted name by which generated code refers to a function.
 
     >>> import cygrad
+    >>> from cygrad.fx.node import _get_qualified_name
     >>> _get_qualified_name(cygrad.nn.functional.relu), _get_qualified_name(len)
     ('torch.nn.functional.relu', 'len')
     """

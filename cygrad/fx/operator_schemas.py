@@ -36,6 +36,7 @@ def normalize_function(
     """Return the arguments of a call with defaults filled in; None if the function does not tell its signature.
 
     >>> import cygrad
+    >>> from cygrad.fx.operator_schemas import normalize_function
     >>> normalize_function(cygrad.nn.functional.relu, (1,), normalize_to_only_use_kwargs=True)
     ArgsKwargsPair(args=(), kwargs={'input': 1, 'inplace': False})
     """

@@ -205,6 +205,7 @@ class Proxy:
         return self.tracer.to_bool(self)
 
     def keys(self) -> Any:
+        """Return `keys()` of the value."""
         return self.tracer.keys(self)
 
     def __len__(self) -> int:
@@ -241,6 +242,7 @@ class Attribute(Proxy):
 
     @property
     def node(self) -> Node:  # type: ignore[override]
+        """The node that reads the attribute."""
         if self._node is None:
             self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
         return self._node
@@ -261,22 +263,28 @@ class ParameterProxy(Proxy):
 
     @property
     def shape(self) -> Any:
+        """The shape of the parameter."""
         return self.param.shape
 
     @property
     def ndim(self) -> int:
+        """The number of its dimensions."""
         return self.param.ndim
 
     def size(self) -> Any:
+        """Return its shape."""
         return self.param.size()
 
     def dim(self) -> int:
+        """Return the number of its dimensions."""
         return self.param.dim()
 
     def numel(self) -> int:
+        """Return the number of its elements."""
         return self.param.numel()
 
     def nelement(self) -> int:
+        """Return the number of its elements."""
         return self.param.nelement()
 
 

@@ -38,7 +38,7 @@ def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Mat
 
     >>> import cygrad
     >>> traced = cygrad.fx.symbolic_trace(lambda x: cygrad.relu(x) + 1)
-    >>> found = replace_pattern(traced, lambda x: cygrad.relu(x), lambda x: cygrad.sigmoid(x))
+    >>> found = cygrad.fx.replace_pattern(traced, lambda x: cygrad.relu(x), lambda x: cygrad.sigmoid(x))
     >>> print(traced.code.strip())
     def forward(self, x):
         sigmoid = torch.sigmoid(x);  x = None

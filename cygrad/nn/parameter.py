@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from functools import cache
 from typing import Any, TypeGuard
 
 import cygrad
@@ -55,13 +54,17 @@ class Parameter(Tensor):
             new.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.data, (self.requires_grad,), self.__dict__)
 
 
-@cache
-def _of_sparse(cls: type, kind: type) -> Any:
+_sparse_classes: dict[Any, Any] = {}
+
+
+def _of_sparse(cls: Any, kind: Any) -> Any:
     """Return the class of the parameters of class `cls` that are sparse tensors, whose class is `kind`."""
+    if cls in _sparse_classes:
+        return _sparse_classes[cls]
 
     def __repr__(self: Any) -> str:
         return "Parameter containing:\n" + kind.__repr__(self)
@@ -70,7 +73,8 @@ def _of_sparse(cls: type, kind: type) -> Any:
         return _rebuild, (cls, self.data, (self.requires_grad,), self.__dict__)
 
     own = {"__repr__": __repr__, "__reduce_ex__": __reduce_ex__, "__deepcopy__": cls.__deepcopy__}
-    return type(cls.__name__, (kind, cls), {"__module__": cls.__module__, **own})
+    made = _sparse_classes[cls] = type(cls.__name__, (kind, cls), {"__module__": cls.__module__, **own})
+    return made
 
 
 class Buffer(Tensor):
@@ -104,7 +108,7 @@ class Buffer(Tensor):
             memo[id(self)] = type(self)(self.data.clone(), persistent=self.persistent)
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.data, (), self.__dict__)
 
 
@@ -164,7 +168,7 @@ class UninitializedTensorMixin(Tensor):
             memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), (self.requires_grad, None, self.dtype)
 
 
@@ -239,7 +243,7 @@ def is_lazy(param: Any) -> TypeGuard[UninitializedTensorMixin]:
     return isinstance(param, UninitializedTensorMixin)
 
 
-def _rebuild(cls: type, data: Tensor, arguments: tuple, attributes: dict[str, Any]) -> Tensor:
+def _rebuild(cls: type, data: Tensor, arguments: tuple[Any, ...], attributes: dict[str, Any]) -> Tensor:
     """Rebuild a pickled parameter or buffer."""
     tensor = cls(data, *arguments)
     tensor.__dict__.update(attributes)

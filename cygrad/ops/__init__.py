@@ -43,7 +43,13 @@ _SAME |= dict.fromkeys(
     "scaled_dot_product_attention",
 )
 _KNOWN = {"convolution"} | _SAME.keys()
-_MODULES = ("_aten", "_aten_backward", "_overload_names", "_schema")  # of this package, not libraries of ops
+_MODULES = (
+    "_aten",
+    "_aten_backward",
+    "_higher_order",
+    "_overload_names",
+    "_schema",
+)  # of this package, not libraries of ops
 _NAMESPACES = {"linalg_": "linalg", "fft_": "fft", "special_": "special"}  # by the beginning of a name
 
 

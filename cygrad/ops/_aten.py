@@ -31,6 +31,33 @@ def _aten(function):
 
 
 @_aten
+def _pin_memory(self, device=None):
+    """Return a copy in page-locked memory, or the tensor itself if it is there already."""
+    return self.pin_memory()
+
+
+@_aten
+def _sparse_addmm(self, mat1, mat2, *, beta=1, alpha=1):
+    """Return beta * self + alpha * mat1 @ mat2, where mat1 is sparse."""
+    return cygrad.sparse.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@_aten
+def _sparse_mm_reduce_impl(self, other, reduce):
+    """Return, for each row of a matrix by compressed rows, the reduction of its values times the rows of `other`; and
+    for "amax" and "amin", if gradients need it, which of its values that is."""
+    result = cygrad.sparse.mm(self, other, reduce)
+    if reduce not in ("amax", "amin") or not (self.requires_grad or other.requires_grad):
+        return result, result.new_empty(0, dtype=cygrad.int64)
+    terms = self.values().unsqueeze(1) * other[self.col_indices().long()]
+    rows = cygrad.arange(self.shape[0]).repeat_interleave(self.crow_indices().diff().long())
+    places = cygrad.arange(len(terms)).unsqueeze(1).expand(terms.shape)
+    chosen = cygrad.where(terms == result[rows], places, len(terms))
+    first = cygrad.full(result.shape, len(terms))
+    return result, first.scatter_reduce(0, rows.unsqueeze(1).expand(terms.shape), chosen, "amin")
+
+
+@_aten
 def _to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
     """Return a copy with another dtype, device or memory format."""
     result = self.to(device=device, dtype=dtype, non_blocking=non_blocking, copy=True)
@@ -162,46 +189,6 @@ def _shape_as_tensor(self):
 def _reshape_from_tensor(self, shape):
     """Return the tensor with the shape that a tensor holds."""
     return self.reshape(shape.tolist())
-
-
-@_aten
-def _convert_indices_from_coo_to_csr(self, size, *, out_int32=False):
-    """Return, for ascending numbers of rows of a matrix of `size` rows, where each row begins, and the last one ends.
-
-    >>> import cygrad as torch
-    >>> torch._convert_indices_from_coo_to_csr(torch.tensor([0, 0, 2]), 3)
-    tensor([0, 2, 2, 3])
-    """
-    if self.ndim != 1:
-        raise RuntimeError(f"Input is supposed to be a vector, but got {self.ndim} dimensional tensor.")
-    _require_integers("convert_indices_from_coo_to_csr_cpu", self)
-    ends = cygrad.arange(size + 1, device=self.device)
-    return cygrad.searchsorted(self.contiguous(), ends.to(self.dtype), out_int32=out_int32)
-
-
-@_aten
-def _convert_indices_from_csr_to_coo(crow_indices, col_indices, *, out_int32=False, transpose=False):
-    """Return the rows and columns of elements, given where rows begin; with leading rows of the numbers of batches.
-
-    >>> import cygrad as torch
-    >>> torch._convert_indices_from_csr_to_coo(torch.tensor([0, 2, 2, 3]), torch.tensor([0, 1, 2]))
-    tensor([[0, 0, 2],
-            [0, 1, 2]])
-    """
-    _require_integers("convert_indices_from_csr_to_coo_cpu", crow_indices)
-    batch, count = col_indices.shape[:-1], col_indices.shape[-1]
-    begins = crow_indices.reshape(-1, crow_indices.shape[-1]).contiguous()
-    places = cygrad.arange(count, device=begins.device, dtype=begins.dtype).expand(len(begins), count).contiguous()
-    rows = (cygrad.searchsorted(begins, places, right=True) - 1).flatten()
-    found = [col_indices.flatten(), rows] if transpose else [rows, col_indices.flatten()]
-    if batch:
-        found = [*cygrad.ones(*batch, count).nonzero().t()[:-1], *found]
-    return cygrad.stack([one.to(cygrad.int32 if out_int32 else cygrad.int64) for one in found])
-
-
-def _require_integers(kernel, tensor):
-    if tensor.dtype not in (cygrad.int64, cygrad.int32):
-        raise messages.not_implemented_for(kernel, tensor.dtype)
 
 
 def _cast(name, dtype):

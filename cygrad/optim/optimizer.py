@@ -16,6 +16,7 @@ from cygrad import Tensor
 from cygrad._core.runtime.thread_state import is_observed
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.utils import typename
+from cygrad.utils._foreach_utils import _group_tensors_by_device_and_dtype
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.interop import as_tensor, is_tensor_like
@@ -109,6 +110,11 @@ class Optimizer:
                     parameter.grad = None
                 else:
                     clear_grad(parameter, False)
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> Any:
+        """The lists of tensors by device and dtype, for optimizers of other packages."""
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
     def _can_leave_out(self, device: Any) -> bool:
         """Whether a step can skip itself depending on a flag on that GPU (`unless` in
@@ -264,27 +270,27 @@ class Optimizer:
 
     # Hooks
 
-    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones. `args[0]` is the optimizer."""
         return add_hook(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return add_hook(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` before `state_dict`."""
         return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` after `state_dict`; it may return a different one."""
         return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` before loading; it may return a different one."""
         return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` after loading."""
         return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
@@ -297,12 +303,12 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before each step of every optimizer."""
     return add_hook(global_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
     return add_hook(global_post_hooks, hook)
 
@@ -316,7 +322,7 @@ def _step_hooks(optimizer: Optimizer) -> tuple[HookDict, HookDict]:
     return state.get("_optimizer_step_pre_hooks", _NONE), state.get("_optimizer_step_post_hooks", _NONE)
 
 
-def _with_hooks(step: Callable) -> Callable:
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a class's `step` with hooks, which are skipped if a subclass's `step` calls it."""
 
     @functools.wraps(step)

@@ -44,7 +44,7 @@ def write(file: Any, program: bytes, storages: list[StoredMemory], protocol: int
     file.write(pickle.dumps([storage.key for storage in ordered], protocol))
     for storage in ordered:
         file.write(struct.pack("<q", storage.persistent_id()[4]))
-        file.write(memoryview(storage.content()))
+        file.write(storage.content().data)
 
 
 def read(file: Any, called: str, map_location: Any, unpickler: Callable[[bytes, Callable], Any]) -> Any:

@@ -63,11 +63,15 @@ _OTHERS = {
     "Adafactor": "optim",
     "DataParallel": "nn.parallel.data_parallel",
     "Generator": "_C",
+    "IterDataPipe": "utils.data.datapipes.datapipe",
+    "MapDataPipe": "utils.data.datapipes.datapipe",
     "Muon": "optim",
     "PackedSequence": "nn.utils.rnn",
     "default_collate": "utils.data._utils.collate",
     "default_convert": "utils.data._utils.collate",
+    "functional_datapipe": "utils.data.datapipes._decorator",
     "get_worker_info": "utils.data._utils.worker",
+    "guaranteed_datapipes_determinism": "utils.data.datapipes._decorator",
 }
 _RENAMED = {"torch.nn.modules.module._WrappedHook": _PreLoadHook}  # by PyTorch's names
 _PACKAGES = ("optim.lr_scheduler", "cuda")  # PyTorch defines in the package what we have in modules below it
@@ -122,8 +126,11 @@ def _own_functions() -> dict[tuple[str, str], tuple[str, str]]:
     """PyTorch's names of the functions that rebuild what a file holds, by ours."""
     from cygrad.serialization import _rebuilding  # which needs this module
 
-    renamed = {**_rebuilding.FUNCTIONS, **_RENAMED}
-    return {(value.__module__, value.__name__): tuple(path.rpartition(".")[::2]) for path, value in renamed.items()}
+    found = {}
+    for path, value in {**_rebuilding.FUNCTIONS, **_RENAMED}.items():
+        module, _, name = path.rpartition(".")
+        found[value.__module__, value.__name__] = module, name
+    return found
 
 
 def find(module: str, name: str) -> Any:
@@ -138,7 +145,9 @@ def find(module: str, name: str) -> Any:
             found = _in_module(".".join(["cygrad", *parts[:end]]), name)
             if found is not None:
                 return found
-    raise AttributeError(f"cygrad has no {path}")
+    raise AttributeError(
+        f"cygrad has no {path}\n  load the file in PyTorch, and save the state_dict() of what it holds"
+    )
 
 
 def _in_module(module: str, name: str) -> Any:

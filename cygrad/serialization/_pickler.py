@@ -161,7 +161,7 @@ def _tensor(tensor: Any, storages: Storages) -> tuple:
         return type(tensor), tuple(tensor.__reduce_ex__(2)[1][:1])
     state = _state_of(tensor)
     if isinstance(tensor, cygrad.nn.Parameter):
-        parts = tensor.data, tensor.requires_grad, OrderedDict()
+        parts: tuple = tensor.data, tensor.requires_grad, OrderedDict()
         if state:
             return rebuilding._rebuild_parameter_with_state, (*parts, state)
         return rebuilding._rebuild_parameter, parts
@@ -176,7 +176,7 @@ def _tensor(tensor: Any, storages: Storages) -> tuple:
 
 def _state_of(tensor: Any) -> Any:
     """Return the attributes of a tensor: a dictionary, with one for slots a pair of both; None if there are none."""
-    if type(tensor).__getstate__ is not object.__getstate__:  # type: ignore[attr-defined]
+    if type(tensor).__getstate__ is not object.__getstate__:
         return tensor.__getstate__()
     names = [name for kind in type(tensor).__mro__ if not issubclass(Tensor, kind) for name in _slots(kind)]
     slots = {name: getattr(tensor, name) for name in names if hasattr(tensor, name)}
@@ -274,7 +274,10 @@ class _Tensors:
         return NotImplemented if inherited is None else inherited(value)
 
 
-class _Pickler(_Tensors, pickle._Pickler):  # type: ignore[name-defined]
+_PythonPickler: Any = pickle._Pickler
+
+
+class _Pickler(_Tensors, _PythonPickler):
     """Python's pickler, which in addition writes what PyTorch has by PyTorch's names.
 
     The one in C cannot be told other names. The memory of tensors, most of a file, passes neither.
@@ -310,7 +313,7 @@ class _Pickler(_Tensors, pickle._Pickler):  # type: ignore[name-defined]
             self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
         self.memoize(obj)
 
-    dispatch = {**pickle._Pickler.dispatch, FunctionType: save_global, rebuilding.StorageType: save_kind}  # type: ignore[attr-defined]
+    dispatch = {**_PythonPickler.dispatch, FunctionType: save_global, rebuilding.StorageType: save_kind}
 
 
 def pickler_class(module: ModuleType) -> Any:

@@ -233,8 +233,10 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
     try:
         if layout is cygrad.sparse_coo:
             is_coalesced = bool(more) and more[0] is True
-            return cygrad.sparse_coo_tensor(*parts, size, is_coalesced=is_coalesced, check_invariants=True)
-        return cygrad.sparse_compressed_tensor(*parts, size, layout=layout, check_invariants=True)
+            indices, values = parts
+            return cygrad.sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced, check_invariants=True)
+        pointers, indices, values = parts
+        return cygrad.sparse_compressed_tensor(pointers, indices, values, size, layout=layout, check_invariants=True)
     except RuntimeError as error:
         raise ValueError(f"the parts of a sparse tensor do not fit together: {error}") from None
 

@@ -14,9 +14,10 @@ from cygrad.serialization._rebuilding import STORAGES, StorageType
 def trusting_unpickler(module: ModuleType, options: dict[str, Any]) -> Callable[[bytes, Callable[..., Any]], Any]:
     """Return a function that runs a pickle with a pickle module; `options` go to its `Unpickler`."""
     options = {"encoding": "utf-8", **options}
+    base: Any = module.Unpickler
 
     def run(program: bytes, load_storage: Callable[..., Any]) -> Any:
-        class Unpickler(module.Unpickler):
+        class Unpickler(base):
             def find_class(self, origin: str, name: str) -> Any:
                 if origin.partition(".")[0] != "torch":
                     return super().find_class(origin, name)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pickle import UnpicklingError
 from typing import IO, Any
 
+import cygrad
 from cygrad.serialization._rebuilding import FUNCTIONS, TENSOR_CLASSES, StorageType
 from cygrad.serialization._safe_globals import BLOCKED_MODULES, added_globals, allowed_globals, checked_key, safe_call
 
@@ -57,6 +58,9 @@ _OPCODES: dict[bytes, tuple[str, Callable[[IO[bytes]], Any] | None]] = {
     for opcode in pickletools.opcodes
 }
 _REBUILDS_CLASS = FUNCTIONS["torch._tensor._rebuild_from_type_v2"]
+_READ_ELEMENTS = tuple(
+    FUNCTIONS[f"torch._utils.{name}"] for name in ("_rebuild_device_tensor_from_cpu_tensor", "_rebuild_sparse_tensor")
+)
 _SIZED = (str, bytes, bytearray, list, tuple, dict, set)
 _MOST_WORK, _MOST_WORK_PER_BYTE = 1 << 16, 4
 _MOST_MARKS = 1 << 16  # containers that are filled at the same time; far deeper than picklers can nest them
@@ -130,6 +134,8 @@ class Machine:
         self.memo: dict[int, Any] = {}
         self.persistent_load = persistent_load
         self.position, self.begin, self.work = position, position(), 0
+        self.storages: set[int] = set()
+        self.nbytes = 0  # of all storages
         self.added = added_globals()
         self.added_by_identity = {id(value): value for value in self.added.values()}
 
@@ -142,7 +148,7 @@ class Machine:
         Raises ValueError if there are far more than the pickle can have brought: its time would not be linear.
         """
         self.work += work
-        if self.work > _MOST_WORK and self.work > _MOST_WORK_PER_BYTE * (self.position() - self.begin):
+        if self.work > _MOST_WORK and self.work > _MOST_WORK_PER_BYTE * (self.position() - self.begin + self.nbytes):
             raise ValueError("it uses its values far more often than a file has use for")
 
     def pop_mark(self) -> list[Any]:
@@ -266,9 +272,9 @@ class Machine:
         call = safe_call(function) or self.added_by_identity.get(id(function))
         if call is None:
             raise NotAllowedError(f"Trying to call reduce for unrecognized function: a {type(function).__name__}")
-        self.spend(_length_of_all(arguments))
         if function is _REBUILDS_CLASS:
             self._check_rebuilding(arguments)
+        self.spend(_length_of_all(arguments) + _elements_read(function, arguments))
         self.stack.append(call(*arguments))
 
     def _check_rebuilding(self, arguments: tuple) -> None:
@@ -299,7 +305,11 @@ class Machine:
             )
 
     def do_BINPERSID(self, _: None) -> None:
-        self.stack.append(self.persistent_load(self.pop()))
+        loaded = self.persistent_load(self.pop())
+        if isinstance(loaded, cygrad.TypedStorage) and id(loaded) not in self.storages:
+            self.storages.add(id(loaded))
+            self.nbytes += loaded.nbytes()
+        self.stack.append(loaded)
 
 
 def _length(value: Any) -> int:
@@ -314,6 +324,16 @@ def _length_of_all(arguments: tuple) -> int:
     lengths = map(_length, arguments)
     inner = (map(_length, value) for value in arguments if type(value) is tuple and len(value) < 16)
     return sum(lengths) + sum(map(sum, inner))
+
+
+def _elements_read(function: Any, arguments: tuple) -> int:
+    """Return how many elements of tensors a call has to read; most only look at their layout."""
+    if function is _REBUILDS_CLASS:
+        function, _, arguments = arguments[:3]
+    if not any(function is each for each in _READ_ELEMENTS) or type(arguments) is not tuple:
+        return 0
+    inner = [each for value in arguments if type(value) is tuple and len(value) < 16 for each in value]
+    return sum(value.numel() for value in (*arguments, *inner) if isinstance(value, cygrad.Tensor))
 
 
 def _set_state(target: Any, state: Any) -> None:
@@ -343,7 +363,8 @@ def unsafe_globals_of(program: bytes) -> list[str]:
 def globals_in(program: bytes) -> set[str]:
     """Return the names in a pickle, as far as they can be told without running it."""
     found: set[str] = set()
-    texts, memo = ["", ""], {}  # the last two texts, of which STACK_GLOBAL makes a name
+    memo: dict[Any, Any] = {}
+    texts = ["", ""]  # the last two texts, of which STACK_GLOBAL makes a name
     last: Any = None
     for name, argument in _steps(io.BytesIO(program)):
         if name == "GLOBAL":

@@ -31,7 +31,7 @@ class WeakIdRef(weakref.ref):
     __slots__ = ("_id",)
 
     def __init__(self, key: Any, callback: Any = None) -> None:
-        super().__init__(key, callback)
+        super().__init__(key, callback)  # type: ignore[call-arg]
         self._id = id(key)
 
     def __call__(self) -> Any:
@@ -43,6 +43,9 @@ class WeakIdRef(weakref.ref):
     def __eq__(self, other: Any) -> bool:
         mine, others = self(), other()
         return self is other if mine is None or others is None else mine is others
+
+    def __ne__(self, other: Any) -> bool:
+        return not self == other
 
 
 class WeakIdKeyDictionary(MutableMapping):
@@ -101,7 +104,7 @@ class WeakIdKeyDictionary(MutableMapping):
         joined.update(other)
         return joined
 
-    def __ior__(self, other: Mapping | Iterable) -> Any:
+    def __ior__(self, other: Mapping | Iterable) -> Any:  # type: ignore[misc]
         self.update(other)
         return self
 

@@ -1,12 +1,14 @@
 """Intel's GPUs, which cygrad does not use: these functions answer as PyTorch's do on a machine without one."""
 
+from typing import Any
+
 from cygrad.backends import _absent
 from cygrad.xpu import memory, random, streams
 from cygrad.xpu.streams import Event, Stream
 
 _ABSENT = (AssertionError, "Torch not compiled with XPU enabled")
 
-device = _absent.device_context(__name__, *_ABSENT)
+device: Any = _absent.device_context(__name__, *_ABSENT)
 
 
 class device_of(device):

@@ -1,10 +1,11 @@
 """The memory of Intel's GPUs, of which there are none."""
 
 from collections import OrderedDict
+from typing import Any
 
 from cygrad.backends import _absent
 
-_ANSWERS = {
+_ANSWERS: dict[str, Any] = {
     "empty_cache": None,
     "max_memory_allocated": 0,
     "max_memory_reserved": 0,

@@ -1,9 +1,11 @@
 """Random numbers of Intel's GPUs, of which there are none: seeding does nothing."""
 
+from typing import Any
+
 from cygrad.backends import _absent
 
-_ANSWERS = {"get_rng_state_all": [], "manual_seed": None, "manual_seed_all": None, "seed": None, "seed_all": None}
-_ANSWERS |= {"set_rng_state": None, "set_rng_state_all": None}
+_SEEDING = ("manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all")
+_ANSWERS: dict[str, Any] = {"get_rng_state_all": [], **dict.fromkeys(_SEEDING)}
 _REFUSED = ("get_rng_state", "initial_seed")
 
 globals().update(_absent.answering(__name__, _ANSWERS))

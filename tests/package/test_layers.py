@@ -33,18 +33,41 @@ TOP_PACKAGES = {
     *("__main__", "as_torch", "distributed", "distributions", "nn", "optim", "serialization", "utils", "viz"),
     *("_dynamo", "_inductor", "_jit_internal"),  # as programs for compilers see them, and the next
     *("ao", "export", "fx", "jit", "onnx"),
-    *("_C", "_functorch", "_guards", "_subclasses", "_tensor", "_tensor_str", "_utils"),  # private names of PyTorch
+    *(
+        "_C",
+        "_VF",
+        "_functorch",
+        "_guards",
+        "_subclasses",
+        "_tensor",
+        "_tensor_str",
+        "_utils",
+    ),  # private names of PyTorch
     "_weights_only_unpickler",
 }
 
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # The private names that layer 5 may use: compiled optimizer steps, the op functions that are public only in
 # nn.functional, the repr of a tensor, DLPack devices, gamma distributed numbers, hook handles, whether a profiler is
-# active, the memory behind tensors (for files), the running backward pass (for checkpoints), and the user's source
-# lines (for checkpoints, pictures and the graph growth warning); and modules of settings.
+# active, the memory behind tensors and the state of modules (for files), the running backward pass (for checkpoints),
+# and the user's source lines (for checkpoints, pictures and the graph growth warning); modules of settings; and what
+# modules stand for that PyTorch has and that are private there.
 INWARD = {
+    ("cygrad/_C/__init__.py", "cygrad.__config__"),
+    ("cygrad/_C/__init__.py", "cygrad._core.registry.torch_function"),
+    ("cygrad/_C/__init__.py", "cygrad.overrides._modes"),
+    ("cygrad/_C/_autograd.py", "cygrad._core.runtime.thread_state"),
+    ("cygrad/_C/_functorch.py", "cygrad._core.transforms.forward_mode"),
+    ("cygrad/_VF/__init__.py", "cygrad.distributions._implicit"),
     ("cygrad/_dynamo/config.py", "cygrad.utils._config_module"),
+    ("cygrad/_functorch/config.py", "cygrad.utils._config_module"),
     ("cygrad/_inductor/config.py", "cygrad.utils._config_module"),
+    ("cygrad/_tensor/__init__.py", "cygrad._core.registry.torch_function"),
+    ("cygrad/_tensor_str/__init__.py", "cygrad._core.tensor.tensor_str"),
+    ("cygrad/_utils/__init__.py", "cygrad._C._nn"),
+    ("cygrad/_utils/__init__.py", "cygrad.serialization._rebuilding"),
+    ("cygrad/_weights_only_unpickler.py", "cygrad.serialization._safe_globals"),
+    ("cygrad/_weights_only_unpickler.py", "cygrad.serialization._unpickler"),
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.tensor.tensor_str"),
@@ -53,11 +76,16 @@ INWARD = {
     ("cygrad/optim/formula.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/formula.py", "cygrad._kernels.optimizer_steps"),
     ("cygrad/optim/optimizer.py", "cygrad._core.runtime.thread_state"),
+    ("cygrad/optim/optimizer.py", "cygrad.utils._foreach_utils"),
     ("cygrad/optim/sgd.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/sgd.py", "cygrad._kernels.optimizer_steps"),
+    ("cygrad/serialization/_names.py", "cygrad.nn.modules._state"),
     ("cygrad/serialization/_pickler.py", "cygrad._ops.shape.memory_ranges"),
+    ("cygrad/serialization/_pickler.py", "cygrad.nn.modules._exchange"),
     ("cygrad/serialization/_rebuilding.py", "cygrad._ops.shape.memory_ranges"),
     ("cygrad/utils/__init__.py", "cygrad._core.graph.internals"),
+    ("cygrad/utils/_flops.py", "cygrad._core.graph.observers"),
+    ("cygrad/utils/_flops.py", "cygrad._core.graph.opdef"),
     ("cygrad/utils/_selective.py", "cygrad._core.graph.internals"),
     ("cygrad/utils/_selective.py", "cygrad._core.registry.autocast"),
     ("cygrad/utils/_selective.py", "cygrad._core.saved.saved_tensor_hooks"),

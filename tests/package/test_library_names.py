@@ -36,6 +36,9 @@ NAMES = {
     "_dynamo.exc": "BackendCompilerFailed InvalidBackend TorchDynamoException Unsupported UserError",
     "_dynamo.external_utils": "is_compiling wrap_inline",
     "_dynamo.utils": "compile_times counters is_compile_supported",
+    "_functorch.apis": "grad grad_and_value vmap",
+    "_functorch.eager_transforms": "functionalize hessian jacfwd jacrev jvp vjp",
+    "_guards": "CompileContext TracingContext active_fake_mode detect_fake_mode",
     "_inductor": "aoti_load_package compile config list_mode_options list_options",
     "_inductor.config": """
         aot_inductor compile_threads coordinate_descent_tuning cpp epilogue_fusion fx_graph_cache max_autotune
@@ -46,14 +49,50 @@ NAMES = {
         _is_exception _overload _overload_method _qualified_name boolean_dispatch export get_torchscript_modifier
         ignore is_dict is_list is_optional is_scripting is_tuple unused
     """,
+    "_subclasses": "FakeTensor FakeTensorMode",
+    "_subclasses.fake_tensor": "FakeTensor FakeTensorMode",
+    "_tensor": "Tensor _convert _rebuild_from_type_v2",
+    "_tensor_str": "PRINT_OPTS _str get_printoptions set_printoptions",
+    "_utils": """
+        ExceptionWrapper KeyErrorMessage _element_size _flatten_dense_tensors _get_all_device_indices
+        _get_available_device_type _get_device_index _handle_complex _import_dotted_name _rebuild_parameter
+        _rebuild_tensor_v2 _reorder_tensors_as _take_tensors _unflatten_dense_tensors classproperty cpu_count
+        is_compiling render_call
+    """,
+    "accelerator": """
+        current_accelerator current_device_idx current_device_index current_stream device_count device_index
+        empty_cache empty_host_cache get_device_capability get_memory_info is_available max_memory_allocated
+        max_memory_reserved memory_allocated memory_reserved memory_stats reset_accumulated_memory_stats
+        reset_peak_memory_stats set_device_idx set_device_index set_stream synchronize
+    """,
     "ao.nn.quantized": "Conv2d FloatFunctional Linear dynamic",
     "ao.quantization": "DeQuantStub QConfig QuantStub QuantWrapper convert prepare quantize_dynamic",
+    "autograd": "_profiler_enabled",
+    "autograd.forward_ad": "_current_level",
+    "backends": "cpu cudnn mha miopen mkldnn mps nnpack opt_einsum quantized",
+    "backends.cpu": "get_cpu_capability",
+    "backends.cuda": """
+        SDPAParams allow_fp16_bf16_reduction_math_sdp can_use_cudnn_attention can_use_efficient_attention
+        can_use_flash_attention fp16_bf16_reduction_math_sdp_allowed is_flash_attention_available
+    """,
+    "backends.mps": "is_available is_built is_macos_or_newer",
     "compiler": """
         allow_in_graph assume_constant_result compile cudagraph_mark_step_begin disable get_default_backend
         is_compiling is_dynamo_compiling is_exporting list_backends load_cache_artifacts load_compiled_function
         nested_compile_region reset save_cache_artifacts set_default_backend set_enable_guard_collectives set_stance
         substitute_in_graph wrap_numpy
     """,
+    "cpu": """
+        Event Stream StreamContext amp current_device current_stream device_count get_capabilities is_available
+        is_initialized set_device stream synchronize
+    """,
+    "cuda": """
+        BoolTensor ByteTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor _initialized cudart
+        default_generators get_arch_list get_gencode_flags max_memory_cached memory_cached profiler
+        reset_max_memory_allocated reset_max_memory_cached sparse
+    """,
+    "cuda.profiler": "profile start stop",
+    "cuda.sparse": "DoubleTensor FloatTensor HalfTensor",
     "distributed": """
         Backend DeviceMesh FileStore GradBucket GroupMember HashStore P2POp PrefixStore ProcessGroup ReduceOp Store
         TCPStore Work _all_gather_base _rank_not_in_group _reduce_scatter_base all_gather all_gather_into_tensor
@@ -189,6 +228,29 @@ NAMES = {
     "jit._script": "RecursiveScriptModule ScriptModule",
     "jit._trace": "TopLevelTracedModule is_tracing",
     "jit.annotations": "BroadcastingList2 Dict List Optional Tuple Union",
+    "mps": """
+        Event compile_shader current_allocated_memory device_count driver_allocated_memory empty_cache get_rng_state
+        is_available manual_seed profiler recommended_max_memory seed set_per_process_memory_fraction set_rng_state
+        synchronize
+    """,
+    "mps.event": "Event",
+    "mps.profiler": "is_capturing_metal is_metal_capture_enabled metal_capture profile start stop",
+    "mtia": """
+        Event Stream current_device current_stream device device_count empty_cache init is_available is_initialized
+        manual_seed max_memory_allocated memory_stats set_device synchronize
+    """,
+    "multiprocessing": "spawn start_processes",
+    "nested": "as_nested_tensor nested_tensor nested_tensor_from_jagged to_padded_tensor",
+    "nn.attention.flex_attention": """
+        AuxOutput AuxRequest BlockMask and_masks create_block_mask create_mask flex_attention noop_mask or_masks
+        _mask_mod_signature _score_mod_signature
+    """,
+    "nn.init": "_no_grad_fill_ _no_grad_normal_ _no_grad_trunc_normal_ _no_grad_uniform_ _no_grad_zero_",
+    "nn.modules.module": """
+        _EXTRA_STATE_KEY_SUFFIX _global_backward_hooks _global_backward_pre_hooks _global_forward_hooks
+        _global_forward_pre_hooks
+    """,
+    "nn.modules.transformer": "_get_activation_fn",
     "nn.quantized": "FloatFunctional Linear dynamic",
     "onnx": """
         ONNXProgram OnnxExporterError OperatorExportTypes TensorProtoDataType TrainingMode errors export
@@ -204,9 +266,36 @@ NAMES = {
     "onnx.utils": "export register_custom_op_symbolic select_model_mode_for_export",
     "ops": "aten load_library quantized_decomposed torchvision _c10d_functional",
     "quasirandom": "SobolEngine",
+    "nn.utils.stateless": "_reparametrize_module functional_call",
+    "optim.optimizer": """
+        _default_to_fused_or_foreach _disable_dynamo_if_unsupported _get_capturable_supported_devices _get_value
+        _use_grad_for_differentiable _view_as_real
+    """,
+    "profiler": "kineto_available",
     "utils._config_module": "ConfigModule install_config_module",
     "nn.functional": "ScalingType SwizzleType grouped_mm scaled_mm",
     "utils": "swap_tensors",
+    "utils._contextlib": "_DecoratorContextManager _NoParamDecoratorContextManager context_decorator",
+    "utils._foreach_utils": """
+        _device_has_foreach_support _get_foreach_kernels_supported_devices _get_fused_kernels_supported_devices
+        _group_tensors_by_device_and_dtype _has_foreach_support
+    """,
+    "utils.cpp_extension": """
+        BuildExtension CUDAExtension CUDA_HOME CppExtension include_paths is_ninja_available library_paths load
+        load_inline verify_ninja_availability
+    """,
+    "utils.data": "IterDataPipe MapDataPipe _DatasetKind datapipes functional_datapipe graph_settings",
+    "utils.data._utils.collate": """
+        collate collate_float_fn collate_int_fn collate_numpy_array_fn collate_numpy_scalar_fn collate_str_fn
+        collate_tensor_fn default_collate default_collate_err_msg_format default_collate_fn_map
+        np_str_obj_array_pattern
+    """,
+    "utils.data._utils.worker": "WorkerInfo _generate_state get_worker_info",
+    "utils.data.dataloader": """
+        DataLoader _BaseDataLoaderIter _DatasetKind _MultiProcessingDataLoaderIter _SingleProcessDataLoaderIter
+        _collate_fn_t _worker_init_fn_t
+    """,
+    "utils.data.graph_settings": "apply_random_seed apply_sharding apply_shuffle_settings get_all_graph_pipes",
     "utils.benchmark": "Compare Measurement TaskSpec Timer select_unit set_torch_threads timer trim_sigfig",
     "utils.benchmark.utils.common": "Measurement TaskSpec",
     "utils.benchmark.utils.compare": "Compare",
@@ -223,6 +312,16 @@ NAMES = {
         treespec_pprint
     """,
     "utils.model_zoo": "load_url tqdm",
+    "utils.weak": "TensorWeakRef WeakIdKeyDictionary WeakIdRef WeakTensorKeyDictionary",
+    "xpu": """
+        Event Stream StreamContext current_device device device_count device_of empty_cache get_device_name
+        get_device_properties init initial_seed is_available is_bf16_supported is_initialized manual_seed
+        manual_seed_all max_memory_allocated mem_get_info memory_allocated memory_stats random seed set_device stream
+        streams synchronize
+    """,
+    "xpu.memory": "empty_cache max_memory_allocated memory_allocated",
+    "xpu.random": "get_rng_state manual_seed manual_seed_all",
+    "xpu.streams": "Event Stream",
 }
 METHODS = {
     "distributions.Distribution": "_get_checked_instance _validate_args _validate_sample expand",

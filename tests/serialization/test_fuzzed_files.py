@@ -11,7 +11,7 @@ import zipfile
 from collections import Counter, OrderedDict
 
 import pytest
-from serialization.archives import archive
+from serialization.archives import Call, Name, archive, storage, tensor
 
 import cygrad as torch
 
@@ -157,6 +157,36 @@ def test_pickles_take_no_longer_than_their_length_explains(program):
     with pytest.raises(pickle.UnpicklingError, match="far more often"):
         torch.load(io.BytesIO(archive(b"\x80\2" + program + b".")))
     assert time.perf_counter() - begun < 20  # rather than hours
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call(
+            Name("torch._utils", "_rebuild_sparse_tensor"),
+            (
+                Call(Name("torch.serialization", "_get_layout"), ("torch.sparse_coo",)),
+                (
+                    tensor(storage("LongStorage", "0", 1), (1, 2**40), (0, 0)),
+                    tensor(storage("LongStorage", "0", 1), (2**40,), (0,)),
+                    Call(Name("torch", "Size"), ((3,),)),
+                ),
+            ),
+        ),
+        Call(
+            Name("torch._utils", "_rebuild_device_tensor_from_cpu_tensor"),
+            (tensor(storage("LongStorage", "0", 1), (2**40,), (0,)), Name("torch", "float64"), "cpu", False),
+        ),
+    ],
+)
+def test_few_elements_that_seem_to_be_many_are_not_read(call):
+    with pytest.raises(pickle.UnpicklingError, match="far more often"):
+        torch.load(io.BytesIO(archive(call, {"0": bytes(8)})))
+
+
+def test_sparse_tensors_of_many_elements_are_not_suspected():
+    x = torch.sparse_coo_tensor(torch.arange(50_000)[None], torch.ones(50_000), (100_000,))
+    assert torch.equal(torch.load(io.BytesIO(written(x))).to_dense(), x.to_dense())
 
 
 def test_long_files_are_not_suspected():

@@ -276,12 +276,8 @@ def doubled(module, args, output):
 @pytest.mark.parametrize("how", FORMATS)
 def test_whole_modules(how):
     model = Net().eval()
-    handle = model.register_forward_hook(doubled)
-    found = (
-        again({"model": model, "hook": handle}, how, weights_only=False)["model"]
-        if False
-        else again(model, how, weights_only=False)
-    )
+    model.register_forward_hook(doubled)
+    found = again(model, how, weights_only=False)
     assert type(found) is Net and not found.training and found.tied.weight is found.out.weight
     x = torch.ones(1, 2, 3)
     assert torch.equal(found(x), model(x))
@@ -289,6 +285,54 @@ def test_whole_modules(how):
     assert torch.equal(found(x) * 2, model(x))
     with pytest.raises(pickle.UnpicklingError, match="^Weights only load failed. This file can still be loaded"):
         again(model, how)
+
+
+def shifted(module, args, kwargs):
+    return (args[0] + 1,), kwargs
+
+
+def renamed(module, state_dict, prefix, *rest):
+    state_dict[prefix + "weight"] = state_dict.pop(prefix + "w")
+
+
+def test_hooks_come_along():
+    layer = torch.nn.Linear(1, 1, bias=False)
+    layer.register_forward_pre_hook(shifted, with_kwargs=True)
+    layer.register_forward_hook(doubled, always_call=True)
+    layer.register_load_state_dict_pre_hook(renamed)
+    found = again(layer, weights_only=False)
+    assert type(found._forward_hooks) is type(layer._forward_hooks)
+    found.load_state_dict({"w": torch.full((1, 1), 3.0)})
+    assert found(torch.ones(1, 1)).item() == 12
+    assert layer(torch.ones(1, 1)).item() != 12
+
+
+def test_lazy_layers():
+    model = torch.nn.Sequential(torch.nn.LazyLinear(2), torch.nn.LazyConv1d(2, 1))
+    found = again(model, weights_only=False)
+    assert type(found[0].weight) is torch.nn.UninitializedParameter
+    assert found(torch.ones(2, 3, 4)).shape == (2, 2, 2) and type(found[1]) is torch.nn.Conv1d
+
+
+@pytest.mark.parametrize(
+    ("own", "name"),
+    [
+        (torch.nn.ReLU, "torch.nn.modules.activation.ReLU"),
+        (torch.optim.AdamW, "torch.optim.adamw.AdamW"),
+        (torch.optim.lr_scheduler.StepLR, "torch.optim.lr_scheduler.StepLR"),
+        (torch.distributions.Normal, "torch.distributions.normal.Normal"),
+        (torch.Generator, "torch._C.Generator"),
+        (torch.nn.functional.relu, "torch.nn.functional.relu"),
+        (torch.Size, "torch.Size"),
+    ],
+)
+def test_files_contain_the_names_of_pytorch(own, name):
+    module, _, last = name.rpartition(".")
+    content = saved(own)
+    assert f"c{module}\n{last}\n".encode() in content
+    assert torch.load(io.BytesIO(content), weights_only=False) is own
+    with torch.serialization.safe_globals([own]):
+        assert torch.load(io.BytesIO(content)) is own
 
 
 def test_modules_and_optimizers_stay_connected():

@@ -131,8 +131,13 @@ def ask(function, values, args, kwargs):
     return NotImplemented
 
 
+_UNPACKING = ("einsum",)  # functions that hand over the operands of a list one by one, as PyTorch does
+
+
 def call(function, args, kwargs, relevant=None):
     """Same for all arguments and items of lists, or for `relevant` values; TypeError instead of NotImplemented."""
+    if getattr(function, "__name__", "") in _UNPACKING and len(args) == 2 and isinstance(args[1], (list, tuple)):
+        args = (args[0], *args[1])
     values = list(_flat((*args, *kwargs.values())) if relevant is None else relevant)
     result = ask(function, values, args, kwargs)
     if result is NotImplemented:

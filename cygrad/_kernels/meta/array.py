@@ -19,7 +19,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from cygrad._kernels.device import cupy_library
 from cygrad._kernels.device.cupy_library import META
 from cygrad._kernels.meta import indexing
-from cygrad._kernels.meta.errors import no_data, no_item
+from cygrad._kernels.meta.errors import no_data, no_item, other_device
 from cygrad._library import later
 
 functions = later("cygrad._kernels.meta.numpy_functions")  # which imports this module
@@ -227,6 +227,9 @@ class ndarray(NDArrayOperatorsMixin):
     # --- NumPy's protocols ---------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        for value in inputs:
+            if isinstance(value, np.ndarray) and value.ndim:
+                raise other_device("meta", "cpu") if self is inputs[0] else other_device("cpu", "meta")
         return ufuncs.apply(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function, types, args, kwargs):

@@ -31,6 +31,7 @@ class SparseArray:
     __slots__ = ("shape", "values")
     __hash__ = None  # type: ignore[assignment]
     flags = _Flags
+    strides = ()  # so that no dimension counts as expanded
     base = None
     layout: str
 

@@ -16,7 +16,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import get_modes
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import scatter as kernels
-from cygrad._kernels.device.cupy_library import filled_like, is_array
+from cygrad._kernels.device.cupy_library import filled_like, is_array, is_meta
 from cygrad._ops.base.arguments import dim_argument, require
 from cygrad._ops.base.arithmetic import div, mul
 from cygrad._ops.base.batching.rules import rule, vectors
@@ -207,7 +207,7 @@ def _product_gradients(n, g, t, source, dim, index, include_self):
     result = n.saved_result()
     zero, sent_zero = t == 0, source == 0
     whole = mul(g, conjugate(result))
-    if not (values_of(zero).any() or values_of(sent_zero).any()):
+    if is_meta(memory_of(zero)) or not (values_of(zero).any() or values_of(sent_zero).any()):
         sent = div(gather(whole, dim, index), conjugate(source)) if n.needs(1) else None
         return div(whole, conjugate(t), out=reused(whole)), sent
     own = div(whole, conjugate(masked_fill(t, zero, 1)))
@@ -247,7 +247,7 @@ def _products_within(source, dim, index):
     places, elements = gather(index, dim, order), gather(source, dim, order)
     before, behind = (_shifted(elements, places, dim, steps) for steps in (1, -1))
     steps, count = 1, source.shape[dim]
-    while steps < count and values_of(_are_same(places, dim, steps)).any():
+    while steps < count and not is_meta(memory_of(places)) and values_of(_are_same(places, dim, steps)).any():
         before = mul(before, _shifted(before, places, dim, steps))
         behind = mul(behind, _shifted(behind, places, dim, -steps))
         steps *= 2

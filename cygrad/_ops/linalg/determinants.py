@@ -16,7 +16,7 @@ from cygrad._core.types import return_types
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.base.stack_chunks import over_stacks
 from cygrad._kernels.cpu.linalg import svd as kernels
-from cygrad._kernels.device.cupy_library import as_array
+from cygrad._kernels.device.cupy_library import as_array, is_meta
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.arithmetic import add, div, mul, neg
 from cygrad._ops.base.batching.rules import leading
@@ -67,6 +67,8 @@ def det_rule(n, g):
 @silent
 def _are_regular(determinants, a):
     """Whether the inverses can be used. The derivatives of an inverse need more than a determinant that is rounded."""
+    if is_meta(determinants):
+        return True
     if get_modes() & NO_GRAD:
         return np.all(determinants != 0)
     rows = np.abs(values_of(a)).max(-1, initial=0)

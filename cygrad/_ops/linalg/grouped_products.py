@@ -145,11 +145,11 @@ def scaled_mm(
 
     Scales and recipes may be lists of one. Raises NotImplementedError for scales of blocks, which are for GPUs.
     """
-    recipes, scales = [_only(one) for one in (scale_recipe_a, scale_recipe_b)], [_only(scale_a), _only(scale_b)]
+    recipes = [_only(one) for one in (scale_recipe_a, scale_recipe_b)]
     if any(recipe not in (ScalingType.TensorWise, ScalingType.RowWise) for recipe in recipes):
         raise NotImplementedError(f"scaled_mm: scales of blocks are for GPUs, got {recipes[0]} and {recipes[1]}")
-    kind = output_dtype or by_name()["bfloat16"]
-    return _scaled_mm(mat_a, mat_b, scales[0], scales[1], bias=bias, out_dtype=kind, use_fast_accum=use_fast_accum)
+    out_dtype = output_dtype or by_name()["bfloat16"]
+    return _scaled_mm(mat_a, mat_b, _only(scale_a), _only(scale_b), bias, None, out_dtype, use_fast_accum)
 
 
 def _only(value):

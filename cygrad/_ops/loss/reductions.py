@@ -87,9 +87,7 @@ def finished(op, losses, inputs, reduction, more=(), kept=None):
     elif reduction == SUM:
         array = sum_of_array(losses)
     kinds = {array_of(input).dtype for input in inputs}
-    if (
-        len(kinds) == 1
-    ):  # losses of half precision may be float32; NumPy before 2.1 promotes bfloat16 with a number to it
+    if len(kinds) == 1:  # losses of half precision may be float32, and so may be the product of a bfloat16 and a number
         array = array.astype(kinds.pop(), copy=False)
     return _recorded(op, array, losses.size, inputs, reduction, more, kept)
 

@@ -12,6 +12,7 @@ from cygrad._core.graph.record import apply_n
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._kernels.cpu.nn import distances as kernels
+from cygrad._kernels.device.cupy_library import is_meta
 from cygrad._ops.base.arguments import broadcast_shape, dim_argument, require, wrap_dim
 from cygrad._ops.base.arithmetic import add, div, mul, neg, sub
 from cygrad._ops.base.batching.rules import regroup, rule, shifting
@@ -293,7 +294,7 @@ def _renorm_gradient(n, g):
     size = absolute(x)
     norms = linalg_vector_norm(x, p, others, True)
     long = norms > maxnorm
-    if not values_of(long).any():
+    if not is_meta(memory_of(long)) and not values_of(long).any():
         return g
     safe = where(long, norms, 1.0)
     factor = where(long, maxnorm / add(safe, kernels.TINY), 1.0)

@@ -100,11 +100,12 @@ cdef bint is_real(Tensor t):
 
 def uniform_(self, from_=0, to=1, *, generator=None):
     """Overwrite this tensor with samples from the uniform distribution on [from, to), and return it."""
+    cdef Tensor t = require(self, "uniform_")
     low, high = real_number(from_, "uniform_", "from", 1), real_number(to, "uniform_", "to", 2)
-    check_floating_point("check_uniform_bounds", self)
+    check_floating_point("check_uniform_bounds", t)
     if not -PLAIN_BOUND <= low <= high <= PLAIN_BOUND:
-        check_range(low, high, self.dtype)
-    return filled(UNIFORM, self, UNIFORMS, low, high, generator, (low, high))
+        check_range(low, high, t.dtype)
+    return filled(UNIFORM, t, UNIFORMS, low, high, generator, (low, high))
 
 
 def check_range(low, high, dtype):
@@ -124,24 +125,26 @@ def check_range(low, high, dtype):
 
 def normal_(self, mean=0, std=1, *, generator=None):
     """Overwrite this tensor with samples from a normal distribution, and return it."""
+    cdef Tensor t = require(self, "normal_")
     mean, std = real_number(mean, "normal_", "mean", 1), real_number(std, "normal_", "std", 2)
     if not std >= 0:
         check_deviation(std)
-    check_floating_point("normal_kernel_cpu", self)
-    return filled(NORMAL_INPLACE, self, NORMALS, mean, std, generator, (mean, std))
+    check_floating_point("normal_kernel_cpu", t)
+    return filled(NORMAL_INPLACE, t, NORMALS, mean, std, generator, (mean, std))
 
 
 def exponential_(self, lambd=1, *, generator=None):
     """Overwrite this tensor with samples of density lambd * exp(-lambd * x), and return it."""
-    if not is_real(self):
+    cdef Tensor t = require(self, "exponential_")
+    if not is_real(t):
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
-            f"you specified {self.dtype.type_name}"
+            f"you specified {t.dtype.type_name}"
         )
     rate = real_number(lambd, "exponential_", "lambd", 1)
     if not rate > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
-    return filled(EXPONENTIAL, self, EXPONENTIALS, rate, 1, generator, (rate,))
+    return filled(EXPONENTIAL, t, EXPONENTIALS, rate, 1, generator, (rate,))
 
 
 @cache
@@ -157,10 +160,11 @@ def random_(self, from_=None, to=None, *, generator=None):
 
     They range from `from` (or 0) to `to` - 1, or to the largest integer that the dtype can hold.
     """
-    cdef dtype wanted = dtype_of(self)
-    if to is None and from_ is None and wanted.itemsize < 8 and place_of(self) is None:
+    cdef Tensor t = require(self, "random_")
+    cdef dtype wanted = dtype_of(t)
+    if to is None and from_ is None and wanted.itemsize < 8 and place_of(t) is None:
         high = end_of_whole_numbers(wanted)
-        return filled(RANDOM, self, WORDS_BELOW, 0, high, generator, (0, high))
+        return filled(RANDOM, t, WORDS_BELOW, 0, high, generator, (0, high))
     if to is None and from_ is not None:
         from_, to = None, from_
     low = 0 if from_ is None else integer(from_, "random_", "from", 1)
@@ -168,23 +172,24 @@ def random_(self, from_=None, to=None, *, generator=None):
         high = integer(to, "random_", "to", 1 if from_ is None else 2)
     else:
         high = end_of_whole_numbers(wanted)
-    if high <= 2**63 and high - low < 2**64 and place_of(self) is None:
+    if high <= 2**63 and high - low < 2**64 and place_of(t) is None:
         if to is not None:
             checks.check_bounds(low, high, wanted)
-        return filled(RANDOM, self, INTEGERS, low, high - low, generator, (low, high))
-    arguments = array_of(self).shape, low, high, wanted, generator, "random_", place_of(self)
-    return overwritten(RANDOM, self, lambda: whole_numbers(*arguments), args=(low, high, generator))
+        return filled(RANDOM, t, INTEGERS, low, high - low, generator, (low, high))
+    arguments = array_of(t).shape, low, high, wanted, generator, "random_", place_of(t)
+    return overwritten(RANDOM, t, lambda: whole_numbers(*arguments), args=(low, high, generator))
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite this tensor with 1, with probability `p` (a number or a tensor), or else 0, and return it."""
+    cdef Tensor t = require(self, "bernoulli_")
     if isinstance(p, Tensor):
-        array, place = array_of(self), place_of(self)
+        array, place = array_of(t), place_of(t)
         order = None if place is not None or array.flags.c_contiguous else mersenne.order_in_memory(array)
         draw = partial(coins, p, array.shape, generator, place, order)
-        return overwritten(BERNOULLI_TENSOR, self, draw, p, args=(generator,))
+        return overwritten(BERNOULLI_TENSOR, t, draw, p, args=(generator,))
     check_probability(p)
-    return filled(BERNOULLI_NUMBER, self, COINS, p, 1, generator, (p,))
+    return filled(BERNOULLI_NUMBER, t, COINS, p, 1, generator, (p,))
 
 
 # -- further distributions --

@@ -20,7 +20,7 @@ from cygrad._kernels.cpu.base import stack_chunks
 from cygrad._kernels.cpu.indexing import axis_ops
 from cygrad._kernels.cpu.reduction import arg_extrema
 from cygrad._kernels.cpu.reduction.non_finite import are_finite, are_normal
-from cygrad._kernels.device.cupy_library import dense
+from cygrad._kernels.device.cupy_library import dense, is_meta
 from cygrad._ops.base.arguments import integers
 from cygrad._ops.base.arithmetic import div, mul, sub
 from cygrad._ops.base.batching.rules import of_unknown_shape, reduce_along, rule, shifted_argument, shifting
@@ -94,6 +94,8 @@ def may_be_divided(result):
     values = values_of(result)
     if isinstance(values, np.ndarray) and values.itemsize > 2:
         return are_normal(values)
+    if is_meta(values):
+        return False
     sizes = np.abs(values)
     return bool(((sizes >= finfo(result.dtype).tiny) & (sizes < np.inf)).all())
 

@@ -27,7 +27,7 @@ from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.cpu.indexing import axis_ops as along
 from cygrad._kernels.cpu.reduction import scans
 from cygrad._kernels.cpu.signal import finite_differences as kernels
-from cygrad._kernels.device.cupy_library import is_array
+from cygrad._kernels.device.cupy_library import is_array, is_meta
 from cygrad._ops.base.arguments import dim_argument, integer, require
 from cygrad._ops.base.arithmetic import add, div, mul, sub
 from cygrad._ops.base.batching.rules import reduce_along, rule, shifting, vectors
@@ -138,7 +138,7 @@ def cumprod_rule(n, g):
     if x.dim() == 0:
         return g
     is_zero = x == 0
-    if not get_modes() & NO_GRAD:
+    if not get_modes() & NO_GRAD or is_meta(memory_of(x)):
         return cumprod_gradient_without_division(x, g, dim)
     if not values_of(is_zero).any():
         shares = running_shares(x, g, dim)

@@ -53,9 +53,9 @@ def _add(input, other, alpha):
     if not is_sparse(input):
         return _dense_sum(input, other, alpha)
     _check_same_size(input, other)
-    a, b = array(input), array(other)
-    if a.layout != b.layout:
-        other, b = to_sparse(other, layout=input.layout), None
+    a = array(input)
+    if a.layout != array(other).layout:
+        other = to_sparse(other, layout=input.layout)
     if not isinstance(a, Coordinates):
         return to_sparse(_add(to_sparse(input), to_sparse(other), alpha), layout=input.layout)
     b = array(other)
@@ -94,8 +94,7 @@ def _check_dense_sum(dense, sparse):
     if dense.shape != sparse.shape:
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same size, but self has size {list(dense.shape)} while "
-            f"other has "
-            f"size {list(sparse.shape)} (FYI: dense-sparse addition does not currently support broadcasting)"
+            f"other has size {list(sparse.shape)} (FYI: dense-sparse addition does not currently support broadcasting)"
         )
 
 

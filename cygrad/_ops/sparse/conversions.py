@@ -1,5 +1,7 @@
 """Conversions of tensors: from dense to sparse and back, between sparse layouts, between dtypes and devices."""
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._core.graph.internals import array_of, tensor_of
@@ -303,12 +305,14 @@ def sparse_mask(self, mask):
 
 def to(self, *args, **kwargs):
     """Return a sparse tensor with another dtype or on another device; itself if nothing changes."""
-    like = args[0] if args else kwargs.get("other")
+    like: Any = args[0] if args else kwargs.get("other")
     if is_sparse(like):
         args = (like.device, like.dtype, *args[1:]) if args else args
         if not args:
             kwargs = {**kwargs, "device": like.device, "dtype": like.dtype}
             kwargs.pop("other")
+    if not is_sparse(self):
+        return self.to(*args, **kwargs)
     copy = bool(kwargs.get("copy"))
     values = entries(self)
     moved = values.to(*args, **kwargs)
@@ -318,15 +322,13 @@ def to(self, *args, **kwargs):
     place = array_of(moved)
     if is_array(place) == is_array(a.values) and (not is_array(place) or place.device.id == a.values.device.id):
         return with_values(self, moved)
-    parts = [array_of(tensor_of(part).to(moved.device)) for part in a.parts[:-1]]
     if isinstance(a, Compressed):
-        return compressed(*parts, moved, a.shape, a.layout)
-    return built(*parts, moved, a.shape, a.is_coalesced)
+        return compressed(_moved(a.bounds, moved), _moved(a.plain, moved), moved, a.shape, a.layout)
+    return built(_moved(a.indices, moved), moved, a.shape, a.is_coalesced)
 
 
-def dense_to_layout_of(self, other, *args, **kwargs):
-    """Return a dense tensor with the dtype, and on the device, of a sparse one."""
-    return self.to(other.device, other.dtype, *args, **kwargs)
+def _moved(part, like):
+    return array_of(tensor_of(part).to(like.device))
 
 
 def cpu(self):
@@ -341,7 +343,7 @@ def cuda(self, device=None, non_blocking=False):
 
 def type_as(self, other):
     """Return the tensor with the dtype, and on the device, of another."""
-    return to(self, other.device, other.dtype)
+    return self.to(other.device, other.dtype)
 
 
 def type_of(self, dtype=None, non_blocking=False):
@@ -358,11 +360,10 @@ def type_of(self, dtype=None, non_blocking=False):
 def clone(self, *, memory_format=None):
     """Return a copy with its own indices and values."""
     a = array(self)
-    parts = [np.array(part, like=part) for part in a.parts[:-1]]
     values = entries(self).clone()
     if isinstance(a, Compressed):
-        return compressed(*parts, values, a.shape, a.layout)
-    return built(*parts, values, a.shape, a.is_coalesced)
+        return compressed(np.array(a.bounds, like=a.bounds), np.array(a.plain, like=a.plain), values, a.shape, a.layout)
+    return built(np.array(a.indices, like=a.indices), values, a.shape, a.is_coalesced)
 
 
 def detached(self):

@@ -56,7 +56,7 @@ def _no_storage(self):
 @cache
 def _forms():
     """Return {name: function for sparse tensors}."""
-    found = {}
+    found: dict = {}
     for name in _MODULES:
         found |= import_module(f"cygrad._ops.sparse.{name}").forms
     return found | creation.methods | forms
@@ -251,6 +251,9 @@ forms = {
     "is_conj": _is_never,
     "is_neg": _is_never,
     "is_shared": _is_never,
+    "expand_as": lambda self, other: self.expand(other.shape),
+    "reshape_as": lambda self, other: self.reshape(other.shape),
+    "view_as": lambda self, other: self.view(other.shape),
     "is_tensor": lambda obj: True,
     "numel": SparseTensor.numel,
     "is_floating_point": Tensor.is_floating_point,

@@ -1,5 +1,7 @@
 """Products of sparse matrices with dense and sparse ones. SciPy's and CuPy's kernels multiply (`_kernels/sparse`)."""
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._core.graph.internals import array_of, tensor_of
@@ -124,7 +126,7 @@ def on_pattern(like, first, second):
 def _sparse_product(a, b):
     bounds, plain, values = kernel.product(matrix_of(a), matrix_of(b))
     shape, values = (a.shape[0], b.shape[1]), values.astype(array(a).dtype, copy=False)
-    found = Compressed(bounds, plain, values, shape, "sparse_csr")
+    found: Any = Compressed(bounds, plain, values, shape, "sparse_csr")
     if isinstance(array(a), Coordinates):
         found = Coordinates(np.stack(coordinates(found)), values, shape, True)
     return recorded(SPARSE_PRODUCT, found, (a, b))
@@ -155,14 +157,7 @@ SPARSE_PRODUCT = unregistered(
 
 def mm(input, mat2, *, out=None):
     """Return the matrix product."""
-    return into(out, multiplied(input, mat2))
-
-
-def into(out, found):
-    """Return a result, written into `out` if that is given."""
-    if out is None or is_sparse(found):
-        return written(out, found)
-    return out.copy_(found)
+    return written(out, multiplied(input, mat2))
 
 
 def mv(input, vec, *, out=None):
@@ -174,7 +169,7 @@ def mv(input, vec, *, out=None):
         )
     if input.shape[-1] != vec.shape[-1]:
         raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
-    return into(out, multiplied(input, vec.unsqueeze(1)).squeeze(1))
+    return written(out, multiplied(input, vec.unsqueeze(1)).squeeze(1))
 
 
 def bmm(input, mat2, *, out=None):
@@ -191,8 +186,8 @@ def bmm(input, mat2, *, out=None):
     if input.shape[2] != mat2.shape[1]:
         raise RuntimeError("bmm_sparse: 'self.size(2)' and 'mat2.size(1)' must match")
     if not len(mat2):
-        return into(out, mat2.new_zeros((0, input.shape[1], mat2.shape[2])))
-    return into(out, stack([multiplied(select(input, 0, i), mat2[i], True) for i in range(len(mat2))]))
+        return written(out, mat2.new_zeros((0, input.shape[1], mat2.shape[2])))
+    return written(out, stack([multiplied(select(input, 0, i), mat2[i], True) for i in range(len(mat2))]))
 
 
 def matmul(input, other, *, out=None):
@@ -218,7 +213,7 @@ def linear(input, weight, bias=None):
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """Return `beta * input + alpha * (mat1 @ mat2)`."""
-    return into(out, added(input, mat1, mat2, beta, alpha, False))
+    return written(out, added(input, mat1, mat2, beta, alpha, False))
 
 
 def added(input, mat1, mat2, beta, alpha, keeps_pattern):

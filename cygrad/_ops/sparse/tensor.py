@@ -183,5 +183,7 @@ def without_history(tensor):
 def of_parts(layout, parts, shape, is_coalesced=False):
     """Return a sparse array of a layout from the arrays of its parts."""
     if layout == "sparse_coo":
-        return Coordinates(*parts, shape, is_coalesced)
-    return Compressed(*parts, shape, layout)
+        indices, values = parts
+        return Coordinates(indices, values, shape, is_coalesced)
+    bounds, plain, values = parts
+    return Compressed(bounds, plain, values, shape, layout)

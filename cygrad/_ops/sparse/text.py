@@ -2,19 +2,20 @@
 
 from cygrad._core.tensor.tensor_str import of_parts
 from cygrad._core.types.dtypes import get_default_dtype
-from cygrad._kernels.sparse.array import Coordinates
+from cygrad._kernels.sparse.array import Compressed, Coordinates
 from cygrad._ops.sparse.tensor import array
+
+_NAMES = {
+    None: ("indices", "values"),
+    True: ("crow_indices", "col_indices", "values"),
+    False: ("ccol_indices", "row_indices", "values"),
+}
 
 
 def repr_of(tensor, is_parameter_prefix=False):
     """Return the indices, the values, and what else describes the tensor."""
     a = array(tensor)
-    if isinstance(a, Coordinates):
-        names = ("indices", "values")
-    elif a.is_by_row:
-        names = ("crow_indices", "col_indices", "values")
-    else:
-        names = ("ccol_indices", "row_indices", "values")
+    names = _NAMES[a.is_by_row if isinstance(a, Compressed) else None]
     try:
         node = tensor.grad_fn
         name = None if node is None else node.name().rpartition("::")[2]

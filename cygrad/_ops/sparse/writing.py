@@ -10,6 +10,8 @@ def written(target, result, resizes=False):
     """Give a sparse tensor the elements and the history of another, and return it; without one, return the other."""
     if target is None or target is result:
         return result
+    if not is_sparse(target) and not is_sparse(result):
+        return target.copy_(result)
     if not is_sparse(target) or not is_sparse(result) or array(target).layout != array(result).layout:
         raise RuntimeError(
             f"Expected out tensor to have layout {result.layout}, but got {target.layout} instead\n"

@@ -50,12 +50,12 @@ class Work:
 
     def get_future(self):
         """Return a `torch.futures.Future` of the list of tensors that hold the result."""
-        future = Future()
+        future: Future = Future()
         future.set_result(self._tensors)
         return future
 
     def get_future_result(self):
         """Return a `torch.futures.Future` of how it ended: 0 for success."""
-        future = Future()
+        future: Future = Future()
         future.set_result(0)
         return future

@@ -26,7 +26,7 @@ def contract(state_cls=None):
             result = function(module, *args, **kwargs)
             return module if result is None else result
 
-        call.state = lambda module: module.__dict__.get(_NAMES, {}).get(function.__name__)
+        setattr(call, "state", lambda module: module.__dict__.get(_NAMES, {}).get(function.__name__))  # noqa: B010
         return call
 
     return decorate

@@ -300,7 +300,7 @@ def save(
 
 def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, **_) -> Future:
     """Save a copy of the state in another thread; returns a `concurrent.futures.Future` of `save`'s result."""
-    copy = {}
+    copy: dict = {}
     for keys, value in flattened(_states(state_dict)).values():
         _put(copy, keys, value.detach().clone() if isinstance(value, Tensor) else value)
     executor = ThreadPoolExecutor(1)
@@ -369,14 +369,14 @@ def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_
 
 def load_sharded_optimizer_state_dict(model_state_dict, optimizer_key, storage_reader, planner=None):
     """Return {optimizer_key: the optimizer's state} from a checkpoint."""
-    states = {}
+    states: dict = {}
     load(states, storage_reader=storage_reader, planner=_EmptyStateDictLoadPlanner({optimizer_key}))
     return states
 
 
 def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path):
     """Write a checkpoint's whole state to one file, as `torch.save` does."""
-    states = {}
+    states: dict = {}
     load(states, checkpoint_id=dcp_checkpoint_dir, planner=_EmptyStateDictLoadPlanner())
     save_file(states, torch_save_path)
 

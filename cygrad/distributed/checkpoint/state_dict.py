@@ -1,6 +1,7 @@
 """States of models and optimizers by parameters' names, without what wrappers add to them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from cygrad.distributed.fsdp.fully_sharded_data_parallel import clean_tensor_name
 from cygrad.nn.parallel import DataParallel, DistributedDataParallel
@@ -68,7 +69,7 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
     """The states of optimizers, keyed by the parameters' names; flat, with dotted names, if the options say so."""
     options = options or StateDictOptions()
     names = _parameter_names(model)
-    together = {"state": {}, "param_groups": []}
+    together: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in map(_inside, _as_tuple(optimizers)):
         order = [names[p] for group in optimizer.param_groups for p in group["params"]]
         stored = optimizer.state_dict()

@@ -30,7 +30,7 @@ def parameters_in_dtype(module, param_dtype, buffer_dtype=None, kept_in_full=())
 
     Gradients arrive in the parameters' own. Modules of the classes `kept_in_full` stay as they are.
     """
-    state = {}
+    state: dict = {}
     if param_dtype is not None or buffer_dtype is not None:
         for name, inner in module.named_modules():
             if isinstance(inner, kept_in_full):

@@ -74,7 +74,7 @@ def _numel(module, ignored=()):
 
 def wrap_chosen(module, policy, wrapper, ignored=()):
     """Wrap the modules in `module` that a policy chooses, in place, inner ones first."""
-    done = {}  # a module in several places is wrapped once
+    done: dict = {}  # a module in several places is wrapped once
 
     def visit(parent):
         """Wrap what is in `parent`; returns how many parameters are in wrapped modules."""

@@ -94,7 +94,7 @@ class PostLocalSGDOptimizer(Optimizer):
         self.param_groups, self.defaults = optim.param_groups, optim.defaults
 
     @property
-    def state(self):
+    def state(self):  # type: ignore[override]
         """The state of the optimizer within."""
         return self.optim.state
 

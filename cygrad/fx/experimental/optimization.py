@@ -26,6 +26,7 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
     The module must be in evaluation mode. `inplace` changes the module itself; `no_trace` takes a GraphModule as it is.
 
     >>> import cygrad
+    >>> from cygrad.fx.experimental.optimization import fuse
     >>> model = cygrad.nn.Sequential(cygrad.nn.Conv1d(1, 2, 3), cygrad.nn.BatchNorm1d(2)).eval()
     >>> [type(one).__name__ for one in fuse(model).children()]
     ['Conv1d']
@@ -40,7 +41,7 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
         first, second = (traced.get_submodule(str(one.target)) for one in (before, node))
         for kind, norm, fused in _FUSIONS:
             if type(first) is kind and type(second) is norm and second.track_running_stats:
-                traced.add_submodule(str(before.target), fused(first, second))
+                traced.add_submodule(str(before.target), fused(first, second))  # type: ignore[operator]
                 node.replace_all_uses_with(before)
                 traced.graph.erase_node(node)
                 break

@@ -33,6 +33,7 @@ class ShapeProp(Interpreter):
     """Runs a graph and notes the shape, dtype and strides of each result in `node.meta["tensor_meta"]`.
 
     >>> import cygrad
+    >>> from cygrad.fx.passes.shape_prop import ShapeProp
     >>> traced = cygrad.fx.symbolic_trace(cygrad.nn.Linear(3, 2))
     >>> _ = ShapeProp(traced).propagate(cygrad.ones(5, 3))
     >>> traced.graph.output_node().meta["tensor_meta"].shape
@@ -44,6 +45,7 @@ class ShapeProp(Interpreter):
         self.fake_mode = fake_mode
 
     def run_node(self, n: Node) -> Any:
+        """Return the value of a node, and note what it is."""
         result = super().run_node(n)
         found = False
 

@@ -53,7 +53,7 @@ def from_torch(module: Any, state: dict[str, Any]) -> dict[str, Any]:
         if hooks is None or type(hooks) is HookDict:
             continue
         new[name] = found = HookDict()
-        with_keywords, always = state.get(_WITH_KEYWORDS.get(name), {}), state.get(_ALWAYS, {})
+        with_keywords, always = state.get(_WITH_KEYWORDS.get(name, ""), {}), state.get(_ALWAYS, {})
         for number, hook in hooks.items():
             calls_always = name == "_forward_hooks" and number in always
             is_plain = number not in with_keywords and not calls_always

@@ -155,7 +155,7 @@ class DistributedDataParallel(Module):
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
         """Name parameters and buffers that are not synchronized."""
-        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore  # type: ignore[assignment]
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
 
     def will_sync_module_buffers(self) -> bool:
         """Whether buffers are broadcast before the next forward call."""

@@ -18,7 +18,9 @@ class _WithMomentum(LRScheduler):
 
     use_beta1: bool
 
-    def _begin_momentum(self, optimizer: Optimizer, lowest: Any, highest: Any, first: bool) -> tuple[list, list]:
+    def _begin_momentum(
+        self, optimizer: Optimizer, lowest: Any, highest: Any, first: bool
+    ) -> tuple[list[Any], list[Any]]:
         """Return the momentum bounds of each group; with `first`, start the momentum at the upper bound."""
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
@@ -111,11 +113,12 @@ class CyclicLR(_WithMomentum):
     def _init_scale_fn(self) -> None:
         """Choose the function of the mode; it is an attribute of this name in PyTorch's files."""
         if self._scale_fn_custom is None:
-            self._scale_fn_ref = {
+            functions: dict[str, Callable[[float], float]] = {
                 "triangular": self._triangular_scale_fn,
                 "triangular2": self._triangular2_scale_fn,
                 "exp_range": partial(self._exp_range_scale_fn, self.gamma),
-            }[self.mode]
+            }
+            self._scale_fn_ref = functions[self.mode]
 
     @staticmethod
     def _triangular_scale_fn(x: float) -> float:

@@ -1,13 +1,13 @@
 """The kinds of containers that trees consist of: how each is taken apart into its children and put together again."""
 
 import dataclasses
-import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Any, NamedTuple
 
 from cygrad import Size, return_types
+from cygrad._core.errors.sites import warn
 
 Context = Any
 PyTree = Any
@@ -71,7 +71,7 @@ KeyPath = tuple[KeyEntry, ...]
 class NodeDef(NamedTuple):
     """A kind of container."""
 
-    type: Any
+    type: Any  # a class, or the function `namedtuple`
     flatten_fn: FlattenFunc
     unflatten_fn: UnflattenFunc
     flatten_with_keys_fn: FlattenWithKeysFunc | None
@@ -143,17 +143,14 @@ def _register_pytree_node(
 ) -> None:
     """Do `register_pytree_node`, but replace an earlier registration, with a warning; two arguments are obsolete."""
     if to_str_fn is not None or maybe_from_str_fn is not None:
-        warnings.warn(
+        warn(
             "`to_str_fn` and `maybe_from_str_fn` is deprecated. Please use `to_dumpable_context` and "
             "`from_dumpable_context` instead.",
             FutureWarning,
-            stacklevel=2,
         )
     with _lock:
         if cls in SUPPORTED_NODES:
-            warnings.warn(
-                f"{cls} is already registered as pytree node. Overwriting the previous registration.", stacklevel=2
-            )
+            warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.")
         _put(
             NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn),
             SerializeNodeDef(cls, serialized_type_name, to_dumpable_context, from_dumpable_context),

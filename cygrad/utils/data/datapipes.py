@@ -109,7 +109,7 @@ class guaranteed_datapipes_determinism:
 
 def non_deterministic(cls: type) -> type:
     """Decorate a class of pipes whose order is random: where determinism is guaranteed, making one raises TypeError."""
-    plain = cls.__init__
+    plain: Any = cls.__init__  # type: ignore[misc]
 
     @functools.wraps(plain)
     def checked(self: Any, *args: Any, **named: Any) -> None:

@@ -11,7 +11,7 @@ assert reduce(x, "b h w -> b", "mean").tolist() == [5.5, 17.5]
 assert repeat(x[0, 0], "w -> w n", n=2)[1].tolist() == [1, 1]
 
 model = torch.nn.Sequential(Rearrange("b h w -> b (h w)"), torch.nn.Linear(12, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
 losses = []
 for _ in range(20):
     optimizer.zero_grad()

@@ -6,7 +6,9 @@ import torch
 torch.manual_seed(0)
 matrix = torch.diag(torch.tensor([3.0, 1.0, 0.5]))
 sphere = geoopt.Sphere()
-point = geoopt.ManifoldParameter(torch.tensor([0.6, 0.64, 0.48]), manifold=sphere).proj_()
+point = geoopt.ManifoldParameter(torch.tensor([0.6, 0.64, 0.48]), manifold=sphere)
+with torch.no_grad():
+    point.proj_()
 optimizer = geoopt.optim.RiemannianAdam([point], lr=0.05)
 values = []
 for _ in range(150):

@@ -24,9 +24,10 @@ motion = Motion()
 t = torch.linspace(0, 1, 3)
 optimizer = torch.optim.Adam(motion.parameters(), lr=0.1)
 losses = []
-for _ in range(12):
+for step in range(12):
     optimizer.zero_grad()
-    path = torchsde.sdeint(motion, torch.ones(256, 1), t, dt=0.05, method="milstein")
+    noise = torchsde.BrownianInterval(t0=0.0, t1=1.0, size=(256, 1), entropy=step)
+    path = torchsde.sdeint(motion, torch.ones(256, 1), t, bm=noise, dt=0.05, method="milstein")
     loss = (path[-1].mean() - 2).square()
     loss.backward()
     optimizer.step()

@@ -17,7 +17,7 @@ labels = torch.arange(8) % 2
 mask = torch.ones_like(tokens)
 mask[:, 9:] = 0
 losses = []
-for _ in range(15):
+for _ in range(30):
     optimizer.zero_grad()
     loss = model(input_ids=tokens, attention_mask=mask, labels=labels).loss
     loss.backward()

@@ -59,9 +59,9 @@ def layers():
         yield name
 
 
-def exchanged(value, source, target):
+def exchanged(value, source, target, **options):
     stream = io.BytesIO()
-    source.save(value, stream)
+    source.save(value, stream, **options)
     stream.seek(0)
     return target.load(stream, weights_only=False)
 
@@ -119,6 +119,14 @@ def test_recurrent_layers_compute_the_same():
         expected = theirs(torch.from_numpy(x))[0].detach().numpy()
         np.testing.assert_allclose(ours(cygrad.from_numpy(x))[0].detach().numpy(), expected, 1e-5, 1e-6)
         np.testing.assert_allclose(back(torch.from_numpy(x))[0].detach().numpy(), expected, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize(("source", "target"), [(torch, cygrad), (cygrad, torch)])
+def test_the_old_format(source, target):
+    layer = source.nn.Sequential(source.nn.Linear(2, 3), source.nn.ReLU())
+    found = exchanged(layer, source, target, _use_new_zipfile_serialization=False)
+    assert type(found[0]) is target.nn.Linear
+    np.testing.assert_array_equal(found[0].weight.detach().numpy(), layer[0].weight.detach().numpy())
 
 
 def doubled(module, args, kwargs, output):

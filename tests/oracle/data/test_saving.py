@@ -204,3 +204,35 @@ def test_files_of_torch(case, options):
         assert found[3].bar == 2 and found[4].foo == 1 and found[7].persistent is False
     if case is storages:
         assert found[1].tolist() == [0, 1, 2] and found[0].nbytes() == 8
+
+
+def test_files_as_if_from_cuda():
+    """PyTorch's files of tensors on a GPU, made by changing the location in one of the CPU."""
+    with zipfile.ZipFile(io.BytesIO(written(torch, {"w": torch.arange(3.0)}))) as file:
+        program = file.read("archive/data.pkl").replace(b"X\x03\0\0\0cpu", b"X\x06\0\0\0cuda:0")
+        records = {name: file.read(name) for name in file.namelist()}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as made:
+        for name, data in {**records, "archive/data.pkl": program}.items():
+            made.writestr(name, data)
+    for options in ({"map_location": "cpu"}, {"map_location": {"cuda:0": "cpu"}}):
+        assert cygrad.load(io.BytesIO(stream.getvalue()), **options)["w"].tolist() == [0, 1, 2]
+        assert torch.load(io.BytesIO(stream.getvalue()), **options)["w"].tolist() == [0, 1, 2]
+    for library in (cygrad, torch):
+        with pytest.raises(RuntimeError, match="^Attempting to deserialize object on a CUDA device but torch.cuda.is_"):
+            library.load(io.BytesIO(stream.getvalue()))
+
+
+def test_numpy_where_it_is_allowed():
+    value = {"a": np.arange(3.0), "b": np.float32(2)}
+    core = np._core.multiarray
+    names = [core._reconstruct, core.scalar, np.ndarray, np.dtype, type(np.dtype("f8")), type(np.dtype("f4"))]
+    for source, target in ((torch, cygrad), (cygrad, torch)):
+        content = written(source, value)
+        with target.serialization.safe_globals(names):
+            found = target.load(io.BytesIO(content))
+        assert found["a"].tolist() == [0, 1, 2] and found["b"] == 2
+        unsafe = [
+            library.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(content)) for library in (source, target)
+        ]
+        assert sorted(unsafe[0]) == sorted(unsafe[1])

@@ -92,6 +92,7 @@ s().sparse_resize_((1, 4), 2, 0)
 torch.tensor(s()), torch.as_tensor(s())
 s().cpu(), s().double(), s().to(torch.int32), s().to(d), s().type(), s().long().type()
 s().bool(), s().clone(), s().detach()
+d.to(s().double()), d.type_as(s().double()), d.expand_as(s()), d.t().reshape_as(s()), d.is_same_size(s())
 torch.is_tensor(s()), torch.is_floating_point(s()), torch.is_complex(s()), torch.numel(s())
 s().detach_(), s().requires_grad_().detach().requires_grad
 s().zero_()

@@ -29,6 +29,8 @@ cdef int geometry_of(object a, Geometry* g) except -1:
         if is_unresolved(a):
             return geometry_of(behind(a), g)
         gpu_forms.require_array(a)
+        if len(a.strides) != len(a.shape):      # a sparse array has none
+            a.refuse("as_strided")
         return enter_geometry(g, a.shape, a.strides, 0)
     array = <ndarray>a
     g.ndim = PyArray_NDIM(array)

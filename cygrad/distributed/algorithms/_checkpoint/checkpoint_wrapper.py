@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from enum import Enum, auto
 from functools import partial
+from typing import Any
 
 from cygrad.autograd.graph import save_on_cpu
 from cygrad.nn.modules import Module
@@ -84,7 +85,7 @@ class CheckpointWrapper(ActivationWrapper):
         self.checkpoint_impl = checkpoint_impl
         if checkpoint_fn is None:
             is_reentrant = checkpoint_impl is CheckpointImpl.REENTRANT
-            self.checkpoint_fn = partial(checkpoint, use_reentrant=is_reentrant, **checkpoint_fn_kwargs)
+            self.checkpoint_fn: Any = partial(checkpoint, use_reentrant=is_reentrant, **checkpoint_fn_kwargs)
         else:
             self.checkpoint_fn = partial(checkpoint_fn, **checkpoint_fn_kwargs)
 

@@ -26,7 +26,7 @@ def allreduce_hook(process_group, bucket):
 
 def noop_hook(_, bucket):
     """Leave the gradients as they are, to see how long training takes without communication."""
-    future = Future()
+    future: Future = Future()
     future.set_result(bucket.buffer())
     return future
 

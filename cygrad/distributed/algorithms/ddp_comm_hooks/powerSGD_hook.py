@@ -84,7 +84,7 @@ def _hook(state, bucket, gradients):
     with cygrad.no_grad():
         for index, gradient in enumerate(gradients):
             _average(state, (bucket.index(), index), gradient)
-    done = Future()
+    done: Future = Future()
     done.set_result(bucket.buffer())
     return done
 

@@ -1,0 +1,261 @@
+"""Custom ops: functions of a program that behave like those of the package.
+
+`custom_op` makes an op of one function. `define` and `impl`, or a `Library`, give schema and kernels one by one. Ops
+are called as `torch.ops.<namespace>.<name>`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from cygrad.library import _operator
+from cygrad.library._checks import OpCheckError, opcheck
+from cygrad.library._custom_ops import CustomOpDef, custom_op
+from cygrad.library._operator import Operator
+from cygrad.library._registry import define_operator, operator_of, parse_name, remove_operator
+from cygrad.library._schema import infer_schema
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "OpCheckError",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "get_ctx",
+    "get_kernel",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
+]
+
+_listeners = _operator.listeners  # for counters of operations
+_RESERVED = ("aten", "prim", "prims")
+_DEVICE_OF_KEY = {
+    "": "default",
+    "default": "default",
+    "CompositeExplicitAutograd": "default",
+    "CompositeImplicitAutograd": "default",
+    "CPU": "cpu",
+    "CUDA": "cuda",
+    "Meta": "meta",
+}
+
+
+def fallthrough_kernel() -> None:
+    """As a kernel in `Library.impl`: leaves calls to the kernels of other dispatch keys. It is never called itself."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+class Library:
+    """Ops of a namespace, which are removed when the library is.
+
+    `kind` is "DEF" for the one library that owns the namespace, "FRAGMENT" for further ones that define ops, "IMPL" for
+    those that only add kernels.
+
+    >>> import cygrad
+    >>> library = cygrad.library.Library("docs_library", "DEF")
+    >>> library.define("twice(Tensor x) -> Tensor")
+    'twice'
+    >>> library.impl("twice", lambda x: x * 2, "CPU")
+    >>> cygrad.ops.docs_library.twice(cygrad.ones(1))
+    tensor([2.])
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError("Unsupported kind: ", kind)
+        if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._undo: list[Callable[[], None]] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Define an op by its schema, and return its name. Raises RuntimeError if there is one of that name."""
+        operator = define_operator(self.ns, schema)
+        operator.tags = list(tags) if isinstance(tags, (list, tuple)) else [tags]
+        self._undo.append(lambda: remove_operator(operator))
+        return operator._opname + (f".{operator._overloadname}" if operator._overloadname != "default" else "")
+
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:
+        """Register the kernel of an op for a dispatch key such as "CPU", "CUDA", "Meta" or "Autograd"."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        key = dispatch_key or self.dispatch_key
+        if isinstance(op_name, str):
+            operator = operator_of(op_name if "::" in op_name else f"{self.ns}::{op_name}")
+        else:
+            operator = operator_of(op_name)
+        if fn is not fallthrough_kernel:
+            _register(operator, key, fn)
+
+    def _register_fake(self, op_name: str, fn: Callable[..., Any], **where: Any) -> None:
+        operator_of(f"{self.ns}::{op_name}").fake = fn
+
+    def _destroy(self) -> None:
+        """Remove what the library has defined."""
+        while self._undo:
+            self._undo.pop()()
+
+
+def _register(operator: Operator, key: str, function: Callable[..., Any]) -> None:
+    """Register a kernel for a dispatch key or a type of device."""
+    if key.startswith("Autograd"):
+        operator.autograd_kernel = function
+    elif key == "Meta":
+        operator.fake = function
+    else:
+        operator.kernels[_DEVICE_OF_KEY.get(key, key)] = function
+
+
+def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any = ()) -> Any:
+    """Define an op: `define("namespace::name", "(Tensor x) -> Tensor")`. Kernels are registered by `impl`."""
+    if not isinstance(qualname, str):
+        raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
+    namespace, name = parse_name(qualname)
+    library = Library(namespace, "FRAGMENT") if lib is None else lib
+    library.define(name + schema, tags=tags)
+
+
+def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
+    """Register the kernel of an op for a type of device such as "cpu", for several, or for all: "default"."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        operator = operator_of(qualname)
+        for one in (types,) if isinstance(types, str) else types:
+            _register(operator, one, function)
+        return function
+
+    return register if func is None else (register(func), None)[1]
+
+
+def register_kernel(
+    op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
+    """Register the function that an op runs for tensors on a type of device, or on several; None stands for all."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        operator = operator_of(op)
+        for one in (device_types,) if device_types is None or isinstance(device_types, str) else device_types:
+            operator.kernels[one or "default"] = function
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_fake(
+    op: Any,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+    _stacklevel: int = 1,
+    allow_override: bool = True,
+) -> Any:
+    """Register the function that makes an op's results for tensors on the device "meta"."""
+    operator = operator_of(op)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        operator.fake = function
+        return function
+
+    return register if func is None else register(func)
+
+
+def impl_abstract(qualname: str, func: Any = None, *, lib: Library | None = None, _stacklevel: int = 1) -> Any:
+    """The former name of `register_fake`."""
+    return register_fake(qualname, *(() if func is None else (func,)), lib=lib)
+
+
+def register_autograd(
+    op: Any,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:
+    """Register the gradient of an op; see `CustomOpDef.register_autograd`."""
+    operator = operator_of(op)
+    if operator.schema.is_mutable:
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {op} with schema {operator.schema}. Please "
+            "create a functional operator and register an autograd formula for that."
+        )
+    operator.backward, operator.setup_context = backward, setup_context
+
+
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Register the rule by which `vmap` applies an op to all samples; see `CustomOpDef.register_vmap`."""
+    operator = operator_of(op)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        operator.vmap = function
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
+    """Have an op's inputs cast to a dtype in an autocast block for this type of device."""
+    if device_type not in ("cpu", "cuda"):
+        raise ValueError(f"Unknown device type: {device_type}")
+    operator_of(op).autocast[device_type] = cast_inputs
+
+
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None
+) -> Any:
+    """Register `func(mode or class, func, types, args, kwargs)` for a mode or class with `__torch_dispatch__`."""
+    operator = operator_of(op)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        operator.dispatch[torch_dispatch_class] = function
+        return function
+
+    return register if func is None else register(func)
+
+
+def get_ctx() -> Any:
+    """Return the context of a running fake kernel whose results have sizes that depend on values. There is none here.
+
+    Raises RuntimeError: tensors on the device "meta" have sizes that are known.
+    """
+    raise RuntimeError(
+        "get_ctx() can only be called inside a fake impl whose sizes are symbolic\n"
+        '  here: fake kernels run on tensors of the device "meta", whose sizes are numbers'
+    )
+
+
+def get_kernel(op: Any, dispatch_key: Any) -> Callable[..., Any]:
+    """Return the kernel of an op for a dispatch key such as "CPU"."""
+    return operator_of(op).kernel_for(_DEVICE_OF_KEY.get(str(dispatch_key), str(dispatch_key)))
+
+
+def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
+    """Make an op of a function that calls Triton kernels; without a compiler, the same as `custom_op`."""
+    return custom_op(name, *(() if fn is None else (fn,)), mutates_args=mutates_args, schema=schema)
+
+
+def wrap_triton(triton_kernel: Callable[..., Any], /) -> Any:
+    """Return a Triton kernel as it is: without a compiler, nothing has to see it."""
+    return triton_kernel
