@@ -1,7 +1,11 @@
 """Stubs for programs that use `torch.compile`: nothing is compiled here (see `cygrad.compile`)."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +21,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def is_compiling():
+def is_compiling() -> bool:
     """Whether this call is being compiled: always False."""
     return False
 
 
-def is_dynamo_compiling():
+def is_dynamo_compiling() -> bool:
     """Whether this call is being compiled: always False."""
     return False
 
 
-def is_exporting():
+def is_exporting() -> bool:
     """Whether this call is being exported: always False."""
     return False
 
@@ -35,7 +39,7 @@ def is_exporting():
 # -- marks on functions --
 
 
-def disable(fn=None, recursive=True, *, reason=None):
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Return a function unchanged, or a decorator if none is given.
 
     >>> import cygrad
@@ -48,27 +52,29 @@ def disable(fn=None, recursive=True, *, reason=None):
     return fn if fn is not None else lambda wrapped: wrapped
 
 
-def allow_in_graph(fn):
+def allow_in_graph(fn: Any) -> Any:
     """Return a function unchanged."""
     return fn
 
 
-def assume_constant_result(fn):
+def assume_constant_result(fn: Any) -> Any:
     """Mark a function as one whose result never changes: returns it unchanged."""
     return fn
 
 
-def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False):
+def substitute_in_graph(
+    original_fn: Callable[..., Any], *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
+) -> Any:
     """Return a decorator for a Python function that compiled code calls in place of `original_fn`: without effect."""
     return lambda traceable_fn: traceable_fn
 
 
-def nested_compile_region(fn=None, **options):
+def nested_compile_region(fn: Any = None, **options: Any) -> Any:
     """Mark a function as one to compile once and use often: returns it unchanged, or a decorator."""
     return fn if fn is not None else lambda wrapped: wrapped
 
 
-def wrap_numpy(fn):
+def wrap_numpy(fn: Any) -> Any:
     """Return a function that takes and returns tensors, from one of NumPy arrays.
 
     Arrays among the arguments and results may be in tuples, lists and dictionaries. Gradients do not pass through.
@@ -106,26 +112,28 @@ class set_stance(ContextDecorator):
     _STANCES = ("default", "eager_then_compile", "aot_eager_then_compile", "force_eager", "eager_on_recompile",
                 "fail_on_recompile")  # fmt: skip
 
-    def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
+    def __init__(
+        self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: str | None = None
+    ) -> None:
         if stance not in self._STANCES:
             raise RuntimeError(f"invalid torch.compile stance '{stance}'\n  one of {', '.join(self._STANCES)}")
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         return None
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         return None
 
 
-def reset():
+def reset() -> None:
     """Discard compiled code: a no-op."""
 
 
-def cudagraph_mark_step_begin():
+def cudagraph_mark_step_begin() -> None:
     """Tell where a step of training or inference begins: a no-op."""
 
 
-def set_enable_guard_collectives(enabled):
+def set_enable_guard_collectives(enabled: bool) -> bool:
     """Let processes agree on when to compile anew: without effect. Returns the previous setting, False."""
     return False
 
@@ -133,7 +141,7 @@ def set_enable_guard_collectives(enabled):
 # -- back ends --
 
 
-def list_backends(exclude_tags=("debug", "experimental")):
+def list_backends(exclude_tags: Sequence[str] = ("debug", "experimental")) -> list[str]:
     """Return the names of the compilers: there are none."""
     return []
 
@@ -141,12 +149,12 @@ def list_backends(exclude_tags=("debug", "experimental")):
 _default_backend = ["inductor"]
 
 
-def set_default_backend(backend):
+def set_default_backend(backend: str) -> None:
     """Keep the name of the back end for calls of `compile` that name none, which nothing reads. None resets it."""
     _default_backend[0] = "inductor" if backend is None else backend
 
 
-def get_default_backend():
+def get_default_backend() -> str:
     """Return the argument of `set_default_backend`, or "inductor"."""
     return _default_backend[0]
 
@@ -154,19 +162,19 @@ def get_default_backend():
 # -- compiled code in files --
 
 
-def load_compiled_function(file, *, f_globals=None, external_data=None):
+def load_compiled_function(file: Any, *, f_globals: Any = None, external_data: Any = None) -> Any:
     """Raises RuntimeError: compiled code cannot be run."""
     raise _no_compiler(
         "compiler.load_compiled_function", "call the function that was compiled: it runs as it is written"
     )
 
 
-def save_cache_artifacts():
+def save_cache_artifacts() -> Any:
     """Return what compilations have put into caches: None, as there are none."""
     return None
 
 
-def load_cache_artifacts(serialized_artifacts):
+def load_cache_artifacts(serialized_artifacts: Any) -> Any:
     """Fill caches with what `save_cache_artifacts` returned elsewhere: does nothing, and returns None."""
     return None
 

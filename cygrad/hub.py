@@ -3,6 +3,8 @@
 Code is never downloaded. Files are kept in the folders that PyTorch keeps them in.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import re
@@ -10,7 +12,7 @@ import sys
 from contextlib import contextmanager
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
@@ -24,7 +26,7 @@ READ_DATA_CHUNK = 128 * 1024
 _hub_dir: str | None = None
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "urlparse":
         from urllib.parse import urlparse  # slow to import
 
@@ -42,7 +44,7 @@ def _get_torch_home():
     return os.path.expanduser(os.getenv(ENV_TORCH_HOME, cache))
 
 
-def get_dir():
+def get_dir() -> str:
     """Return the download directory: that of `set_dir`, $TORCH_HOME/hub, or ~/.cache/torch/hub.
 
     >>> import cygrad
@@ -52,7 +54,7 @@ def get_dir():
     return _hub_dir if _hub_dir is not None else os.path.join(_get_torch_home(), "hub")
 
 
-def set_dir(d):
+def set_dir(d: Any) -> None:
     """Set the download directory."""
     global _hub_dir
     _hub_dir = os.path.expanduser(os.fspath(d))
@@ -61,27 +63,35 @@ def set_dir(d):
 # -- models --
 
 
-def list(github, force_reload=False, skip_validation=False, trust_repo="check", verbose=True):
+def list(
+    github: Any,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: str = "check",
+    verbose: bool = True,
+) -> Any:
     """Raises RuntimeError: code of a repository on the internet is never run."""
     raise _no_download(github)
 
 
-def help(github, model, force_reload=False, skip_validation=False, trust_repo="check"):
+def help(
+    github: Any, model: Any, force_reload: bool = False, skip_validation: bool = False, trust_repo: str = "check"
+) -> Any:
     """Raises RuntimeError: code of a repository on the internet is never run."""
     raise _no_download(github)
 
 
 def load(
-    repo_or_dir,
-    model,
-    *args,
-    source="github",
-    trust_repo=None,
-    force_reload=False,
-    verbose=True,
-    skip_validation=False,
-    **kwargs,
-):
+    repo_or_dir: Any,
+    model: Any,
+    *args: Any,
+    source: str = "github",
+    trust_repo: Any = None,
+    force_reload: bool = False,
+    verbose: bool = True,
+    skip_validation: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Return `model(*args, **kwargs)`, a function of the file hubconf.py in a folder; needs `source="local"`.
 
     Raises RuntimeError for a repository on the internet: downloaded code is never run. Raises ValueError for another
@@ -133,7 +143,7 @@ def _entry(module, model):
 # -- files --
 
 
-def download_url_to_file(url, dst, hash_prefix=None, progress=True):
+def download_url_to_file(url: Any, dst: Any, hash_prefix: Any = None, progress: bool = True) -> Any:
     """Download a file; it appears at `dst` only when complete.
 
     With `hash_prefix`, raises RuntimeError unless the file's SHA-256 starts with it. `progress` shows a tqdm bar.
@@ -162,30 +172,32 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
 class _Faketqdm:
     """Stands for `tqdm` where that is not installed: iterates, and shows nothing."""
 
-    def __init__(self, iterable=None, *args, total=None, disable=False, **kwargs):
+    def __init__(
+        self, iterable: Any = None, *args: Any, total: Any = None, disable: bool = False, **kwargs: Any
+    ) -> None:
         self.iterable, self.total, self.disable, self.n = iterable, total, disable, 0
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(() if self.iterable is None else self.iterable)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         return None
 
-    def update(self, n=1):
+    def update(self, n: int = 1) -> Any:
         """Count."""
         self.n += n
 
-    def set_description(self, desc=None, refresh=True):
+    def set_description(self, desc: Any = None, refresh: bool = True) -> Any:
         """Show nothing."""
 
-    def close(self):
+    def close(self) -> Any:
         """Show nothing."""
 
 
-def progress_bar():
+def progress_bar() -> Any:
     """Return the class `tqdm`, or one that shows nothing where it is not installed."""
     try:
         from tqdm import tqdm  # optional
@@ -195,8 +207,14 @@ def progress_bar():
 
 
 def load_state_dict_from_url(
-    url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=True
-):
+    url: Any,
+    model_dir: Any = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: Any = None,
+    weights_only: bool = True,
+) -> Any:
     """Return the weights in a file at `url`; it is downloaded once and kept in `model_dir`, or `get_dir()`/checkpoints.
 
     With `check_hash`, the file name must end with a dash and the first digits of the file's SHA-256

@@ -4,10 +4,14 @@ Tensors whose memory was shared (`share_memory_()`) before a process was forked 
 on Linux, so do tensors in the arguments of a spawned process. Objects sent through a queue or a pipe are copied.
 """
 
+from __future__ import annotations
+
 import multiprocessing as _processes
 import pickle
 import traceback
+from collections.abc import Callable
 from multiprocessing import *  # noqa: F403
+from typing import Any
 
 __all__ = [
     *_processes.__all__,
@@ -20,17 +24,17 @@ __all__ = [
 __all__ += ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "start_processes"]
 
 
-def get_all_sharing_strategies():
+def get_all_sharing_strategies() -> set[str]:
     """Return the names of the strategies for sharing memory: only anonymous files."""
     return {"file_descriptor"}
 
 
-def get_sharing_strategy():
+def get_sharing_strategy() -> str:
     """Return the current strategy for sharing memory."""
     return "file_descriptor"
 
 
-def set_sharing_strategy(new_strategy):
+def set_sharing_strategy(new_strategy: str) -> None:
     """Set the strategy for sharing memory. Accepts those of PyTorch and has no effect."""
     if new_strategy not in ("file_descriptor", "file_system"):
         raise AssertionError(f"expected 'file_descriptor' or 'file_system', got {new_strategy!r}")
@@ -39,7 +43,7 @@ def set_sharing_strategy(new_strategy):
 class ProcessException(Exception):
     """Raised when a process has failed: its index (`error_index`) and process ID (`pid`)."""
 
-    def __init__(self, msg, error_index, pid):
+    def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
         self.msg, self.error_index, self.pid = msg, error_index, pid
 
@@ -51,7 +55,9 @@ class ProcessRaisedException(ProcessException):
 class ProcessExitedException(ProcessException):
     """Raised when a process has ended with a nonzero exit code, or by a signal."""
 
-    def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
+    def __init__(
+        self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
+    ) -> None:
         super().__init__(msg, error_index, error_pid)
         self.exit_code, self.signal_name = exit_code, signal_name
 
@@ -59,14 +65,14 @@ class ProcessExitedException(ProcessException):
 class ProcessContext:
     """The processes started by a call of `spawn`."""
 
-    def __init__(self, processes, errors):
+    def __init__(self, processes: Any, errors: Any) -> None:
         self.processes, self._errors = processes, errors
 
-    def pids(self):
+    def pids(self) -> list[int]:
         """Return the process IDs."""
         return [int(process.pid) for process in self.processes]
 
-    def join(self, timeout=None, grace_period=None):
+    def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Wait for the processes; return whether all have ended successfully.
 
         When one fails, the others are terminated, and its error is raised: ProcessRaisedException or
@@ -119,7 +125,14 @@ def _run(fn, i, args, errors):
         raise SystemExit(1) from None
 
 
-def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+def spawn(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
     """Call `fn(i, *args)` in `nprocs` processes, for i = 0, 1, ...
 
     With `join`, waits for all processes, and raises the error of the first that fails; otherwise returns a
@@ -128,9 +141,16 @@ def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
     return start_processes(fn, args, nprocs, join, daemon, start_method)
 
 
-def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+def start_processes(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
     """Start processes as `spawn` does, by any start method."""
-    context = _processes.get_context(start_method)
+    context: Any = _processes.get_context(start_method)
     if start_method != "fork":
         pickle.dumps((fn, args))  # errors are raised here, before a process is half started
     processes, errors = [], []

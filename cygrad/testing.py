@@ -1,13 +1,17 @@
 """Comparison of results in tests, and random test tensors."""
 
+from __future__ import annotations
+
 import collections.abc
 import numbers
+from typing import Any
 
 import numpy as np
 
 import cygrad
 from cygrad import Tensor
 from cygrad._core.errors.sites import warn
+from cygrad.types import Device
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
@@ -23,19 +27,19 @@ _TYPES_OF_NUMBERS = {int: cygrad.int64, float: cygrad.float64, complex: cygrad.c
 
 
 def assert_close(
-    actual,
-    expected,
+    actual: Any,
+    expected: Any,
     *,
-    allow_subclasses=True,
-    rtol=None,
-    atol=None,
-    equal_nan=False,
-    check_device=True,
-    check_dtype=True,
-    check_layout=True,
-    check_stride=False,
-    msg=None,
-):
+    allow_subclasses: bool = True,
+    rtol: Any = None,
+    atol: Any = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: Any = None,
+) -> None:
     """Raise AssertionError unless `|actual - expected| <= atol + rtol |expected|` for each element.
 
     Compares tensors, NumPy arrays, numbers, None, and sequences and mappings of these, which may be nested. `rtol` and
@@ -89,7 +93,9 @@ def assert_close(
             raise AssertionError(msg(text) if callable(msg) else msg or text)
 
 
-def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
+def assert_allclose(
+    actual: Any, expected: Any, rtol: Any = None, atol: Any = None, equal_nan: bool = True, msg: Any = ""
+) -> None:
     """Deprecated name of `assert_close`: dtypes and devices may differ, and NaN equals NaN."""
     warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "
@@ -241,16 +247,16 @@ def _of_tensors(a, b, options):
 
 
 def make_tensor(
-    *shape,
-    dtype,
-    device=None,
-    low=None,
-    high=None,
-    requires_grad=False,
-    noncontiguous=False,
-    exclude_zero=False,
-    memory_format=None,
-):
+    *shape: Any,
+    dtype: cygrad.dtype,
+    device: Device = None,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: cygrad.memory_format | None = None,
+) -> Tensor:
     """Return a tensor of random numbers from `low` (included) to `high` (excluded).
 
     By default, numbers are in [-9, 9) for floating and complex dtypes, in [-9, 10) for integers, and in [0, 10) for
@@ -287,6 +293,8 @@ def make_tensor(
 
 def _limits(dtype, low, high, has_fractions):
     """Return the limits, clipped to the range of the dtype."""
+    least: float
+    end: float
     if dtype is cygrad.bool:
         least, end, default = 0, 2, (0, 2)
     elif has_fractions:

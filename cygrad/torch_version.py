@@ -3,6 +3,8 @@
 `torch.__version__` is this after `cygrad.as_torch()`; `cygrad.__version__` is cygrad's own version.
 """
 
+from __future__ import annotations
+
 import re
 from typing import Any
 
@@ -63,21 +65,21 @@ class TorchVersion(str):
         mine, others = _sort_key(self), _sort_key(text)
         return (str(self), text) if mine is None or others is None else (mine, others)
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> bool:
         mine, others = self._keys(other)
         return mine == others
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> bool:
         mine, others = self._keys(other)
         return mine < others
 
-    def __le__(self, other):
+    def __le__(self, other: Any) -> bool:
         return self == other or self < other
 
-    def __gt__(self, other):
+    def __gt__(self, other: Any) -> bool:
         return not self <= other
 
-    def __ge__(self, other):
+    def __ge__(self, other: Any) -> bool:
         return not self < other
 
     __hash__ = str.__hash__

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from missing_names import namespace_of, out_of_scope  # type: ignore[import-not-found]
+from missing_names import namespace_of, out_of_scope
 
 import cygrad
 

@@ -99,7 +99,7 @@ class autocast(Block):
     def _plan(self) -> Any:
         return core.plan_of_mode(self.device, self._enabled, self.fast_dtype, self._cache_enabled)
 
-    def __call__(self, func: Callable) -> Callable:
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap `func` to run in this mode."""
 
         @functools.wraps(func)
@@ -135,7 +135,9 @@ def is_autocast_available(device_type: str) -> bool:
 # --- Custom functions --
 
 
-def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: Any = None) -> Callable:
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: Any = None
+) -> Callable[..., Any]:
     """Decorate the `forward` of an `autograd.Function` that should support autocast.
 
     With `cast_inputs`, floating-point inputs (except float64) are cast to this dtype if autocast is on, and `forward`
@@ -175,7 +177,7 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: An
     return forward
 
 
-def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
     """Decorate `backward` so that it runs in the autocast state of `forward`; see `custom_fwd`."""
     _check_device_type(device_type)
     if bwd is None:

@@ -1,7 +1,11 @@
 """What models written so that they can be quantized are made of. Quantizing one raises RuntimeError."""
 
-from collections import namedtuple
+from __future__ import annotations
 
+from collections import namedtuple
+from typing import Any
+
+from cygrad import Tensor
 from cygrad.nn import Module
 
 __all__ = [
@@ -22,12 +26,12 @@ class QuantStub(Module):
     tensor([1.])
     """
 
-    def __init__(self, qconfig=None):
+    def __init__(self, qconfig: Any = None) -> None:
         super().__init__()
         if qconfig:
             self.qconfig = qconfig
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Any:
         """Return x."""
         return x
 
@@ -39,23 +43,23 @@ class DeQuantStub(QuantStub):
 class QuantWrapper(Module):
     """A module between a `QuantStub` and a `DeQuantStub`."""
 
-    def __init__(self, module):
+    def __init__(self, module: Any) -> None:
         super().__init__()
         qconfig = getattr(module, "qconfig", None)
         self.quant, self.dequant, self.module = QuantStub(qconfig), DeQuantStub(qconfig), module
         self.train(module.training)
 
-    def forward(self, X):
+    def forward(self, X: Any) -> Any:
         """Call the module."""
         return self.dequant(self.module(self.quant(X)))
 
 
-def get_default_qconfig(backend="x86", version=0):
+def get_default_qconfig(backend: str = "x86", version: int = 0) -> Any:
     """Return the pair for a back end: one without functions, as nothing is observed."""
     return default_qconfig
 
 
-def get_default_qat_qconfig(backend="x86", version=1):
+def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> Any:
     """Return the pair for training with quantization in mind: one without functions, as nothing is observed."""
     return default_qconfig
 

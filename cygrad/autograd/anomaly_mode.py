@@ -1,5 +1,7 @@
 """Anomaly mode: backward stops at the first node that produces a NaN and names its line; `nan_check` is cheaper."""
 
+from __future__ import annotations
+
 from cygrad._core.engine.run import get_anomaly, set_anomaly
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
@@ -7,18 +9,18 @@ from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import WATCH_INF, WATCH_NAN, WATCH_RESULTS, get_watch, set_watch
 
 
-def is_anomaly_enabled():
+def is_anomaly_enabled() -> bool:
     """Whether anomaly mode is on."""
     return get_anomaly()[0]
 
 
-def is_anomaly_check_nan_enabled():
+def is_anomaly_check_nan_enabled() -> bool:
     """Whether anomaly mode, when enabled, checks for NaN."""
     enabled, check_nan = get_anomaly()
     return check_nan or not enabled
 
 
-def set_anomaly_enabled(mode, check_nan=True):
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Enable or disable anomaly mode. Raises TypeError unless both arguments are bools."""
     set_anomaly(_checked(mode, check_nan))
 
@@ -42,7 +44,7 @@ class set_detect_anomaly(Block):
     True
     """
 
-    def __init__(self, mode, check_nan=True):
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self._former = get_anomaly()
         set_anomaly_enabled(mode, check_nan)
 
@@ -65,7 +67,7 @@ class detect_anomaly(Block):
     Function 'SqrtBackward0' returned nan values in its 0th output.
     """
 
-    def __init__(self, check_nan=True):
+    def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan
         warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
@@ -92,7 +94,7 @@ class nan_check(Block):
     nan_check: log computed nan values
     """
 
-    def __init__(self, forward=True, inf=False):
+    def __init__(self, forward: bool = True, inf: bool = False) -> None:
         self._bits = WATCH_NAN | (WATCH_RESULTS if forward else 0) | (WATCH_INF if inf else 0)
 
     def _plan(self):

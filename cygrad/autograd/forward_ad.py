@@ -5,6 +5,8 @@ is saved for a backward pass. On large arrays one pass takes two to four times a
 mode] in `_core/transforms/forward_mode.py` describes the method.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from cygrad._core.errors import messages
@@ -22,7 +24,7 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
-def enter_dual_level():
+def enter_dual_level() -> int:
     """Open a dual level and return its number. Raises RuntimeError inside another level.
 
     >>> from cygrad.autograd import forward_ad
@@ -40,7 +42,7 @@ def _enter(level):
     forward_mode.enter(level)
 
 
-def exit_dual_level(*, level=None):
+def exit_dual_level(*, level: int | None = None) -> None:
     """Close the dual level and drop the tangents of all tensors. Raises RuntimeError if no level is open."""
     count = len(forward_mode.dual_levels())
     if level is not None and level != count - 1:
@@ -85,7 +87,7 @@ def _level(number, function):
     return levels[number] if number < len(levels) else None
 
 
-def make_dual(tensor, tangent, *, level=None):
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """Return `tensor` with a tangent: the same memory, with one more node in the graph.
 
     `tangent` must have the shape of `tensor`. Raises RuntimeError outside a level and for a different shape, ValueError
@@ -115,7 +117,7 @@ def make_dual(tensor, tangent, *, level=None):
     return forward_mode.dual(tensor, tangent, level)
 
 
-def unpack_dual(tensor, *, level=None):
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return (primal, tangent) of a tensor; the tangent is None if it has none, or outside a level."""
     level = _level(level, "_unpack_dual")
     if level is None:

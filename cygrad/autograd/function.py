@@ -1,7 +1,11 @@
 """Custom differentiable functions."""
 
+from __future__ import annotations
+
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.function import PyNode, apply_function
@@ -48,7 +52,7 @@ class Function(PyNode):
     _backward_cls: type[PyNode]
     boxed_grads_call = clear_saved_tensors_on_access = generate_vmap_rule = _has_vmap = False
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
             "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
@@ -56,24 +60,24 @@ class Function(PyNode):
             DeprecationWarning,
         )
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         once = {"saved_tensors": property(_saved_once)} if cls.clear_saved_tensors_on_access else {}
         cls._has_vmap = cls.vmap is not Function.vmap
         cls._backward_cls = type(cls.__name__ + "Backward", (PyNode,), {"_forward_cls": cls, **once})
 
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; to be overridden."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save the values that backward needs, if `forward` does not take `ctx`."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx, *grad_outputs):
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Compute the gradients of the inputs; to be overridden."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
@@ -83,14 +87,14 @@ class Function(PyNode):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx, *tangents):
+    def jvp(ctx: Any, *tangents: Any) -> Any:
         """Compute the tangents of the outputs from those of the arguments (None where missing), for forward mode."""
         from cygrad._core.diagnostics.custom_functions import no_jvp  # needed only for errors
 
         raise no_jvp(ctx)
 
     @staticmethod
-    def vmap(info, in_dims, *args):
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """Return the outputs for all samples of a batch, and their batch dimensions (None: the same for all samples).
 
         Called by `vmap` for a class with `setup_context`. `args` are those of `apply`, where tensors have the batch
@@ -102,9 +106,9 @@ class Function(PyNode):
         )
 
     @classmethod
-    def apply(cls, *args, **kwargs):
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs and record this function as one node."""
-        ctx = cls._backward_cls.__new__(cls._backward_cls)  # type: ignore[call-overload]
+        ctx = cls._backward_cls.__new__(cls._backward_cls)
         if cls.setup_context is Function.setup_context:
             if kwargs:
                 args = _in_order(cls.forward, args, kwargs)
@@ -132,7 +136,7 @@ class Function(PyNode):
 
     # -- the old style -------------------------------------------------------------------------------------
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         if isinstance(inspect.getattr_static(type(self), "forward"), staticmethod):
             raise RuntimeError(
                 "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
@@ -197,7 +201,7 @@ def _with_defaults(forward, args, kwargs):
 class InplaceFunction(Function):
     """An old-style function that may change its input in place if `inplace` is set."""
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
@@ -209,19 +213,19 @@ class _DelayedError(Function):
     """Passes tensors through, and raises when differentiated."""
 
     @staticmethod
-    def forward(ctx, message, *tensors):
+    def forward(ctx: Any, message: str, *tensors: Any) -> Any:
         ctx.message = message
         return tuple(tensor.detach() for tensor in tensors)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(ctx.message)
 
 
 _DelayedError._backward_cls.__name__ = "torch::autograd::Error"
 
 
-def once_differentiable(fn):
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator for a `backward` that is not differentiable itself: attempts to differentiate it raise an error."""
 
     @functools.wraps(fn)

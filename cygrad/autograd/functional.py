@@ -5,6 +5,11 @@
 an error; otherwise its derivative is zero.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from cygrad._core.engine.backward import grad
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.tensor import Tensor
@@ -118,7 +123,13 @@ def _dummies(tensors):
 # -- products with the Jacobian --
 
 
-def vjp(func, inputs, v=None, create_graph=False, strict=False):
+def vjp(
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """Return (outputs, v^T J): the product of a vector and the Jacobian of `func` at `inputs`.
 
     `v` has the shapes of the outputs; it may be omitted for an output with one element. Runs one backward pass.
@@ -138,7 +149,13 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     return _result(outputs, is_outputs_tuple, create_graph), _result(found, is_tuple, create_graph)
 
 
-def jvp(func, inputs, v=None, create_graph=False, strict=False):
+def jvp(
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """Return (outputs, J v): the product of the Jacobian of `func` at `inputs` and a vector.
 
     `v` has the shapes of the inputs; it may be omitted for an input with one element. Runs two backward passes: the
@@ -173,7 +190,13 @@ def _inputs_and_vector(inputs, v, function, create_graph):
 # -- products with the Hessian --
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False):
+def vhp(
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """Return (output, v^T H): the product of a vector and the Hessian of `func` at `inputs`.
 
     `func` returns one element; `v` has the shapes of the inputs, and may be omitted for an input with one element.
@@ -191,7 +214,13 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     return _result(outputs, False, create_graph), _result(found, is_tuple, create_graph)
 
 
-def hvp(func, inputs, v=None, create_graph=False, strict=False):
+def hvp(
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    v: Tensor | tuple[Tensor, ...] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """Return (output, H v): the product of the Hessian of `func` at `inputs` and a vector.
 
     Like `vhp`, which is faster and gives the same result if the second derivatives are continuous.
@@ -227,7 +256,14 @@ def _slopes(func, inputs, function, strict):
 # -- whole matrices --
 
 
-def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """Return the Jacobian of `func` at `inputs`, of shape `output.shape + input.shape`.
 
     For tuples of inputs or outputs, returns a tuple of tensors; for both, a tuple of tuples: `result[i][j]` is the
@@ -328,7 +364,14 @@ def _columns(product, input, u):
     ]
 
 
-def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
+def hessian(
+    func: Callable[..., Any],
+    inputs: Tensor | tuple[Tensor, ...],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """Return the Hessian of `func`, which returns one element, at `inputs`: of shape `input.shape + input.shape`.
 
     For a tuple of inputs, returns a tuple of tuples: `result[i][j]` has the derivatives with respect to inputs i and j.

@@ -5,14 +5,20 @@ asynchronous generator functions. Around generators and coroutines it applies on
 suspended.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 import threading
+from collections.abc import Callable
+from typing import Any, Self, TypeVar, overload
 
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._core.runtime.interrupt_safe import Block
 from cygrad._core.runtime.thread_state import IN_RULE, INFERENCE, NO_GRAD, get_modes, set_modes
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Switches(threading.local):
@@ -22,7 +28,7 @@ class _Switches(threading.local):
 switches = _Switches()
 
 
-def is_grad_enabled():
+def is_grad_enabled() -> bool:
     """Whether this thread records operations.
 
     >>> import cygrad
@@ -33,7 +39,7 @@ def is_grad_enabled():
     return not get_modes() & NO_GRAD
 
 
-def is_inference_mode_enabled():
+def is_inference_mode_enabled() -> bool:
     """Whether this thread is inside `inference_mode()`."""
     return bool(get_modes() & INFERENCE)
 
@@ -41,11 +47,11 @@ def is_inference_mode_enabled():
 class _Mode(Block):
     """A context manager and decorator that changes the thread's mode bits."""
 
-    def _bits(self, modes):
+    def _bits(self, modes: int) -> int:
         """Return the thread's new bits, given the old ones."""
         raise TypeError(f"{type(self).__name__} sets no mode")
 
-    def clone(self):
+    def clone(self) -> Any:
         """Return a fresh instance; each call of a decorated function uses one."""
         return type(self)()
 
@@ -56,14 +62,20 @@ class _Mode(Block):
             switches.count += 1
         return set_modes, bits, former
 
-    def __call__(self, fn):
+    def __call__(self, fn: _F) -> _F:
         return _decorated(fn, self.clone)
 
 
 class _BareDecorator(_Mode):
     """A mode without arguments: `@no_grad` is equivalent to `@no_grad()`."""
 
-    def __new__(cls, fn=None):
+    @overload
+    def __new__(cls, fn: None = None) -> Self: ...
+
+    @overload
+    def __new__(cls, fn: _F) -> _F: ...  # type: ignore[misc]
+
+    def __new__(cls, fn: Any = None) -> Any:
         return super().__new__(cls) if fn is None else _decorated(fn, cls)
 
 
@@ -97,7 +109,7 @@ class set_grad_enabled(_Mode):
     False
     """
 
-    def __init__(self, mode):
+    def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise messages.wrong_type("set_grad_enabled", "enabled", 1, "bool", mode)
         self.mode = mode
@@ -112,14 +124,14 @@ class set_grad_enabled(_Mode):
     def _plan(self):
         return set_modes, self._bits(get_modes()), self._former
 
-    def __call__(self, fn):
+    def __call__(self, fn: _F) -> _F:
         set_modes(self._former)  # as a decorator it has no immediate effect
         return _decorated(fn, self.clone)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
-    def clone(self):
+    def clone(self) -> set_grad_enabled:
         """Return a fresh instance; creating it switches grad mode immediately."""
         return set_grad_enabled(self.mode)
 
@@ -133,16 +145,22 @@ class inference_mode(_Mode):
     True
     """
 
-    def __new__(cls, mode=True):
+    @overload
+    def __new__(cls, mode: bool = True) -> Self: ...
+
+    @overload
+    def __new__(cls, mode: _F) -> _F: ...  # type: ignore[misc]
+
+    def __new__(cls, mode: Any = True) -> Any:
         return super().__new__(cls) if isinstance(mode, bool) else _decorated(mode, cls)
 
-    def __init__(self, mode=True):
+    def __init__(self, mode: bool = True) -> None:
         self.mode = mode
 
     def _bits(self, modes):
         return modes | INFERENCE | NO_GRAD if self.mode else modes & ~(INFERENCE | NO_GRAD)
 
-    def clone(self):
+    def clone(self) -> inference_mode:
         """Return a fresh instance."""
         return inference_mode(self.mode)
 
@@ -152,7 +170,7 @@ class _Granted(_Mode):
 
     _asked = ""  # PyTorch's function, named in errors
 
-    def __init__(self, mode):
+    def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise messages.wrong_type(self._asked, "enabled", 1, "bool", mode)
         self.mode = mode
@@ -160,7 +178,7 @@ class _Granted(_Mode):
     def _bits(self, modes):
         return modes
 
-    def clone(self):
+    def clone(self) -> Self:
         """Return a fresh instance."""
         return type(self)(self.mode)
 
@@ -190,7 +208,7 @@ class enforce_grad_layout_policy(_Granted):
 
     _asked = "set_grad_layout_enforcement_enabled"
 
-    def __init__(self, enable=True):
+    def __init__(self, enable: bool = True) -> None:
         super().__init__(enable)
 
 

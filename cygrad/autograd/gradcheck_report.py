@@ -1,6 +1,9 @@
 """Error reports of `gradcheck`: the worst entry, its error at other steps, and a diagnosis."""
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +22,7 @@ class GradcheckError(RuntimeError):
 
     __module__ = "cygrad.autograd.gradcheck"
 
-    def __init__(self, text, verdict=None, index=None):
+    def __init__(self, text: str, verdict: Any = None, index: Any = None) -> None:
         super().__init__(text)
         self.verdict = verdict
         self.index = index

@@ -1,7 +1,11 @@
 """The graph: nodes and edges, saved-tensor hooks, multi-gradient hooks, and mutable saved tensors."""
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 from weakref import WeakSet
 
 from cygrad._core.engine.arguments import GradientEdge
@@ -36,7 +40,7 @@ __all__ = [
 ]
 
 
-def get_gradient_edge(tensor):
+def get_gradient_edge(tensor: Any) -> GradientEdge:
     """Return where the gradient of `tensor` arrives, for `backward` and `grad` in place of the tensor itself.
 
     Raises RuntimeError if the tensor does not require grad.
@@ -53,7 +57,7 @@ def get_gradient_edge(tensor):
     return GradientEdge(tensor._accumulate_grad if tensor.grad_fn is None else tensor.grad_fn, tensor.output_nr)
 
 
-def live_nodes():
+def live_nodes() -> Any:
     """Return the number of live graph nodes in this process; walks all objects that the garbage collector tracks.
 
     >>> import cygrad, gc
@@ -66,7 +70,7 @@ def live_nodes():
     return len(nodes_alive())
 
 
-def increment_version(tensor):
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Count an in-place change that autograd did not see; `tensor` may be an iterable of tensors.
 
     >>> import cygrad
@@ -104,7 +108,7 @@ class saved_tensors_hooks(Block):
     tensor([2., 4.])
     """
 
-    def __init__(self, pack_hook, unpack_hook):
+    def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
@@ -120,7 +124,7 @@ class save_on_cpu(saved_tensors_hooks):
     asynchronously. `device_type` is accepted for compatibility.
     """
 
-    def __init__(self, pin_memory=False, device_type="cuda"):
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         pin_memory = bool(pin_memory)
 
         def pack(tensor):
@@ -139,7 +143,7 @@ class save_on_cpu(saved_tensors_hooks):
 class disable_saved_tensors_hooks(Block, contextlib.ContextDecorator):
     """For a block, make `saved_tensors_hooks` raise RuntimeError with this message; TypeError if it is not a string."""
 
-    def __init__(self, error_message):
+    def __init__(self, error_message: str) -> None:
         if not isinstance(error_message, str):
             raise TypeError(
                 "_saved_tensors_hooks_disable(): incompatible function arguments. The following argument types are "
@@ -159,15 +163,17 @@ class _MultiHandle(RemovableHandle):
 
     __slots__ = ("_handles",)
 
-    def __init__(self, handles):
+    def __init__(self, handles: Any) -> None:
         self._handles = tuple(handles)
 
-    def remove(self):
+    def remove(self) -> None:
         for handle in self._handles:
             handle.remove()
 
 
-def register_multi_grad_hook(tensors, fn, *, mode="all"):
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all"
+) -> RemovableHandle:
     """Call `fn` in each backward pass once the gradients of all of `tensors`, or of the first one, are computed.
 
     With `mode="all"`, `fn(grads)` receives a gradient for each tensor, None for those that the pass does not reach;
@@ -230,7 +236,7 @@ class _MutationContext:
 
     def __init__(self):
         self.saved: WeakSet = WeakSet()
-        self.unchanged: dict = {}  # by memory: values saved from it and not yet copied
+        self.unchanged: dict[Any, Any] = {}  # by memory: values saved from it and not yet copied
         self.open = True
         self.outer = None  # the write hook of the enclosing block, called first
 
@@ -296,7 +302,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks, contextlib.ContextDec
     tensor([2., 2.])
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._context = _MutationContext()
 
     def _recreate_cm(self):
@@ -315,7 +321,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks, contextlib.ContextDec
 class copies_of_saved(saved_tensors_hooks):
     """Like `allow_mutation_on_saved_tensors`, but nests, and backward may be called later."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._context = _MutationContext()
         self._context.copy = _clone
         self._context.outer = saved_tensor_hooks.write_hook()
@@ -336,7 +342,7 @@ def _clone(tensor):
 # -- settings of PyTorch's compiler and streams --
 
 
-def region_activation_memory_budget(budget):
+def region_activation_memory_budget(budget: float) -> Any:
     """Raises RuntimeError, as in PyTorch outside compiled code: to save memory, use `utils.checkpoint`.
 
     Raises TypeError for non-numbers, ValueError for numbers that are not between 0 and 1.
@@ -352,12 +358,12 @@ def region_activation_memory_budget(budget):
     )
 
 
-def set_warn_on_accumulate_grad_stream_mismatch(enabled):
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
     """Has no effect: leaves accumulate in the stream that called backward, which waits for all others."""
     _check_switch(enabled)
 
 
-def set_override_stale_capture_stream(enabled):
+def set_override_stale_capture_stream(enabled: bool) -> None:
     """Has no effect: even while a graph is captured, each node runs in the stream in which it was recorded."""
     _check_switch(enabled)
 

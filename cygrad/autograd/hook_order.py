@@ -1,5 +1,9 @@
 """The order in which the hooks of a tensor are called (Note [Order of hooks] in _core/engine/hooks.pyx)."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from cygrad._core.errors import messages
 from cygrad._core.graph.tensor import Tensor
 
@@ -10,7 +14,7 @@ def _name(hook):
     return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
 
 
-def hook_order(tensor):
+def hook_order(tensor: Tensor) -> list[tuple[str, Any]]:
     """Return what happens in backward when the gradient of `tensor` arrives: (kind, hook) for each step, in order.
 
     The kinds are "tensor hook", "retain_grad", "node pre-hook", "node" with the node in place of the hook,
@@ -32,7 +36,7 @@ def hook_order(tensor):
     return steps + [("node post-hook", hook) for hook in (after or {}).values()]
 
 
-def print_hook_order(tensor):
+def print_hook_order(tensor: Tensor) -> None:
     """Print what happens in backward when the gradient of `tensor` arrives, one line per step.
 
     >>> import cygrad

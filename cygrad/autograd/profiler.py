@@ -8,8 +8,12 @@
 It observes the thread that opened it, as in PyTorch; other threads can open their own.
 """
 
+from __future__ import annotations
+
 import functools
 import threading
+from collections.abc import Callable
+from typing import Any, Self
 
 from cygrad._core.errors.sites import warn
 from cygrad._core.profiling.profiler_events import Events, begin_range, end_range
@@ -57,10 +61,21 @@ class profile(Block):
     """
 
     def __init__(
-        self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False,
-        profile_memory=False, with_stack=False, with_modules=False, use_kineto=False, use_cpu=True,
-        experimental_config=None, acc_events=False
-    ):  # fmt: skip
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+    ) -> None:
         self.enabled = enabled
         self.entered = False
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
@@ -95,7 +110,7 @@ class profile(Block):
         return Events.start, collected, collected, Events.stop
 
     @property
-    def function_events(self):
+    def function_events(self) -> Any:
         """The collected events, an `EventList`."""
         if self._collected is not None and self._collected.stopped:
             times = None if self._times is None else self._times.times()
@@ -108,44 +123,44 @@ class profile(Block):
         running = self._collected is not None and not self._collected.stopped
         return self.enabled and (running or not self.entered)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<unfinished torch.autograd.profile>" if self._is_unfinished() else repr(self.function_events)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "<unfinished torch.autograd.profile>" if self._is_unfinished() else str(self.function_events)
 
     @functools.wraps(EventList.table)
-    def table(self, *args, **kwargs):
+    def table(self, *args: Any, **kwargs: Any) -> str:
         return self.function_events.table(*args, **kwargs)
 
     @functools.wraps(EventList.line_table)
-    def line_table(self, *args, **kwargs):
+    def line_table(self, *args: Any, **kwargs: Any) -> str:
         return self.function_events.line_table(*args, **kwargs)
 
     @functools.wraps(EventList.key_averages)
-    def key_averages(self, *args, **kwargs):
+    def key_averages(self, *args: Any, **kwargs: Any) -> EventList:
         return self.function_events.key_averages(*args, **kwargs)
 
     @functools.wraps(EventList.total_average)
-    def total_average(self):
+    def total_average(self) -> Any:
         return self.function_events.total_average()
 
     @functools.wraps(EventList.export_chrome_trace)
-    def export_chrome_trace(self, path):
+    def export_chrome_trace(self, path: str) -> None:
         if self._is_unfinished():  # the file would be empty
             raise RuntimeError(
                 "Profiler didn't finish running\n  export the trace after the `with` block of the profiler"
             )
         self.function_events.export_chrome_trace(path)
 
-    def export_stacks(self, path, metric="self_cpu_time_total"):
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Run `EventList.export_stacks` on the collected events. Raises AssertionError without `with_stack=True`."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 
     @property
-    def self_cpu_time_total(self):
+    def self_cpu_time_total(self) -> float:
         """The total time of all events, in microseconds."""
         return self.function_events.self_cpu_time_total
 
@@ -161,12 +176,12 @@ class record_function:
     [('the sum', None), ('aten::ones', 'the sum'), ('aten::sum', 'the sum')]
     """
 
-    def __init__(self, name, args=None):
+    def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
-        self._ranges = []
+        self._ranges: list[Any] = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         for argument, value, wanted in (("name", self.name, "str"), ("args", self.args, "Optional[str]")):
             if not isinstance(value, str) and (value is not None or wanted == "str"):
                 raise RuntimeError(
@@ -176,10 +191,10 @@ class record_function:
         self._ranges.append(begin_range(self.name))
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         end_range(self._ranges.pop())
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[..., Any]) -> Any:
         @functools.wraps(function)
         def named(*args, **kwargs):
             with record_function(self.name, self.args):
@@ -195,12 +210,12 @@ class emit_nvtx:
     With `record_shapes` the sizes of arrays follow. Raises AssertionError on entry if there is no GPU.
     """
 
-    def __init__(self, enabled=True, record_shapes=False):
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled = enabled
         self.entered = False
         self.record_shapes = record_shapes
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         if not self.enabled:
             return None
         if self.entered:
@@ -217,7 +232,7 @@ class emit_nvtx:
         self._events.start()
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         if self.enabled:
             self._events.stop()
             self._events.watcher.stop()
@@ -229,23 +244,23 @@ class emit_itt:
     Entering raises RuntimeError unless `enabled` is False; `profile` and `export_chrome_trace` need no library.
     """
 
-    def __init__(self, enabled=True, record_shapes=False):
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled = enabled
         self.entered = False
         self.record_shapes = record_shapes
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         if self.enabled:
             raise RuntimeError(
                 "ITT functions not installed. Are you sure you have a ITT build?\n"
                 "  profile() and export_chrome_trace() do not need them"
             )
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         pass
 
 
-def load_nvprof(path):
+def load_nvprof(path: str) -> EventList:
     """Return the ranges and kernels in a SQLite file of NVIDIA's nvprof as an `EventList`.
 
     Raises sqlite3.OperationalError for other files, RuntimeError if two ranges have the same number.
@@ -255,12 +270,12 @@ def load_nvprof(path):
     return read_nvprof(path)
 
 
-def parse_nvprof_trace(path):
+def parse_nvprof_trace(path: str) -> Any:
     """Return the result of `load_nvprof` as a list."""
     return list(load_nvprof(path))
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name != "EnforceUnique":
         raise AttributeError(f"module 'cygrad.autograd.profiler' has no attribute {name!r}")
     from cygrad.autograd._nvprof import EnforceUnique  # this imports SQLite

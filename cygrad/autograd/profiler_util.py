@@ -248,7 +248,7 @@ _SUMS = (
 )
 
 
-class EventList(list):
+class EventList(list[Any]):
     """A list of events or averages that prints as a table."""
 
     def __init__(self, events=(), profile_memory=False, with_stack=False):

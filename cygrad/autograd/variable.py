@@ -1,6 +1,10 @@
 """`Variable`: a tensor under its legacy name."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from operator import index
+from typing import Any
 
 from cygrad._core.engine.backward import queue_callback
 from cygrad._core.errors import messages
@@ -12,7 +16,7 @@ class _Engine:
     """The object that old code accesses as `Variable._execution_engine`."""
 
     @staticmethod
-    def queue_callback(callback):
+    def queue_callback(callback: Callable[..., Any]) -> None:
         """Call `callback()` at the end of the backward pass running in this thread.
 
         Raises RuntimeError outside a backward pass.
@@ -21,10 +25,10 @@ class _Engine:
 
 
 class _VariableMeta(type):
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
 
-    def __subclasscheck__(cls, subclass):
+    def __subclasscheck__(cls, subclass: Any) -> bool:
         return issubclass(subclass, Tensor)
 
 

@@ -15,6 +15,8 @@ PyTorch's attention backends (`enable_flash_sdp`, `sdp_kernel`, ...) can be set,
 >>> cygrad.backends.cuda.matmul.allow_tf32 = False
 """
 
+from __future__ import annotations
+
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -66,7 +68,9 @@ enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")
 
 
 @contextmanager
-def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Any:
     """A context in which these are set."""
     before = dict(_ways)
     _ways.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
@@ -76,7 +80,7 @@ def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, e
         _ways.update(before)
 
 
-def is_built():
+def is_built() -> bool:
     """Whether an NVIDIA GPU can be used."""
     return cygrad.cuda.is_available()
 

@@ -9,8 +9,13 @@ to which `allow_tf32` also applies, and which are always deterministic. `benchma
 False
 """
 
-from contextlib import contextmanager
+from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cygrad import Tensor
 from cygrad._kernels.device import cupy_library as _library
 from cygrad._kernels.gpu.libraries import cudnn as _kernels
 
@@ -36,22 +41,28 @@ _kernels.settings = globals()  # the namespace that users assign settings in
 _FLAGS = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32")
 
 
-def is_available():
+def is_available() -> bool:
     """Whether cuDNN can be used."""
     return _library.is_available() and _kernels.module() is not None
 
 
-def is_acceptable(tensor):
+def is_acceptable(tensor: Tensor) -> bool:
     """Whether cuDNN can compute with this tensor."""
     return tensor.is_cuda and tensor.is_floating_point() and enabled and is_available()
 
 
-def version():
+def version() -> int | None:
     """Return the version of cuDNN as a number; None if it cannot be used."""
     return _kernels.module().backend_version() if is_available() else None
 
 
-def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _deterministic=None, _allow_tf32=None):
+def set_flags(
+    _enabled: Any = None,
+    _benchmark: Any = None,
+    _benchmark_limit: Any = None,
+    _deterministic: Any = None,
+    _allow_tf32: Any = None,
+) -> tuple[Any, ...]:
     """Set the flags that are not None; return the previous values."""
     before = tuple(globals()[name] for name in _FLAGS)
     given = (_enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32)
@@ -60,7 +71,13 @@ def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _determinis
 
 
 @contextmanager
-def flags(enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True):
+def flags(
+    enabled: bool = False,
+    benchmark: bool = False,
+    benchmark_limit: int = 10,
+    deterministic: bool = False,
+    allow_tf32: bool = True,
+) -> Iterator[None]:
     """A context in which these are set."""
     before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
     try:

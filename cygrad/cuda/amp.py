@@ -1,6 +1,9 @@
 """Deprecated aliases of `cygrad.amp` for GPUs."""
 
+from __future__ import annotations
+
 import sys
+from typing import Any
 
 import cygrad
 from cygrad import amp
@@ -13,7 +16,7 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 class autocast(amp.autocast):
     """`cygrad.autocast("cuda", ...)`; without a GPU it warns and has no effect."""
 
-    def __init__(self, enabled=True, dtype=cygrad.float16, cache_enabled=True):
+    def __init__(self, enabled: bool = True, dtype: Any = cygrad.float16, cache_enabled: bool = True) -> None:
         _warn("autocast")
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
@@ -21,7 +24,14 @@ class autocast(amp.autocast):
 class GradScaler(amp.GradScaler):
     """`cygrad.amp.GradScaler("cuda", ...)`; without a GPU it warns and has no effect."""
 
-    def __init__(self, init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+    def __init__(
+        self,
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
         _warn("GradScaler")
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 

@@ -92,7 +92,7 @@ def _replace(place: Any, name: str, new: Any) -> None:
     setattr(place, name, new)
 
 
-def _telling(function: Callable) -> Callable:
+def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function, assigned=("__name__", "__doc__"), updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("blocking") is False:
@@ -102,7 +102,7 @@ def _telling(function: Callable) -> Callable:
     return call
 
 
-def _told(what: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
+def _told(what: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if _Mode.is_telling:
         return function(*args, **kwargs)
     place = user_place()

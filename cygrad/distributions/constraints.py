@@ -1,8 +1,12 @@
 """Constraints on parameters and values of distributions: `constraint.check(value)` tests where they are satisfied."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cygrad
+from cygrad import Tensor
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",
@@ -30,11 +34,11 @@ class Constraint:
     is_discrete: Any = False
     _limits: tuple[str, ...] = ()  # the attributes that the repr shows
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a tensor satisfies this, without the last `event_dim` dimensions, which form one value."""
         raise NotImplementedError
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         limits = ", ".join(f"{name}={getattr(self, name)}" for name in self._limits)
         return f"{type(self).__name__.lstrip('_')}({limits})"
 
@@ -46,16 +50,16 @@ class _Dependent(Constraint):
     what is not known raises NotImplementedError.
     """
 
-    def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     @property
-    def is_discrete(self):
+    def is_discrete(self) -> bool:
         """Whether the region is discrete."""
         return self._known("is_discrete")
 
     @property
-    def event_dim(self):
+    def event_dim(self) -> int:
         """The number of dimensions that form one value."""
         return self._known("event_dim")
 
@@ -65,14 +69,14 @@ class _Dependent(Constraint):
             raise NotImplementedError(f".{name} cannot be determined statically")
         return value
 
-    def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> Any:
         """Return a constraint of this kind of which more is known."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
         )
 
-    def check(self, x):
+    def check(self, x: Tensor) -> Tensor:
         """Raises ValueError: the region is not known."""
         raise ValueError("Cannot determine validity of dependent constraint")
 
@@ -84,15 +88,21 @@ class _DependentProperty(property, _Dependent):
     `@dependent_property(is_discrete=False, event_dim=1)`.
     """
 
-    def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
+    def __init__(
+        self,
+        fn: Callable[..., Any] | None = None,
+        *,
+        is_discrete: Any = NotImplemented,
+        event_dim: Any = NotImplemented,
+    ) -> None:
         property.__init__(self, fn)
         _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
-    def __call__(self, fn):  # type: ignore[override]  # a decorator, not a constraint of which more is known
+    def __call__(self, fn: Callable[..., Any]) -> Any:  # type: ignore[override]  # a decorator, not a constraint of which more is known
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
-def is_dependent(constraint):
+def is_dependent(constraint: object) -> bool:
     """Whether a constraint depends on parameters and must be read from the distribution instance."""
     return isinstance(constraint, _Dependent)
 
@@ -100,7 +110,7 @@ def is_dependent(constraint):
 class _IndependentConstraint(Constraint):
     """A constraint with additional batch dimensions counted as part of the value."""
 
-    def __init__(self, base_constraint, reinterpreted_batch_ndims):
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
 
     is_discrete = property(lambda self: self.base_constraint.is_discrete, doc="Whether the region is discrete.")
@@ -109,7 +119,7 @@ class _IndependentConstraint(Constraint):
         doc="The number of dimensions that form one value.",
     )
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where all entries of the reinterpreted dimensions satisfy the constraint."""
         found, n = self.base_constraint.check(value), self.reinterpreted_batch_ndims
         if found.ndim < n:
@@ -117,25 +127,25 @@ class _IndependentConstraint(Constraint):
             raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
         return found.flatten(found.ndim - n).all(-1) if n else found
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
 class MixtureSameFamilyConstraint(Constraint):
     """The support of a mixture: that of its components, without the component dimension."""
 
-    def __init__(self, base_constraint):
+    def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
 
     is_discrete = property(lambda self: self.base_constraint.is_discrete, doc="Whether the region is discrete.")
     event_dim = property(lambda self: self.base_constraint.event_dim, doc="The dimensions that form one value.")
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where the components could have produced the value."""
         found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         return found.flatten(value.ndim - self.event_dim).all(-1)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
 
 
@@ -153,7 +163,7 @@ class _Parts(Constraint):
 class _Cat(_Parts):
     """Constraints on parts of the given lengths (1 each by default) along dimension `dim`."""
 
-    def __init__(self, cseq, dim=0, lengths=None):
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         self.cseq, self.dim = list(cseq), dim
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
@@ -161,7 +171,7 @@ class _Cat(_Parts):
 
     event_dim = property(lambda self: max(c.event_dim for c in self.cseq), doc="The most of those of the parts.")
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return the joined answers of the parts."""
         return cygrad.cat(self._found(value.split(self.lengths, self.dim)), self.dim)
 
@@ -169,16 +179,16 @@ class _Cat(_Parts):
 class _Stack(_Parts):
     """Constraints on the slices along dimension `dim`."""
 
-    def __init__(self, cseq, dim=0):
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim
 
     @property
-    def event_dim(self):
+    def event_dim(self) -> int:
         """The most of those of the parts, and one more if `dim` is among these dimensions."""
         dim = max(constraint.event_dim for constraint in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return the stacked answers of the slices."""
         return cygrad.stack(self._found(value.unbind(self.dim)), self.dim)
 
@@ -191,7 +201,7 @@ class _Boolean(Constraint):
 
     is_discrete = True
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is 0 or 1."""
         return (value == 0) | (value == 1)
 
@@ -199,7 +209,7 @@ class _Boolean(Constraint):
 class _Real(Constraint):
     """All numbers but NaN."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is not NaN."""
         return value == value
 
@@ -209,7 +219,7 @@ class _Above(Constraint):
 
     _limits: tuple[str, ...] = ("lower_bound",)
 
-    def __init__(self, lower_bound):
+    def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
 
 
@@ -218,7 +228,7 @@ class _Below(Constraint):
 
     _limits: tuple[str, ...] = ("upper_bound",)
 
-    def __init__(self, upper_bound):
+    def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
 
 
@@ -227,7 +237,7 @@ class _Between(Constraint):
 
     _limits = ("lower_bound", "upper_bound")
 
-    def __init__(self, lower_bound, upper_bound):
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
 
@@ -236,7 +246,7 @@ class _IntegerInterval(_Between):
 
     is_discrete = True
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is one of them."""
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
@@ -246,7 +256,7 @@ class _IntegerLessThan(_Below):
 
     is_discrete = True
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is one of them."""
         return (value % 1 == 0) & (value <= self.upper_bound)
 
@@ -256,7 +266,7 @@ class _IntegerGreaterThan(_Above):
 
     is_discrete = True
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is one of them."""
         return (value % 1 == 0) & (value >= self.lower_bound)
 
@@ -264,7 +274,7 @@ class _IntegerGreaterThan(_Above):
 class _GreaterThan(_Above):
     """Numbers above a limit."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is above it."""
         return self.lower_bound < value
 
@@ -272,7 +282,7 @@ class _GreaterThan(_Above):
 class _GreaterThanEq(_Above):
     """Numbers at or above a limit."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is at or above it."""
         return self.lower_bound <= value
 
@@ -280,7 +290,7 @@ class _GreaterThanEq(_Above):
 class _LessThan(_Below):
     """Numbers below a limit."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is below it."""
         return value < self.upper_bound
 
@@ -288,7 +298,7 @@ class _LessThan(_Below):
 class _Interval(_Between):
     """Numbers in a closed interval."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is in it."""
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
@@ -296,7 +306,7 @@ class _Interval(_Between):
 class _HalfOpenInterval(_Between):
     """Numbers in an interval that excludes its upper bound."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return where a value is in it."""
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
@@ -310,7 +320,7 @@ class _OneHot(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return which vectors are of this kind."""
         return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
@@ -320,7 +330,7 @@ class _Simplex(Constraint):
 
     event_dim = 1
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return which vectors are of this kind."""
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
@@ -332,7 +342,7 @@ class _Multinomial(_Below):
     event_dim = 1
     _limits = ()
 
-    def check(self, x):
+    def check(self, x: Tensor) -> Tensor:
         """Return which vectors are of this kind."""
         return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
 
@@ -345,7 +355,7 @@ class _LowerTriangular(Constraint):
 
     event_dim = 2
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return which matrices are of this kind."""
         return (value.tril() == value).flatten(-2).all(-1)
 
@@ -353,7 +363,7 @@ class _LowerTriangular(Constraint):
 class _LowerCholesky(_LowerTriangular):
     """Lower triangular matrices with a positive diagonal."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return which matrices are of this kind."""
         return super().check(value) & (value.diagonal(0, -2, -1) > 0).all(-1)
 
@@ -361,7 +371,7 @@ class _LowerCholesky(_LowerTriangular):
 class _CorrCholesky(_LowerCholesky):
     """Lower triangular matrices with a positive diagonal and rows of length 1."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return which matrices are of this kind."""
         tolerance = cygrad.finfo(value.dtype).eps * value.shape[-1] * 10
         rows = (value**2).sum(-1)
@@ -373,7 +383,7 @@ class _Square(Constraint):
 
     event_dim = 2
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return which matrices are of this kind."""
         return cygrad.full(value.shape[:-2], value.shape[-2] == value.shape[-1], device=value.device)
 
@@ -381,7 +391,7 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     """Matrices that are equal to their transposes, within 1e-6."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return which matrices are of this kind."""
         is_square = super().check(value)
         if value.shape[-2] != value.shape[-1]:
@@ -392,7 +402,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     """Symmetric matrices without negative eigenvalues."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return which matrices are of this kind."""
         is_symmetric = super().check(value)
         return (cygrad.linalg.eigvalsh(value) >= 0).all(-1) if is_symmetric.all() else is_symmetric
@@ -401,7 +411,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     """Symmetric matrices with positive eigenvalues."""
 
-    def check(self, value):
+    def check(self, value: Tensor) -> Tensor:
         """Return which matrices are of this kind."""
         is_symmetric = super().check(value)
         return cygrad.linalg.cholesky_ex(value).info == 0 if is_symmetric.all() else is_symmetric

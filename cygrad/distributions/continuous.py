@@ -1,9 +1,13 @@
 """Continuous distributions on the real numbers: normal, log-normal, Laplace, uniform, exponential."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import cygrad
+from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 from cygrad.distributions.transforms import ExpTransform, TransformedDistribution
@@ -22,7 +26,7 @@ class _LocationScale(Distribution):
 
     mean = mode = property(lambda self: self.loc, doc="The mean and the mode.")
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients: samples of location 0 and scale 1, scaled and shifted."""
         shape = self._extended_shape(sample_shape)
         return self.loc + self.scale * self._unit(shape)
@@ -46,7 +50,7 @@ class Normal(_LocationScale, ExponentialFamily):
     (torch.Size([3, 2]), tensor([-1.6121, -1.7371]))
     """
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
@@ -61,19 +65,19 @@ class Normal(_LocationScale, ExponentialFamily):
     def _unit(self, shape):
         return cygrad.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         return -(self._scaled(value) ** 2) / 2 - self.scale.log() - math.log(2 * math.pi) / 2
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         return (1 + (self._scaled(value) / math.sqrt(2)).erf()) / 2
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return log(scale) + log(2 pi e) / 2."""
         return self.scale.log() + (1 + math.log(2 * math.pi)) / 2
 
@@ -85,7 +89,7 @@ class LogNormal(TransformedDistribution):
     arg_constraints = Normal.arg_constraints
     support = constraints.positive
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
     loc = property(lambda self: self.base_dist.loc, doc="The mean of the logarithm.")
@@ -94,21 +98,21 @@ class LogNormal(TransformedDistribution):
     mode = property(lambda self: (self.loc - self.scale**2).exp(), doc="The mode.")
     variance = property(lambda self: self.mean**2 * (self.scale**2).expm1(), doc="The variance.")
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return self.base_dist.log_prob(value.log()) - value.log()
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         return self.base_dist.cdf(value.log())
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.base_dist.icdf(value).exp()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy of the normal distribution plus its mean."""
         return self.base_dist.entropy() + self.loc
 
@@ -116,7 +120,7 @@ class LogNormal(TransformedDistribution):
 class Laplace(_LocationScale):
     r"""The distribution of density :math:`\exp(-|x - loc| / scale) / 2 scale`."""
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
@@ -128,21 +132,21 @@ class Laplace(_LocationScale):
         u.uniform_(cygrad.finfo(u.dtype).eps - 1, 1)
         return -u.sign() * (-u.abs()).log1p()
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         return -self._scaled(value).abs() - (2 * self.scale).log()
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         x = self._scaled(value)
         return 0.5 - 0.5 * x.sign() * (-x.abs()).expm1()
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         x = value - 0.5
         return self.loc - self.scale * x.sign() * (-2 * x.abs()).log1p()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return 1 + log(2 scale)."""
         return 1 + (2 * self.scale).log()
 
@@ -152,7 +156,7 @@ class Uniform(Distribution):
 
     has_rsample = True
 
-    def __init__(self, low, high, validate_args=None):
+    def __init__(self, low: Tensor | float, high: Tensor | float, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
 
@@ -169,30 +173,30 @@ class Uniform(Distribution):
     variance = property(lambda self: (self.high - self.low) ** 2 / 12, doc="The variance.")
     stddev = property(lambda self: (self.high - self.low) / 12**0.5, doc="The standard deviation.")
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         unit = cygrad.rand(shape, dtype=self.low.dtype, device=self.low.device)
         return self.low + unit * (self.high - self.low)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return -log(high - low), or -inf outside the interval, where only unchecked values lie."""
         if self._validate_args:
             self._validate_sample(value)
         is_inside = (self.low <= value) & (value < self.high)
         return is_inside.to(self.low.dtype).log() - (self.high - self.low).log()
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.low + value * (self.high - self.low)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return log(high - low)."""
         return (self.high - self.low).log()
 
@@ -211,7 +215,7 @@ class Exponential(ExponentialFamily):
     _mean_carrier_measure = 0
     _natural_params = property(lambda self: (-self.rate,))
 
-    def __init__(self, rate, validate_args=None):
+    def __init__(self, rate: Tensor | float, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
@@ -219,28 +223,28 @@ class Exponential(ExponentialFamily):
     mode = property(lambda self: cygrad.zeros_like(self.rate), doc="The mode.")
     variance = property(lambda self: self.rate**-2, doc="The variance.")
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         return cygrad.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return self.rate.log() - self.rate * value
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return -(-self.rate * value).expm1()
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         return -(-value).log1p() / self.rate
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return 1 - log(rate)."""
         return 1 - self.rate.log()
 

@@ -1,10 +1,15 @@
 """Distributions of counts: successes, failures before a success, and classes."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import Any
 
 import cygrad
 import cygrad.nn.functional as F
+from cygrad import Tensor
 from cygrad.distributions import constraints
+from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.discrete import Categorical, _check_one_is_given, clamp_probs, outcomes
 from cygrad.distributions.distribution import Distribution, broadcast, lazy_property
 from cygrad.distributions.gammas import Gamma
@@ -27,12 +32,12 @@ class _Trials(Distribution):
     param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Tensor:
         """The probability of success."""
         return self.logits.sigmoid()
 
     @lazy_property
-    def logits(self):
+    def logits(self) -> Tensor:
         """log(probs / (1 - probs))."""
         p = clamp_probs(self.probs)
         return p.log() - (-p).log1p()
@@ -43,7 +48,12 @@ class Geometric(_Trials):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
         if self._validate_args and "probs" in self.__dict__ and not (self.probs > 0).all():
@@ -57,14 +67,14 @@ class Geometric(_Trials):
     mode = property(lambda self: cygrad.zeros_like(self.probs), doc="The mode.")
     variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs, doc="The variance.")
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         with cygrad.no_grad():
             probs = self.probs.expand(self._extended_shape(sample_shape))
             u = cygrad.rand_like(probs).clamp(min=cygrad.finfo(probs.dtype).tiny)
             return (u.log() / (-probs).log1p()).floor()
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
@@ -74,7 +84,7 @@ class Geometric(_Trials):
         failures = probs.masked_fill((probs == 1) & (value == 0), 0.0)
         return value * (-failures).log1p() + self.probs.log()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy of one trial divided by the probability."""
         _ = self.logits  # `repr` shows them from now on, as in PyTorch
         (share, log), (other, log_other) = outcomes(self)
@@ -98,13 +108,19 @@ class Binomial(_Trials):
         "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real
     }  # fmt: skip
 
-    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        total_count: Tensor | int = 1,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         counts, _ = self._take(probs, logits, total_count)
         self.total_count = counts.to(self._param.dtype)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @property
-    def support(self):
+    def support(self) -> Constraint:
         """The support of the distribution."""
         n = self.total_count
         return constraints.integer_interval(0, n if n.ndim else n.item())
@@ -113,17 +129,17 @@ class Binomial(_Trials):
     variance = property(lambda self: self.mean * (1 - self.probs), doc="The variance.")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         """The mode."""
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         shape = self._extended_shape(sample_shape)
         with cygrad.no_grad():
             return cygrad.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
@@ -131,7 +147,7 @@ class Binomial(_Trials):
         ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         return ways + value * self.logits - n * F.softplus(self.logits)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy; all total counts must be equal."""
         n = self._only_count("Inhomogeneous total count not supported by `entropy`.")
         logs = self.log_prob(self.enumerate_support(False)) if n else cygrad.zeros((1, *self._batch_shape))
@@ -143,7 +159,7 @@ class Binomial(_Trials):
             raise NotImplementedError(text)
         return n
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all values, along a new first dimension."""
         n = self._only_count("Inhomogeneous total count not supported by `enumerate_support`.")
         values = cygrad.arange(1 + n, dtype=self._param.dtype, device=self._param.device)
@@ -159,7 +175,13 @@ class NegativeBinomial(_Trials):
         "logits": constraints.real,
     }  # fmt: skip
 
-    def __init__(self, total_count, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        total_count: Tensor | int,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self.total_count, _ = self._take(probs, logits, total_count)
         super().__init__(self._param.shape, validate_args=validate_args)
 
@@ -167,13 +189,13 @@ class NegativeBinomial(_Trials):
     mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0), doc="The mode.")
     variance = property(lambda self: self.mean / (-self.logits).sigmoid(), doc="The variance.")
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         with cygrad.no_grad():
             rates = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
             return cygrad.poisson(rates.sample(sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
@@ -195,7 +217,13 @@ class Multinomial(Distribution):
 
     arg_constraints = Categorical.arg_constraints
 
-    def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        total_count: Tensor | int = 1,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count, self._categorical = total_count, Categorical(probs, logits)
@@ -214,13 +242,13 @@ class Multinomial(Distribution):
         of_one_class = self._of_one_class.expand(batch_shape + self._event_shape)
         return {"_categorical": self._categorical.expand(batch_shape), "_of_one_class": of_one_class}
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         with cygrad.no_grad():
             drawn = self._categorical.sample((self.total_count, *sample_shape))
             return F.one_hot(drawn, self._event_shape[0]).sum(0).to(self.probs.dtype)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
@@ -228,7 +256,7 @@ class Multinomial(Distribution):
         logits = logits.masked_fill((value == 0) & (logits == -cygrad.inf), 0.0)
         return (value.sum(-1) + 1).lgamma() + (logits * value - (value + 1).lgamma()).sum(-1)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy, computed by summing over all counts of one class."""
         n = cygrad.tensor(self.total_count, dtype=self.probs.dtype, device=self.probs.device)
         counts = self._of_one_class.enumerate_support(expand=False)[1:]

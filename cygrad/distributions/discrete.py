@@ -1,9 +1,14 @@
 """Discrete distributions: Bernoulli, categorical, Poisson."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import cygrad
 import cygrad.nn.functional as F
+from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, lazy_property
 
@@ -15,13 +20,13 @@ def _check_one_is_given(probs, logits):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
-def clamp_probs(probs):
+def clamp_probs(probs: Tensor) -> Tensor:
     """Clamp probabilities so that their logarithms are finite."""
     eps = cygrad.finfo(probs.dtype).eps
     return probs.clamp(eps, 1 - eps)
 
 
-def outcomes(p):
+def outcomes(p: Any) -> Any:
     """Return (probability, logarithm) of 1 and of 0 for a distribution with `probs` or `logits` of 1.
 
     They are computed from what was given, because probabilities near 1 have lost the digits of logits. Logarithms are
@@ -48,19 +53,24 @@ class Bernoulli(ExponentialFamily):
     _mean_carrier_measure = 0
     _natural_params = property(lambda self: (self.probs.logit(),))
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         _check_one_is_given(probs, logits)
         name, value = ("probs", probs) if logits is None else ("logits", logits)
         (self.__dict__[name],) = broadcast(value)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Tensor:
         """The probabilities of 1."""
         return self.logits.sigmoid()
 
     @lazy_property
-    def logits(self):
+    def logits(self) -> Tensor:
         """log(probs / (1 - probs))."""
         p = clamp_probs(self.probs)
         return p.log() - (-p).log1p()
@@ -71,30 +81,30 @@ class Bernoulli(ExponentialFamily):
     param_shape = property(lambda self: self._param.shape, doc="The shape of the parameters.")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         """The mode: 0 or 1; NaN if both are equally likely."""
         return (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, cygrad.nan)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         with cygrad.no_grad():
             return cygrad.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)
         logits, value = cygrad.broadcast_tensors(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return -p log p - (1 - p) log(1 - p)."""
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def _log_normalizer(self, x):
         return F.softplus(x)
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return 0 and 1, along a new first dimension."""
         values = cygrad.arange(2, dtype=self._param.dtype, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
@@ -116,9 +126,15 @@ class Categorical(Distribution):
     has_enumerate_support = True
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         _check_one_is_given(probs, logits)
-        name, value = ("probs", probs) if logits is None else ("logits", logits)
+        name = "probs" if logits is None else "logits"
+        value: Any = probs if logits is None else logits
         if value.dim() < 1:
             raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
         if logits is None:
@@ -129,12 +145,12 @@ class Categorical(Distribution):
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Tensor:
         """The probabilities of the classes."""
         return self.logits.softmax(-1)
 
     @lazy_property
-    def logits(self):
+    def logits(self) -> Tensor:
         """The log-probabilities of the classes."""
         return clamp_probs(self.probs).log()
 
@@ -149,14 +165,14 @@ class Categorical(Distribution):
         lambda self: self.probs.new_full(self._batch_shape, cygrad.nan), doc="The mean and the variance."
     )
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples of dtype int64."""
         rows = self.probs.detach().reshape(-1, self._num_events)
         n = math.prod(sample_shape)
         found = rows.multinomial(n, True).T if n else rows.new_zeros((0, len(rows)), dtype=cygrad.int64)
         return found.reshape(self._extended_shape(sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-probability of a class."""
         if self._validate_args:
             self._validate_sample(value)
@@ -165,12 +181,12 @@ class Categorical(Distribution):
         logits = self.logits.expand(*shape, self._num_events)
         return logits.gather(-1, value.expand(*shape, 1)).squeeze(-1)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return -sum p log p."""
         logits = self.logits.masked_fill(self.logits == -cygrad.inf, 0.0)
         return -(logits * self.probs).sum(-1)
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all classes, along a new first dimension."""
         values = cygrad.arange(self._num_events, device=self._param.device)
         values = values.view(-1, *[1] * len(self._batch_shape))
@@ -184,7 +200,12 @@ class OneHotCategorical(Distribution):
     arg_constraints = Categorical.arg_constraints
     support = constraints.one_hot
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self._categorical = Categorical(probs, logits, validate_args=validate_args)
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
@@ -195,28 +216,28 @@ class OneHotCategorical(Distribution):
     param_shape = property(lambda self: self._categorical.param_shape, doc="The shape of the parameters.")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         """The most likely class."""
         return F.one_hot(self._categorical.mode, self._event_shape[0]).to(self.probs.dtype)
 
     def _expanded(self, batch_shape):
         return {"_categorical": self._categorical.expand(batch_shape)}
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples in the dtype of the probabilities."""
         return F.one_hot(self._categorical.sample(sample_shape), self._event_shape[0]).to(self.probs.dtype)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-probability of a class."""
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return -sum p log p."""
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all classes, along a new first dimension."""
         rows = cygrad.eye(self._event_shape[0], dtype=self.probs.dtype, device=self.probs.device)
         rows = rows.view(-1, *[1] * len(self._batch_shape), len(rows))
@@ -229,7 +250,7 @@ class Poisson(ExponentialFamily):
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
-    def __init__(self, rate, validate_args=None):
+    def __init__(self, rate: Tensor | float, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
@@ -237,12 +258,12 @@ class Poisson(ExponentialFamily):
     mean = variance = property(lambda self: self.rate, doc="The mean and the variance.")
     mode = property(lambda self: self.rate.floor(), doc="The mode.")
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         with cygrad.no_grad():
             return cygrad.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-probability."""
         if self._validate_args:
             self._validate_sample(value)

@@ -1,15 +1,16 @@
 """Base classes: Distribution, exponential families, and Independent."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Size, Tensor
 from cygrad.distributions import constraints
 from cygrad.utils.warning import warn
 
 __all__ = ["Distribution", "ExponentialFamily", "Independent"]
-
-Size: Any = cygrad.Size
 
 
 def where_defined(mask, formula, x, inside, otherwise):
@@ -41,7 +42,7 @@ class lazy_property:
     (12.56, {'area': 12.56})
     """
 
-    def __init__(self, wrapped):
+    def __init__(self, wrapped: Callable[..., Any]) -> None:
         self.wrapped = wrapped
         self.__doc__ = wrapped.__doc__
 
@@ -57,7 +58,7 @@ class lazy_property:
 class _lazy_property_and_property(lazy_property, property):
     """What a class shows of a `lazy_property`."""
 
-    def __init__(self, wrapped):
+    def __init__(self, wrapped: Callable[..., Any]) -> None:
         property.__init__(self, wrapped)
 
 
@@ -77,7 +78,9 @@ class Distribution:
     _batch_shape: Any
     _event_shape: Any
 
-    def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
+    def __init__(
+        self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (), validate_args: bool | None = None
+    ) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
@@ -86,7 +89,7 @@ class Distribution:
         super().__init__()
 
     @staticmethod
-    def set_default_validate_args(value):
+    def set_default_validate_args(value: bool) -> None:
         """Set whether distributions created from now on validate their parameters and values."""
         if value not in (True, False):
             raise ValueError
@@ -147,12 +150,12 @@ class Distribution:
             return None
 
     @property
-    def batch_shape(self):
+    def batch_shape(self) -> Size:
         """The shape of the batch of distributions, given by the parameters."""
         return self._batch_shape
 
     @property
-    def event_shape(self):
+    def event_shape(self) -> Size:
         """The shape of a single sample of one distribution."""
         return self._event_shape
 
@@ -173,7 +176,7 @@ class Distribution:
         """The mode."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """Return the same distribution expanded to a larger `batch_shape`.
 
         A subclass with an `__init__` of its own makes the new object itself (`_get_checked_instance`), sets the
@@ -212,12 +215,12 @@ class Distribution:
             )
         return self.__new__(type(self)) if _instance is None else _instance
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         with cygrad.no_grad():
             return self.rsample(sample_shape)
 
-    def sample_n(self, n):
+    def sample_n(self, n: int) -> Tensor:
         """Deprecated alias of `sample((n,))`."""
         return self.sample((n,))
 
@@ -226,11 +229,11 @@ class Distribution:
         """The square root of the variance."""
         return self.variance.sqrt()
 
-    def perplexity(self):
+    def perplexity(self) -> Tensor:
         """Return the exponential of the entropy."""
         return self.entropy().exp()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shown = [(name, self.__dict__[name]) for name in self.arg_constraints if name in self.__dict__]
         texts = [f"{name}: {x.item() if x.numel() == 1 and not x.ndim else _short(x)}" for name, x in shown]
         return f"{type(self).__name__}({', '.join(texts)})"
@@ -267,7 +270,7 @@ class ExponentialFamily(Distribution):
     _log_normalizer: Any = lacking
     _mean_carrier_measure: Any = property(lacking)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy, computed from the log-normalizer and its gradient."""
         mean = self._mean_carrier_measure
         params, normalizer, gradients = self._normalized()
@@ -285,7 +288,7 @@ class ExponentialFamily(Distribution):
         return sum((x * y).reshape(*self._batch_shape, -1).sum(-1) for x, y in zip(params, others, strict=True))
 
 
-def broadcast(*values):
+def broadcast(*values: Any) -> tuple[Tensor, ...]:
     """Broadcast parameters, which may be numbers, to tensors of one shape."""
     if not all(isinstance(value, (Tensor, int, float)) for value in values):
         raise ValueError(
@@ -311,7 +314,9 @@ class Independent(Distribution, Generic[D]):
     (torch.Size([3]), torch.Size([2]), tensor([-1.8379, -1.8379, -1.8379]))
     """
 
-    def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
+    def __init__(
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+    ) -> None:
         n, shape = reinterpreted_batch_ndims, base_distribution.batch_shape
         if n > len(shape):
             raise ValueError(
@@ -338,23 +343,23 @@ class Independent(Distribution, Generic[D]):
     def _expanded(self, batch_shape):
         return {"base_dist": self.base_dist.expand(batch_shape + self.event_shape[: self.reinterpreted_batch_ndims])}
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         return self.base_dist.rsample(sample_shape)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density, summed over the reinterpreted dimensions."""
         return self._added(self.base_dist.log_prob(value))
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy, summed over the reinterpreted dimensions."""
         return self._added(self.base_dist.entropy())
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all values of the base; not implemented if any dimension is reinterpreted."""
         if self.reinterpreted_batch_ndims:
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
@@ -364,5 +369,5 @@ class Independent(Distribution, Generic[D]):
         n = self.reinterpreted_batch_ndims
         return x.flatten(x.ndim - n).sum(-1) if n else x
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"

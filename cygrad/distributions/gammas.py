@@ -1,9 +1,13 @@
 """The gamma distribution and distributions derived from it, with gradients for all parameters."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 
 import cygrad
 import cygrad.nn.functional as F
+from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions._implicit import dirichlet, standard_gamma
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast, where_defined
@@ -27,7 +31,7 @@ class Gamma(ExponentialFamily):
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
 
-    def __init__(self, concentration, rate, validate_args=None):
+    def __init__(self, concentration: Tensor | float, rate: Tensor | float, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast(concentration, rate)
         super().__init__(self.concentration.shape, validate_args=validate_args)
 
@@ -37,27 +41,27 @@ class Gamma(ExponentialFamily):
     mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0), doc="The mode.")
     variance = property(lambda self: self.concentration / self.rate**2, doc="The variance.")
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         value = standard_gamma(self.concentration.expand(shape)) / self.rate
         value.detach().clamp_(min=cygrad.finfo(value.dtype).tiny)
         return value
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return a.xlogy(rate) + (a - 1).xlogy(value) - rate * value - lgamma(a)
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return cygrad.special.gammainc(self.concentration, self.rate * value)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return a - log(rate) + log(gamma(a)) + (1 - a) digamma(a)."""
         a = self.concentration
         return a - self.rate.log() + lgamma(a) + (1 - a) * digamma(a)
@@ -71,7 +75,7 @@ class Chi2(Gamma):
 
     arg_constraints = {"df": constraints.positive}
 
-    def __init__(self, df, validate_args=None):
+    def __init__(self, df: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args)
 
     df = property(lambda self: 2 * self.concentration, doc="The degrees of freedom.")
@@ -87,7 +91,7 @@ class InverseGamma(TransformedDistribution):
     arg_constraints = Gamma.arg_constraints
     support = constraints.positive
 
-    def __init__(self, concentration, rate, validate_args=None):
+    def __init__(self, concentration: Tensor | float, rate: Tensor | float, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
 
@@ -96,28 +100,28 @@ class InverseGamma(TransformedDistribution):
     mode = property(lambda self: self.rate / (self.concentration + 1), doc="The mode.")
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         """The mean; inf where it does not exist."""
         a = self.concentration
         return where_defined(a > 1, lambda a: self.rate / (a - 1), a, 2.0, cygrad.inf)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The variance; inf where it does not exist."""
         a = self.concentration
         return where_defined(a > 2, lambda a: self.rate**2 / ((a - 1) ** 2 * (a - 2)), a, 3.0, cygrad.inf)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return self.base_dist.log_prob(1 / value) - 2 * value.log()
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         return 1 - self.base_dist.cdf(1 / value)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return a + log(rate) + log(gamma(a)) - (1 + a) digamma(a)."""
         a = self.concentration
         return a + self.rate.log() + lgamma(a) - (1 + a) * digamma(a)
@@ -136,7 +140,7 @@ class Dirichlet(ExponentialFamily):
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
 
-    def __init__(self, concentration, validate_args=None):
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
         self.concentration = concentration
@@ -147,7 +151,7 @@ class Dirichlet(ExponentialFamily):
     mean = property(lambda self: self.concentration / self._total, doc="The mean.")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         """The mode; a corner if all concentrations are below 1."""
         above = (self.concentration - 1).clamp(min=0)
         found = above / above.sum(-1, keepdim=True)
@@ -155,23 +159,23 @@ class Dirichlet(ExponentialFamily):
         return cygrad.where((self.concentration < 1).all(-1, keepdim=True), corner, found)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The variance of each component."""
         a, total = self.concentration, self._total
         return a * (total - a) / (total**2 * (total + 1))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         return dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         a = self.concentration
         return (a - 1).xlogy(value).sum(-1) + lgamma(a.sum(-1)) - lgamma(a).sum(-1)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy."""
         a, total = self.concentration, self.concentration.sum(-1)
         inner = ((a - 1) * digamma(a)).sum(-1)
@@ -188,7 +192,9 @@ class Beta(ExponentialFamily):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
 
-    def __init__(self, concentration1, concentration0, validate_args=None):
+    def __init__(
+        self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         both = cygrad.stack(broadcast(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
@@ -203,17 +209,17 @@ class Beta(ExponentialFamily):
     def _expanded(self, batch_shape):
         return {"_dirichlet": self._dirichlet.expand(batch_shape)}
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return self._dirichlet.log_prob(cygrad.stack([value, 1.0 - value], -1))
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy."""
         return self._dirichlet.entropy()
 
@@ -228,7 +234,13 @@ class StudentT(Distribution):
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
 
-    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
+    def __init__(
+        self,
+        df: Tensor | float,
+        loc: Tensor | float = 0.0,
+        scale: Tensor | float = 1.0,
+        validate_args: bool | None = None,
+    ) -> None:
         self.df, self.loc, self.scale = broadcast(df, loc, scale)
         super().__init__(self.df.shape, validate_args=validate_args)
 
@@ -236,19 +248,19 @@ class StudentT(Distribution):
     mean = property(lambda self: cygrad.where(self.df > 1, self.loc, cygrad.nan), doc="The mean; nan for df <= 1.")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The variance: inf for df <= 2, NaN for df <= 1."""
         df = self.df
         found = where_defined(df > 2, lambda df: self.scale**2 * df / (df - 2), df, 3.0, cygrad.inf)
         return cygrad.where(df > 1, found, cygrad.nan)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         unit = cygrad.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + self.scale * unit * (Chi2(self.df, False).rsample(sample_shape) / self.df).rsqrt()
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
@@ -256,7 +268,7 @@ class StudentT(Distribution):
         size = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + lgamma(half) - lgamma(half + 0.5)
         return -(half + 0.5) * (y**2 / self.df).log1p() - size
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy."""
         half = self.df / 2
         size = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + lgamma(half) - lgamma(half + 0.5)
@@ -270,34 +282,34 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, df1, df2, validate_args=None):
+    def __init__(self, df1: Tensor | float, df2: Tensor | float, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast(df1, df2)
         super().__init__(self.df1.shape, validate_args=validate_args)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         """The mean; NaN where it does not exist."""
         return where_defined(self.df2 > 2, lambda b: b / (b - 2), self.df2, 3.0, cygrad.nan)
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         """The mode; NaN where the density is unbounded."""
         a, b = self.df1, self.df2
         return where_defined(a > 2, lambda a: (a - 2) / a * b / (b + 2), a, 3.0, cygrad.nan)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The variance; NaN where it does not exist."""
         a, b = self.df1, self.df2
         return where_defined(b > 4, lambda b: 2 * b**2 * (a + b - 2) / (a * (b - 2) ** 2 * (b - 4)), b, 5.0, cygrad.nan)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         x, y = (Gamma(df / 2, df, validate_args=False).rsample(sample_shape) for df in (self.df1, self.df2))
         found = x / y
         return found.clamp(min=cygrad.finfo(found.dtype).tiny)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)

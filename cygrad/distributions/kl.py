@@ -1,12 +1,17 @@
 """Kullback-Leibler divergences between distributions."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
+from typing import Any
 
 import cygrad
+from cygrad import Tensor
 from cygrad.distributions.continuous import Exponential, Laplace, LogNormal, Normal, Uniform
 from cygrad.distributions.counts import Binomial, Geometric
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, Poisson, outcomes
-from cygrad.distributions.distribution import ExponentialFamily, Independent
+from cygrad.distributions.distribution import Distribution, ExponentialFamily, Independent
 from cygrad.distributions.gammas import Beta, Dirichlet, Gamma
 from cygrad.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
 from cygrad.distributions.powers import Pareto
@@ -17,10 +22,10 @@ from cygrad.distributions.transforms import TransformedDistribution
 __all__ = ["kl_divergence", "register_kl"]
 
 EULER = 0.5772156649015329  # the Euler-Mascheroni constant, the mean of the standard Gumbel distribution
-_formulas: dict = {}  # (class of p, class of q): formula
+_formulas: dict[Any, Any] = {}  # (class of p, class of q): formula
 
 
-def register_kl(type_p, type_q):
+def register_kl(type_p: type, type_q: type) -> Callable[..., Any]:
     """Return a decorator that registers a function of (p, q) with `kl_divergence` for these classes and subclasses.
 
     Raises TypeError for what is no class.
@@ -36,7 +41,7 @@ def register_kl(type_p, type_q):
     return note
 
 
-def kl_divergence(p, q):
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     r"""The Kullback-Leibler divergence :math:`\int p \log(p / q)`.
 
     Raises NotImplementedError for classes without a formula; `register_kl` adds one.

@@ -1,12 +1,17 @@
 """Transforms of vectors and matrices, and the registries of transforms from the real numbers to a constraint."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import cygrad
 import cygrad.nn.functional as F
+from cygrad import Tensor
 from cygrad.distributions import constraints
-from cygrad.distributions.distribution import Size
+from cygrad.distributions.constraints import Constraint
+from cygrad.distributions.distribution import Distribution, Size
 from cygrad.distributions.transforms import (
     AffineTransform,
     ComposeTransform,
@@ -79,16 +84,16 @@ class StickBreakingTransform(Transform):
         left = (1 - y[..., :-1].cumsum(-1)).clamp(min=cygrad.finfo(y.dtype).tiny)
         return y[..., :-1].log() - left.log() + _odds(left)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the log-determinant of the Jacobian of all shares but the last."""
         x = x - _odds(x)
         return (F.logsigmoid(x) - x + y[..., :-1].log()).sum(-1)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of t(x) for x of this shape."""
         return (*shape[:-1], shape[-1] + 1)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of x for t(x) of this shape."""
         return (*shape[:-1], shape[-1] - 1)
 
@@ -145,19 +150,19 @@ class CorrCholeskyTransform(Transform):
         left = F.pad(1 - (y * y).cumsum(-1)[..., :-1], (1, 0), value=1.0)
         return (self._below(y) / self._below(left).sqrt()).atanh()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the log-determinant of the Jacobian of the elements below the diagonal."""
         sticks = 0.5 * self._below(1 - (y * y).cumsum(-1), -2).log().sum(-1)
         return sticks - 2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(-1)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of t(x) for x of this shape."""
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != shape[-1]:
             raise ValueError("Input is not a flattened lower-diagonal number")
         return (*shape[:-1], n, n)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of x for t(x) of this shape."""
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
@@ -167,7 +172,7 @@ class CorrCholeskyTransform(Transform):
 class ReshapeTransform(Transform):
     """Reshapes its argument."""
 
-    def __init__(self, in_shape, out_shape, cache_size=0):
+    def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError("in_shape, out_shape have different numbers of elements")
@@ -188,7 +193,7 @@ class ReshapeTransform(Transform):
     def _inverse(self, y):
         return y.reshape(y.shape[: y.ndim - len(self.out_shape)] + self.in_shape)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return 0."""
         return x.new_zeros(self._batch(x))
 
@@ -200,11 +205,11 @@ class ReshapeTransform(Transform):
             raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
         return tuple(shape[:cut]) + tuple(new)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of t(x) for x of this shape."""
         return self._replaced(shape, self.in_shape, self.out_shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of x for t(x) of this shape."""
         return self._replaced(shape, self.out_shape, self.in_shape)
 
@@ -216,7 +221,7 @@ class CumulativeDistributionTransform(Transform):
     sign = 1
     codomain = constraints.unit_interval
 
-    def __init__(self, distribution, cache_size=0):
+    def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.distribution = distribution
 
@@ -228,7 +233,7 @@ class CumulativeDistributionTransform(Transform):
     def _inverse(self, y):
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the log-density."""
         return self.distribution.log_prob(x)
 
@@ -236,7 +241,9 @@ class CumulativeDistributionTransform(Transform):
 class CatTransform(Transform):
     """Applies a separate transform to each part of a tensor along a dimension."""
 
-    def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
+    def __init__(
+        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
+    ) -> None:
         super().__init__(cache_size)
         self.transforms, self.dim = [t.with_cache(cache_size) for t in tseq], dim
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
@@ -265,7 +272,7 @@ class CatTransform(Transform):
     def _inverse(self, y):
         return self._joined([t.inv(part) for t, part in zip(self.transforms, self._parts(y), strict=True)], self.dim)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         """Return the concatenated log-determinants, or their sum if the dimension is part of an event."""
         found, dims = [], self.domain.event_dim
         for t, a, b in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
@@ -279,7 +286,7 @@ class CatTransform(Transform):
 class StackTransform(CatTransform):
     """Applies a separate transform to each slice of a tensor along a dimension."""
 
-    def __init__(self, tseq, dim=0, cache_size=0):
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size=cache_size)
 
     def _parts(self, x):
@@ -301,11 +308,11 @@ class ConstraintRegistry:
     tensor(0.5000)
     """
 
-    def __init__(self):
-        self._registry = {}
+    def __init__(self) -> None:
+        self._registry: dict[Any, Any] = {}
         super().__init__()
 
-    def register(self, constraint, factory=None):
+    def register(self, constraint: Any, factory: Any = None) -> Any:
         """Register `factory(constraint)`, which creates the transform, for a class, given by itself or by an object.
 
         Returns the factory, or a decorator if it is omitted. Raises TypeError for what is no constraint.
@@ -318,7 +325,7 @@ class ConstraintRegistry:
         self._registry[kind] = factory
         return factory
 
-    def __call__(self, constraint):
+    def __call__(self, constraint: Constraint) -> Transform:
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")

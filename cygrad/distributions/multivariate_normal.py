@@ -1,9 +1,13 @@
 """Multivariate normal distributions."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import cygrad
+from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, lazy_property
 from cygrad.distributions.utils import _standard_normal
@@ -18,18 +22,18 @@ class _OfCovariances(Distribution):
     _unbroadcasted_scale_tril: Any
 
     @lazy_property
-    def scale_tril(self):
+    def scale_tril(self) -> Tensor:
         """The Cholesky factor of the covariance matrix."""
         return self._of_batch(self._unbroadcasted_scale_tril)
 
     @lazy_property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Tensor:
         """The covariance matrix."""
         factor = self._unbroadcasted_scale_tril
         return self._of_batch(factor @ factor.mT)
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Tensor:
         """The inverse of the covariance matrix."""
         return self._of_batch(cygrad.cholesky_inverse(self._unbroadcasted_scale_tril))
 
@@ -97,7 +101,14 @@ class MultivariateNormal(_OfCovariances):
     }
     support = constraints.real_vector
 
-    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+    def __init__(
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         name, matrix = _the_given(covariance_matrix, precision_matrix, scale_tril, ValueError)
@@ -112,24 +123,24 @@ class MultivariateNormal(_OfCovariances):
     mean = mode = property(lambda self: self.loc, doc="The mean and the mode.")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The diagonal of the covariance matrix."""
         found = (self._unbroadcasted_scale_tril**2).sum(-1)
         return found.expand(self._extended_shape())
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         unit = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, unit)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         distance = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
         found = 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()
         return found.expand(self._batch_shape)
@@ -146,7 +157,7 @@ class LowRankMultivariateNormal(Distribution):
     }
     support = constraints.real_vector
 
-    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         if cov_factor.dim() < 2:
@@ -180,14 +191,15 @@ class LowRankMultivariateNormal(Distribution):
     def _log_det(self, factor):
         return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.cov_diag.log().sum(-1)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
-        shape, like = self._extended_shape(sample_shape), {"dtype": self.loc.dtype, "device": self.loc.device}
+        shape = self._extended_shape(sample_shape)
+        like: dict[str, Any] = {"dtype": self.loc.dtype, "device": self.loc.device}
         unit = cygrad.randn((*shape[:-1], self.cov_factor.shape[-1], 1), **like)
         spread = (self.cov_factor @ unit).squeeze(-1)
         return self.loc + spread + self.cov_diag.sqrt() * cygrad.randn(shape, **like)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
@@ -196,6 +208,6 @@ class LowRankMultivariateNormal(Distribution):
         distance = (gap**2 / self.cov_diag).sum(-1) - (inner**2).sum((-2, -1))
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det(factor) + distance)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return n (1 + log 2 pi) / 2 + log det(covariances) / 2."""
         return 0.5 * (self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_det(self._capacitance()[0]))

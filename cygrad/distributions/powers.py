@@ -1,7 +1,13 @@
 """Named distributions obtained by transforming uniform, exponential and normal variables."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import cygrad
+from cygrad import Tensor
 from cygrad.distributions import constraints
+from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.continuous import Exponential, Normal, Uniform
 from cygrad.distributions.distribution import Distribution, broadcast, where_defined
 from cygrad.distributions.more_transforms import StickBreakingTransform
@@ -22,7 +28,7 @@ class Pareto(_Made):
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
-    def __init__(self, scale, alpha, validate_args=None):
+    def __init__(self, scale: Tensor | float, alpha: Tensor | float, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast(scale, alpha)
         steps = [ExpTransform(), AffineTransform(0, self.scale)]
         super().__init__(Exponential(self.alpha, validate_args), steps, validate_args)
@@ -31,18 +37,18 @@ class Pareto(_Made):
     mode = property(lambda self: self.scale, doc="The mode.")
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         """The mean; inf where it does not exist."""
         return where_defined(self.alpha > 1, lambda a: a * self.scale / (a - 1), self.alpha, 2.0, cygrad.inf)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The variance; inf where it does not exist."""
         return where_defined(
             self.alpha > 2, lambda a: self.scale**2 * a / ((a - 1) ** 2 * (a - 2)), self.alpha, 3.0, cygrad.inf
         )
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return log(scale / alpha) + 1 + 1 / alpha."""
         return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)
 
@@ -61,12 +67,18 @@ class GeneralizedPareto(Distribution):
     has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
 
-    def __init__(self, loc, scale, concentration, validate_args=None):
+    def __init__(
+        self,
+        loc: Tensor | float,
+        scale: Tensor | float,
+        concentration: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
         self.loc, self.scale, self.concentration = broadcast(loc, scale, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     @property
-    def support(self):
+    def support(self) -> Constraint:
         """The support of the distribution."""
         c = self.concentration
         return constraints.interval(self.loc, cygrad.where(c < 0, self.loc - self.scale / c, cygrad.inf))
@@ -74,18 +86,18 @@ class GeneralizedPareto(Distribution):
     mode = property(lambda self: self.loc, doc="The mode.")
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         """The mean; NaN where it does not exist."""
         c = self.concentration
         return where_defined(c < 1, lambda c: self.loc + self.scale / (1 - c), c, 0.0, cygrad.nan)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The variance; NaN where it does not exist."""
         c = self.concentration
         return where_defined(c < 0.5, lambda c: self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c)), c, 0.0, cygrad.nan)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         return self.icdf(cygrad.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
@@ -96,34 +108,34 @@ class GeneralizedPareto(Distribution):
         is_zero = c.isclose(cygrad.zeros_like(c))
         return cygrad.where(is_zero, limit, power(c.masked_fill(is_zero, 1)))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return self._by(lambda c: -cygrad.special.xlog1py(1 + 1 / c, c * z), -z) - self.scale.log()
 
-    def log_survival_function(self, value):
+    def log_survival_function(self, value: Tensor) -> Tensor:
         """Return the log-probability of a sample above `value`."""
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return self._by(lambda c: -(c * z).log1p() / c, -z)
 
-    def log_cdf(self, value):
+    def log_cdf(self, value: Tensor) -> Tensor:
         """Return the log-probability of a sample at or below `value`."""
         return (-self.log_survival_function(value).exp()).log1p()
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         return self.log_cdf(value).exp()
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         log = (-value).log1p()
         return self.loc + self.scale * self._by(lambda c: (-c * log).expm1() / c, -log)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return log(scale) + concentration + 1."""
         return self.scale.log() + self.concentration + 1
 
@@ -140,7 +152,7 @@ class Weibull(_Made):
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, scale, concentration, validate_args=None):
+    def __init__(self, scale: Tensor | float, concentration: Tensor | float, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast(scale, concentration)
         steps = [PowerTransform(1 / self.concentration), AffineTransform(0, self.scale)]
         super().__init__(Exponential(cygrad.ones_like(self.scale), validate_args), steps, validate_args)
@@ -152,19 +164,19 @@ class Weibull(_Made):
     variance = property(lambda self: self._moment(2) - self._moment(1) ** 2, doc="The variance.")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         """The mode; NaN where the density has no maximum."""
         c = self.concentration
         return self.scale * ((c - 1) / c) ** (1 / c)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density, without powers that underflow."""
         if self._validate_args:
             self._validate_sample(value)
         c, log = self.concentration, (value / self.scale).log()
         return (c / self.scale).log() + (c - 1) * log - (c * log).exp()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return 0.5772 (1 - 1 / concentration) + log(scale / concentration) + 1."""
         return euler_constant * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
 
@@ -175,7 +187,9 @@ class Kumaraswamy(_Made):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
 
-    def __init__(self, concentration1, concentration0, validate_args=None):
+    def __init__(
+        self, concentration1: Tensor | float, concentration0: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.concentration1, self.concentration0 = a, b = broadcast(concentration1, concentration0)
         unit = Uniform(cygrad.zeros_like(b), cygrad.ones_like(b), validate_args)
         steps = [PowerTransform(1 / b), AffineTransform(1, -1), PowerTransform(1 / a)]
@@ -189,25 +203,25 @@ class Kumaraswamy(_Made):
     variance = property(lambda self: self._moment(2) - self._moment(1) ** 2, doc="The variance.")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         """The mode; NaN where the density is unbounded."""
         a, b = self.concentration1, self.concentration0
         return cygrad.where((a < 1) | (b < 1), cygrad.nan, ((a - 1) / (a * b - 1)) ** (1 / a))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density, defined at 0 and 1 as well."""
         if self._validate_args:
             self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
         return (a * b).log() + (a - 1).xlogy(value) + cygrad.special.xlog1py(b - 1, -(value**a))
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return 1 - (1 - value**self.concentration1) ** self.concentration0
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return 1 - 1 / b + (1 - 1 / a) (digamma(b + 1) + 0.5772) - log(a b)."""
         a, b = self.concentration1, self.concentration0
         return 1 - 1 / b + (1 - 1 / a) * ((b + 1).digamma() + euler_constant) - a.log() - b.log()
@@ -219,7 +233,7 @@ class LogisticNormal(TransformedDistribution):
     arg_constraints = Normal.arg_constraints
     support = constraints.simplex
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args)
         base = base if base.batch_shape else base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args)

@@ -1,11 +1,16 @@
 """Distributions of matrices: covariance matrices and Cholesky factors of correlation matrices."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import cygrad
 import cygrad.nn.functional as F
 from cygrad import Tensor
 from cygrad.distributions import constraints
+from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, broadcast
 from cygrad.distributions.gammas import Beta, Chi2
 from cygrad.distributions.multivariate_normal import _FACTORS, _OfCovariances, _the_given
@@ -30,7 +35,14 @@ class Wishart(_OfCovariances, ExponentialFamily):
     support = constraints.positive_definite
     _mean_carrier_measure = 0
 
-    def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+    def __init__(
+        self,
+        df: Tensor | float,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         name, matrix = _the_given(covariance_matrix, precision_matrix, scale_tril, AssertionError)
         if matrix.dim() < 2:
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
@@ -48,7 +60,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
         self._unbroadcasted_scale_tril = _FACTORS[name](matrix)
 
     @property
-    def arg_constraints(self):
+    def arg_constraints(self) -> dict[str, Constraint]:
         """The constraints on the parameters."""
         return {
             "covariance_matrix": constraints.positive_definite,
@@ -62,13 +74,13 @@ class Wishart(_OfCovariances, ExponentialFamily):
     mean = property(lambda self: self._times(self.df), doc="The mean.")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         """The mode; NaN where the density is unbounded."""
         factor = self.df - self._length - 1
         return self._times(factor.masked_fill(factor <= 0, cygrad.nan))
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The variance of each element."""
         diagonal = self.covariance_matrix.diagonal(0, -2, -1)
         squares = self.covariance_matrix**2 + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
@@ -77,7 +89,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
     def _times(self, factor):
         return factor[..., None, None] * self.covariance_matrix
 
-    def rsample(self, sample_shape=(), max_try_correction=None):
+    def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
         """Draw samples with gradients; redraw those singular by rounding, up to ten (or `max_try_correction`) times."""
         self._drawn(sample_shape)  # PyTorch gives the second samples: its check takes the first ones for singular
         found = self._drawn(sample_shape)
@@ -101,7 +113,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
         factor = self._unbroadcasted_scale_tril @ elements
         return factor @ factor.mT
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
@@ -111,7 +123,7 @@ class Wishart(_OfCovariances, ExponentialFamily):
         power = (df - n - 1) / 2 * cygrad.linalg.slogdet(value).logabsdet - ratio.diagonal(0, -2, -1).sum(-1) / 2
         return power - df * (n * math.log(2) / 2 + self._half_log_det()) - (df / 2).mvlgamma(n)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy."""
         half, n = self.df / 2, self._length
         count = cygrad.arange(n, dtype=half.dtype, device=half.device)
@@ -140,17 +152,17 @@ class LKJCholesky(Distribution):
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
-    def __init__(self, dim, concentration=1.0, validate_args=None):
+    def __init__(self, dim: int, concentration: Tensor | float = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         (self.concentration,) = broadcast(concentration)
         super().__init__(self.concentration.shape, (dim, dim), validate_args)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients: a direction per row, and the share of its length that is off the diagonal."""
         with cygrad.no_grad():
-            like = {"dtype": self.concentration.dtype, "device": self.concentration.device}
+            like: dict[str, Any] = {"dtype": self.concentration.dtype, "device": self.concentration.device}
             rows = cygrad.arange(self.dim, **like).sub(1).clamp(min=0)  # rows above, of those with free elements
             # PyTorch says `rows + 0.5` here: from three rows on, its samples do not have the density of `log_prob`
             off = Beta((rows + 1) / 2, self.concentration.unsqueeze(-1) + (self.dim - 2) / 2 - rows / 2, False)
@@ -161,7 +173,7 @@ class LKJCholesky(Distribution):
             diagonal = (1 - (below**2).sum(-1)).clamp(min=cygrad.finfo(below.dtype).tiny).sqrt()
             return below + diagonal.diag_embed()
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)

@@ -1,9 +1,13 @@
 """Continuous relaxations of discrete distributions, whose samples have gradients."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 
 import cygrad
 import cygrad.nn.functional as F
+from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.counts import _Trials
 from cygrad.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, clamp_probs
@@ -18,7 +22,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with the gradients of the probabilities."""
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
@@ -30,7 +34,13 @@ class ExpRelaxedCategorical(Distribution):
     arg_constraints = Categorical.arg_constraints
     support = constraints.real_vector
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self._categorical, self.temperature = Categorical(probs, logits), temperature
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
@@ -42,13 +52,13 @@ class ExpRelaxedCategorical(Distribution):
     def _expanded(self, batch_shape):
         return {"_categorical": self._categorical.expand(batch_shape)}
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients: Gumbel noise added to the logits."""
         u = cygrad.rand(self._extended_shape(sample_shape), dtype=self.logits.dtype, device=self.logits.device)
         scores = (self.logits - (-clamp_probs(u).log()).log()) / self.temperature
         return scores - scores.logsumexp(-1, keepdim=True)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         count = self._event_shape[0]
         if self._validate_args:
@@ -66,7 +76,13 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     arg_constraints = Categorical.arg_constraints
     support = constraints.simplex
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
@@ -82,17 +98,23 @@ class LogitRelaxedBernoulli(_Trials):
     arg_constraints = Bernoulli.arg_constraints
     support = constraints.real
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         self.temperature = temperature
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         u = cygrad.rand(self._extended_shape(sample_shape), dtype=self._param.dtype, device=self._param.device)
         return (clamp_probs(u).logit() + self.logits) / self.temperature
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
@@ -107,7 +129,13 @@ class RelaxedBernoulli(TransformedDistribution):
     arg_constraints = Bernoulli.arg_constraints
     support = constraints.unit_interval
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(
+        self,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
@@ -132,7 +160,13 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
     support = constraints.unit_interval
     _mean_carrier_measure = 0
 
-    def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
+    def __init__(
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
+    ) -> None:
         self._take(probs, logits)
         if logits is None:
             if validate_args is not None and not constraints.unit_interval.check(self.probs).all():
@@ -142,7 +176,7 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Tensor:
         """The parameter in [0, 1]: the probability of 1 in the discrete counterpart."""
         return clamp_probs(self.logits.sigmoid())
 
@@ -156,12 +190,12 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
         return cygrad.where(is_far, formula(p, (-p).log1p() - p.log()), polynomial(self.probs - 0.5))
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         """The mean."""
         return self._by(lambda p, gap: p / (2 * p - 1) + 1 / gap, lambda x: 0.5 + (1 / 3 + 16 / 45 * x**2) * x)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The variance."""
         return self._by(
             lambda p, gap: 1 / gap**2 - p * (1 - p) / (1 - 2 * p) ** 2,
@@ -175,30 +209,30 @@ class ContinuousBernoulli(_Trials, ExponentialFamily):
             lambda x: math.log(2) + (4 / 3 + 104 / 45 * x**2) * x**2,
         )
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         shape = self._extended_shape(sample_shape)
         return self.icdf(cygrad.rand(shape, dtype=self._param.dtype, device=self._param.device))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         logits, value = cygrad.broadcast_tensors(self.logits, value)
         return self._log_factor() - F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         found = self._by(lambda p, _: (p**value * (1 - p) ** (1 - value) + p - 1) / (2 * p - 1), lambda _: value)
         return found.masked_fill(value <= 0, 0.0).masked_fill(value >= 1, 1.0)
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         return self._by(lambda p, gap: ((-p).log1p() - (value * (2 * p - 1) - p).log1p()) / gap, lambda _: value)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy."""
         return -self.mean * self.logits - self._log_factor() - (-self.probs).log1p()
 

@@ -1,9 +1,13 @@
 """Further continuous distributions, half-distributions, angles, and mixtures."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import cygrad
+from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.continuous import Normal, Uniform, _LocationScale
 from cygrad.distributions.discrete import Categorical
@@ -18,7 +22,7 @@ __all__ = ["Cauchy", "Gumbel", "HalfCauchy", "HalfNormal", "MixtureSameFamily", 
 class Cauchy(_LocationScale):
     """The distribution with density 1 / (pi scale (1 + ((x - loc) / scale)^2)), which has no mean."""
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
@@ -29,19 +33,19 @@ class Cauchy(_LocationScale):
     def _unit(self, shape):
         return cygrad.empty(shape, dtype=self.loc.dtype, device=self.loc.device).cauchy_()
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         return -math.log(math.pi) - self.scale.log() - (self._scaled(value) ** 2).log1p()
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         return self._scaled(value).atan() / math.pi + 0.5
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return log(4 pi scale)."""
         return math.log(4 * math.pi) + self.scale.log()
 
@@ -56,7 +60,7 @@ class Gumbel(_Made, _LocationScale):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast(loc, scale)
         limits = cygrad.finfo(self.loc.dtype)
         unit = Uniform(cygrad.full_like(self.loc, limits.tiny), cygrad.full_like(self.loc, 1 - limits.eps))
@@ -69,20 +73,20 @@ class Gumbel(_Made, _LocationScale):
     stddev = property(lambda self: math.pi / math.sqrt(6) * self.scale, doc="The standard deviation.")
     variance = property(lambda self: self.stddev**2, doc="The variance.")
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         y = -self._scaled(value)
         return y - y.exp() - self.scale.log()
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         return (-(-self._scaled(value)).exp()).exp()
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.loc - self.scale * (-value.log()).log()
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return log(scale) + 1 + 0.5772."""
         return self.scale.log() + (1 + euler_constant)
 
@@ -93,29 +97,29 @@ class _Half(TransformedDistribution):
     support = constraints.nonnegative
     _of: type
 
-    def __init__(self, scale, validate_args=None):
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(self._of(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
     scale = property(lambda self: self.base_dist.scale, doc="The scale of the underlying symmetric distribution.")
     mode = property(lambda self: cygrad.zeros_like(self.scale), doc="The mode.")
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         return cygrad.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -cygrad.inf)
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         return self.base_dist.icdf((value + 1) / 2)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """Return the entropy of the signed variable minus log(2)."""
         return self.base_dist.entropy() - math.log(2)
 
@@ -147,26 +151,26 @@ class VonMises(Distribution):
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
 
-    def __init__(self, loc, concentration, validate_args=None):
+    def __init__(self, loc: Tensor | float, concentration: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast(loc, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     mean = mode = property(lambda self: self.loc, doc="The mean and the mode of the angle.")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The circular variance: 1 minus the mean of cos(x - loc)."""
         k = self.concentration
         return 1 - cygrad.special.i1e(k) / cygrad.special.i0e(k)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         k = self.concentration
         return k * (value - self.loc).cos() - math.log(2 * math.pi) - (k + cygrad.special.i0e(k).log())
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients, by the method of Best and Fisher."""
         with cygrad.no_grad():
             shape = self._extended_shape(sample_shape)
@@ -198,7 +202,9 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: Any = {}
 
-    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
+    def __init__(
+        self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
+    ) -> None:
         mixture, parts = mixture_distribution, component_distribution
         if not isinstance(mixture, Categorical):
             raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
@@ -238,25 +244,25 @@ class MixtureSameFamily(Distribution):
     mean = property(lambda self: self._mean_of(self.component_distribution.mean), doc="The mean.")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         """The mean of the variances plus the variance of the means."""
         parts, n = self.component_distribution, len(self.event_shape)
         gap = parts.mean - self.mean.unsqueeze(-1 - n)
         return self._mean_of(parts.variance) + self._mean_of(gap**2)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density."""
         if self._validate_args:
             self._validate_sample(value)
         logs = self.component_distribution.log_prob(value.unsqueeze(-1 - len(self.event_shape)))
         return (logs + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         below = self.component_distribution.cdf(value.unsqueeze(-1 - len(self.event_shape)))
         return (below * self.mixture_distribution.probs).sum(-1)
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         with cygrad.no_grad():
             n = len(self.event_shape)
@@ -266,5 +272,5 @@ class MixtureSameFamily(Distribution):
             dim = which.ndim - 1 - n
             return found.gather(dim, which.expand(which.shape[: dim + 1] + self.event_shape)).squeeze(dim)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"

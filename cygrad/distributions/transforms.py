@@ -1,12 +1,17 @@
 """Invertible transforms, and the distributions of transformed samples."""
 
+from __future__ import annotations
+
 import copy
 import math
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import cygrad
+from cygrad import Tensor
 from cygrad.distributions import constraints
+from cygrad.distributions.constraints import Constraint
 from cygrad.distributions.distribution import Distribution, Independent
 from cygrad.distributions.utils import _sum_rightmost
 from cygrad.nn.functional import softplus
@@ -39,7 +44,7 @@ class Transform:
 
     _inv: Any  # of an inverse the transform, else a weak reference to the inverse
 
-    def __init__(self, cache_size=0):
+    def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size, self._cached_x_y, self._inv = cache_size, (None, None), None
@@ -51,13 +56,13 @@ class Transform:
         raise NotImplementedError
 
     @property
-    def event_dim(self):
+    def event_dim(self) -> int:
         """The number of dimensions that form one value, if it is that of arguments and of results."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}  # weak references cannot be pickled
 
     @property
@@ -69,7 +74,7 @@ class Transform:
             self._inv = weakref.ref(found)
         return found
 
-    def __call__(self, x):
+    def __call__(self, x: Tensor) -> Tensor:
         """Return y = t(x)."""
         if x is self._cached_x_y[0]:
             return self._cached_x_y[1]
@@ -91,19 +96,19 @@ class Transform:
     def _inverse(self, y):
         raise NotImplementedError
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return log |dy/dx| of each argument."""
         raise NotImplementedError
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of t(x) for x of this shape."""
         return shape
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of x for t(x) of this shape."""
         return shape
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         """Return the same transform with this cache size."""
         if self._cache_size == cache_size:
             return self
@@ -111,13 +116,13 @@ class Transform:
         new._cache_size, new._cached_x_y, new._inv = cache_size, (None, None), None
         return new
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if self is other or type(self) is not type(other) or self.parameters is None:
             return self is other
         pairs = [(getattr(self, name), getattr(other, name)) for name in self.parameters]
         return all(bool(cygrad.as_tensor(a == b).all()) for a, b in pairs)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
@@ -126,7 +131,7 @@ class _InverseTransform(Transform):
 
     parameters = ("_inv",)
 
-    def __init__(self, transform):
+    def __init__(self, transform: Transform) -> None:
         super().__init__()
         self._inv = transform
 
@@ -136,28 +141,28 @@ class _InverseTransform(Transform):
     sign = property(lambda self: self._inv.sign)
     inv = property(lambda self: self._inv)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return self.__dict__
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self._inv.with_cache(cache_size).inv
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         return self._inv.inverse_shape(shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
         return self._inv.forward_shape(shape)
 
-    def __call__(self, x):
+    def __call__(self, x: Tensor) -> Tensor:
         return self._inv._inv_call(x)
 
     def _inv_call(self, y):
         return self._inv(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._inv.log_abs_det_jacobian(y, x)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"_InverseTransform({self._inv!r})"
 
 
@@ -166,7 +171,7 @@ class ComposeTransform(Transform):
 
     parameters = ("parts",)
 
-    def __init__(self, parts, cache_size=0):
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
 
@@ -174,14 +179,14 @@ class ComposeTransform(Transform):
     sign = property(lambda self: math.prod([part.sign for part in self.parts]), doc="The product of the parts' signs.")
 
     @property
-    def domain(self):
+    def domain(self) -> Constraint:
         """The domain of the first part, with as many event dimensions as the parts need."""
         if not self.parts:
             return constraints.real
         return _widened(self.parts[0].domain, _dims([(b, a) for a, b in reversed(self._ends())]))
 
     @property
-    def codomain(self):
+    def codomain(self) -> Constraint:
         """The codomain of the last part, with as many event dimensions as the parts need."""
         if not self.parts:
             return constraints.real
@@ -190,17 +195,17 @@ class ComposeTransform(Transform):
     def _ends(self):
         return [(part.domain.event_dim, part.codomain.event_dim) for part in self.parts]
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         """Return the same transform with this cache size."""
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of t(x) for x of this shape."""
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of x for t(x) of this shape."""
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
@@ -216,7 +221,7 @@ class ComposeTransform(Transform):
             y = part.inv(y)
         return y
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         """Return the sum over the parts."""
         if not self.parts:
             return cygrad.zeros_like(x)
@@ -228,7 +233,7 @@ class ComposeTransform(Transform):
             x = y
         return total
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "ComposeTransform(\n    " + ",\n    ".join(map(repr, self.parts)) + "\n)"
 
 
@@ -243,7 +248,7 @@ def _dims(ends):
 class IndependentTransform(Transform):
     """Treats extra batch dimensions of another transform as part of the event, summing its log-determinants."""
 
-    def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
@@ -256,17 +261,17 @@ class IndependentTransform(Transform):
     def _independent(self, constraint):
         return constraints.independent(constraint, self.reinterpreted_batch_ndims)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size: int = 1) -> Transform:
         """Return the same transform with this cache size."""
         if self._cache_size == cache_size:
             return self
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of t(x) for x of this shape."""
         return self.base_transform.forward_shape(shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of x for t(x) of this shape."""
         return self.base_transform.inverse_shape(shape)
 
@@ -276,11 +281,11 @@ class IndependentTransform(Transform):
     def _inverse(self, y):
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the sum over the reinterpreted dimensions."""
         return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"IndependentTransform({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
 
@@ -293,7 +298,7 @@ class AffineTransform(Transform):
     parameters = ("loc", "scale")
     bijective = True
 
-    def __init__(self, loc, scale, event_dim=0, cache_size=0):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, event_dim: Any = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
@@ -308,12 +313,12 @@ class AffineTransform(Transform):
     def _inverse(self, y):
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return log |scale|, summed over the event dimensions."""
         slope = cygrad.as_tensor(self.scale, dtype=x.dtype, device=x.device).abs().log()
         return _sum_rightmost(slope.expand(x.shape), self.event_dim)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         """Return the shape of t(x) for x of this shape."""
         return cygrad.broadcast_shapes(shape, *[getattr(value, "shape", ()) for value in (self.loc, self.scale)])
 
@@ -327,7 +332,7 @@ class PowerTransform(Transform):
     bijective = True
     domain = codomain = constraints.positive
 
-    def __init__(self, exponent, cache_size=0):
+    def __init__(self, exponent: Tensor | float, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.exponent = cygrad.as_tensor(exponent)
 
@@ -339,7 +344,7 @@ class PowerTransform(Transform):
     def _inverse(self, y):
         return y ** (1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return log |exponent y / x|."""
         return (self.exponent * y / x).abs().log()
 
@@ -359,7 +364,7 @@ class SoftplusTransform(Transform):
     def _inverse(self, y):
         return (-y).expm1().neg().log() + y
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return -log(1 + exp(-x))."""
         return -softplus(-x)
 
@@ -379,7 +384,7 @@ class ExpTransform(Transform):
     def _inverse(self, y):
         return y.log()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return x."""
         return x
 
@@ -404,7 +409,7 @@ class SigmoidTransform(Transform):
         y = y.clamp(cygrad.finfo(y.dtype).tiny, 1 - cygrad.finfo(y.dtype).eps)
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return log(y (1 - y)), accurate even where it would round to log(0)."""
         return -softplus(-x) - softplus(x)
 
@@ -424,7 +429,7 @@ class TanhTransform(Transform):
     def _inverse(self, y):
         return y.atanh()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return log(1 - y**2), accurate even where 1 - y**2 rounds to 0."""
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
@@ -439,7 +444,12 @@ class TransformedDistribution(Distribution):
     tensor([-0.9189, -0.7821])
     """
 
-    def __init__(self, base_distribution, transforms, validate_args=None):
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | Sequence[Transform],
+        validate_args: bool | None = None,
+    ) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
         if not isinstance(self.transforms, list) or not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
@@ -472,16 +482,16 @@ class TransformedDistribution(Distribution):
         base = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         return {**super()._expanded(batch_shape), "base_dist": base}
 
-    def sample(self, sample_shape=()):
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples without gradients."""
         with cygrad.no_grad():
             return self._moved(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples with gradients."""
         return self._moved(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density: that of the base at the inverse, minus the log-determinants."""
         if self._validate_args:
             self._validate_sample(value)
@@ -493,7 +503,7 @@ class TransformedDistribution(Distribution):
             value = x
         return total + _sum_rightmost(self.base_dist.log_prob(value), dims - len(self.base_dist.event_shape))
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of a sample at or below `value`."""
         sign = 1
         for transform in reversed(self.transforms):
@@ -501,7 +511,7 @@ class TransformedDistribution(Distribution):
         below = self.base_dist.cdf(value)
         return sign * (below - 0.5) + 0.5
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile at this probability (the inverse of `cdf`)."""
         for transform in self.transforms:
             value = transform.sign * (value - 0.5) + 0.5

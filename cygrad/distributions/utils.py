@@ -1,6 +1,11 @@
 """Building blocks for custom distributions, under PyTorch's module path."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import cygrad
+from cygrad import Tensor
 from cygrad.distributions.discrete import clamp_probs
 from cygrad.distributions.distribution import broadcast, lazy_property
 
@@ -17,7 +22,7 @@ __all__ = [
 euler_constant = 0.57721566490153286060  # the Euler-Mascheroni constant
 
 
-def broadcast_all(*values):
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Broadcast tensors and numbers to tensors of one shape.
 
     >>> import cygrad
@@ -27,18 +32,18 @@ def broadcast_all(*values):
     return tuple(broadcast(*values))
 
 
-def logits_to_probs(logits, is_binary=False):
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Convert logits to probabilities: sigmoid, or softmax along the last dimension."""
     return cygrad.sigmoid(logits) if is_binary else logits.softmax(-1)
 
 
-def probs_to_logits(probs, is_binary=False):
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Convert probabilities to finite logits: log(p / (1 - p)), or log(p)."""
     p = clamp_probs(probs)
     return p.log() - (-p).log1p() if is_binary else p.log()
 
 
-def tril_matrix_to_vec(mat, diag=0):
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """Return the elements of lower triangular matrices, up to the diagonal number `diag`, as vectors, row by row.
 
     Raises ValueError unless `diag` is one of the diagonals.
@@ -54,7 +59,7 @@ def tril_matrix_to_vec(mat, diag=0):
     return mat[..., rows, columns]
 
 
-def vec_to_tril_matrix(vec, diag=0):
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """Return the lower triangular matrices with these elements, up to the diagonal number `diag`: the inverse.
 
     Raises ValueError if no matrix has that many.

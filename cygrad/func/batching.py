@@ -1,8 +1,12 @@
 """vmap: applies a function of one sample to all samples of a batch at once."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
 
 from cygrad._core.errors.sites import warn
 from cygrad._core.graph.tensor import Tensor
@@ -16,7 +20,14 @@ from cygrad.func.trees import flatten, rebuild, spread
 _Options = namedtuple("_Options", "name in_dims out_dims randomness")
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
     """Return a function that applies `func`, a function of one sample, to each sample of its arguments.
 
     `in_dims` is the batch dimension of each argument, or None for arguments shared by all samples: an int, or a tuple

@@ -1,6 +1,10 @@
 """functionalize: functions whose in-place changes do not affect backward."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.transforms.forward_mode import call_inside
@@ -8,7 +12,7 @@ from cygrad.autograd.graph import copies_of_saved
 from cygrad.func.trees import flatten, mapped
 
 
-def functionalize(func, *, remove="mutations"):
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """Return a function with the results of `func`, whose in-place changes do not affect backward.
 
     Tensors that backward needs are copied before `func` changes them, so that no gradient fails because of a changed

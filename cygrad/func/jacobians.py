@@ -1,6 +1,10 @@
 """Jacobians and Hessians of functions."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from cygrad._core.engine.backward import grad as gradients
 from cygrad._core.graph.tensor import Tensor
@@ -23,7 +27,13 @@ from cygrad.func.transforms import (
 from cygrad.func.trees import flatten, rebuild
 
 
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
+def jacrev(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `func`, by one backward pass for all elements of the output.
 
     `chunk_size`: how many elements to process at once.
@@ -85,7 +95,9 @@ def _rows(output, inputs, followed, chunk_size):
     ]
 
 
-def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+def jacfwd(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `func` as `jacrev` does, by a pass for all elements of an input.
 
     >>> import cygrad
@@ -133,7 +145,7 @@ def _columns(product, primals, inputs, i, output, randomness):
     return [f.movedim(0, -1).reshape(out.shape + x.shape) for f, out in zip(found, outputs, strict=True)]
 
 
-def hessian(func, argnums=0):
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """Return a function that computes the Hessian of `func`: `jacfwd` of `jacrev`.
 
     >>> import cygrad

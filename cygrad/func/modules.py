@@ -1,5 +1,9 @@
 """Modules as functions of their parameters."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import cygrad
 from cygrad._ops.shape.stacking import stack
 from cygrad.nn.utils.stateless import call_with as functional_call
@@ -7,7 +11,7 @@ from cygrad.nn.utils.stateless import call_with as functional_call
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
-def stack_module_state(models):
+def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return (parameters, buffers) of several modules of one class: {name: stack of all models' tensors}.
 
     The stacks are leaves: changing them does not change the models. Use them with `vmap` over `functional_call`. Raises
@@ -29,7 +33,7 @@ def stack_module_state(models):
     return parameters, _stacked([dict(model.named_buffers()) for model in models])
 
 
-def replace_all_batch_norm_modules_(root):
+def replace_all_batch_norm_modules_(root: Any) -> Any:
     """Remove the running statistics of a module's batch norms, which `vmap` could not change; return the module.
 
     >>> import cygrad

@@ -1,5 +1,7 @@
 """rearrange: permutes, splits and joins dimensions by name."""
 
+from __future__ import annotations
+
 import math
 import re
 from typing import Any
@@ -10,7 +12,7 @@ from cygrad._ops.base.slicing import stack
 _DOTS = "…"
 
 
-def rearrange(tensor, pattern, **axes_lengths):
+def rearrange(tensor: Tensor, pattern: str, **axes_lengths: int) -> Tensor:
     """Return a tensor with its dimensions reordered, split or joined, as in `"b (h k) -> (b k) h"`.
 
     To the left of the arrow every dimension has a name. Names in parentheses are the factors of one dimension; all of

@@ -5,7 +5,11 @@ outside requires grad: an input, or another tensor that the function uses. There
 `autograd`, and in forward mode.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from cygrad._core.engine.backward import grad as gradients
 from cygrad._core.graph.tensor import Tensor
@@ -162,7 +166,9 @@ def started(args, argnums):
 # -- gradients --
 
 
-def grad_and_value(func, argnums=0, has_aux=False):
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """Return a function that computes (gradient, value) of `func`; with has_aux (gradient, (value, aux)).
 
     The arguments are those of `grad`.
@@ -205,7 +211,7 @@ def _check_scalar(output, name):
         )
 
 
-def grad(func, argnums=0, has_aux=False):
+def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes the gradient of `func`, whose result must be a 0-dim tensor.
 
     `argnums`: the position of the argument to differentiate with respect to, or a tuple of positions, which yields a
@@ -229,7 +235,7 @@ def grad(func, argnums=0, has_aux=False):
 # -- products with the Jacobian --
 
 
-def vjp(func, *primals, has_aux=False):
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return (output, function from v to v^T J[, aux]); `func` is evaluated once.
 
     >>> import cygrad
@@ -262,7 +268,7 @@ def vjp(func, *primals, has_aux=False):
     return (shown[0], product, shown[1]) if has_aux else (shown[0], product)
 
 
-def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Return (output, J v[, aux]): `func` and its derivative along `tangents`, in one forward-mode pass.
 
     `primals` and `tangents` are tuples of the same structure. With `strict`, an output that does not depend on the
@@ -312,7 +318,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     return (values, found, aux) if has_aux else (values, found)
 
 
-def linearize(func, *primals):
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Return (output, function from v to J v): `func` is evaluated once, its derivative any number of times.
 
     Non-tensors in the output (numbers, strings, None) appear unchanged in the derivative.

@@ -202,7 +202,9 @@ class GraphModule(nn.Module):
         """Return the source of the module and of the GraphModules in it, as classes; print it unless told not to."""
         code = self._graph.python_code(root_module="self", verbose=True, expanded_def=expanded_def)
         lines = code.src.strip().split("\n")
-        text = f"class {self._get_name()}(torch.nn.Module):\n" + "".join(f"    {line}\n" for line in lines)
+        text = f"class {self._get_name()}(torch.nn.Module):\n" + "".join(
+            f"    {line}".rstrip() + "\n" for line in lines
+        )
         for child in self.children():
             if hasattr(child, "print_readable"):
                 inner = child.print_readable(print_output=False)

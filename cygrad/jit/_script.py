@@ -1,6 +1,9 @@
 """Scripts, which run as plain Python: there is no compiler, and what is "compiled" is returned as it is."""
 
+from __future__ import annotations
+
 from contextlib import contextmanager
+from typing import Any
 
 from cygrad.nn import Module
 
@@ -27,7 +30,7 @@ class ScriptModule(Module):
         """Raises RuntimeError: methods given as text in TorchScript cannot be run."""
         raise _lacking("ScriptModule.define", "write the method in Python")
 
-    def save(self, f, **kwargs):
+    def save(self, f: Any, **kwargs: Any) -> None:
         """Raises RuntimeError: there are no compiled programs to save."""
         raise _lacking("ScriptModule.save", _HOW_TO_SAVE)
 
@@ -48,11 +51,11 @@ class ScriptFunction:
 class CompilationUnit:
     """Functions given as text in TorchScript. Only an empty one can be made; text raises RuntimeError."""
 
-    def __init__(self, lang=None, _frames_up=0):
+    def __init__(self, lang: Any = None, _frames_up: int = 0) -> None:
         if lang is not None:
             self.define(lang)
 
-    def define(self, lang, rcb=None, _frames_up=0):
+    def define(self, lang: Any, rcb: Any = None, _frames_up: int = 0) -> Any:
         """Raises RuntimeError: programs given as text cannot be run."""
         raise _lacking("CompilationUnit", "write the functions in Python")
 
@@ -61,7 +64,7 @@ def _lacking(name, advice):
     return RuntimeError(f"torch.jit.{name}: cygrad has no TorchScript\n  {advice}")
 
 
-def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
     """Return the function, class or module unchanged: it behaves the same, and there is no compiler.
 
     >>> import cygrad
@@ -74,12 +77,12 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     return obj
 
 
-def script_method(fn):
+def script_method(fn: Any) -> Any:
     """Mark a method of a `ScriptModule` to be compiled: returns it unchanged."""
     return fn
 
 
-def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
     """Return a module unchanged. PyTorch makes its weights constants of the compiled program.
 
     Raises RuntimeError if the module is in training mode.
@@ -92,23 +95,23 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     return mod
 
 
-def optimize_for_inference(mod, other_methods=None):
+def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
     """Return a module unchanged."""
     return mod
 
 
-def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None):
+def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> Any:
     """Leave a module as it is."""
 
 
 @contextmanager
-def optimized_execution(should_optimize):
+def optimized_execution(should_optimize: bool) -> Any:
     """Context in which compiled programs are optimized or not: without effect."""
     yield
 
 
 @contextmanager
-def fuser(name):
+def fuser(name: str) -> Any:
     """Context in which compiled programs use the fuser of this name ("fuser0" to "fuser3"): without effect."""
     if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
         raise Exception(f"unrecognized fuser option (name: {name})")
@@ -118,38 +121,38 @@ def fuser(name):
 class strict_fusion:
     """Context that reports ops which could not be fused in compiled programs: without effect."""
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         return None
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         return None
 
 
 _fusion = [[("STATIC", 2), ("DYNAMIC", 10)]]
 
 
-def set_fusion_strategy(strategy):
+def set_fusion_strategy(strategy: Any) -> Any:
     """Keep a list of (kind, how often) pairs, and return the previous list. Nothing reads it."""
     before = _fusion[0]
     _fusion[0] = strategy
     return before
 
 
-def enable_onednn_fusion(enabled):
+def enable_onednn_fusion(enabled: bool) -> None:
     """Let compiled programs use oneDNN: without effect."""
 
 
-def onednn_fusion_enabled():
+def onednn_fusion_enabled() -> bool:
     """Whether compiled programs use oneDNN: always False."""
     return False
 
 
-def save(m, f, _extra_files=None):
+def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     """Raises RuntimeError: there are no compiled programs to save."""
     raise _lacking("save", _HOW_TO_SAVE)
 
 
-def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
     """Raises RuntimeError: TorchScript programs cannot be run."""
     raise _lacking(
         "load",

@@ -1,5 +1,10 @@
 """Traces: a function or module is not traced, but returned as it is."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from cygrad.jit._script import ScriptModule
 from cygrad.utils.warning import warn
 
@@ -8,14 +13,14 @@ class TracerWarning(Warning):
     """A warning about a program that a trace does not capture whole. Nothing is traced here, so none is given."""
 
     @staticmethod
-    def ignore_lib_warnings():
+    def ignore_lib_warnings() -> None:
         """Silence warnings about the library's own code: there are none."""
 
 
 class TracingCheckError(Exception):
     """A trace that differs from the program it was made from. Nothing is traced here, so it is never raised."""
 
-    def __init__(self, graph_diff_error, tensor_compare_error, extra_msg=None):
+    def __init__(self, graph_diff_error: Any, tensor_compare_error: Any, extra_msg: Any = None) -> None:
         self.message = "Tracing failed sanity checks!\n"
         if extra_msg is not None:
             self.message += f"{extra_msg}\n"
@@ -36,18 +41,18 @@ class TopLevelTracedModule(TracedModule):
     """The class of modules that PyTorch's `trace` returns. Here it returns the module it is given."""
 
 
-def is_tracing():
+def is_tracing() -> bool:
     """Whether this call is being traced: always False."""
     return False
 
 
-def trace(func, example_inputs=None, *args, **kwargs):
+def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Return the function or module unchanged, with a warning: unlike a trace, each call evaluates branches anew."""
     warn("cygrad does not trace: torch.jit.trace returns its argument unchanged, with its `if`s and loops")
     return func
 
 
-def trace_module(mod, inputs, *args, **kwargs):
+def trace_module(mod: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
     """Return the module unchanged, with a warning. `inputs` maps names of methods to arguments.
 
     Raises AttributeError if the module lacks one of the methods.
@@ -59,6 +64,6 @@ def trace_module(mod, inputs, *args, **kwargs):
     return trace(mod)
 
 
-def script_if_tracing(fn):
+def script_if_tracing(fn: Callable[..., Any]) -> Any:
     """Mark a function to be compiled inside a trace: returns it unchanged."""
     return fn

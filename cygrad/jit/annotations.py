@@ -1,5 +1,7 @@
 """Types and markers that TorchScript reads: they leave a program as it is, or answer questions about types."""
 
+from __future__ import annotations
+
 import builtins
 import types
 import typing
@@ -15,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def is_scripting():
+def is_scripting() -> bool:
     """Whether this is run by TorchScript: always False."""
     return False
 
@@ -39,12 +41,12 @@ def _marked(fn, modifier):
     return fn
 
 
-def export(fn):
+def export(fn: Any) -> Any:
     """Mark a method as one to compile: returns it unchanged but for the mark."""
     return _marked(fn, FunctionModifiers.EXPORT)
 
 
-def unused(fn):
+def unused(fn: Any) -> Any:
     """Mark a function as one that compiled code never calls: returns it unchanged but for the mark.
 
     A property is returned as it is, with its functions marked.
@@ -57,7 +59,7 @@ def unused(fn):
     return _marked(fn, FunctionModifiers.UNUSED)
 
 
-def ignore(drop=False, **kwargs):
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """Mark a function as one to leave to Python; used as `@ignore` or `@ignore(drop=True)`.
 
     Raises RuntimeError if `drop` is neither a function nor a bool.
@@ -77,14 +79,14 @@ def _drop(fn):
     return _marked(fn, FunctionModifiers._DROP)
 
 
-def get_torchscript_modifier(fn):
+def get_torchscript_modifier(fn: Any) -> Any:
     """Return what a function or method is marked as, one of `FunctionModifiers`; None for other objects."""
     if not callable(fn):
         return None
     return getattr(getattr(fn, "__func__", fn), "_torchscript_modifier", FunctionModifiers.DEFAULT)
 
 
-def interface(obj):
+def interface(obj: Any) -> Any:
     """Mark a class as the interface of modules: returns it unchanged. Raises RuntimeError for other objects."""
     if not builtins.isinstance(obj, type):
         raise RuntimeError("interface must be applied to a class")
@@ -101,7 +103,9 @@ def _overload_method(func):
     return func
 
 
-def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
+def boolean_dispatch(
+    arg_name: str, arg_index: Any, default: Any, if_true: Any, if_false: Any, module_name: str, func_name: str
+) -> Any:
     """Return a function that calls `if_true` or `if_false`, depending on one of its arguments.
 
     The argument is named `arg_name`, is at position `arg_index`, and has a default.
@@ -141,12 +145,12 @@ BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()
 BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = BroadcastingList1
 
 
-def annotate(the_type, the_value):
+def annotate(the_type: Any, the_value: Any) -> Any:
     """Tell TorchScript the type of a value: returns the value."""
     return the_value
 
 
-def is_optional(ann):
+def is_optional(ann: Any) -> bool:
     """Whether an annotation is a union of two types one of which is None.
 
     >>> from typing import List, Optional
@@ -158,17 +162,17 @@ def is_optional(ann):
     return len(parts) == 2 and type(None) in parts
 
 
-def is_tuple(ann):
+def is_tuple(ann: Any) -> bool:
     """Whether an annotation is a tuple with types of its elements. Raises RuntimeError for a plain `Tuple`."""
     return _has_origin(ann, tuple, Tuple)  # noqa: UP006
 
 
-def is_list(ann):
+def is_list(ann: Any) -> bool:
     """Whether an annotation is a list with the type of its elements. Raises RuntimeError for a plain `List`."""
     return _has_origin(ann, list, List)  # noqa: UP006
 
 
-def is_dict(ann):
+def is_dict(ann: Any) -> bool:
     """Whether an annotation is a dictionary with types. Raises RuntimeError for a plain `Dict`."""
     return _has_origin(ann, dict, Dict)  # noqa: UP006
 
@@ -183,7 +187,7 @@ def _is_union(ann):
     return typing.get_origin(ann) in (Union, types.UnionType)
 
 
-def isinstance(obj, target_type):
+def isinstance(obj: Any, target_type: Any) -> bool:
     """Whether a value has a type, including the types of its elements; a tuple of types stands for any of them.
 
     Raises RuntimeError for a container without types of its elements.

@@ -1,7 +1,11 @@
 """Gradients of convolutions with respect to input and weight, as differentiable functions."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import cygrad
-from cygrad import conv1d, conv2d, conv3d
+from cygrad import Tensor, conv1d, conv2d, conv3d
 
 
 def _gradient(convolve, input, weight, of, grad_output, more):
@@ -20,17 +24,41 @@ def _of_weight(convolve, input, weight_size, grad_output, more):
     return _gradient(convolve, input, weight, weight, grad_output, more)
 
 
-def conv1d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv1d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv1d` with respect to an input of the given size; see `conv2d_input`."""
     return _of_input(conv1d, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
-def conv1d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv1d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv1d` with respect to a weight of the given size; see `conv2d_weight`."""
     return _of_weight(conv1d, input, weight_size, grad_output, (stride, padding, dilation, groups))
 
 
-def conv2d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv2d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv2d(input, weight)` with respect to the input, given the gradient of the output.
 
     >>> import cygrad
@@ -40,7 +68,15 @@ def conv2d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=
     return _of_input(conv2d, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
-def conv2d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv2d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv2d(input, weight)` with respect to the weight, given the gradient of the output.
 
     >>> import cygrad
@@ -50,11 +86,27 @@ def conv2d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation
     return _of_weight(conv2d, input, weight_size, grad_output, (stride, padding, dilation, groups))
 
 
-def conv3d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv3d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv3d` with respect to an input of the given size; see `conv2d_input`."""
     return _of_input(conv3d, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
-def conv3d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv3d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return the gradient of `conv3d` with respect to a weight of the given size; see `conv2d_weight`."""
     return _of_weight(conv3d, input, weight_size, grad_output, (stride, padding, dilation, groups))

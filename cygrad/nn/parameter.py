@@ -54,7 +54,7 @@ class Parameter(Tensor):
             new.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.data, (self.requires_grad,), self.__dict__)
 
 
@@ -108,7 +108,7 @@ class Buffer(Tensor):
             memo[id(self)] = type(self)(self.data.clone(), persistent=self.persistent)
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.data, (), self.__dict__)
 
 
@@ -168,7 +168,7 @@ class UninitializedTensorMixin(Tensor):
             memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), (self.requires_grad, None, self.dtype)
 
 
@@ -243,7 +243,7 @@ def is_lazy(param: Any) -> TypeGuard[UninitializedTensorMixin]:
     return isinstance(param, UninitializedTensorMixin)
 
 
-def _rebuild(cls: type, data: Tensor, arguments: tuple, attributes: dict[str, Any]) -> Tensor:
+def _rebuild(cls: type, data: Tensor, arguments: tuple[Any, ...], attributes: dict[str, Any]) -> Tensor:
     """Rebuild a pickled parameter or buffer."""
     tensor = cls(data, *arguments)
     tensor.__dict__.update(attributes)

@@ -1,11 +1,16 @@
 """Ops that make shapes part of an exported graph."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import cygrad
+from cygrad import Tensor
 
 __all__ = ["reshape_from_tensor_shape", "shape_as_tensor"]
 
 
-def shape_as_tensor(x):
+def shape_as_tensor(x: Tensor) -> Tensor:
     """Return the shape of a tensor as an int64 tensor.
 
     >>> import cygrad
@@ -15,7 +20,7 @@ def shape_as_tensor(x):
     return cygrad.tensor(list(x.shape), dtype=cygrad.int64)
 
 
-def reshape_from_tensor_shape(x, shape):
+def reshape_from_tensor_shape(x: Tensor, shape: Any) -> Tensor:
     """Return a tensor in the shape given by an integer tensor.
 
     >>> import cygrad

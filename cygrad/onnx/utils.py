@@ -1,7 +1,10 @@
 """The exporter's functions: what they are asked for at import time is taken, and an export raises."""
 
+from __future__ import annotations
+
 import re
 from contextlib import contextmanager
+from typing import Any
 
 from cygrad.onnx.errors import OnnxExporterError
 
@@ -11,10 +14,10 @@ __all__ = [
 ]  # fmt: skip
 
 _NAME = re.compile(r"^[a-zA-Z0-9-_]+::[a-zA-Z-_]+[a-zA-Z0-9-_]*$")
-_symbolics: dict = {}  # {(name, opset): function}; nothing calls them
+_symbolics: dict[Any, Any] = {}  # {(name, opset): function}; nothing calls them
 
 
-def export(*args, **kwargs):
+def export(*args: Any, **kwargs: Any) -> Any:
     """Raises NotImplementedError."""
     raise NotImplementedError(
         "cygrad cannot write ONNX files\n"
@@ -23,12 +26,12 @@ def export(*args, **kwargs):
     )
 
 
-def is_in_onnx_export():
+def is_in_onnx_export() -> bool:
     """Whether this call is part of an export: always False."""
     return False
 
 
-def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
+def register_custom_op_symbolic(symbolic_name: Any, symbolic_fn: Any, opset_version: int) -> Any:
     """Register the function that writes an op, such as "mylib::op", to a graph. It is kept, and never called.
 
     Raises OnnxExporterError unless the name is of the form "domain::op".
@@ -37,7 +40,7 @@ def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
     _symbolics[symbolic_name, opset_version] = symbolic_fn
 
 
-def unregister_custom_op_symbolic(symbolic_name, opset_version):
+def unregister_custom_op_symbolic(symbolic_name: Any, opset_version: int) -> Any:
     """Undo `register_custom_op_symbolic`."""
     _check_name(symbolic_name)
     _symbolics.pop((symbolic_name, opset_version), None)
@@ -52,7 +55,7 @@ def _check_name(name):
 
 
 @contextmanager
-def select_model_mode_for_export(model, mode):
+def select_model_mode_for_export(model: Any, mode: Any) -> Any:
     """Context in which a model is in evaluation mode, in training mode, or as it is (a `TrainingMode`, or None)."""
     if mode is None or mode == 1:
         yield

@@ -89,7 +89,7 @@ class FormulaOptimizer(Optimizer):
         """Return the class that defines the formula, since a subclass may override it."""
         return next(owner for owner in type(self).__mro__ if "_change" in vars(owner))
 
-    def _goes_along(self, rows: list, param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> bool:
+    def _goes_along(self, rows: list[Any], param: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> bool:
         """Add the update to `rows`, which one launch on a GPU performs together; return False if that is impossible."""
         names = vars(self._owner()).get("_of_elements")
         if names is None or not param.is_cuda or group.get("capturable"):

@@ -188,7 +188,7 @@ class _Line:
     """The loss along a direction."""
 
     def __init__(
-        self, optimizer: LBFGS, closure: Callable, direction: Tensor, slope: float, loss: float, grad: Tensor
+        self, optimizer: LBFGS, closure: Callable[..., Any], direction: Tensor, slope: float, loss: float, grad: Tensor
     ) -> None:
         self.optimizer, self.closure, self.direction = optimizer, closure, direction
         self.start = (0.0, loss, slope, grad)

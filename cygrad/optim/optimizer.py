@@ -270,27 +270,27 @@ class Optimizer:
 
     # Hooks
 
-    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return new ones. `args[0]` is the optimizer."""
         return add_hook(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
         return add_hook(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` before `state_dict`."""
         return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` after `state_dict`; it may return a different one."""
         return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` before loading; it may return a different one."""
         return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` after loading."""
         return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
@@ -303,12 +303,12 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before each step of every optimizer."""
     return add_hook(global_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
     return add_hook(global_post_hooks, hook)
 
@@ -322,7 +322,7 @@ def _step_hooks(optimizer: Optimizer) -> tuple[HookDict, HookDict]:
     return state.get("_optimizer_step_pre_hooks", _NONE), state.get("_optimizer_step_post_hooks", _NONE)
 
 
-def _with_hooks(step: Callable) -> Callable:
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a class's `step` with hooks, which are skipped if a subclass's `step` calls it."""
 
     @functools.wraps(step)

@@ -60,7 +60,9 @@ def _get_overridable_functions() -> tuple[dict[Any, list[Callable[..., Any]]], d
 def _name(names: dict[Callable[..., Any], str], function: Any, space: str, name: str) -> None:
     """Enter the name of a function into `names`: its own name in the first namespace that has it, if it has several."""
     known = names.get(function)
-    if known is None or (known.rpartition(".")[0] == space and name == getattr(function, "__name__", None)):
+    is_own = known is not None and known.rpartition(".")[0] == space and name == getattr(function, "__name__", None)
+    is_private = known is not None and known.rpartition(".")[2].startswith("_") and not name.startswith("_")
+    if known is None or is_own or is_private:
         names[function] = f"{space}.{name}"
 
 

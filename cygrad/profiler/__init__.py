@@ -153,7 +153,7 @@ class profile:
             wanted = wanted - {ProfilerActivity.CUDA} | ({ProfilerActivity.CUDA} if use_cuda else set())
         if ProfilerActivity.CPU not in wanted and not (ProfilerActivity.CUDA in wanted and is_available()):
             raise AssertionError("No valid profiler activities found")
-        self._options = {
+        self._options: dict[str, Any] = {
             "record_shapes": record_shapes,
             "profile_memory": profile_memory,
             "with_stack": with_stack,

@@ -63,11 +63,15 @@ _OTHERS = {
     "Adafactor": "optim",
     "DataParallel": "nn.parallel.data_parallel",
     "Generator": "_C",
+    "IterDataPipe": "utils.data.datapipes.datapipe",
+    "MapDataPipe": "utils.data.datapipes.datapipe",
     "Muon": "optim",
     "PackedSequence": "nn.utils.rnn",
     "default_collate": "utils.data._utils.collate",
     "default_convert": "utils.data._utils.collate",
+    "functional_datapipe": "utils.data.datapipes._decorator",
     "get_worker_info": "utils.data._utils.worker",
+    "guaranteed_datapipes_determinism": "utils.data.datapipes._decorator",
 }
 _RENAMED = {"torch.nn.modules.module._WrappedHook": _PreLoadHook}  # by PyTorch's names
 _PACKAGES = ("optim.lr_scheduler", "cuda")  # PyTorch defines in the package what we have in modules below it

@@ -122,10 +122,10 @@ def _damaged(called: str, why: str) -> RuntimeError:
     return RuntimeError(f"{called} is damaged, or not a safetensors file: {why}")
 
 
-def _parse(text: bytes, called: str) -> tuple[dict[str, tuple], dict[str, str]]:
+def _parse(text: bytes, called: str) -> tuple[dict[str, tuple[Any, ...]], dict[str, str]]:
     """Parse the header into {name: (NumPy dtype, shape, begin, end)} and the metadata."""
 
-    def without_repetition(pairs: list) -> dict:
+    def without_repetition(pairs: list[Any]) -> dict[Any, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
             raise _damaged(called, "a name occurs twice in its header")
@@ -168,7 +168,7 @@ def _are_sizes(values: Any) -> bool:
     return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**63 for value in values)
 
 
-def _check_places(header: dict[str, tuple], called: str) -> int:
+def _check_places(header: dict[str, tuple[Any, ...]], called: str) -> int:
     """Return the number of bytes of all tensors, which must be contiguous."""
     end = 0
     for name, (_, _, begin, stop) in sorted(header.items(), key=lambda item: item[1][2:]):

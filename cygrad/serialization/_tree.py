@@ -214,7 +214,7 @@ def _complex(parts: list[str]) -> complex:
     return complex(real, imag)
 
 
-_ATOMS: dict[type, tuple] = {  # name, tree representation, and inverse
+_ATOMS: dict[type, tuple[Any, ...]] = {  # name, tree representation, and inverse
     float: ("float", repr, float),
     complex: ("complex", lambda value: [repr(value.real), repr(value.imag)], _complex),
     bytes: ("bytes", bytes.hex, bytes.fromhex),

@@ -453,5 +453,6 @@ class CheckpointFunction(Function):
         pairs = [(value, grad) for value, grad in both if isinstance(value, Tensor) and value.requires_grad]
         if not pairs:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        cygrad.autograd.backward(*zip(*pairs, strict=True))
+        values, given = zip(*pairs, strict=True)
+        cygrad.autograd.backward(values, given)
         return (None, None, *[value.grad if isinstance(value, Tensor) else None for value in arguments])

@@ -87,7 +87,7 @@ def minimize(
 
 
 @contextmanager
-def _in_double(x0: Any) -> Iterator[tuple[tuple, list[Tensor]]]:
+def _in_double(x0: Any) -> Iterator[tuple[tuple[Any, ...], list[Tensor]]]:
     """Yield the arguments of `fun` and their float64 leaves; write the values back unless an error occurs."""
     if isinstance(x0, Module):
         leaves: list[Tensor] = [p for p in x0.parameters() if p.requires_grad]
@@ -163,7 +163,7 @@ def _joined(arrays: Iterable[np.ndarray]) -> np.ndarray:
 class _Objective:
     """Value, gradient and curvature at the points that SciPy requests."""
 
-    def __init__(self, fun: Callable[..., Tensor], arguments: tuple, at: _Position) -> None:
+    def __init__(self, fun: Callable[..., Tensor], arguments: tuple[Any, ...], at: _Position) -> None:
         self.fun, self.arguments, self.at = fun, arguments, at
         self.gradient: tuple[Tensor, ...] = ()  # for the last product, recorded
         self.x: np.ndarray | None = None  # the point of `gradient`
@@ -209,10 +209,10 @@ def _for_all(bounds: Any, size: int) -> Any:
     return [tuple(bounds)] * size if is_pair else bounds
 
 
-def _with_tensors(constraints: Any, arguments: tuple, at: _Position, optimize: Any) -> Any:
+def _with_tensors(constraints: Any, arguments: tuple[Any, ...], at: _Position, optimize: Any) -> Any:
     """Convert constraints on tensors to SciPy's form, with exact Jacobians."""
 
-    def functions(fun: Callable) -> tuple[Callable, Callable]:
+    def functions(fun: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
         def call(x: np.ndarray) -> Tensor:
             at.move(x)
             with cygrad.enable_grad():

@@ -294,7 +294,7 @@ def _draw_box(axes: Any, box: Item, scale: float) -> None:
         axes.text(box.x, box.y + 9, vertex.size, fontsize=SIZE_SIZE * scale, color=outline, **centre)
 
 
-def _rounded(x: float, y: float, dx: float, dy: float, radius: float) -> tuple[list, list]:
+def _rounded(x: float, y: float, dx: float, dy: float, radius: float) -> tuple[list[Any], list]:
     """Return the outline of a box with rounded corners: quarter circles around (x +- dx, y +- dy)."""
     xs, ys = [], []
     for quarter, (sx, sy) in enumerate(((1, 1), (-1, 1), (-1, -1), (1, -1))):

@@ -91,3 +91,19 @@ def test_optimizer_that_wraps_another():
     Wrapper(cygrad.optim.SGD([parameter], lr=0.5)).step()
     handle.remove()
     assert parameter == 0.5 and calls == [Wrapper, cygrad.optim.SGD]
+
+
+@pytest.mark.parametrize("name", ["add", "sum", "ones", "sort", "add_", "relu"])
+def test_ipython_shows_one_signature_and_one_docstring(name):
+    function = getattr(cygrad, name)
+    # what IPython compares, and shows below the function's own if it differs
+    assert inspect.signature(function.__call__) == inspect.signature(function)
+    assert inspect.getdoc(function.__call__) is None and inspect.getdoc(function)
+
+
+def test_calls_by_their_method():
+    x = cygrad.tensor([1.0, 2.0])
+    assert cygrad.add.__call__(x, 1, alpha=2).tolist() == [3, 4]
+    assert pickle.loads(pickle.dumps(cygrad.add)) is cygrad.add
+    with pytest.raises(TypeError, match="^add\\(\\) got an unexpected keyword argument 'beta'"):
+        cygrad.add.__call__(x, 1, beta=2)

@@ -53,6 +53,7 @@ UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/module
 # and the user's source lines (for checkpoints, pictures and the graph growth warning); modules of settings; and what
 # modules stand for that PyTorch has and that are private there.
 INWARD = {
+    ("cygrad/_C/__init__.py", "cygrad.__config__"),
     ("cygrad/_C/__init__.py", "cygrad._core.registry.torch_function"),
     ("cygrad/_C/__init__.py", "cygrad.overrides._modes"),
     ("cygrad/_C/_autograd.py", "cygrad._core.runtime.thread_state"),

@@ -62,7 +62,7 @@ def no_jvp(node):
     text = "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
     if isinstance(node, PyNode):
         text += (
-            f"\n  {type(node)._forward_cls.__name__} was applied at {at(*node._site)}\n"
+            f"\n  {node._forward_cls.__name__} was applied at {at(*node._site)}\n"
             "  to fix it: define `jvp(ctx, *tangents)`, which computes the tangents of the outputs from those of the "
             "arguments; or use reverse mode: `vjp`, `jacrev`, `grad`"
         )

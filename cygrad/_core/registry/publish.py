@@ -21,7 +21,7 @@ from cygrad._core.graph.opdef import (
 )
 from cygrad._core.graph.record import apply1
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.registry.signatures import BY_NAME, Shown, hides_signature, plain_of
+from cygrad._core.registry.signatures import BY_NAME, Call, Shown, hides_signature, plain_of
 
 VAR_POSITIONAL = 4  # inspect.CO_VARARGS
 ANY = 2**31 - 1  # number of positional arguments
@@ -72,6 +72,9 @@ def published(module, others):
             if entry not in looked_at:
                 looked_at[entry] = _checked(entry)
             entries[name] = looked_at[entry]
+    for entry in {*functions.values(), *methods.values()}:
+        if not isinstance(entry, FunctionType) and hasattr(entry, "__dict__"):
+            entry.__call__ = Call(entry)
     module["published_methods"] = tuple(methods)
     return functions, methods
 

@@ -18,7 +18,7 @@ class _NotGiven:
 
 NOT_GIVEN = _NotGiven()
 BY_NAME = ("alpha", "out")  # the first of these, and all arguments after it, must be passed by keyword
-_NUMPY_NAMES = ("axis", "axis0", "axis1", "keepdims")
+NUMPY_NAMES = ("axis", "axis0", "axis1", "keepdims")
 
 
 class Shown(inspect.Signature):
@@ -46,6 +46,25 @@ class Shown(inspect.Signature):
 
     def __reduce__(self):
         return inspect.Signature, (list(self.parameters.values()),)
+
+
+# IPython shows the signature of `__call__` below that of the function if they differ; Cython's is `(*args, **kwargs)`.
+# It would show a docstring here, too.
+class Call:
+    __slots__ = ("_of",)
+
+    def __init__(self, function):
+        self._of = function
+
+    @property
+    def __signature__(self):
+        return inspect.signature(self._of)
+
+    def __call__(self, *args, **kwargs):
+        return self._of(*args, **kwargs)
+
+    def __reduce__(self):
+        return Call, (self._of,)
 
 
 def hides_signature(function):
@@ -113,20 +132,24 @@ def signatures(function, kinds):
 
     `kinds` are types by name of argument that are known already. What only NumPy names so is left out.
     """
-    parameters = [p for p in _taken(function, False) if p.name not in _NUMPY_NAMES]
+    return [_text(function, form, kinds) for form in forms(_taken(function, False))]
+
+
+def forms(parameters):
+    """Return lists of parameters, one for each way to call a function, without the names that are NumPy's alone."""
+    parameters = [p for p in parameters if p.name not in NUMPY_NAMES or p.default is p.empty]
     names = [p.name for p in parameters]
     if "dim_or_other" in names:
         parameters = [p for p in parameters if p.name not in ("dim", "dim_or_other", "other")]
         first, keepdim, *rest = parameters
         shown = [[first], [first, _required("other")], [first, _required("dim"), keepdim]]
-        return [_text(function, [*some, *(rest if len(some) > 1 else ())], kinds) for some in shown]
+        return [[*some, *(rest if len(some) > 1 else ())] for some in shown]
     optional = next((place for place, p in enumerate(parameters) if p.default is NOT_GIVEN), None)
     if optional is None:
-        return [_text(function, parameters, kinds)]
+        return [parameters]
     by_name = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     whole = [_required(p.name) if p.default is NOT_GIVEN else p for p in parameters]
-    without = [*parameters[:optional], *(p for p in by_name if p.name != "out")]
-    return [_text(function, without, kinds), _text(function, whole, kinds)]
+    return [[*parameters[:optional], *(p for p in by_name if p.name != "out")], whole]
 
 
 def _required(name):

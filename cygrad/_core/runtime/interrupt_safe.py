@@ -1,7 +1,7 @@
 """Interrupt-safe context managers: a KeyboardInterrupt can never leave one half entered or half exited."""
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cygrad._core.runtime.thread_state import begin_block, end_block
 
@@ -17,8 +17,14 @@ class Block:
         """Return (compiled function, argument on entry, argument on exit[, different function for the exit])."""
         raise NotImplementedError
 
-    __enter__ = begin_block
-    __exit__ = end_block
+    if TYPE_CHECKING:
+
+        def __enter__(self) -> Any: ...
+        def __exit__(self, *error: object) -> None: ...
+
+    else:
+        __enter__ = begin_block
+        __exit__ = end_block
 
 
 def putting(place, key, value):

@@ -18,7 +18,7 @@ _ROWS = {
 }
 
 
-def memory_stats():
+def memory_stats() -> dict[str, int]:
     """Return the counters of the pool as a flat dictionary, with the names that PyTorch uses for GPU memory.
 
     Arrays of 32 KB or more get their memory from the pool; others are not counted. For each of
@@ -40,7 +40,7 @@ def memory_stats():
     return stats | {"num_alloc_retries": retries, "num_ooms": failures}
 
 
-def memory_summary():
+def memory_summary() -> str:
     """Return the counters of `memory_stats` as a table, with the lines of the program that hold the most memory.
 
     >>> import cygrad
@@ -60,7 +60,7 @@ def memory_summary():
     return "\n".join(lines + _largest_holders())
 
 
-def reset_peak_memory_stats():
+def reset_peak_memory_stats() -> None:
     """Reset the peaks in `memory_stats` to the current values.
 
     >>> import cygrad
@@ -72,7 +72,7 @@ def reset_peak_memory_stats():
     memory_pool.reset_peaks()
 
 
-def empty_cache():
+def empty_cache() -> None:
     """Return to the system the memory that the pool and the freelist keep for later arrays.
 
     >>> import cygrad
@@ -85,7 +85,7 @@ def empty_cache():
     memory_pool.empty_cache()
 
 
-def get_memory_limit():
+def get_memory_limit() -> int:
     """Return the maximal number of bytes for all arrays of 32 KB and more together; 0 if there is no limit.
 
     The initial value is the environment variable ``CYGRAD_MEMORY_LIMIT`` (such as ``512M`` or ``3.5G``), or else 0.9 of
@@ -98,7 +98,7 @@ def get_memory_limit():
     return memory_pool.memory_limit()
 
 
-def set_memory_limit(limit):
+def set_memory_limit(limit: int | None) -> int:
     """Set the maximal number of bytes for all arrays of 32 KB and more together; 0 or None means no limit.
 
     An operation that needs more raises a MemoryError that names the lines of the program that hold the most memory.

@@ -4,6 +4,9 @@ have no effect here.
 On the CPU, results are always deterministic. Warnings are issued through Python's `warnings`.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._kernels.device.cupy_library import switches
@@ -19,7 +22,7 @@ class _Switches:
     warn_always = False
 
 
-def use_deterministic_algorithms(mode, *, warn_only=False):
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Request algorithms that give the same result each time. On the CPU all algorithms of cygrad do.
 
     On GPUs, sums into a common location (gradients of indices and embeddings, `scatter_add`, ...) then have a fixed
@@ -41,12 +44,12 @@ def _set_debug_mode(mode):
     switches.in_order = mode > 0
 
 
-def are_deterministic_algorithms_enabled():
+def are_deterministic_algorithms_enabled() -> bool:
     """Whether `use_deterministic_algorithms(True)` was called."""
     return _Switches.debug_mode > 0
 
 
-def is_deterministic_algorithms_warn_only_enabled():
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether `use_deterministic_algorithms` was called with `warn_only=True`."""
     return _Switches.debug_mode == 1
 
@@ -64,7 +67,7 @@ def number_of_mode(debug_mode):
     return int(debug_mode)
 
 
-def set_deterministic_debug_mode(debug_mode):
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """Set the same switch as a number or a word: 0 'default', 1 'warn', 2 'error'.
 
     Raises TypeError for other types, RuntimeError for other values.
@@ -74,29 +77,29 @@ def set_deterministic_debug_mode(debug_mode):
     _set_debug_mode(number_of_mode(debug_mode))
 
 
-def get_deterministic_debug_mode():
+def get_deterministic_debug_mode() -> int:
     """Return the value of `set_deterministic_debug_mode` as a number."""
     return _Switches.debug_mode
 
 
-def set_warn_always(b):
+def set_warn_always(b: bool) -> None:
     """Request warnings each time instead of only once; most of them are controlled by Python's warning filters."""
     if type(b) is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _Switches.warn_always = b
 
 
-def is_warn_always_enabled():
+def is_warn_always_enabled() -> bool:
     """Whether `set_warn_always` is on."""
     return _Switches.warn_always
 
 
-def set_flush_denormal(mode):
+def set_flush_denormal(mode: bool) -> bool:
     """Request that subnormal numbers be flushed to zero. Has no effect and returns False."""
     return False
 
 
-def set_float32_matmul_precision(precision):
+def set_float32_matmul_precision(precision: str) -> None:
     """Allow float32 matrix products on GPUs to use TF32: 'high' or 'medium'; 'highest', the default, forbids it.
 
     Products on the CPU always have float32 precision.
@@ -111,7 +114,7 @@ def set_float32_matmul_precision(precision):
     apply()
 
 
-def get_float32_matmul_precision():
+def get_float32_matmul_precision() -> str:
     """Return the value of `set_float32_matmul_precision`."""
     return Precision.matmul
 
@@ -122,41 +125,41 @@ class _Matmul:
     __slots__ = ()
 
     @property
-    def allow_tf32(self):
+    def allow_tf32(self) -> bool:
         """Whether float32 matrix products may use TF32."""
         return Precision.matmul != "highest"
 
     @allow_tf32.setter
-    def allow_tf32(self, value):
+    def allow_tf32(self, value: bool) -> None:
         Precision.matmul = "high" if _switch(value, "allow_tf32") else "highest"
         apply()
 
     @property
-    def allow_fp16_accumulation(self):
+    def allow_fp16_accumulation(self) -> bool:
         """Whether float16 matrix products may accumulate in float16."""
         return Precision.fp16_accumulation
 
     @allow_fp16_accumulation.setter
-    def allow_fp16_accumulation(self, value):
+    def allow_fp16_accumulation(self, value: bool) -> None:
         Precision.fp16_accumulation = _switch(value, "allow_fp16_accumulation")
         apply()
 
     @property
-    def allow_fp16_reduced_precision_reduction(self):
+    def allow_fp16_reduced_precision_reduction(self) -> bool:
         """Whether partial sums may be reduced in float16."""
         return Precision.reduced["float16"]
 
     @allow_fp16_reduced_precision_reduction.setter
-    def allow_fp16_reduced_precision_reduction(self, value):
+    def allow_fp16_reduced_precision_reduction(self, value: bool) -> None:
         Precision.reduced["float16"] = _switch(value, "allow_fp16_reduced_precision_reduction")
 
     @property
-    def allow_bf16_reduced_precision_reduction(self):
+    def allow_bf16_reduced_precision_reduction(self) -> bool:
         """Whether partial sums may be reduced in bfloat16."""
         return Precision.reduced["bfloat16"]
 
     @allow_bf16_reduced_precision_reduction.setter
-    def allow_bf16_reduced_precision_reduction(self, value):
+    def allow_bf16_reduced_precision_reduction(self, value: bool) -> None:
         Precision.reduced["bfloat16"] = _switch(value, "allow_bf16_reduced_precision_reduction")
 
 
@@ -169,7 +172,7 @@ def _switch(value, name):
 matmul_settings = _Matmul()
 
 
-def compile(model=None, **options):
+def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Return a module or function unchanged, or a decorator if only options are given. Nothing is compiled.
 
     >>> import cygrad

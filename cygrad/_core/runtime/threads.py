@@ -12,7 +12,7 @@ class _Interop:
     threads = 0
 
 
-def get_num_threads():
+def get_num_threads() -> int:
     """Return the number of threads that work on a large array.
 
     The initial value is the environment variable ``CYGRAD_NUM_THREADS``, or else the number of processors available to
@@ -26,7 +26,7 @@ def get_num_threads():
     return thread_pool.num_threads()
 
 
-def set_num_threads(num):
+def set_num_threads(num: int) -> None:
     """Set the number of threads that work on a large array. Results do not depend on it.
 
     Raises RuntimeError unless `num` is a positive int.
@@ -41,7 +41,7 @@ def set_num_threads(num):
     thread_pool.set_num_threads(_checked(num, "set_num_threads"))
 
 
-def get_num_interop_threads():
+def get_num_interop_threads() -> int:
     """Return the value of `set_num_interop_threads`; initially the number of processors. It has no effect here.
 
     >>> import cygrad
@@ -51,7 +51,7 @@ def get_num_interop_threads():
     return _Interop.threads or machine.usable_cpus()
 
 
-def set_num_interop_threads(num):
+def set_num_interop_threads(num: int) -> None:
     """Accepted for compatibility; has no effect here, since operations run one after the other.
 
     Raises RuntimeError unless `num` is a positive int and, like PyTorch, when called twice.

@@ -1,7 +1,10 @@
 """Dictionaries of hooks, handles that remove hooks, and checks of hook results."""
 
+from __future__ import annotations
+
 import itertools
 import weakref
+from typing import Any, Self
 
 from cygrad._core.errors import messages
 
@@ -20,19 +23,22 @@ class RemovableHandle:
     __slots__ = {"_hooks": "Weak reference to the dictionary.", "id": "The number of the hook in its dictionary."}
     __module__ = "cygrad.utils.hooks"
 
-    def __init__(self, hooks_dict):
+    id: int
+    _hooks: Any
+
+    def __init__(self, hooks_dict: Any) -> None:
         self._hooks = weakref.ref(hooks_dict)
         self.id = next(_ids)
 
     @classmethod
-    def add(cls, hooks_dict, hook):
+    def add(cls, hooks_dict: Any, hook: Any) -> Self:
         """Add `hook` to `hooks_dict` and return its handle."""
         handle = cls(hooks_dict)
         hooks_dict[handle.id] = hook
         return handle
 
     @classmethod
-    def of(cls, hooks_dict, number):
+    def of(cls, hooks_dict: Any, number: int) -> Self:
         """Return a handle of the hook of that number."""
         handle = cls.__new__(cls)
         handle.__setstate__((hooks_dict, number))
@@ -45,16 +51,16 @@ class RemovableHandle:
         hooks, self.id = state[:2]
         self._hooks = weakref.ref(HookDict() if hooks is None else hooks)
 
-    def remove(self):
+    def remove(self) -> None:
         """Remove the hook; calling this twice is harmless."""
         hooks = self._hooks()
         if hooks is not None:
             hooks.pop(self.id, None)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         self.remove()
 
 

@@ -4,6 +4,10 @@ A storage is a view of all memory that a tensor shares with its base, created on
 compared and set into tensors, but not resized, since other tensors may use it.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 
 from cygrad._core.errors import messages
@@ -18,6 +22,10 @@ from cygrad._core.types.dtypes import by_name
 from cygrad._ops.base.arguments import require
 from cygrad._ops.shape.strided import as_strided
 
+if TYPE_CHECKING:
+    from cygrad import device as _device
+    from cygrad import dtype as _dtype
+
 
 def _whole(t):
     """Return all elements of a tensor's memory, in memory order."""
@@ -28,66 +36,74 @@ def _whole(t):
 class _Storage:
     __module__ = "cygrad.storage"
     __slots__ = ("_flat",)
+    _flat: Any
     _is_storage = True
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Any) -> None:
         self._flat = _whole(tensor)
 
-    device = property(lambda self: self._flat.device, doc="The device of the memory.")
-    is_cuda = property(lambda self: self._flat.is_cuda, doc="Whether the memory is on a GPU.")
+    @property
+    def device(self) -> _device:
+        """The device of the memory."""
+        return self._flat.device
 
-    def data_ptr(self):
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory is on a GPU."""
+        return self._flat.is_cuda
+
+    def data_ptr(self) -> int:
         """Return the address of the memory, which is the same for all tensors that share it with one base."""
         return self._flat.data_ptr()
 
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Return the number of bytes."""
         return self._flat.nbytes
 
-    def size(self):
+    def size(self) -> int:
         """Return the number of elements."""
         return len(self._flat)
 
-    def element_size(self):
+    def element_size(self) -> int:
         """Return the number of bytes per element."""
         return self._flat.itemsize
 
-    def is_shared(self):
+    def is_shared(self) -> bool:
         """Whether forked processes share it."""
         return self._flat.is_shared()
 
-    def is_pinned(self):
+    def is_pinned(self) -> bool:
         """Whether it is page-locked for transfers to a GPU."""
         return self._flat.is_pinned()
 
-    def tolist(self):
+    def tolist(self) -> list[Any]:
         """Return the elements as a list."""
         return self._flat.tolist()
 
-    def clone(self):
+    def clone(self) -> Self:
         """Return a copy."""
         return type(self)(self._flat.clone())
 
-    def cpu(self):
+    def cpu(self) -> Self:
         """Return the same elements on the CPU: this storage if they are there already."""
         return self if self._flat.is_cpu else type(self)(self._flat.cpu())
 
-    def cuda(self, device=None, non_blocking=False):
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Self:
         """Return the same elements on a GPU, by default the current one: this storage if they are there already."""
         moved = self._flat.cuda(device, non_blocking=non_blocking)
         return self if moved is self._flat else type(self)(moved)
 
-    def copy_(self, source, non_blocking=False):
+    def copy_(self, source: Any, non_blocking: bool = False) -> Self:
         """Overwrite the elements with those of another storage."""
         self._flat.copy_(source._flat, non_blocking)
         return self
 
-    def fill_(self, value):
+    def fill_(self, value: Any) -> Self:
         """Overwrite each element."""
         self._flat.fill_(value)
         return self
 
-    def resize_(self, size):
+    def resize_(self, size: int) -> Self:
         """Raise RuntimeError unless `size` is the current size."""
         if size != self.size():
             raise RuntimeError(
@@ -96,23 +112,23 @@ class _Storage:
             )
         return self
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._flat)
 
-    def __getitem__(self, place):
+    def __getitem__(self, place: Any) -> Any:
         found = self._flat[place]
         return type(self)(found.detach()) if isinstance(place, slice) else found.item()
 
-    def __setitem__(self, place, value):
+    def __setitem__(self, place: Any, value: Any) -> None:
         self._flat[place] = value
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> bool:
         return isinstance(other, _Storage) and (self.data_ptr(), self.nbytes()) == (other.data_ptr(), other.nbytes())
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.data_ptr())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kind = "" if type(self) is UntypedStorage else f"dtype={self._flat.dtype}, "
         rows = "".join(f" {value}\n" for value in self.tolist())
         return f"{rows}[torch.storage.{type(self).__name__}({kind}device={self.device}) of size {len(self)}]"
@@ -121,7 +137,7 @@ class _Storage:
 class UntypedStorage(_Storage):
     """The memory of a tensor as bytes."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Any) -> None:
         self._flat = _whole(tensor).view(by_name()["uint8"])
 
     @classmethod
@@ -147,9 +163,12 @@ class UntypedStorage(_Storage):
 class TypedStorage(_Storage):
     """The memory of a tensor as elements of its dtype."""
 
-    dtype = property(lambda self: self._flat.dtype, doc="The dtype of the elements.")
+    @property
+    def dtype(self) -> _dtype:
+        """The dtype of the elements."""
+        return self._flat.dtype
 
-    def untyped(self):
+    def untyped(self) -> UntypedStorage:
         """Return the same memory as bytes."""
         return UntypedStorage(self._flat)
 

@@ -222,8 +222,9 @@ class BlockMask:
                 columns[2:] = _ordered(_dense(full_kv_num_blocks, full_kv_indices).transpose(-2, -1))
         if seq_lengths is None:
             seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
-        rows: list[Any] = [kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices]
-        return cls(seq_lengths, *rows, *columns, size, mask_mod or noop_mask)
+        rows = (kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices)
+        blocks: dict[str, Any] = dict(zip(cls._TENSORS, (*rows, *columns)))
+        return cls(seq_lengths, **blocks, BLOCK_SIZE=size, mask_mod=mask_mod or noop_mask)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -255,9 +256,9 @@ class BlockMask:
         return (*first, *(getattr(self, name) for name in self._TENSORS), *last, self.mask_mod)
 
     def _mapped(self, function: Callable[[Tensor], Tensor], mask_mod: Callable) -> BlockMask:
-        tensors = (getattr(self, name) for name in self._TENSORS)
-        changed: list[Any] = [None if tensor is None else function(tensor) for tensor in tensors]
-        return BlockMask(self.seq_lengths, *changed, self.BLOCK_SIZE, mask_mod)
+        own = {name: getattr(self, name) for name in self._TENSORS}
+        changed: dict[str, Any] = {name: None if t is None else function(t) for name, t in own.items()}
+        return BlockMask(self.seq_lengths, **changed, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=mask_mod)
 
     def to(self, device: Any) -> BlockMask:
         """Return the mask on another device."""
@@ -314,9 +315,11 @@ def create_block_mask(
     padded = F.pad(mask.float(), (0, -KV_LEN % columns, 0, -Q_LEN % rows))
     counts = padded.unflatten(-2, (-1, rows)).unflatten(-1, (-1, columns)).sum((-3, -1))
     is_full = (counts == rows * columns) & separate_full_blocks
-    blocks: list[Any] = [*_ordered((counts > 0) & ~is_full)]
-    blocks += _ordered(is_full) if separate_full_blocks else (None, None)
-    return BlockMask.from_kv_blocks(*blocks, (rows, columns), mask_mod, (Q_LEN, KV_LEN))
+    partial = _ordered((counts > 0) & ~is_full)
+    full: Any = _ordered(is_full) if separate_full_blocks else (None, None)
+    return BlockMask.from_kv_blocks(
+        partial[0], partial[1], full[0], full[1], (rows, columns), mask_mod, (Q_LEN, KV_LEN)
+    )
 
 
 # -- attention --

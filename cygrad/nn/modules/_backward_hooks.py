@@ -45,7 +45,7 @@ class BackwardHookFunction(Function):
 class BackwardHooks:
     """Collects the output and input gradients of one call and runs the hooks on them."""
 
-    def __init__(self, module: Any, pre_hooks: list[Callable], hooks: list[Callable]) -> None:
+    def __init__(self, module: Any, pre_hooks: list[Callable[..., Any]], hooks: list[Callable[..., Any]]) -> None:
         self.module = module
         self.pre_hooks = pre_hooks
         self.hooks = hooks
@@ -54,7 +54,7 @@ class BackwardHooks:
         self.n_inputs = 0
         self.grad_output: Gradients | None = None
 
-    def watch_inputs(self, args: tuple) -> tuple:
+    def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments for `forward`, with those that require grad replaced by aliases."""
         self.n_inputs = len(args)
         self.places = _places(args)
@@ -144,7 +144,7 @@ class BackwardHooks:
         return tuple(grad_input[i] for i in self.places)
 
 
-def register_regular_hooks(module: Any, hooks: list[Callable], output: Any) -> None:
+def register_regular_hooks(module: Any, hooks: list[Callable[..., Any]], output: Any) -> None:
     """Register hooks of the old kind on the node of the last operation."""
     while not isinstance(output, Tensor):
         if isinstance(output, dict):
@@ -164,7 +164,7 @@ def _places(values: Sequence[Any]) -> list[int]:
     return [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
 
 
-def _replaced(values: tuple, places: list[int], tensors: Sequence[Tensor]) -> tuple:
+def _replaced(values: tuple[Any, ...], places: list[int], tensors: Sequence[Tensor]) -> tuple[Any, ...]:
     new = list(values)
     for place, tensor in zip(places, tensors, strict=True):
         new[place] = tensor
@@ -178,11 +178,11 @@ def _padded(grads: Sequence[Tensor | None], places: list[int], count: int) -> Gr
     return tuple(all_grads)
 
 
-def _as_tuple(result: Any) -> tuple | None:
+def _as_tuple(result: Any) -> tuple[Any, ...] | None:
     return result if result is None or isinstance(result, tuple) else (result,)
 
 
-def _check_count(result: tuple, expected: tuple, hook: str, of_what: str) -> None:
+def _check_count(result: tuple[Any, ...], expected: tuple[Any, ...], hook: str, of_what: str) -> None:
     if len(result) != len(expected):
         raise RuntimeError(
             f"{hook} returned an invalid number of {of_what}, got {len(result)}, but expected {len(expected)}"

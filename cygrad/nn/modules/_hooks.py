@@ -18,12 +18,14 @@ class ForwardHook:
 
     __slots__ = ("always_call", "function", "with_kwargs")
 
-    def __init__(self, function: Callable, with_kwargs: bool = False, always_call: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any], with_kwargs: bool = False, always_call: bool = False) -> None:
         self.function = function
         self.with_kwargs = with_kwargs
         self.always_call = always_call
 
-    def before(self, module: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    def before(
+        self, module: Any, args: tuple[Any, ...], kwargs: dict[Any, Any]
+    ) -> tuple[tuple[Any, ...], dict[Any, Any]]:
         """Call the hook before `forward` and return the arguments to pass to `forward`."""
         if self.with_kwargs:
             result = self.function(module, args, kwargs)
@@ -39,7 +41,7 @@ class ForwardHook:
             return args, kwargs
         return result if isinstance(result, tuple) else (result,), kwargs
 
-    def after(self, module: Any, args: tuple, kwargs: dict, output: Any) -> Any:
+    def after(self, module: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], output: Any) -> Any:
         """Call the hook after `forward` and return the output for the caller."""
         if self.with_kwargs:
             result = self.function(module, args, kwargs, output)
@@ -72,7 +74,7 @@ class Hooked(Called):
     # Registration
 
     def register_forward_pre_hook(
-        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
         """Call `hook(module, args)` before every `forward`.
 
@@ -84,7 +86,7 @@ class Hooked(Called):
 
     def register_forward_hook(
         self,
-        hook: Callable,
+        hook: Callable[..., Any],
         *,
         prepend: bool = False,
         with_kwargs: bool = False,
@@ -104,14 +106,14 @@ class Hooked(Called):
         """
         return add_hook(self._forward_hooks, _entry(hook, with_kwargs, always_call), prepend)
 
-    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_output)` once the gradients of the outputs are known.
 
         It may return a tuple of gradients to replace them.
         """
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
-    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` once the gradients of the inputs are known.
 
         Both are tuples, with None where a value is not a tensor or has no gradient. The hook may
@@ -121,7 +123,7 @@ class Hooked(Called):
         self._choose_backward_kind(full=True)
         return add_hook(self._backward_hooks, hook, prepend)
 
-    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` after the gradient of the last operation.
 
         The old form: `grad_input` belongs to the last operation inside the module, not to the module
@@ -140,7 +142,7 @@ class Hooked(Called):
 
     # Calls with hooks
 
-    def _call_with_hooks(self, args: tuple, kwargs: dict) -> Any:
+    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Any:
         called: set[int] = set()
         try:
             return self._run_hooks_and_forward(args, kwargs, called)
@@ -150,7 +152,7 @@ class Hooked(Called):
                     self._run_despite_error(hook, args, kwargs)
             raise
 
-    def _run_hooks_and_forward(self, args: tuple, kwargs: dict, called: set[int]) -> Any:
+    def _run_hooks_and_forward(self, args: tuple[Any, ...], kwargs: dict[Any, Any], called: set[int]) -> Any:
         for _, hook in _forward_hooks("forward_pre", self._forward_pre_hooks):
             args, kwargs = hook.before(self, args, kwargs)
         backward = self._backward_hooks_of_call()
@@ -174,7 +176,7 @@ class Hooked(Called):
             return None
         return BackwardHooks(self, pre_hooks, hooks)
 
-    def _run_despite_error(self, hook: ForwardHook, args: tuple, kwargs: dict) -> None:
+    def _run_despite_error(self, hook: ForwardHook, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> None:
         try:
             hook.after(self, args, kwargs, None)
         except Exception as error:
@@ -184,39 +186,39 @@ class Hooked(Called):
             )
 
 
-def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Like `Module.register_forward_pre_hook`, for every module."""
     return add_hook(_global_hooks, ("forward_pre", hook), prepend=False)
 
 
 def register_module_forward_hook(
-    hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """Like `Module.register_forward_hook`, for every module."""
     return add_hook(_global_hooks, ("forward", _entry(hook, with_kwargs, always_call)), prepend=False)
 
 
-def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Like `Module.register_full_backward_pre_hook`, for every module."""
     return add_hook(_global_hooks, ("full_backward_pre", hook), prepend=False)
 
 
-def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Like `Module.register_full_backward_hook`, for every module."""
     return add_hook(_global_hooks, ("full_backward", hook), prepend=False)
 
 
-def _entry(hook: Callable, with_kwargs: bool, always_call: bool = False) -> Any:
+def _entry(hook: Callable[..., Any], with_kwargs: bool, always_call: bool = False) -> Any:
     """Return the dictionary entry for a hook: the hook itself where possible, so that callers can find it there."""
     return ForwardHook(hook, with_kwargs, always_call) if with_kwargs or always_call else hook
 
 
-def _forward_hooks(kind: str, own: dict) -> Iterator[tuple[int, ForwardHook]]:
+def _forward_hooks(kind: str, own: dict[Any, Any]) -> Iterator[tuple[int, ForwardHook]]:
     for number, hook in _hooks(kind, own):
         yield number, hook if isinstance(hook, ForwardHook) else ForwardHook(hook)
 
 
-def _hooks(kind: str, own: dict) -> Iterator[tuple[int, Any]]:
+def _hooks(kind: str, own: dict[Any, Any]) -> Iterator[tuple[int, Any]]:
     """Yield the global hooks of this kind, then the module's own; hooks may be removed during iteration."""
     for number, (kind_of_hook, hook) in list(_global_hooks.items()):
         if kind_of_hook == kind:

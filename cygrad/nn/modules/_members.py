@@ -212,7 +212,7 @@ class Members:
             yield module
 
     def named_modules(
-        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """Yield (dotted name, module) pairs: this module (named `prefix`), then all submodules recursively.
 

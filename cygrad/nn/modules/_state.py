@@ -44,7 +44,7 @@ class IncompatibleKeys(NamedTuple):
 class _PreLoadHook:
     """A pre-load hook that takes the module as its first argument, or with `module=None` none."""
 
-    def __init__(self, function: Callable, module: Any) -> None:
+    def __init__(self, function: Callable[..., Any], module: Any) -> None:
         self.function = function
         self.module = module
 
@@ -81,7 +81,9 @@ class Stateful:
 
     # Writing
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """Return all parameters and persistent buffers by dotted name, in an `OrderedDict`.
 
         The tensors share memory with the module's and are detached unless `keep_vars`. Entries are
@@ -276,11 +278,11 @@ class Stateful:
 
     # Hooks
 
-    def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before `state_dict` reads this module."""
         return add_hook(self._state_dict_pre_hooks, hook)
 
-    def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has read this module.
 
         The hook may change the dictionary and must return None.
@@ -288,7 +290,7 @@ class Stateful:
         hook._from_public_api = True  # type: ignore[attr-defined]
         return add_hook(self._state_dict_hooks, hook)
 
-    def _register_state_dict_hook(self, hook: Callable) -> RemovableHandle:
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Like `register_state_dict_post_hook`, for hooks that may return another dictionary."""
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
@@ -297,7 +299,7 @@ class Stateful:
             )
         return add_hook(self._state_dict_hooks, hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call a hook before this module's part of a `state_dict` is loaded.
 
         `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
@@ -305,11 +307,13 @@ class Stateful:
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-    def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> RemovableHandle:
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
         hook = _PreLoadHook(hook, self) if with_module else hook
         return add_hook(self._load_state_dict_pre_hooks, hook)
 
-    def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after loading.
 
         It may remove names from the lists `missing_keys` and `unexpected_keys`; what remains is

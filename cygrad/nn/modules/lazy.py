@@ -76,7 +76,7 @@ class LazyModuleMixin(Module):
 
     # In PyTorch's files, hooks call the methods above, and the module has their handles.
 
-    _computed_names = ("_initialize_hook", "_load_hook")
+    _computed_names: tuple[str, ...] = ("_initialize_hook", "_load_hook")
 
     def _own_hooks(self) -> dict[str, Any]:
         if self._is_inferred:

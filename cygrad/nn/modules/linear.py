@@ -76,7 +76,7 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the map to the last dimension of `input`."""
-        own = self._parameters
+        own: dict[str, Any] = self._parameters
         if "weight" in own and "bias" in own:  # attribute lookups would take a quarter of a small layer's time
             return F.linear(input, own["weight"], own["bias"])
         return F.linear(input, self.weight, self.bias)

@@ -221,7 +221,7 @@ class Module(Hooked, Stateful, Members):
         def convert(tensor: Tensor) -> Tensor:
             ordered = {} if order is None or tensor.dim() not in (4, 5) else {"memory_format": order}
             try:
-                moved = tensor.to(*args, **kwargs, **ordered) if args or kwargs or ordered else tensor
+                moved = tensor.to(*args, **{**kwargs, **ordered}) if args or kwargs or ordered else tensor
             except NotImplementedError as error:
                 if not tensor.is_meta:
                     raise

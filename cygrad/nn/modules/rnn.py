@@ -105,7 +105,7 @@ class RNNBase(Module):
 
     # Parameters
 
-    _computed_names = ("_flat_weights_names", "_flat_weights")
+    _computed_names: tuple[str, ...] = ("_flat_weights_names", "_flat_weights")
 
     def _computed_state(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._computed_names}

@@ -29,7 +29,7 @@ __all__ = [
     "TransformerEncoderLayer",
 ]
 
-ACTIVATIONS: dict[str, Callable] = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[..., Any]] = {"relu": F.relu, "gelu": F.gelu}
 
 
 def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:

@@ -82,7 +82,7 @@ class NamedMemberAccessor:
         prefix, _, name = path.rpartition(".")
         return swap_submodule(self.get_submodule(prefix), name, value)
 
-    def get_tensor(self, name: str) -> Tensor:
+    def get_tensor(self, name: str) -> Any:
         """Return a parameter, a buffer or an attribute that is a tensor."""
         prefix, _, attribute = name.rpartition(".")
         found = getattr(self.get_submodule(prefix), attribute)
@@ -103,7 +103,7 @@ class NamedMemberAccessor:
         prefix, _, attribute = name.rpartition(".")
         return swap_tensor(self.get_submodule(prefix), attribute, value, allow_missing)
 
-    def get_tensors(self, names: Iterable[str]) -> list[Tensor]:
+    def get_tensors(self, names: Iterable[str]) -> list[Any]:
         """Return tensors by their names."""
         return [self.get_tensor(name) for name in names]
 

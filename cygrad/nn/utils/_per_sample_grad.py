@@ -26,9 +26,8 @@ def call_for_per_sample_grads(
     >>> from cygrad.nn.utils._per_sample_grad import call_for_per_sample_grads
     >>> layer, x = cygrad.nn.Linear(2, 1), cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> call_for_per_sample_grads(layer)(x).sum().backward()
-    >>> layer.weight.grad_sample
-    tensor([[[1., 2.]],
-            [[3., 4.]]])
+    >>> layer.weight.grad_sample.tolist()
+    [[[1.0, 2.0]], [[3.0, 4.0]]]
     """
     if loss_reduction not in ("sum", "mean"):
         raise RuntimeError(f"Expected loss_reduction argument to be sum or mean, got {loss_reduction}")

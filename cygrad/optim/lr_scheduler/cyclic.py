@@ -18,7 +18,9 @@ class _WithMomentum(LRScheduler):
 
     use_beta1: bool
 
-    def _begin_momentum(self, optimizer: Optimizer, lowest: Any, highest: Any, first: bool) -> tuple[list, list]:
+    def _begin_momentum(
+        self, optimizer: Optimizer, lowest: Any, highest: Any, first: bool
+    ) -> tuple[list[Any], list[Any]]:
         """Return the momentum bounds of each group; with `first`, start the momentum at the upper bound."""
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")

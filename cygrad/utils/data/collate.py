@@ -34,7 +34,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
-def collate(batch: Sequence[Any], *, collate_fn_map: dict | None = None) -> Any:
+def collate(batch: Sequence[Any], *, collate_fn_map: dict[Any, Any] | None = None) -> Any:
     """Like `default_collate`, with custom functions: `collate_fn_map[type](batch, collate_fn_map=collate_fn_map)`
     collates samples of that type or its subclasses. The keys are types and tuples of types.
 
@@ -138,7 +138,7 @@ def _tensor(value: Any) -> Tensor:
     return cygrad.as_tensor(np.asarray(value))
 
 
-def _like(mapping: Mapping, items: dict) -> Any:
+def _like(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
     """Return a mapping of the same type with these items, or a dict if the type cannot be constructed from them."""
     try:
         return type(mapping)(items)  # type: ignore[call-arg]
@@ -146,7 +146,7 @@ def _like(mapping: Mapping, items: dict) -> Any:
         return items
 
 
-default_collate_fn_map: dict = {
+default_collate_fn_map: dict[Any, Any] = {
     Tensor: collate_tensor_fn,
     (np.ndarray, np.generic): collate_numpy_array_fn,
     float: collate_float_fn,

@@ -86,10 +86,10 @@ class DataLoader(Generic[T_co]):
         dataset: Dataset[T_co] | Sequence[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
-        sampler: Iterable | None = None,
-        batch_sampler: Iterable | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
         num_workers: int = 0,
-        collate_fn: Callable[[list], Any] | None = None,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
         timeout: float = 0,
@@ -156,7 +156,7 @@ class DataLoader(Generic[T_co]):
         elif self.prefetch_factor is not None and self.prefetch_factor < 0:
             raise ValueError("prefetch_factor option should be non-negative")
 
-    def _order(self, shuffle: bool) -> Iterable:
+    def _order(self, shuffle: bool) -> Iterable[Any]:
         if self.is_iterable:
             return itertools.repeat(None)
         if shuffle:
@@ -254,7 +254,7 @@ class DataLoader(Generic[T_co]):
 class _BaseDataLoaderIter(Iterator[Any]):
     """Base of the iterators over batches: the seed, the indices, and the number of batches so far."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         self.loader = loader
         self.seed = loader._seed()
         self.indices = iter(loader._index_sampler)
@@ -291,7 +291,7 @@ class _BaseDataLoaderIter(Iterator[Any]):
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Reads each batch on demand, in the calling thread."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         self.read = loader._reading().reader()
 
@@ -305,7 +305,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Lets workers read ahead; see Note [Order of batches]."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
         self.crew = loader._crew_of(self) if loader.persistent_workers else loader._new_crew(self, self.seed)
         self.crew.epoch += 1

@@ -44,7 +44,7 @@ class Dataset(Generic[T_co]):
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other: Dataset) -> ConcatDataset:
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset[Any]:
         return ConcatDataset([self, other])
 
 
@@ -65,7 +65,7 @@ class IterableDataset(Dataset[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
-    def __add__(self, other: Dataset) -> ChainDataset:  # type: ignore[override]
+    def __add__(self, other: Dataset[Any]) -> ChainDataset[Any]:  # type: ignore[override]
         return ChainDataset([self, other])
 
 
@@ -104,7 +104,7 @@ class StackDataset(Dataset[T_stack]):
     {'image': 'b', 'label': 1}
     """
 
-    datasets: tuple | dict[str, Any]
+    datasets: tuple[Any, ...] | dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -128,7 +128,7 @@ class StackDataset(Dataset[T_stack]):
     def __getitem__(self, index: Any) -> Any:
         return self._sample(part[index] for part in self._parts())
 
-    def __getitems__(self, indices: list) -> list:
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
         columns = [read_items(part, indices) for part in self._parts()]
         return [self._sample(values) for values in zip(*columns)]
 
@@ -223,7 +223,7 @@ class Subset(Dataset[T_co]):
 
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: cygrad.Generator | None = None
-) -> list[Subset]:
+) -> list[Subset[Any]]:
     """Split a dataset randomly without overlap, into parts of given lengths or fractions of the whole.
 
     Remaining samples of fractions go to the first parts. Raises ValueError if the lengths do not sum to the whole.
@@ -257,7 +257,7 @@ def _shares(total: int, fractions: Sequence[float]) -> list[int]:
 # -- Reading many samples --
 
 
-def read_items(dataset: Any, indices: list) -> list:
+def read_items(dataset: Any, indices: list[Any]) -> list[Any]:
     """Read samples of a dataset, with `__getitems__` if it has that."""
     read = getattr(dataset, "__getitems__", None)
     if not callable(read):
@@ -271,7 +271,7 @@ def read_items(dataset: Any, indices: list) -> list:
     return items
 
 
-def reader_of_batches(dataset: Any) -> Callable[[list], list[Tensor]] | None:
+def reader_of_batches(dataset: Any) -> Callable[[list[Any]], list[Tensor]] | None:
     """Return a function from indices to a collated batch that bypasses individual samples, or None if impossible."""
     if type(dataset) is Subset:
         inner = reader_of_batches(dataset.dataset)

@@ -59,7 +59,7 @@ class SummaryWriter:
         self,
         hparam_dict: dict[str, Any],
         metric_dict: dict[str, Any],
-        hparam_domain_discrete: dict[str, list] | None = None,
+        hparam_domain_discrete: dict[str, list[Any]] | None = None,
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:

@@ -1,0 +1,1 @@
+"""What the generated type stubs say: types by name of parameter, results, calls with several forms, and their text."""
