@@ -1,4 +1,4 @@
-"""Stores, and futures."""
+"""Stores."""
 
 import threading
 from datetime import timedelta
@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 
 import cygrad.distributed as dist
-from cygrad.futures import Future, collect_all, wait_all
 
 SOON = timedelta(milliseconds=20)
 
@@ -69,29 +68,3 @@ def test_a_client_finds_the_server_by_its_port():
     assert client.get("a") == b"1"
     with pytest.raises(dist.DistNetworkError, match="is_master=True"):
         dist.TCPStore("127.0.0.1", 1, 1, is_master=False)
-
-
-def test_futures():
-    future = Future()
-    seen = []
-    future.add_done_callback(lambda done: seen.append(done.value()))
-    failing = future.then(lambda done: 1 / 0)
-    with pytest.raises(RuntimeError, match="not completed"):
-        future.value()
-    together = collect_all([future, failing])
-    assert not future.done() and not together.done()
-    future.set_result(3)
-    assert future.done() and future.wait() == 3 and seen == [3] and together.wait() == [future, failing]
-    with pytest.raises(ZeroDivisionError):
-        failing.wait()
-    with pytest.raises(ZeroDivisionError):
-        wait_all([future, failing])
-    with pytest.raises(RuntimeError, match="only be marked completed once"):
-        future.set_result(4)
-    assert wait_all([future]) == [3] and collect_all([]).wait() == []
-
-
-def test_a_thread_waits_for_a_future():
-    future = Future()
-    threading.Timer(0.02, future.set_result, (5,)).start()
-    assert future.wait() == 5
