@@ -93,7 +93,7 @@ class ProxyableClassMeta(type):
         super().__init__(name, bases, attrs)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        instance = cls.__new__(cls)
+        instance = cls.__new__(cls)  # type: ignore[call-overload]
         found = _find_proxy((args, kwargs))
         if found is not None:
             return found.tracer.create_proxy("call_function", cls, args, kwargs)
@@ -134,7 +134,7 @@ class _Patcher:
         put, remove = (dict.__setitem__, dict.__delitem__) if is_dict else (setattr, delattr)
         put(space, name, value)
         if before is _MISSING:
-            self._undo.callback(remove, space, name)  # type: ignore[arg-type]
+            self._undo.callback(remove, space, name)
         else:
             self._undo.callback(put, space, name, before)
 

@@ -71,7 +71,7 @@ class Operator(OpOverload):
             with cygrad.no_grad():
                 return self.run(values, device)
         call = _Call(self, values, device)
-        return call.nested_result(self.function.apply(call, *tensors))  # type: ignore[attr-defined]
+        return call.nested_result(self.function.apply(call, *tensors))
 
     @property
     def function(self) -> type[autograd.Function]:
@@ -219,7 +219,7 @@ class _Recorded(autograd.Function):
     operator: Operator
 
     @staticmethod
-    def forward(call: _Call, *tensors: Any) -> Any:  # type: ignore[override]
+    def forward(call: _Call, *tensors: Any) -> Any:
         return call.flat_result(call.operator.run(call.values, call.device))
 
     @staticmethod

@@ -115,7 +115,7 @@ def _testing(function: Callable[..., Any]) -> Callable[..., Any]:
     except ValueError:  # a compiled method that does not state one
         signature = None
     else:
-        override.__signature__ = signature
+        override.__signature__ = signature  # type: ignore[attr-defined]
     return override
 
 

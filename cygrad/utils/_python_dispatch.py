@@ -37,6 +37,8 @@ class TorchDispatchMode:
     aten.mul.default
     """
 
+    _entered: list[Any]
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return the result of the call `func(*args, **kwargs)` of an op."""
         raise NotImplementedError

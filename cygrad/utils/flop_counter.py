@@ -5,7 +5,7 @@ layer counts as `aten.addmm`, a gradient of a convolution as `aten.convolution_b
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from math import prod
 from typing import Any
@@ -336,7 +336,7 @@ def convert_num_with_suffix(number: int, suffix: str) -> str:
     return f"{number / 1000 ** suffixes.index(suffix):.3f}{suffix}" if suffix else str(number)
 
 
-def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a table: the first column aligned to the left, the others to the right."""
     widths = [max(len(head) + 2, *(len(row[i]) for row in rows)) for i, head in enumerate(headers)]
 

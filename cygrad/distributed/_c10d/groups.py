@@ -2,6 +2,7 @@
 
 import os
 from datetime import timedelta
+from typing import Any
 
 from cygrad import cuda
 from cygrad.distributed._c10d.errors import one_process
@@ -254,7 +255,8 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
     seen: set = set()
-    mine, made = None, []
+    mine: Any = None
+    made: list[Any] = []
     for ranks in ranks_per_subgroup_list:
         for rank in ranks:
             if rank in seen:

@@ -1,5 +1,7 @@
 """`DTensor`, a tensor with a mesh and placements."""
 
+from typing import Any
+
 import cygrad
 from cygrad import Tensor
 from cygrad.distributed.device_mesh import init_device_mesh
@@ -83,9 +85,9 @@ class DTensor(Tensor):
         return self.to_local()
 
     def __repr__(self):
+        detached: Any = self.detach()
         return (
-            f"DTensor(local_tensor={self.detach().to_local()}, device_mesh={self.device_mesh}, "
-            f"placements={self.placements})"
+            f"DTensor(local_tensor={detached.to_local()}, device_mesh={self.device_mesh}, placements={self.placements})"
         )
 
 

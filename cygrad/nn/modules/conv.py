@@ -93,7 +93,7 @@ class _ConvNd(Module):
                 margins += [0, 0] if self.padding == "valid" else [int(self.padding[d])] * 2
         return margins
 
-    _computed_names = ("transposed", "_reversed_padding_repeated_twice")
+    _computed_names: tuple[str, ...] = ("transposed", "_reversed_padding_repeated_twice")
 
     def _computed_state(self) -> dict[str, Any]:
         margins = self._margins()
