@@ -131,8 +131,7 @@ def sym_int(a: Any) -> Any:
     """Return `int(a)`, the nearest integer towards 0; a symbolic number stays symbolic."""
     if isinstance(a, SymInt):
         return a
-    number: Any = a
-    return math.trunc(number) if isinstance(a, SymFloat) else int(a)
+    return math.trunc(a) if isinstance(a, SymFloat) else int(a)  # type: ignore[arg-type]
 
 
 def _extremum(choose: Callable[..., Any], a: Any, b: Any) -> Any:

@@ -64,7 +64,7 @@ def operator_of(op: Any) -> Operator:
     if hasattr(op, "_opoverload"):
         return op._opoverload
     if isinstance(op, Packet):
-        return vars(op)["default"]
+        return op.default  # type: ignore[return-value]
     if not isinstance(op, str):
         raise ValueError(f"expected the name of a custom op, the op itself, or a CustomOpDef, but got {type(op)}")
     namespace, name = parse_name(op)

@@ -60,7 +60,7 @@ def _name(own: str, place: int) -> str:
 
 def _kinds(function: Callable[..., Any]) -> dict[str, str]:
     """Return the kinds of a function's arguments by name, as PyTorch's errors write them."""
-    found: dict[str, str] = {}
+    found: dict[Any, Any] = {}
     for text in signatures(function, KINDS):
         for part in text.split(", "):
             kind, _, name = part.partition(" = ")[0].rpartition(" ")

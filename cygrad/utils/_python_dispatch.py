@@ -27,7 +27,6 @@ class TorchDispatchMode:
     While it handles a call, it is switched off.
 
     >>> import cygrad
-    >>> from cygrad.utils._python_dispatch import TorchDispatchMode
     >>> class Shows(TorchDispatchMode):
     ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
     ...         print(func)
@@ -38,7 +37,7 @@ class TorchDispatchMode:
     aten.mul.default
     """
 
-    _entered: list["_Adapter"]
+    _entered: list[Any]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return the result of the call `func(*args, **kwargs)` of an op."""

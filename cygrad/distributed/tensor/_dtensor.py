@@ -85,8 +85,10 @@ class DTensor(Tensor):
         return self.to_local()
 
     def __repr__(self):
-        local: Any = self.detach()
-        return f"DTensor(local_tensor={local.to_local()}, device_mesh={self.device_mesh}, placements={self.placements})"
+        detached: Any = self.detach()
+        return (
+            f"DTensor(local_tensor={detached.to_local()}, device_mesh={self.device_mesh}, placements={self.placements})"
+        )
 
 
 def _flat(value):

@@ -39,6 +39,7 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
         if not isinstance(before, Node) or before.op != "call_module" or len(before.users) > 1:
             continue
         first, second = (traced.get_submodule(str(one.target)) for one in (before, node))
+        fused: Any
         for kind, norm, fused in _FUSIONS:
             if type(first) is kind and type(second) is norm and second.track_running_stats:
                 traced.add_submodule(str(before.target), fused(first, second))  # type: ignore[operator]

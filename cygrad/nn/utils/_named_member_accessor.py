@@ -85,10 +85,10 @@ class NamedMemberAccessor:
     def get_tensor(self, name: str) -> Any:
         """Return a parameter, a buffer or an attribute that is a tensor."""
         prefix, _, attribute = name.rpartition(".")
-        found = getattr(self.get_submodule(prefix), attribute)
+        found: Any = getattr(self.get_submodule(prefix), attribute)
         if not isinstance(found, Tensor) and found is not None:
             raise TypeError(f"{found} is not an instance of torch.Tensor")
-        return found
+        return found  # type: ignore[return-value]
 
     def set_tensor(self, name: str, value: Tensor) -> None:
         """Put a tensor in the place of another."""

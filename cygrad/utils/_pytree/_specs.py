@@ -26,6 +26,8 @@ class TreeSpec:
     """
 
     __slots__ = ("_children", "context", "num_leaves", "num_nodes", "type")
+    num_leaves: int
+    num_nodes: int
 
     def __init__(self, type: Any, context: Context, children_specs: list["TreeSpec"]) -> None:
         self.type, self.context, self._children = type, context, list(children_specs)
