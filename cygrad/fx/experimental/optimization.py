@@ -42,7 +42,7 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
         fused: Any
         for kind, norm, fused in _FUSIONS:
             if type(first) is kind and type(second) is norm and second.track_running_stats:
-                traced.add_submodule(str(before.target), fused(first, second))  # type: ignore[operator]
+                traced.add_submodule(str(before.target), fused(first, second))
                 node.replace_all_uses_with(before)
                 traced.graph.erase_node(node)
                 break

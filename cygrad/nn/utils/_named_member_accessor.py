@@ -88,7 +88,7 @@ class NamedMemberAccessor:
         found: Any = getattr(self.get_submodule(prefix), attribute)
         if not isinstance(found, Tensor) and found is not None:
             raise TypeError(f"{found} is not an instance of torch.Tensor")
-        return found  # type: ignore[return-value]
+        return found
 
     def set_tensor(self, name: str, value: Tensor) -> None:
         """Put a tensor in the place of another."""

@@ -449,7 +449,7 @@ _put(
     SerializeNodeDef(defaultdict, "collections.defaultdict", _defaultdict_serialize, _defaultdict_deserialize),
 )
 _put(
-    NodeDef(namedtuple, _namedtuple_flatten, _namedtuple_unflatten, _namedtuple_flatten_with_keys),  # type: ignore[arg-type]
+    NodeDef(namedtuple, _namedtuple_flatten, _namedtuple_unflatten, _namedtuple_flatten_with_keys),
     SerializeNodeDef(namedtuple, "collections.namedtuple", _namedtuple_serialize, _namedtuple_deserialize),
 )
 
