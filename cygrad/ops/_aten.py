@@ -191,6 +191,46 @@ def _reshape_from_tensor(self, shape):
     return self.reshape(shape.tolist())
 
 
+@_aten
+def _convert_indices_from_coo_to_csr(self, size, *, out_int32=False):
+    """Return, for ascending numbers of rows of a matrix of `size` rows, where each row begins, and the last one ends.
+
+    >>> import cygrad as torch
+    >>> torch._convert_indices_from_coo_to_csr(torch.tensor([0, 0, 2]), 3)
+    tensor([0, 2, 2, 3])
+    """
+    if self.ndim != 1:
+        raise RuntimeError(f"Input is supposed to be a vector, but got {self.ndim} dimensional tensor.")
+    _require_integers("convert_indices_from_coo_to_csr_cpu", self)
+    ends = cygrad.arange(size + 1, device=self.device)
+    return cygrad.searchsorted(self.contiguous(), ends.to(self.dtype), out_int32=out_int32)
+
+
+@_aten
+def _convert_indices_from_csr_to_coo(crow_indices, col_indices, *, out_int32=False, transpose=False):
+    """Return the rows and columns of elements, given where rows begin; with leading rows of the numbers of batches.
+
+    >>> import cygrad as torch
+    >>> torch._convert_indices_from_csr_to_coo(torch.tensor([0, 2, 2, 3]), torch.tensor([0, 1, 2]))
+    tensor([[0, 0, 2],
+            [0, 1, 2]])
+    """
+    _require_integers("convert_indices_from_csr_to_coo_cpu", crow_indices)
+    batch, count = col_indices.shape[:-1], col_indices.shape[-1]
+    begins = crow_indices.reshape(-1, crow_indices.shape[-1]).contiguous()
+    places = cygrad.arange(count, device=begins.device, dtype=begins.dtype).expand(len(begins), count).contiguous()
+    rows = (cygrad.searchsorted(begins, places, right=True) - 1).flatten()
+    found = [col_indices.flatten(), rows] if transpose else [rows, col_indices.flatten()]
+    if batch:
+        found = [*cygrad.ones(*batch, count).nonzero().t()[:-1], *found]
+    return cygrad.stack([one.to(cygrad.int32 if out_int32 else cygrad.int64) for one in found])
+
+
+def _require_integers(kernel, tensor):
+    if tensor.dtype not in (cygrad.int64, cygrad.int32):
+        raise messages.not_implemented_for(kernel, tensor.dtype)
+
+
 def _cast(name, dtype):
     def cast(self, non_blocking=False):
         return self.to(getattr(cygrad, dtype))
