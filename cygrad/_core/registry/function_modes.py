@@ -27,6 +27,9 @@ class _Stack(_local):
 _thread = _Stack()
 _lock = allocate_lock()
 _entered = 0  # how many modes there are in all threads
+# An entry for each class and mode that overrides calls. Short functions in Python test this list, since a compiled
+# function in front of them would take a tenth of their time.
+asked: list[bool] = []
 
 
 def modes():
@@ -41,6 +44,7 @@ def push(mode):
 
     with _lock:
         _entered += 1
+        asked.append(True)
         let_override(torch_function.classes, torch_function.hand_over)
         watch(_see)
     _thread.modes.append(mode)
@@ -56,6 +60,7 @@ def pop():
     has_modes(bool(_thread.modes))
     with _lock:
         _entered -= 1
+        asked.pop()
         if not _entered:
             watch(None)
             if not torch_function.classes:

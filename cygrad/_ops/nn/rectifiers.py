@@ -23,6 +23,8 @@ from cygrad._core.graph.opdef import (
     variant,
 )
 from cygrad._core.graph.record import apply1_args, apply_n, record_n, write_into
+from cygrad._core.registry.function_modes import asked
+from cygrad._core.registry.torch_function import answer
 from cygrad._core.types.dtypes import by_name
 from cygrad._core.types.type_info import finfo
 from cygrad._kernels.cpu.elementwise.fused_loops import by_loop
@@ -45,7 +47,6 @@ FLAGS = ELEMENTWISE | ELSEWHERE | ONE_PASS
 # -- relu, leaky_relu, threshold --
 
 
-@shown
 def relu(input, inplace=False):
     """`max(input, 0)`, elementwise, in place if `inplace`. Gradient: g where the result is positive, else 0.
 
@@ -53,7 +54,12 @@ def relu(input, inplace=False):
     >>> cygrad.nn.functional.relu(cygrad.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
+    if asked and (found := answer(relu, input, inplace=inplace)):
+        return found[0]
     return relu_into(input, out=require(input, "relu")) if inplace else relu_into(input)
+
+
+relu.asks = True
 
 
 @shown
