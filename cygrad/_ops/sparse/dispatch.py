@@ -9,10 +9,11 @@ from importlib import import_module
 
 from cygrad._core.graph.internals import become_result
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.registry.torch_function import DisableTorchFunctionSubclass
 from cygrad._core.types.dtypes import by_name
 from cygrad._kernels.sparse.errors import backend, not_for
 from cygrad._ops.sparse import creation
-from cygrad._ops.sparse.tensor import SparseTensor, array, is_sparse, without_history
+from cygrad._ops.sparse.tensor import KEPT, array, is_sparse, without_history
 
 _MODULES = ("arithmetic", "conversions", "products", "reductions", "shapes")
 # PyTorch's words in errors for functions that it writes in terms of others.
@@ -64,6 +65,9 @@ def _forms():
 
 def call(function, args, kwargs):
     """Run a public function that was called with a sparse tensor among its arguments."""
+    if function.__name__ in KEPT:
+        with DisableTorchFunctionSubclass():
+            return function(*args, **kwargs)
     return call_by_name(function.__name__, args, kwargs)
 
 
@@ -254,10 +258,8 @@ forms = {
     "expand_as": lambda self, other: self.expand(other.shape),
     "reshape_as": lambda self, other: self.reshape(other.shape),
     "view_as": lambda self, other: self.view(other.shape),
+    "backward": lambda self, *args, **kwargs: Tensor.backward(self, *args, **kwargs),
     "is_tensor": lambda obj: True,
-    "numel": SparseTensor.numel,
-    "is_floating_point": Tensor.is_floating_point,
-    "is_complex": Tensor.is_complex,
     "tensor": _tensor,
     "as_tensor": _as_tensor,
     "asarray": _as_tensor,

@@ -22,8 +22,8 @@ text = later("cygrad._ops.sparse.text")  # most programs show no sparse tensors
 pickling = later("cygrad._ops.sparse.pickling")  # which imports this module
 
 # Methods of Tensor that are right for sparse tensors, too, because they do not look at the elements.
-_KEPT = frozenset(
-    "backward size dim numel register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ is_inference "
+KEPT = frozenset(
+    "size dim numel register_hook register_post_accumulate_grad_hook retain_grad requires_grad_ is_inference "
     "is_floating_point is_complex is_signed is_distributed is_same_size get_device element_size nelement ndimension "
     "_is_view _make_subclass has_names".split()
 )
@@ -144,7 +144,7 @@ def _forward_all():
     for name, value in list(vars(Tensor).items()):
         own = vars(SparseTensor).get(name)
         is_asking = hasattr(own, "__wrapped__")  # put there by `begin_overriding`, for classes of users
-        if (own is not None and not is_asking) or name in _KEPT or name in _OF_PYTHON:
+        if (own is not None and not is_asking) or name in KEPT or name in _OF_PYTHON:
             continue
         if not (isinstance(value, property) or type(value).__name__ == "getset_descriptor") and value is not None:
             setattr(SparseTensor, name, _forwarding(name))
