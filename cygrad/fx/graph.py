@@ -3,10 +3,9 @@
 import contextlib
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cygrad
-from cygrad._core.errors.sites import warn
 from cygrad.fx._codegen import CodeGen as CodeGen
 from cygrad.fx._codegen import PythonCode as PythonCode
 from cygrad.fx._codegen import _format_target as _format_target
@@ -18,9 +17,7 @@ from cygrad.fx._namespace import _custom_builtins as _custom_builtins
 from cygrad.fx._namespace import _Namespace
 from cygrad.fx._namespace import _register_custom_builtin as _register_custom_builtin
 from cygrad.fx.node import Argument, Node, Target, map_arg
-
-if TYPE_CHECKING:
-    from cygrad.fx.graph_module import GraphModule
+from cygrad.utils.warning import warn
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
@@ -87,7 +84,7 @@ class Graph:
     """
 
     def __init__(
-        self, owning_module: "GraphModule | None" = None, tracer_cls: Any = None, tracer_extras: Any = None
+        self, owning_module: "cygrad.fx.GraphModule | None" = None, tracer_cls: Any = None, tracer_extras: Any = None
     ) -> None:
         self._root = Node(self, "", "root", "", (), {})
         self._insert: Callable[[Node], None] = self._root.prepend

@@ -4,13 +4,10 @@ import builtins
 import operator
 import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import cygrad
 from cygrad.fx.immutable_collections import immutable_dict, immutable_list
-
-if TYPE_CHECKING:
-    from cygrad.fx.graph import Graph
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
@@ -132,7 +129,7 @@ class Node:
 
     def __init__(
         self,
-        graph: "Graph",
+        graph: "cygrad.fx.Graph",
         name: str,
         op: str,
         target: Target,

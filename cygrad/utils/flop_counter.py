@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from math import prod
 from typing import Any
-from warnings import warn
 
 import cygrad
 from cygrad.utils._flops import Listener, calls_of
 from cygrad.utils.module_tracker import ModuleTracker
+from cygrad.utils.warning import warn
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -225,7 +225,7 @@ class FlopCounterMode:
         self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: dict[Any, Any] | None = None
     ) -> None:
         if mods is not None:
-            warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
+            warn("mods argument is not needed anymore, you can stop passing it")
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         self.depth, self.display = depth, display
         self.mod_tracker = ModuleTracker()

@@ -36,6 +36,7 @@ EXCEPTIONS = {
     "_kernels/gpu/base/ufunc.py": (1, NUMPY),
     "_ops/foreach/table.py": (2, "the declaration of the `_foreach_` functions"),
     "_ops/numpy_api/shapes.py": (1, NUMPY),
+    "_ops/reduction/segments.py": (1, "the reductions that segment_reduce accepts"),
     "_ops/sparse/arithmetic.py": (3, "the functions that leave zeros zero, and parts of the table `forms`"),
     "_ops/sparse/dispatch.py": (1, "PyTorch's words for functions that refuse sparse tensors"),
     "_ops/shape/view_copies.py": (2, "the declaration of the `_copy` forms"),

@@ -59,7 +59,7 @@ def relu(input, inplace=False):
     return relu_into(input, out=require(input, "relu")) if inplace else relu_into(input)
 
 
-relu.asks = True
+relu.asks = True  # type: ignore[attr-defined]
 
 
 @shown

@@ -12,8 +12,10 @@ from cygrad._ops.elementwise.selection import where
 from cygrad._ops.reduction.searching import searchsorted
 from cygrad._ops.shape.stacking import cat
 
-_KINDS = {"sum": "sum", "mean": "mean", "prod": "prod", "max": "amax", "min": "amin", "amax": "amax", "amin": "amin"}
-_NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -math.inf, "amin": math.inf}
+_AMAX, _AMIN = ("amax", -math.inf), ("amin", math.inf)
+# {the name of a reduction: (that of its op, what it starts with)}
+_KINDS = {"sum": ("sum", 0.0), "mean": ("mean", 0.0), "prod": ("prod", 1.0), "amax": _AMAX, "amin": _AMIN}
+_KINDS |= {"max": _AMAX, "min": _AMIN}
 
 
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
@@ -40,7 +42,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     if not data.dtype.is_floating_point:
         raise messages.not_implemented_for("_segment_reduce_cpu", data.dtype)
-    kind, size = _KINDS[reduce], data.shape[axis]
+    (kind, neutral), size = _KINDS[reduce], data.shape[axis]
     bounds = _bounds(lengths, offsets, axis, data, unsafe)
     segments = bounds.shape[-1] - 1
     batches, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
@@ -49,7 +51,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     owner = searchsorted(bounds, places, right=True) - 1
     owner = where((owner < 0) | (owner >= segments), segments, owner)  # the last one is not returned
     rows = (owner + arange(batches, device=data.device).unsqueeze(1) * (segments + 1)).flatten()
-    start = _NEUTRAL[kind] if initial is None else initial
+    start = neutral if initial is None else initial
     found = full((batches * (segments + 1), inner), start, dtype=data.dtype, device=data.device)
     values = data.reshape(batches * size, inner)
     if kind in ("sum", "mean"):

@@ -23,8 +23,8 @@ from cygrad._ops.base.arguments import require
 from cygrad._ops.shape.strided import as_strided
 
 if TYPE_CHECKING:
-    from cygrad import device as _device
-    from cygrad import dtype as _dtype
+    from cygrad._core.types.device import device as _device
+    from cygrad._core.types.dtypes import dtype as _dtype
 
 
 def _whole(t):

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from cygrad import Size, return_types
-from cygrad._core.errors.sites import warn
+from cygrad.utils.warning import warn
 
 Context = Any
 PyTree = Any

@@ -54,7 +54,7 @@ cdef bint has_bad(object a, int bad) except -1:
     num = cnp.PyArray_TYPE(<cnp.ndarray>a)
     complex_ = num == cnp.NPY_COMPLEX64 or num == cnp.NPY_COMPLEX128
     if complex_ and bad == NOT_NORMAL:  # either part may be 0
-        return has_bad(np.abs(a), bad)
+        return has_bad(np.asarray(np.abs(a)), bad)      # of no dimensions, it is no array
     if complex_ or num == cnp.NPY_FLOAT32 or num == cnp.NPY_FLOAT64:
         block = _block(a)
         search.x = <const char*>cnp.PyArray_DATA(block)

@@ -28,9 +28,9 @@ class Compare:
     >>> times = {"add": 1e-5, "mul": 2e-5}
     >>> tasks = {name: TaskSpec(name, "", label="ops", sub_label=name, description="here") for name in times}
     >>> Compare([Measurement(1, [times[name]], tasks[name]) for name in times]).print()
-    [------- ops -------]
+    [----- ops ------]
                |  here
-    1 threads: ----------
+    1 threads: -------
           add  |  10.0
           mul  |  20.0
     <BLANKLINE>

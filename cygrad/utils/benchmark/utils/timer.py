@@ -36,6 +36,7 @@ class Timer:
     `label`, `sub_label`, `description` and `env` are for tables (see `Compare`). `num_threads` is how many threads ops
     use, by default one.
 
+    >>> import cygrad
     >>> from cygrad.utils.benchmark import Timer
     >>> Timer("x + x", globals={"x": cygrad.ones(4)}).timeit(10).number_per_run
     10
