@@ -271,7 +271,7 @@ _ON_FIRST_USE |= dict.fromkeys(
 )
 _ON_FIRST_USE |= dict.fromkeys(("_log_softmax_backward_data", "_softmax_backward_data"), "cygrad.ops._aten_backward")
 _ON_FIRST_USE |= dict.fromkeys(
-    ("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo"), "cygrad.ops._aten"
+    ("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "_pin_memory"), "cygrad.ops._aten"
 )
 _ON_FIRST_USE |= dict.fromkeys(("cond", "while_loop"), "cygrad._control_flow")
 _ON_FIRST_USE |= dict.fromkeys(("_sample_dirichlet", "_standard_gamma"), "cygrad.distributions._implicit")

@@ -39,4 +39,10 @@ BACKWARDS = _table(
             2.0: "multi_head_attention_forward",  # PyTorch 2.0
         },
     ),
+    (
+        "of a conjugate view, whose elements are written out before they are transformed",
+        {
+            1.2: "ifft ihfft",
+        },
+    ),
 )

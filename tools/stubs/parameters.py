@@ -142,7 +142,19 @@ IN = by_name(
             "local_response_norm.size multi_margin_loss.p mvlgamma.p nonzero_static.fill_value nonzero_static.size "
             "select.index select_scatter.index slice_scatter.end slice_scatter.start unfold.size"
         ),
-        "str": "index_reduce.reduce lobpcg.method pad.mode scatter.reduce scatter_reduce.reduce",
+        "list[Any] | Tensor": (
+            "sparse_bsc_tensor.ccol_indices sparse_bsc_tensor.row_indices sparse_bsc_tensor.values "
+            "sparse_bsr_tensor.col_indices sparse_bsr_tensor.crow_indices sparse_bsr_tensor.values "
+            "sparse_compressed_tensor.compressed_indices sparse_compressed_tensor.plain_indices "
+            "sparse_compressed_tensor.values sparse_csc_tensor.ccol_indices sparse_csc_tensor.row_indices "
+            "sparse_csc_tensor.values sparse_csr_tensor.col_indices sparse_csr_tensor.crow_indices "
+            "sparse_csr_tensor.values"
+        ),
+        "list[Any] | Tensor | None": "sparse_coo_tensor.values",
+        "Tensor | list[Tensor]": "scaled_mm.scale_a scaled_mm.scale_b",
+        "dtype | None": "scaled_mm.output_dtype",
+        f"{NUMBER} | None": "segment_reduce.initial",
+        "str": "index_reduce.reduce lobpcg.method pad.mode scatter.reduce scatter_reduce.reduce segment_reduce.reduce",
     }
 )
 

@@ -42,8 +42,8 @@ RESULTS = by_name(
         "tuple[Tensor, Tensor]": (
             "adaptive_max_pool1d adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
             "adaptive_max_pool3d_with_indices fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices "
-            "gru lobpcg lstm_cell max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices rnn_relu "
-            "rnn_tanh std_mean var_mean"
+            "gru lobpcg lstm_cell max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices "
+            "native_dropout rnn_relu rnn_tanh std_mean var_mean"
         ),
         "tuple[Tensor, Tensor | None]": "multi_head_attention_forward",
         "tuple[Tensor, Tensor, Tensor]": (

@@ -3,10 +3,12 @@
 import enum
 
 from cygrad._core.graph.opdef import publish
-from cygrad._core.types.dtypes import by_name
+from cygrad._core.types.dtypes import by_name, dtype_named
 from cygrad._ops.base.arguments import require
 from cygrad._ops.base.products import bmm, mm
 from cygrad._ops.shape.stacking import cat, stack
+
+_BFLOAT16 = dtype_named("bfloat16")
 
 _GROUPED = ("torch.float32", "torch.bfloat16", "torch.float16")
 
@@ -137,7 +139,7 @@ def scaled_mm(
     swizzle_a=None,
     swizzle_b=None,
     bias=None,
-    output_dtype=None,
+    output_dtype=_BFLOAT16,
     contraction_dim=(),
     use_fast_accum=False,
 ):
@@ -148,8 +150,7 @@ def scaled_mm(
     recipes = [_only(one) for one in (scale_recipe_a, scale_recipe_b)]
     if any(recipe not in (ScalingType.TensorWise, ScalingType.RowWise) for recipe in recipes):
         raise NotImplementedError(f"scaled_mm: scales of blocks are for GPUs, got {recipes[0]} and {recipes[1]}")
-    out_dtype = output_dtype or by_name()["bfloat16"]
-    return _scaled_mm(mat_a, mat_b, _only(scale_a), _only(scale_b), bias, None, out_dtype, use_fast_accum)
+    return _scaled_mm(mat_a, mat_b, _only(scale_a), _only(scale_b), bias, None, output_dtype, use_fast_accum)
 
 
 def _only(value):

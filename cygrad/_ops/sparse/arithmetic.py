@@ -308,6 +308,17 @@ _elementwise |= {
 }
 
 
+_relu = _elementwise["relu"]
+
+
+def relu(input, inplace=False):
+    """`max(input, 0)`, in place if `inplace`."""
+    return _elementwise["relu_"](input) if inplace else _relu(input)
+
+
+_elementwise["relu"] = relu
+
+
 def square(input, *, out=None):
     """`input ** 2`."""
     return pow(input, 2, out=out)

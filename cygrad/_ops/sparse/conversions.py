@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from cygrad._core.errors import messages
 from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.opdef import publish, unregistered
 from cygrad._core.graph.record import record_n
 from cygrad._core.tensor.predicates import layout as layout_type
 from cygrad._core.tensor.predicates import layouts
 from cygrad._core.types.device import check_device
+from cygrad._core.types.dtypes import dtype as dtype_class
 from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.sparse import coordinates as kernels
 from cygrad._kernels.sparse.array import Compressed, Coordinates
@@ -60,11 +62,17 @@ def to_dense(self, dtype=None, *, masked_grad=None):
             [0., 1.]])
     """
     if not is_sparse(self):
-        return self if dtype is None else self.to(dtype)
+        return self if dtype is None else self.to(_checked_dtype(dtype))
     a = array(self)
     content = _spread(a)
     found = record_n(TO_DENSE, content, (self,), (a, masked_grad is not False))
-    return found if dtype is None else found.to(dtype)
+    return found if dtype is None else found.to(_checked_dtype(dtype))
+
+
+def _checked_dtype(wanted):
+    if not isinstance(wanted, dtype_class):
+        raise messages.wrong_type("to_dense", "dtype", 1, "torch.dtype", wanted)
+    return wanted
 
 
 def _spread(a):
@@ -342,7 +350,13 @@ def cuda(self, device=None, non_blocking=False):
 
 
 def type_as(self, other):
-    """Return the tensor with the dtype, and on the device, of another."""
+    """Return the tensor with the dtype, and on the device, of another. Raises RuntimeError for another layout."""
+    if self.layout is not other.layout:
+        own, wanted = ("".join(map(str.title, t.layout._name.removesuffix("_coo").split("_"))) for t in (self, other))
+        raise RuntimeError(
+            f"to(options) doesn't support converting to a different layout, but got self.layout being {own} and "
+            f"options.layout set as {wanted}"
+        )
     return self.to(other.device, other.dtype)
 
 

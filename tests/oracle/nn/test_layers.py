@@ -258,6 +258,11 @@ def test_arguments_and_defaults_are_the_same(name):
     assert ours == theirs
 
 
+def plain(default):
+    """A dtype by its name; other values as they are."""
+    return str(default) if isinstance(default, (cygrad.dtype, torch.dtype)) else default
+
+
 def parameters_of(library, name):
     value = library
     for part in name.split("."):
@@ -265,7 +270,7 @@ def parameters_of(library, name):
     # PyTorch's Module passes *args on to other base classes; ours accept `out` in more places.
     hidden = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
-        (p.name, p.default.__name__ if inspect.isroutine(p.default) else p.default)
+        (p.name, p.default.__name__ if inspect.isroutine(p.default) else plain(p.default))
         for p in inspect.signature(value).parameters.values()
         if p.kind not in hidden and p.name not in ("_stacklevel", "out")
     ]

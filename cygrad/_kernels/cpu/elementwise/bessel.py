@@ -16,7 +16,7 @@ def scaled_k_derivative(x, nu, order, k0e, k1e):
     """The derivative of that order of exp(x) * K_nu(x), nu being 0 or 1, from these two functions."""
     wide = x.astype(np.float64)
     near = as_array(np.minimum(wide, FAR))
-    found = _by_functions(near, nu, order, k0e(near), k1e(near))
+    found = _by_functions(near, nu, order, k0e, k1e)
     found = np.where(wide == 0, np.inf if order % 2 == 0 else -np.inf, found)
     return np.where(wide > FAR, _by_series(np.maximum(wide, FAR), nu, order), found).astype(x.dtype)
 
@@ -27,7 +27,7 @@ def _by_functions(x, nu, order, k0, k1):
     (q if nu else p)[0] = 1
     for _ in range(order):
         p, q = _slope(p) + p - q, _slope(q) - p + q - np.append(0, q[:-1])
-    return _at(p, x) * k0 + _at(q, x) * k1
+    return _at(p, x) * k0(x) + _at(q, x) * k1(x)
 
 
 def _at(p, x):
