@@ -42,7 +42,7 @@ BACKWARDS = _table(
     (
         "of a conjugate view, whose elements are written out before they are transformed",
         {
-            1.2: "ifft ihfft",
+            1.3: "ifft ihfft",
         },
     ),
 )

@@ -68,7 +68,7 @@ def test_values_outside_are_refused(value):
     lines = []
     for library in LIBRARIES:
         d = library.distributions
-        moved = d.TransformedDistribution(d.Normal(0.0, 1.0), d.TanhTransform())
+        moved = d.TransformedDistribution(d.Normal(0.0, 1.0), d.TanhTransform(), validate_args=True)
         with pytest.raises(ValueError) as caught:
             moved.log_prob(value if isinstance(value, str) else library.tensor(value))
         lines.append(str(caught.value).split("(value")[0])

@@ -17,8 +17,11 @@ def scaled_k_derivative(x, nu, order, k0e, k1e):
     wide = x.astype(np.float64)
     near = as_array(np.minimum(wide, FAR))
     found = _by_functions(near, nu, order, k0e, k1e)
+    del near
     found = np.where(wide == 0, np.inf if order % 2 == 0 else -np.inf, found)
-    return np.where(wide > FAR, _by_series(np.maximum(wide, FAR), nu, order), found).astype(x.dtype)
+    is_far = wide > FAR
+    np.maximum(wide, FAR, out=wide)
+    return np.where(is_far, _by_series(wide, nu, order), found).astype(x.dtype)
 
 
 def _by_functions(x, nu, order, k0, k1):
