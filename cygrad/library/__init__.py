@@ -11,8 +11,9 @@ from cygrad.library import _operator
 from cygrad.library._checks import OpCheckError, opcheck
 from cygrad.library._custom_ops import CustomOpDef, custom_op
 from cygrad.library._operator import Operator
-from cygrad.library._registry import define_operator, operator_of, parse_name, remove_operator
+from cygrad.library._registry import define_operator, operator_of, operators, parse_name, remove_operator
 from cygrad.library._schema import infer_schema
+from cygrad.ops import missed_libraries
 
 __all__ = [
     "CustomOpDef",
@@ -171,14 +172,27 @@ def register_fake(
     _stacklevel: int = 1,
     allow_override: bool = True,
 ) -> Any:
-    """Register the function that makes an op's results for tensors on the device "meta"."""
-    operator = operator_of(op)
+    """Register the function that makes an op's results for tensors on the device "meta".
+
+    Raises RuntimeError for an op that does not exist. If a C++ library could not be loaded, its ops do not exist
+    either, but the package that it belongs to may run without them, so that functions for them are ignored.
+    """
+    operator = None if _is_of_missed_library(op) else operator_of(op)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        operator.fake = function
+        if operator is not None:
+            operator.fake = function
         return function
 
     return register if func is None else register(func)
+
+
+def _is_of_missed_library(op: Any) -> bool:
+    """Whether an op may be one of a library that `ops.load_library` could not load."""
+    if not isinstance(op, str) or not missed_libraries:
+        return False
+    namespace, _ = parse_name(op)
+    return all(operator.namespace != namespace for operator in operators.values())
 
 
 def impl_abstract(qualname: str, func: Any = None, *, lib: Library | None = None, _stacklevel: int = 1) -> Any:

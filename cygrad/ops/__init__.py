@@ -189,8 +189,12 @@ class _Aten(_OpNamespace):
 aten = sys.modules[f"{__name__}.aten"] = _Aten("aten")
 
 
+missed_libraries: list[str] = []  # the paths of those that programs tried to load
+
+
 def load_library(path: str) -> None:
     """Load a C++ library of ops: raises OSError, since such libraries need PyTorch itself."""
+    missed_libraries.append(path)
     raise OSError(f"Could not load this library: {path}\n  it needs the C++ library of PyTorch, which is not here")
 
 

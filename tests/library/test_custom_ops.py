@@ -329,6 +329,24 @@ def test_definitions_by_name():
         library.register_fake("test_names::none", lambda x: x)
 
 
+def test_fake_functions_for_ops_of_a_library_that_could_not_be_loaded(monkeypatch):
+    monkeypatch.setattr("cygrad.library.missed_libraries", [])
+    monkeypatch.setattr("cygrad.ops.missed_libraries", library.missed_libraries)
+    with pytest.raises(RuntimeError, match="operator absent_library::nms does not exist"):
+        library.register_fake("absent_library::nms")
+    with pytest.raises(OSError, match="Could not load this library: absent.so"):
+        torch.ops.load_library("absent.so")
+
+    @library.register_fake("absent_library::nms")
+    def nms(boxes):
+        return boxes.new_empty(0)
+
+    assert nms(torch.ones(2)).shape == (0,)
+    with pytest.raises(RuntimeError, match="operator aten_of_ours::add does not exist"):
+        library.define("aten_of_ours::mul", "(Tensor x) -> Tensor")
+        library.register_fake("aten_of_ours::add")
+
+
 def test_checks():
     op = sine("checked")
     op.register_fake(lambda x, k=1.0: torch.empty_like(x))

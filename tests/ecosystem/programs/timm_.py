@@ -1,6 +1,6 @@
 """A ResNet and a vision transformer from timm's registry train on a few images, without pretrained weights."""
 
-import timm
+import timm.optim
 import torch
 
 images = torch.rand(4, 3, 32, 32, generator=torch.Generator().manual_seed(1))
