@@ -14,13 +14,13 @@ from cygrad.torch_version import __version__
 
 # PyTorch has other modules of these names, or none.
 _HIDDEN = frozenset(("_compiled", "_core", "_cython", "_kernels", "_library", "_ops", "as_torch", "debug", "viz"))
-_ELSEWHERE = {"torch.version": "cygrad.as_torch.version"}
+_ELSEWHERE = {"torch.version": "cygrad.as_torch.version", "torch._ops": "cygrad.as_torch.ops"}
 
 
 def cygrad_name(name):
     """The full name of the module of cygrad that `torch.x.y` stands for, or None."""
     parts = name.split(".")
-    return None if parts[1] in _HIDDEN else _ELSEWHERE.get(name, ".".join(["cygrad", *parts[1:]]))
+    return _ELSEWHERE.get(name) or (None if parts[1] in _HIDDEN else ".".join(["cygrad", *parts[1:]]))
 
 
 class _Torch(ModuleType):
@@ -32,6 +32,8 @@ class _Torch(ModuleType):
     def __getattr__(self, name):
         if name == "__all__":
             return [public for public in dir(cygrad) if not public.startswith("_") and public not in _HIDDEN]
+        if f"torch.{name}" in _ELSEWHERE:
+            return import_module(f"torch.{name}")
         if name in _HIDDEN or not hasattr(cygrad, name):
             text = f"module 'torch' has no attribute {name!r}{what_serves_instead(f'torch.{name}')}"
             raise AttributeError(text, name=name, obj=self)
@@ -40,7 +42,7 @@ class _Torch(ModuleType):
 
     def __setattr__(self, name, value):
         super().__setattr__(name, value)
-        if not name.startswith("__"):
+        if not name.startswith("__") and f"torch.{name}" not in _ELSEWHERE:
             setattr(cygrad, name, value)
 
     def __delattr__(self, name):

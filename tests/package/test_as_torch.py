@@ -78,6 +78,17 @@ def test_what_a_program_assigns_reaches_both():
     """)
 
 
+def test_ops_of_the_name_that_cygrad_uses_for_its_families():
+    check("""
+    import torch
+    assert torch._ops.OpOverload is torch.ops.OpOverload is type(torch.ops.aten.add.Tensor)
+    from torch._ops import HigherOrderOperator, OpOverloadPacket
+    import torch._ops
+    assert torch._ops.HigherOrderOperator is HigherOrderOperator and not hasattr(torch._ops, "base")
+    assert cygrad._ops.base is not torch._ops
+    """)
+
+
 def test_versions():
     check("""
     import importlib.metadata, importlib.util, torch

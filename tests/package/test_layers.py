@@ -68,6 +68,7 @@ INWARD = {
     ("cygrad/_utils/__init__.py", "cygrad.serialization._rebuilding"),
     ("cygrad/_weights_only_unpickler.py", "cygrad.serialization._safe_globals"),
     ("cygrad/_weights_only_unpickler.py", "cygrad.serialization._unpickler"),
+    ("cygrad/as_torch/ops.py", "cygrad.ops._higher_order"),
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.tensor.tensor_str"),
