@@ -179,7 +179,8 @@ def _checked_backend(backend):
     name = Backend(Backend.UNDEFINED if backend is None else backend)
     for part in BackendConfig(name).device_backend_map.values():
         if part not in Backend.backend_list:
-            raise AssertionError(f"Unknown c10d backend type {part.upper()}")
+            kind = f"c10d backend type {part.upper()}" if ":" in name else f"backend type {part}"
+            raise AssertionError(f"Unknown {kind}")
         if part == Backend.NCCL and ":" not in name and not is_nccl_available():
             raise RuntimeError(
                 "Distributed package doesn't have NCCL built in\n"
