@@ -359,7 +359,7 @@ def test_names_by_the_name_of_pytorch():
 
 
 @pytest.mark.oracle
-@pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning", "ignore:.*is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_those_of_pytorch(name):
     module = import_module(f"torch.{name}".rstrip("."))

@@ -10,7 +10,8 @@ import cygrad
 from helpers import class_of, first_line
 
 torch = pytest.importorskip("torch", reason="compares with PyTorch (tox -e oracle)")
-pytestmark = pytest.mark.oracle
+# PyTorch warns, once, that it checks no invariants, and that compressed layouts are in beta state.
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:Sparse (invariant|[BC]S[CR] tensor):UserWarning")]
 
 SETUP = """
 t = torch.tensor
