@@ -35,7 +35,8 @@ OWN = ("device", "dtype", "layout", "memory_format")
 # Members of a class that a stub does not show. Those for attributes would allow any attribute.
 NOT_SHOWN = (
     *("__doc__", "__module__", "__dict__", "__weakref__", "__slots__", "__pyx_vtable__"),
-    *("__annotate_func__", "__annotations__"),
+    *("__firstlineno__", "__static_attributes__"),  # of Python 3.13
+    *("__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__"),  # of Python 3.14
     *("__new__", "__init__", "__init_subclass__"),
     *("__getattribute__", "__getattr__", "__setattr__", "__delattr__"),
 )
