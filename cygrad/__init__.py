@@ -165,26 +165,7 @@ _ON_FIRST_USE |= dict.fromkeys(
     "cygrad._core.runtime.memory_stats",
 )
 _ON_FIRST_USE |= dict.fromkeys(("Event", "Stream"), "cygrad.cpu._streams")
-_ON_FIRST_USE |= dict.fromkeys(
-    (
-        *(f"_cast_{name}" for name in ("Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")),
-        "_dim_arange",
-        "_log_softmax",
-        "_log_softmax_backward_data",
-        "_sample_dirichlet",
-        "_shape_as_tensor",
-        "_softmax",
-        "_softmax_backward_data",
-        "_standard_gamma",
-        "_weight_norm",
-        "eig",
-        "lstsq",
-        "matrix_rank",
-        "solve",
-        "symeig",
-    ),
-    "cygrad._VF",
-)
+_ON_FIRST_USE |= dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "cygrad._VF")
 _ON_FIRST_USE |= dict.fromkeys(("DeviceObjType", "ScriptModule", "Tag"), "cygrad._C")
 _ON_FIRST_USE["get_device_module"] = "cygrad.accelerator"
 _ON_FIRST_USE["OutOfMemoryError"] = "cygrad._core.errors.classes"
