@@ -128,6 +128,7 @@ _ON_FIRST_USE |= dict.fromkeys(
     "cygrad._core.types.beyond_numpy",
 )
 _ON_FIRST_USE["why_no_grad"] = "cygrad._core.diagnostics.missing_grad"
+_ON_FIRST_USE["compile"] = "cygrad.compiler"
 _ON_FIRST_USE["typename"] = "cygrad.utils"
 _ON_FIRST_USE["debug"] = "cygrad.utils.debugging"
 _ON_FIRST_USE["vmap"] = "cygrad.func"
@@ -135,7 +136,6 @@ _ON_FIRST_USE |= dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter", "load"
 _ON_FIRST_USE |= dict.fromkeys(
     (
         "are_deterministic_algorithms_enabled",
-        "compile",
         "get_deterministic_debug_mode",
         "get_float32_matmul_precision",
         "is_deterministic_algorithms_warn_only_enabled",

@@ -112,6 +112,23 @@ class CaptureError(AutogradError):
     __module__ = "cygrad.errors"
 
 
+class GraphBreak(AutogradError):
+    """A function compiled with `fullgraph=True` can not be replayed. Sites: one for each reason, "reason 1" and so on.
+
+    `reasons` has the text of each.
+    """
+
+    __module__ = "cygrad.errors"
+    reasons: list[str]
+
+    def note(self, reasons):
+        """Keep the reasons, and the lines that they name."""
+        self.reasons = [reason.text for reason in reasons]
+        for i, reason in enumerate(reasons, 1):
+            if reason.site is not None:
+                self.sites[f"reason {i}"] = Site(*reason.site, "")
+
+
 class OutOfMemoryError(RuntimeError):
     """A GPU has too little free memory, even after releasing everything that can be released."""
 

@@ -4,9 +4,6 @@ have no effect here.
 On the CPU, results are always deterministic. Warnings are issued through Python's `warnings`.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
 from cygrad._kernels.device.cupy_library import switches
@@ -170,16 +167,3 @@ def _switch(value, name):
 
 
 matmul_settings = _Matmul()
-
-
-def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Return a module or function unchanged, or a decorator if only options are given. Nothing is compiled.
-
-    >>> import cygrad
-    >>> @cygrad.compile(mode="max-autotune")
-    ... def double(x):
-    ...     return 2 * x
-    >>> double(cygrad.ones(2))
-    tensor([2., 2.])
-    """
-    return model if model is not None else lambda wrapped: wrapped

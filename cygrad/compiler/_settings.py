@@ -1,0 +1,49 @@
+"""What holds for all compiled functions: the stance, the list of them, and whether this thread is traced."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cygrad.compiler._step import Step
+
+
+class _Stance:
+    name = "default"
+
+
+stance = _Stance()
+steps: weakref.WeakSet[Step] = weakref.WeakSet()
+
+
+def is_traced() -> bool:
+    """Whether a profiler of Python sees what runs, which a watch would push aside."""
+    return sys.getprofile() is not None
+
+
+def set_stance(name: str) -> str:
+    """Set what is done with calls that have no plan, and return what was done before."""
+    before, stance.name = stance.name, name
+    for step in list(steps):
+        step.plans.open = name != "force_eager"
+    return before
+
+
+class _Thread(threading.local):
+    depth = 0  # how many compiled functions are running
+
+
+_thread = _Thread()
+
+
+def is_running() -> bool:
+    """Whether a compiled function is running in this thread."""
+    return _thread.depth > 0
+
+
+def entered(by: int) -> None:
+    """Count that a compiled function begins (1) or ends (-1) in this thread."""
+    _thread.depth += by

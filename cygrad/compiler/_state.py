@@ -1,0 +1,494 @@
+"""What a step reads of Python: a guard on everything that its functions can reach.
+
+Starting at the function, its arguments and the functions that ran, `Survey` follows names: globals, closures, defaults,
+attributes, items. It follows a name only if a function that ran mentions it, or if names are computed. Each container is
+checked (`Guard`), each object of a kind that can not be compared is a reason not to replay: nothing is assumed.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import numpy as np
+
+from cygrad import Tensor
+from cygrad._core.replay.state import Guard, are_same
+from cygrad.compiler._watching import Reason, Watch, impurity, is_ours
+from cygrad.nn import Module
+from cygrad.nn.modules._use import global_hooks
+from cygrad.optim import optimizer as optimizers
+
+_LEAVES = (int, float, complex, bool, str, bytes, type(None), type(...), type(NotImplemented), range, slice)
+_MOST = 20_000  # objects that are looked at
+_LARGEST = 1 << 16  # bytes of an array of NumPy that are compared
+_UNCHANGING = ("dtype", "device", "layout", "memory_format", "finfo", "iinfo", "qscheme")
+_CONTAINERS = (dict, list, tuple, set, frozenset, deque)
+_FOLLOWED_TYPES = (object, dict, list, tuple, set, frozenset, int, float, complex, str, bytes, BaseException, type)
+_OF_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set for classes that Python makes
+_OWN_NAMES = frozenset(vars(Module()))
+
+
+class Survey:
+    """All that is reachable: `guard` checks it, `reasons` tell what can not be checked, `seen` has it by address."""
+
+    def __init__(
+        self, function: Any, objects: list[tuple[str, Any]], watch: Watch, left_out: frozenset[int], live: dict[int, set]
+    ) -> None:
+        self.guard = Guard()
+        self.reasons: list[Reason] = []
+        self.seen: dict[int, Any] = {}
+        self.tensors: dict[int, Tensor] = {}
+        self._watch, self._left_out, self._live = watch, left_out, live
+        self._names = watch.names
+        self._open: deque[tuple[str, Any]] = deque()
+        self._named: dict[int, tuple[str, dict[str, Any], set[str]]] = {}
+        self._analysed: set[tuple[int, int]] = set()
+        self._site: tuple[str, int] | None = None
+        self._follow("", function)
+        for text, value in objects:
+            self._follow(text, value)
+        for text, hooks in _HOOKS_OF_ALL:
+            self._follow(text, hooks)
+        self._drain()
+        self._visit_other_functions()
+        for text, owner, names in self._named.values():
+            self.guard.named(text, owner, sorted(names))
+
+    # -- the walk --
+
+    def _follow(self, text: str, value: Any) -> None:
+        if type(value) not in _LEAVES and id(value) not in self.seen:
+            self.seen[id(value)] = value
+            self._open.append((text, value))
+
+    def _drain(self) -> None:
+        while self._open:
+            if len(self.seen) > _MOST:
+                self._refuse(f"more than {_MOST:,} objects can be reached", "pass what it needs as arguments")
+                self._open.clear()
+                return
+            self._visit(*self._open.popleft())
+
+    def _refuse(self, text: str, remedy: str = "") -> None:
+        reason = Reason(text, self._site, remedy)
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def _visit(self, text: str, value: Any) -> None:
+        kind = type(value)
+        if kind.__module__ in _OF_COMPILED_FUNCTIONS:
+            self._follow(text, getattr(value, "function", None))
+        elif isinstance(value, Tensor):
+            self._visit_tensor(text, value)
+        elif isinstance(value, types.ModuleType):
+            self._visit_module(text, value)
+        elif isinstance(value, type):
+            self._visit_class(value)
+        elif kind is types.FunctionType:
+            self._visit_function(text, value)
+        elif kind is types.MethodType:
+            self._follow(text, value.__func__)
+            self._follow(f"{text}.__self__" if text else "self", value.__self__)
+        elif kind is types.CellType:
+            self._visit_cell(text, value)
+        elif kind in _VISITS:
+            _VISITS[kind](self, text, value)
+        elif isinstance(value, np.ndarray):
+            self._visit_array(text, value)
+        elif isinstance(value, np.generic | np.dtype | np.ufunc) or _is_unchanging(value):
+            pass
+        elif kind in _CALLED_IN_C:
+            name = impurity(value)
+            if name is not None:
+                self._refuse(f"`{name}` is used, whose effect or result a replay can not know")
+        elif _is_compiled_function(value):
+            if not _is_of_package(value):
+                self._refuse(f"`{text}` is compiled code, whose effect or result a replay can not know")
+        else:
+            self._visit_object(text, value)
+
+    def _visit_tensor(self, text: str, value: Tensor) -> None:
+        self.tensors[id(value)] = value
+        if id(value) not in self._left_out and not self.guard.tensor(text, value):
+            self._refuse(f"the tensor {text} is not in memory, or is followed in forward mode")
+        if type(value) is not Tensor:
+            self._visit_type_of(value)
+        attributes = getattr(value, "__dict__", None)
+        if attributes:
+            self._visit_attributes(text, attributes, type(value))
+
+    def _visit_module(self, text: str, value: types.ModuleType) -> None:
+        """A module of Python that is used other than by `module.name`: all names of it that are mentioned anywhere."""
+        if _is_ours(value.__name__):
+            return
+        for name in self._names & value.__dict__.keys() if not self._watch.is_dynamic else list(value.__dict__):
+            self._follow(f"{text}.{name}", value.__dict__[name])
+        self._note_names(f"{text}.__dict__", value.__dict__, self._names)
+
+    def _visit_class(self, value: type) -> None:
+        if type(value) is not type:
+            self._visit_type_of(value)
+        if not value.__flags__ & _OF_PYTHON:
+            if not _is_ours(value.__module__) and value.__module__ not in _KNOWN_MODULES:
+                self._refuse(f"the class `{value.__module__}.{value.__qualname__}` is compiled code")
+            return
+        if not self.guard.version(value.__qualname__, value):
+            self._refuse(f"changes of the class `{value.__qualname__}` can not be seen")
+        for base in value.__mro__:
+            if base.__flags__ & _OF_PYTHON and not _is_ours(base.__module__):
+                for name, member in list(vars(base).items()):
+                    is_used = self._watch.is_dynamic or name in self._names
+                    for part in _parts_of_member(member):
+                        if is_used or self._runs(part):
+                            self._follow(f"{base.__qualname__}.{name}", part)
+
+    def _runs(self, function: Any) -> bool:
+        return type(function) is types.FunctionType and id(function.__code__) in self._watch.codes
+
+    def _visit_type_of(self, value: Any) -> None:
+        self._follow("", type(value))
+
+    def _visit_function(self, text: str, value: types.FunctionType) -> None:
+        self.guard.function(text or value.__qualname__, value)
+        if is_ours(value.__code__):  # what it calls of the user's is in its cells
+            for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+                self._follow(name, cell)
+        if not self._runs(value):
+            return
+        self._follow(f"defaults of {value.__qualname__}", value.__defaults__)
+        self._follow(f"defaults of {value.__qualname__}", value.__kwdefaults__)
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+            self._follow(name, cell)
+        if value.__dict__:
+            self._visit_attributes(value.__qualname__, value.__dict__, object)
+        self._analyse(value.__code__, value.__globals__)
+
+    def _visit_cell(self, text: str, value: types.CellType) -> None:
+        self.guard.content(text, value)
+        try:
+            self._follow(text, value.cell_contents)
+        except ValueError:  # empty
+            pass
+
+    def _visit_object(self, text: str, value: Any) -> None:
+        if isinstance(value, _CONTAINERS):
+            self._visit_container(text, value)
+        elif not _is_followed(type(value)):
+            self._refuse(f"`{text}` is an object of class `{_name_of(type(value))}`, which can not be compared")
+            return
+        self._visit_type_of(value)
+        attributes = _dictionary_of(value)
+        if attributes is not None:
+            self.guard.instance(text, value)
+            self._visit_attributes(text, attributes, type(value))
+        self._visit_slots(text, value)
+
+    def _visit_attributes(self, text: str, attributes: dict[str, Any], kind: type) -> None:
+        whole = _is_ours(kind.__module__) and kind is not Tensor
+        if whole or self._watch.is_dynamic:
+            self.guard.whole(f"{text}.__dict__", attributes)
+            names = set(attributes)
+        else:
+            names = self._names
+            if any(_is_ours(base.__module__) for base in kind.__mro__):  # whose methods use other names
+                names = names | self._watch.own_names | _OWN_NAMES
+            self._note_names(f"{text}.__dict__", attributes, names)
+        for name in names & attributes.keys():
+            self._follow(f"{text}.{name}" if text else name, attributes[name])
+
+    def _visit_slots(self, text: str, value: Any) -> None:
+        names = [
+            name
+            for base in type(value).__mro__
+            if base.__flags__ & _OF_PYTHON
+            for name, member in vars(base).items()
+            if type(member) is types.MemberDescriptorType and not name.startswith("__")
+        ]
+        if not names:
+            return
+        found = {name: getattr(value, name, _MISSING) for name in names}
+        self.guard.asked(text, functools.partial(_compare_slots, text, value, found))
+        for name, held in found.items():
+            if held is not _MISSING:
+                self._follow(f"{text}.{name}", held)
+
+    def _visit_container(self, text: str, value: Any) -> None:
+        if isinstance(value, dict):
+            live = self._live.get(id(value), set())
+            self.guard.whole(text, value, live)
+            if isinstance(value, OrderedDict):
+                self.guard.asked(text, functools.partial(_compare_order, text, value, list(value)))
+            for key, item in value.items():
+                self._follow(f"a key of {text}", key)
+                if key not in live:
+                    self._follow(f"{text}[{key!r}]" if type(key) in _LEAVES else f"an item of {text}", item)
+            self._follow(f"{text}.default_factory", getattr(value, "default_factory", None))
+            return
+        if isinstance(value, list):
+            self.guard.items(text, value)
+        elif isinstance(value, set) and not value:
+            self.guard.empty(text, value)
+        elif not isinstance(value, (tuple, frozenset)):
+            self.guard.asked(text, functools.partial(_compare_items, text, value, list(value)))
+        for i, item in enumerate(value):
+            self._follow(f"{text}[{i}]", item)
+
+    def _visit_array(self, text: str, value: np.ndarray) -> None:
+        if value.nbytes > _LARGEST or value.dtype.hasobject:
+            self._refuse(f"`{text}` is an array of NumPy, which is too large to be compared", "make it a tensor")
+        else:
+            self.guard.asked(text, functools.partial(_compare_bytes, text, value, _state_of_array(value)))
+
+    # -- the names in functions --
+
+    def _visit_other_functions(self) -> None:
+        """Visit functions that ran and were not reached: those made in the call itself."""
+        codes = self._watch.codes
+        reached = {code for code, _ in self._analysed}
+        made = {id(constant) for code, _ in codes.values() for constant in code.co_consts if hasattr(constant, "co_code")}
+        for key, (code, namespace) in codes.items():
+            if key in reached:
+                continue
+            if key not in made:
+                self._site = code.co_filename, code.co_firstlineno
+                self._refuse(f"it was not found how `{code.co_qualname}` was reached", "call it by its name")
+                self._site = None
+            self._analyse(code, namespace)
+            self._drain()
+
+    def _analyse(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
+        """Follow the globals that a function mentions, and names of modules: `a` and `b.c` of `a + b.c(d)`."""
+        if (id(code), id(namespace)) in self._analysed:
+            return
+        self._analysed.add((id(code), id(namespace)))
+        for mention in _mentions(code):
+            self._site = code.co_filename, mention.line
+            if mention.imports:
+                module = _imported(mention.chain[0], namespace)
+                if module is not None:
+                    self._follow(mention.chain[0], module)
+                continue
+            self._follow_chain(mention, namespace)
+        self._site = None
+
+    def _follow_chain(self, mention: _Mention, namespace: dict[str, Any]) -> None:
+        name, *attributes = mention.chain
+        builtins = namespace.get("__builtins__", {})
+        builtins = builtins.__dict__ if isinstance(builtins, types.ModuleType) else builtins
+        self._note_names("globals", namespace, {name})
+        if name in namespace:
+            value = namespace[name]
+        elif name in builtins:
+            self._note_names("builtins", builtins, {name})
+            value = builtins[name]
+        else:
+            return
+        text = name
+        while attributes and isinstance(value, types.ModuleType):
+            attribute = attributes.pop(0)
+            self._note_names(f"{text}.__dict__", value.__dict__, {attribute})
+            text = f"{text}.{attribute}"
+            value = getattr(value, attribute, None)
+        if not (mention.is_called and not attributes and type(value) in _SEEN_WHEN_CALLED):
+            self._follow(text, value)
+
+    def _note_names(self, text: str, owner: dict[str, Any], names: set[str]) -> None:
+        known = self._named.setdefault(id(owner), (text, owner, set()))
+        known[2].update(names)
+
+
+class _Mention:
+    """A global that a function uses, and the attributes right behind it."""
+
+    __slots__ = ("chain", "imports", "is_called", "line")
+
+    def __init__(self, chain: list[str], line: int, is_called: bool, imports: bool) -> None:
+        self.chain, self.line, self.is_called, self.imports = chain, line, is_called, imports
+
+
+def _mentions(code: types.CodeType) -> list[_Mention]:
+    """Return the globals that a function mentions. Instructions are read, not executed."""
+    found: list[_Mention] = []
+    line, last = code.co_firstlineno, None
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG", "NOP", "RESUME")]
+    for instruction in instructions:
+        line = instruction.starts_line if type(instruction.starts_line) is int else _line_of(instruction, line)
+        name = instruction.opname
+        if name in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_NAME", "DELETE_NAME"):
+            last = _Mention([instruction.argval], line, "NULL" in instruction.argrepr, False)
+            found.append(last)
+        elif name in ("LOAD_ATTR", "LOAD_METHOD") and last is not None:
+            last.chain.append(instruction.argval)
+            last.is_called = name == "LOAD_METHOD" or "NULL" in instruction.argrepr
+        elif name == "IMPORT_NAME":
+            found.append(_Mention([instruction.argval], line, False, True))
+            last = None
+        elif name == "PUSH_NULL" and last is not None:
+            last.is_called, last = True, None
+        else:
+            last = None
+    return found
+
+
+def _line_of(instruction: Any, otherwise: int) -> int:
+    positions = getattr(instruction, "positions", None)
+    return otherwise if positions is None or positions.lineno is None else positions.lineno
+
+
+def _imported(name: str, namespace: dict[str, Any]) -> Any:
+    import sys  # only for modules that are imported inside a function
+
+    return sys.modules.get(name)
+
+
+_MISSING = object()
+_OF_COMPILED_FUNCTIONS = ("cygrad.compiler._step", "cygrad._core.replay.plans")  # of which only what they call matters
+_HOOKS_OF_ALL = (
+    ("the hooks of all modules", global_hooks),
+    ("the hooks of all optimizers", optimizers.global_pre_hooks),
+    ("the hooks of all optimizers", optimizers.global_post_hooks),
+)
+_SEEN_WHEN_CALLED = (types.BuiltinFunctionType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
+_CALLED_IN_C = (*_SEEN_WHEN_CALLED, types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType,
+                types.MemberDescriptorType)  # fmt: skip
+_KNOWN_MODULES = ("builtins", "numpy", "collections", "types", "_collections", "functools", "itertools")
+
+
+def _visit_partial(survey: Survey, text: str, value: Any) -> None:
+    survey._follow(text, value.func)
+    survey._follow(text, value.args)
+    survey._follow(text, value.keywords)
+    parts = value.func, value.args, value.keywords
+    survey.guard.asked(text, lambda: None if all(map(are_same, (value.func, value.args, value.keywords), parts)) else
+                       f"{text} was changed")  # fmt: skip
+
+
+def _visit_reference(survey: Survey, text: str, value: Any) -> None:
+    target = value()
+    survey.guard.asked(text, lambda: None if value() is target else f"what {text} refers to is gone")
+    survey._follow(text, target)
+
+
+def _visit_wrapped(survey: Survey, text: str, value: Any) -> None:
+    for part in _parts_of_member(value):
+        survey._follow(text, part)
+
+
+def _visit_nothing(survey: Survey, text: str, value: Any) -> None:
+    pass
+
+
+_VISITS: dict[type, Callable[[Survey, str, Any], None]] = {
+    functools.partial: _visit_partial,
+    weakref.ref: _visit_reference,
+    property: _visit_wrapped,
+    staticmethod: _visit_wrapped,
+    classmethod: _visit_wrapped,
+    types.CodeType: _visit_nothing,
+    types.GenericAlias: _visit_nothing,
+    object: _visit_nothing,
+}
+
+
+def _parts_of_member(member: Any) -> Iterator[Any]:
+    """Yield the functions behind a property or method of a class, or the member itself."""
+    if isinstance(member, property):
+        yield from (part for part in (member.fget, member.fset, member.fdel) if part is not None)
+    elif isinstance(member, (staticmethod, classmethod)):
+        yield member.__func__
+    elif isinstance(member, functools.cached_property):
+        yield member.func
+    else:
+        yield member
+
+
+def _is_ours(module: str | None) -> bool:
+    return module is not None and (module == "cygrad" or module.startswith("cygrad."))
+
+
+def _is_of_package(value: Any) -> bool:
+    return _is_ours(getattr(value, "__module__", None)) or _is_ours(type(value).__module__)
+
+
+def _is_unchanging(value: Any) -> bool:
+    return _is_ours(type(value).__module__) and type(value).__name__ in _UNCHANGING
+
+
+def _is_compiled_function(value: Any) -> bool:
+    return callable(value) and type(value).__name__ in ("cython_function_or_method", "builtin_function_or_method",
+                                                        "fused_cython_function")  # fmt: skip
+
+
+def _is_followed(kind: type) -> bool:
+    """Whether all that an object holds is in its dictionary and slots: no class in C stands behind it."""
+    return all(
+        base.__flags__ & _OF_PYTHON or base in _FOLLOWED_TYPES or _is_ours(base.__module__) for base in kind.__mro__
+    ) and (not _is_ours(kind.__module__) or kind.__dictoffset__ != 0 or hasattr(kind, "__slots__"))
+
+
+def _dictionary_of(value: Any) -> dict[str, Any] | None:
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _name_of(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+# -- what `Guard` has no check for --
+
+
+def _compare_slots(text: str, owner: Any, expected: dict[str, Any]) -> str | None:
+    for name, value in expected.items():
+        if not are_same(getattr(owner, name, _MISSING), value):
+            return f"{text}.{name} was changed"
+    return None
+
+
+def _compare_order(text: str, owner: Any, expected: list[Any]) -> str | None:
+    return None if all(map(are_same, owner, expected)) else f"the order of {text} was changed"
+
+
+def _compare_items(text: str, owner: Any, expected: list[Any]) -> str | None:
+    if len(owner) != len(expected) or not all(map(are_same, owner, expected)):
+        return f"{text} was changed"
+    return None
+
+
+def _state_of_array(array: np.ndarray) -> tuple[Any, ...]:
+    return array.dtype, array.shape, array.strides, array.tobytes()
+
+
+def _compare_bytes(text: str, array: np.ndarray, expected: tuple[Any, ...]) -> str | None:
+    return None if _state_of_array(array) == expected else f"the array {text} was changed"
+
+
+def changed_line(watch: Watch, key: Any) -> tuple[str, int] | None:
+    """Return the line of a function that ran and assigns to an attribute, global or item with that name, if any does."""
+    name = cast("str", key) if isinstance(key, str) else None
+    for wanted in (name, None):
+        for code, _ in watch.codes.values():
+            line = code.co_firstlineno
+            for instruction in dis.get_instructions(code):
+                line = instruction.starts_line if type(instruction.starts_line) is int else _line_of(instruction, line)
+                if instruction.opname.startswith("STORE_") and instruction.opname not in ("STORE_FAST", "STORE_DEREF"):
+                    if wanted is None and instruction.opname == "STORE_SUBSCR" or instruction.argval == wanted != None:  # noqa: E711
+                        return code.co_filename, line
+                elif wanted is None and instruction.argval in _CHANGING_METHODS:
+                    return code.co_filename, line
+                elif instruction.opname == "STORE_DEREF" and instruction.argval == wanted:
+                    return code.co_filename, line
+    return None
+
+
+_CHANGING_METHODS = ("append", "extend", "add", "update", "pop", "insert", "remove", "clear", "setdefault", "popleft",
+                     "appendleft", "discard", "popitem")  # fmt: skip

@@ -1,0 +1,378 @@
+"""A compiled function: which of its calls run as they are written, are captured, or are replayed.
+
+For each kind of call (`kind_of`): the first runs and is watched (`Watch`), the second is captured, the third is
+compared with the program; from then on calls are replayed as long as all guards hold. What cannot be guarded, or is not
+captured, runs as it is written, always.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from cygrad import Tensor
+from cygrad._core.errors.classes import GraphBreak
+from cygrad._core.replay.capture import capture
+from cygrad._core.replay.plans import MISS, Plan, Plans
+from cygrad._core.replay.plans import watching as _watching
+from cygrad._core.replay.program import MISS as UNFIT
+from cygrad._core.replay.program import Program
+from cygrad._core.replay.signature import Signature
+from cygrad.compiler import _settings
+from cygrad.compiler._state import Survey, changed_line
+from cygrad.compiler._values import Value, leaves
+from cygrad.compiler._settings import entered
+from cygrad.compiler._watching import Reason, Watch, current_watch
+from cygrad.utils.warning import warn
+
+_KINDS = 64  # kinds of calls that are remembered
+_TRIES = 3  # captures of a kind of calls before it is left alone
+_FRUITLESS = 12  # captures, with fewer replays, before a function is left alone for a while
+_OUTDATED = 16  # calls that a plan did not fit, since it did, before a newer one takes its place
+_REST = 256  # calls: the first such while; each is twice as long as the last one
+
+_alone = threading.Lock()  # one call is watched at a time
+
+
+class Kind:
+    """A kind of calls of one function, on the way to a plan."""
+
+    def __init__(self) -> None:
+        self.tries = 0
+        self.watch: Watch | None = None
+        self.survey: Survey | None = None
+        self.program: Any = None
+        self.value: Value | None = None
+        self.reasons: list[Reason] = []
+        self.is_seen_twice = False
+        self.is_left = False  # calls of this kind run as they are written, for good
+
+    def begin_again(self, reasons: list[Reason]) -> None:
+        """Note why a capture failed; after some tries the kind is left alone."""
+        self.reasons = reasons
+        self.survey = self.program = self.value = None
+        self.tries += 1
+        if self.tries >= _TRIES:
+            self.leave(reasons)
+
+    def leave(self, reasons: list[Reason]) -> None:
+        """Give up."""
+        self.reasons, self.is_left = reasons, True
+        self.watch = self.survey = self.program = self.value = None
+
+
+class Step:
+    """The state of one compiled function."""
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool, every: int) -> None:
+        self.function = function
+        self.fullgraph = fullgraph
+        self.plans = Plans(every)
+        self.kinds: OrderedDict[Any, Kind] = OrderedDict()
+        self.calls = 0  # that were not replayed
+        self.captures = 0
+        self._rests, self._rested = 0, 0
+        self._has_warned = False
+        _settings.steps.add(self)
+
+    # -- calls --
+
+    def run_as_written(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do a call that is not to be replayed."""
+        self.calls += 1
+        return self._run(args, kwargs)
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do a call that was not replayed."""
+        self.calls += 1
+        stance = _settings.stance.name
+        if current_watch() is not None or stance == "force_eager" or self._rests:
+            self._rests = max(self._rests - 1, 0)
+            return self._run(args, kwargs)
+        if stance == "fail_on_recompile" and (self.kinds or len(self.plans)):
+            raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'\n  {self.miss()}")
+        if stance == "eager_on_recompile" or not _alone.acquire(blocking=False):
+            return self._run(args, kwargs)
+        try:
+            return self._advance(args, kwargs)
+        finally:
+            _alone.release()
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        entered(1)
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            entered(-1)
+
+    def _advance(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        key = kind_of(args, kwargs)
+        kind = self.kinds.get(key)
+        if kind is None:
+            kind = self.kinds[key] = Kind()
+            self._limit(args, kwargs)
+        self.kinds.move_to_end(key)
+        if kind.is_left or _settings.is_traced():
+            return self._run(args, kwargs)
+        plan = self._plan_to_check(args, kwargs)
+        if plan is not None:
+            return self._check(plan, kind, args, kwargs)
+        if kind.watch is None:
+            return self._watch(kind, args, kwargs)
+        if kind.program is not None and kind.survey is not None and kind.survey.guard.holds():
+            return self._compare(key, kind, args, kwargs)
+        return self._capture(kind, args, kwargs)
+
+    def _watched(self, watch: Watch | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = functools.partial(self.function, *args, **kwargs)
+        _watching(True)
+        entered(1)
+        try:
+            return call() if watch is None else watch.run(call)
+        finally:
+            entered(-1)
+            _watching(False)
+
+    def _captured(self, watch: Watch | None, by: Callable[..., Any], signature: Signature, args: Any, kwargs: Any) -> Any:
+        """Have a call captured or checked, which does it in between."""
+        return by(lambda: self._watched(watch, args, kwargs), signature.match(args, kwargs), leaves)
+
+    def _watch(self, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The first call: see which functions run."""
+        watch = Watch()
+        value = self._watched(watch, args, kwargs)
+        if watch.reasons:
+            kind.begin_again(watch.reasons)
+            self._break_off(kind)
+        else:
+            kind.watch = watch
+        return value
+
+    def _capture(self, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The second call: note what it launches."""
+        survey, signature = self._surveyed(kind, args, kwargs, frozenset(), {})
+        if survey.reasons:
+            if not kind.is_seen_twice:  # the first call may have made something that later ones use
+                kind.is_seen_twice = True
+                return self._watch(kind, args, kwargs)
+            kind.leave(survey.reasons)
+            self._break_off(kind)
+            return self._run(args, kwargs)
+        self.captures += 1
+        watch = Watch()
+        value, made = self._captured(watch, capture, signature, args, kwargs)
+        reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
+        if reasons or not isinstance(made, Program):
+            if isinstance(made, Program) or made.reason == "another capture is open":
+                kind.begin_again(reasons)
+            elif reasons and reasons[0].text.startswith("it ran other functions"):
+                kind.begin_again(reasons)
+            else:
+                kind.leave([_reason_of(made), *reasons])
+            kind.watch = watch if not watch.reasons and not kind.is_left else None
+            self._break_off(kind)
+            return value
+        kind.watch = watch
+        kind.survey, kind.program, kind.value = survey, made, Value(value, survey.seen)
+        if kind.value.is_strange:
+            kind.leave([Reason(f"it returns a new object of class `{type(kind.value.strange).__qualname__}`", None,
+                               "return tensors, numbers, tuples, lists or dictionaries")])  # fmt: skip
+            self._break_off(kind)
+        return value
+
+    def _compare(self, key: Any, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The third call: do it both ways."""
+        program, before = kind.program, kind.value
+        assert kind.watch is not None and before is not None
+        live: dict[int, set[Any]] = {}
+        for owner, name in getattr(program, "live", ()):
+            live.setdefault(id(owner), set()).add(name)
+        left_out = frozenset(map(id, program.externals))
+        survey, signature = self._surveyed(kind, args, kwargs, left_out, live)
+        if survey.reasons:
+            kind.leave(survey.reasons)
+            self._break_off(kind)
+            return self._run(args, kwargs)
+        watch = Watch()
+        value, difference = self._captured(watch, program.check, signature, args, kwargs)
+        reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
+        after = Value(value, survey.seen)
+        if difference is not None:
+            reasons.append(Reason(f"two calls did not do the same: {difference}"))
+        elif not reasons and not before.is_like(after):
+            reasons.append(Reason("two calls returned different numbers or objects"))
+        if reasons:
+            kind.begin_again(reasons)
+            self._break_off(kind)
+            return value
+        signature.release()
+        for plan in self.plans.plans:
+            if plan.key == key and plan.failures > _OUTDATED:
+                self.plans.drop(plan)
+        self.plans.first(Plan(key, signature, survey.guard, program, after.maker(), UNFIT))
+        kind.survey = kind.program = kind.value = None
+        kind.tries, kind.reasons = 0, []
+        return value
+
+    def _surveyed(
+        self, kind: Kind, args: Any, kwargs: Any, left_out: frozenset[int], live: dict[int, set[Any]]
+    ) -> tuple[Survey, Signature]:
+        assert kind.watch is not None
+        objects = Signature(args, kwargs, lambda tensor: False).objects
+        try:
+            survey = Survey(self.function, objects, kind.watch, left_out, live)
+        except Exception as error:  # of an object that can not be looked at
+            survey = Survey(None, [], Watch(), frozenset(), {})
+            survey.reasons.append(Reason(f"its state can not be followed: {type(error).__name__}: {error}"))
+        return survey, Signature(args, kwargs, lambda tensor: id(tensor) in survey.tensors)
+
+    def _reasons_after(
+        self, kind: Kind, survey: Survey, signature: Signature, watch: Watch, args: Any, kwargs: Any
+    ) -> list[Reason]:
+        """Return what a call did that a replay would not do, or that was not looked at before the call."""
+        assert kind.watch is not None
+        reasons = list(watch.reasons)
+        if not kind.watch.covers(watch):
+            reasons.insert(0, Reason("it ran other functions than in the call before"))
+        if not survey.guard.holds():
+            _, keys = survey.guard.where()
+            site = changed_line(watch, keys[0] if keys else None)
+            reasons.append(Reason(f"its state is changed by the call itself: {survey.guard.why()}", site, _REMEDY_STATE))
+        elif signature.match(args, kwargs) is None:
+            reasons.append(Reason("it changes its arguments", None, _REMEDY_STATE))
+        return reasons
+
+    # -- checks on demand --
+
+    def _plan_to_check(self, args: Any, kwargs: Any) -> Plan | None:
+        if not self.plans.every:
+            return None
+        for plan in self.plans.plans:
+            if plan.since_check >= self.plans.every and plan.signature.match(args, kwargs) is not None:
+                return plan if plan.guard.holds() else None
+        return None
+
+    def _check(self, plan: Plan, kind: Kind, args: Any, kwargs: Any) -> Any:
+        plan.since_check = 0
+        value, difference = self._captured(None, plan.program.check, plan.signature, args, kwargs)
+        if difference is None and not plan.guard.holds():
+            difference = f"its state is changed by the call itself: {plan.guard.why()}"
+        if difference is not None:
+            self.plans.drop(plan)
+            kind.leave([Reason(f"a call differed from its program: {difference}")])
+            warn(f"a compiled function runs as it is written from now on\n  {difference}")
+        return value
+
+    # -- limits --
+
+    def _limit(self, args: Any, kwargs: Any) -> None:
+        """Forget the kind of calls that was not used for longest; rest if calls are of ever new kinds."""
+        if len(self.kinds) > _KINDS:
+            self.kinds.popitem(last=False)
+        if len(self.kinds) >= _FRUITLESS and self.replays() < 2 * len(self.kinds):
+            self._rest(self.plans.plans[0].signature.difference(args, kwargs) if len(self.plans) else _changing(self.kinds))
+
+    def _break_off(self, kind: Kind) -> None:
+        """After a failure: raise GraphBreak if asked for, and rest if captures lead nowhere."""
+        if self.fullgraph and (kind.is_left or any(_is_final(reason) for reason in kind.reasons)):
+            kind.leave(kind.reasons)
+            raise graph_break(kind.reasons)
+        if not len(self.plans) and all(other.is_left for other in self.kinds.values()):
+            self._rest(None)
+
+    def _rest(self, name: str | None) -> None:
+        self._rests = _REST << min(self._rested, 12)
+        self._rested += 1
+        if name is not None and not self._has_warned:
+            self._has_warned = True
+            warn(
+                f"compiled function {getattr(self.function, '__qualname__', self.function)!s}: hardly two calls are alike, "
+                f"because {name} keeps changing; it runs as it is written\n"
+                "  pass what changes as a tensor, or call the function that was compiled"
+            )
+
+    def replays(self) -> int:
+        """Return how many calls were replayed by the plans that are kept."""
+        return sum(plan.replays for plan in self.plans.plans)
+
+    def miss(self) -> str:
+        """Return why the last plan did not fit the last call."""
+        for plan in self.plans.plans:
+            if plan.failures:
+                return plan.program.why_missed() if plan.missed == "program" else plan.guard.why()
+        return "no call before had such arguments"
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.plans.clear()
+        self.kinds.clear()
+        self._rests = self._rested = 0
+        self._has_warned = False
+
+
+_REMEDY_STATE = "return what changes, or change it outside of the compiled function"
+
+
+def _reason_of(refusal: Any) -> Reason:
+    text = f"`{refusal.op}` {refusal.reason}" if refusal.op else refusal.reason
+    return Reason(text, refusal.site, "return the tensor, and read it outside" if "reads" in refusal.reason else "")
+
+
+def _is_final(reason: Reason) -> bool:
+    return "is called" in reason.text or "is disabled" in reason.text
+
+
+def graph_break(reasons: list[Reason]) -> GraphBreak:
+    """Return the error of `fullgraph=True`."""
+    lines = ["this step can not be replayed without Python", *(f"  {reason}" for reason in reasons)]
+    lines += [f"  to mend it: {text}" for text in dict.fromkeys(reason.remedy for reason in reasons) if text]
+    error = GraphBreak("\n".join([*lines, "  or leave out fullgraph=True: then it runs as it is written"]))
+    error.note(reasons)
+    return error
+
+
+def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what calls have in common that may have one plan: a hashable description of the arguments."""
+    return tuple(map(_described, args)), tuple((key, _described(value)) for key, value in kwargs.items())
+
+
+def _described(value: Any) -> Any:
+    kind = type(value)
+    if isinstance(value, Tensor):
+        return kind, value.dtype, tuple(value.shape), value.stride(), value.requires_grad
+    if kind in (int, bool, str, bytes, type(None)):
+        return kind, value
+    if kind is float:
+        return kind, value.hex()
+    if kind in (tuple, list):
+        return kind, tuple(map(_described, value))
+    if kind is dict:
+        return kind, tuple((_described(key), _described(item)) for key, item in value.items())
+    return kind, id(value)
+
+
+def _changing(kinds: OrderedDict[Any, Kind]) -> str | None:
+    """Return which argument differs between the two kinds of calls that were seen last."""
+    *_, (args, named), (other, other_named) = kinds
+    for i, (a, b) in enumerate(zip(args, other)):
+        if a != b:
+            return f"argument {i}"
+    for a, b in zip(named, other_named):
+        if a != b:
+            return f"argument {a[0]}"
+    return None if len(args) == len(other) else "the number of arguments"
+
+
+def compiled(function: Callable[..., Any], fullgraph: bool, every: int) -> tuple[Callable[..., Any], Step]:
+    """Return a function that replays calls of another one, and its state."""
+    step = Step(function, fullgraph, every)
+    replayed, call = step.plans.run, step.call
+
+    def compiled_function(*args: Any, **kwargs: Any) -> Any:
+        value = replayed(args, kwargs)
+        return call(args, kwargs) if value is MISS else value
+
+    return compiled_function, step

@@ -1,0 +1,198 @@
+"""What runs in a call: the Python functions, and what they call in C.
+
+A call is watched by `sys.setprofile`, which costs time, so only the first calls of a compiled function are. From what
+ran follows what the call reads of Python (`_state.py`), and whether it does something that a replay would leave out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cygrad
+
+_OURS = os.path.join(os.path.dirname(os.path.abspath(cygrad.__file__)), "")
+
+# The folders and files of the package whose Python code keeps nothing between calls but what guards see.
+_KEEPING_NOTHING = (
+    *("__init__.py", "_VF", "_control_flow.py", "_core", "_custom_ops.py", "_kernels", "_library.py", "_ops", "_tensor"),
+    *("amp", "as_torch", "autograd", "compiler", "distributions", "fft.py", "func", "functional.py", "library"),
+    *("linalg.py", "nested", "nn", "ops", "optim", "overrides", "return_types.py", "signal", "sparse.py", "special.py"),
+    *("types.py", "utils/__init__.py", "utils/_foreach_utils.py", "utils/checkpoint.py", "utils/gradients.py"),
+    *("utils/hooks.py", "utils/interop.py"),
+)
+# Of these, functions that change what later calls do, or tell what the program can not.
+_CHANGING = {
+    "_core/runtime/settings.py": None,
+    "_core/runtime/memory_stats.py": None,
+    "_core/runtime/threads.py": ("set_num_threads", "set_num_interop_threads"),
+    "_core/tensor/tensor_str.py": None,
+    "_core/types/dtypes.pyx": ("set_default_dtype",),
+    "_ops/random/generator.py": ("clone_state", "get_state", "manual_seed", "seed", "set_offset", "set_state"),
+    "autograd/anomaly_mode.py": ("set_anomaly_enabled",),
+    "compiler/__init__.py": ("set_default_backend", "set_stance", "reset"),
+}
+# Methods of tensors, and functions, that are compiled and hand values or memory to Python or to others.
+_HANDING_OUT = frozenset(
+    "__array__ __deepcopy__ __dlpack__ __reduce__ __reduce_ex__ _version data_ptr from_dlpack is_set_to item numpy"
+    " set_default_dtype share_memory_ storage to_dlpack tolist untyped_storage".split()
+)
+
+# Functions of `builtins` that neither read nor change anything but their arguments.
+_PURE_BUILTINS = frozenset(
+    "__build_class__ abs all any ascii bin callable chr delattr divmod format getattr hasattr hash hex isinstance"
+    " issubclass iter len max min next oct ord pow repr round setattr sorted sum".split()
+) - {"__build_class__"}
+_PURE_MODULES = frozenset(
+    "_abc _bisect _collections _functools _heapq _operator _sre _struct cmath itertools math operator".split()
+)
+_PURE_OWNERS = (
+    bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, property, range, set, slice, str, super,
+    tuple, type, type({}.keys()), type({}.values()), type({}.items()), type(iter(())), type(iter([])), types.GeneratorType,
+    types.MappingProxyType, BaseException,
+)  # fmt: skip
+_DYNAMIC = frozenset("getattr setattr hasattr delattr vars dir attrgetter methodcaller __dict__ __getattribute__".split())
+
+
+class Reason(NamedTuple):
+    """What prevents replaying, where, and how to mend it."""
+
+    text: str
+    site: tuple[str, int] | None = None
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return self.text if self.site is None else f"{self.text}, at {located(self.site)}"
+
+
+def located(site: tuple[str, int]) -> str:
+    """Return "file:line: text of the line"."""
+    import linecache  # needed only for texts
+
+    line = linecache.getline(*site).strip()
+    return f"{site[0]}:{site[1]}" + (f": {line}" if line else "")
+
+
+def impurity(function: Any) -> str | None:
+    """Return the name of a function in C if it may read or change more than its arguments, else None."""
+    name = getattr(function, "__name__", "?")
+    owner = getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None) or getattr(type(owner), "__module__", None) or ""
+    if owner is None or isinstance(owner, types.ModuleType):
+        kind = getattr(function, "__objclass__", None)  # of a method of a class, taken from the class
+        if kind is not None:
+            return _of_class(kind, name)
+        module = module.removeprefix("builtins.")
+        if module == "builtins":
+            return None if name in _PURE_BUILTINS else name
+        if _is_ours(module):
+            return name if name in _HANDING_OUT else None
+        return None if module in _PURE_MODULES else f"{module}.{name}"
+    return _of_class(owner if isinstance(owner, type) else type(owner), name)
+
+
+def _of_class(kind: type, name: str) -> str | None:
+    for base in kind.__mro__:
+        if base.__module__ == "collections" or base in _PURE_OWNERS and base is not object:
+            return None
+        if _is_ours(base.__module__):
+            return name if name in _HANDING_OUT else None
+    if name.startswith("__") or kind is object:  # what a class inherits from object
+        return None
+    return f"{kind.__module__}.{kind.__qualname__}.{name}"
+
+
+def _is_ours(module: str | None) -> bool:
+    return module is not None and (module == "cygrad" or module.startswith("cygrad."))
+
+
+def is_ours(code: types.CodeType) -> bool:
+    """Whether a function is the package's."""
+    return code.co_filename.startswith(_OURS)
+
+
+class Watch:
+    """The functions that ran in a call: `codes` of the user's with the globals of each, `names` they use."""
+
+    def __init__(self) -> None:
+        self.codes: dict[int, tuple[types.CodeType, dict[str, Any]]] = {}
+        self.names: set[str] = set()
+        self.own_names: set[str] = set()  # that the package's functions use
+        self.is_dynamic = False  # attributes are also used by names that are computed
+        self.reasons: list[Reason] = []
+        self._known: set[int] = set()
+        self._kept: list[Any] = []  # so that an address stands for one object
+
+    def covers(self, other: Watch) -> bool:
+        """Whether all functions that ran in another call ran in this one, too."""
+        return other.codes.keys() <= self.codes.keys() and other.names <= self.names and other.own_names <= self.own_names
+
+    def note(self, text: str, remedy: str = "", frame: types.FrameType | None = None) -> None:
+        """Add a reason, at the line of the user's code that is running."""
+        while frame is not None and is_ours(frame.f_code):
+            frame = frame.f_back
+        site = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        reason = Reason(text, site, remedy)
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def run(self, call: Callable[[], Any]) -> Any:
+        """Call a function, and watch what runs."""
+        _thread.watch = self
+        sys.setprofile(self._see)
+        try:
+            return call()
+        finally:
+            sys.setprofile(None)
+            _thread.watch = None
+
+    def _see(self, frame: types.FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            if id(frame.f_code) not in self._known:
+                self._see_function(frame)
+        elif event == "c_call" and not is_ours(frame.f_code):
+            name = impurity(argument)
+            if name is not None:
+                self.note(f"`{name}` is called, whose effect or result a replay can not know", _REMEDY_CALL, frame)
+            elif getattr(argument, "__name__", "") in _DYNAMIC:
+                self.is_dynamic = True
+
+    def _see_function(self, frame: types.FrameType) -> None:
+        code = frame.f_code
+        if not is_ours(code):
+            self._known.add(id(code))
+            self._kept.append(code)
+            self.codes[id(code)] = code, frame.f_globals
+            self.names.update(code.co_names)
+            self.is_dynamic = self.is_dynamic or not _DYNAMIC.isdisjoint(code.co_names)
+            if code.co_flags & _ASYNCHRONOUS:
+                self.note("a coroutine runs", frame=frame)
+            return
+        self.own_names.update(code.co_names)
+        place = code.co_filename[len(_OURS) :].replace(os.sep, "/")
+        changing = _CHANGING.get(place, ())
+        if not place.startswith(_KEEPING_NOTHING) or changing is None or code.co_name in changing:
+            self.note(f"`{code.co_qualname}` of cygrad is called, which keeps or tells more than tensors", "", frame)
+        else:
+            self._known.add(id(code))  # the others are looked at each time: each line gets its reason
+            self._kept.append(code)
+
+
+_REMEDY_CALL = "do it outside of the compiled function"
+_ASYNCHRONOUS = 0x80 | 0x200  # CO_COROUTINE, CO_ASYNC_GENERATOR
+
+
+class _Thread(threading.local):
+    watch: Watch | None = None
+
+
+_thread = _Thread()
+
+
+def current_watch() -> Watch | None:
+    """Return what watches this thread, or None."""
+    return _thread.watch
