@@ -7,10 +7,10 @@ checked (`Guard`), each object of a kind that can not be compared is a reason no
 
 from __future__ import annotations
 
+import abc
 import dis
 import functools
 import types
-import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, cast
@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from cygrad import Tensor
-from cygrad._core.replay.state import Guard, are_same
+from cygrad._core.replay.state import Guard, are_same, is_made_in_python
 from cygrad.compiler._watching import Reason, Watch, impurity, is_ours
 from cygrad.nn import Module
 from cygrad.nn.modules._use import global_hooks
@@ -30,7 +30,6 @@ _LARGEST = 1 << 16  # bytes of an array of NumPy that are compared
 _UNCHANGING = ("dtype", "device", "layout", "memory_format", "finfo", "iinfo", "qscheme")
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque)
 _FOLLOWED_TYPES = (object, dict, list, tuple, set, frozenset, int, float, complex, str, bytes, BaseException, type)
-_OF_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set for classes that Python makes
 _OWN_NAMES = frozenset(vars(Module()))
 
 
@@ -134,14 +133,14 @@ class Survey:
     def _visit_class(self, value: type) -> None:
         if type(value) is not type:
             self._visit_type_of(value)
-        if not value.__flags__ & _OF_PYTHON:
+        if not is_made_in_python(value):
             if not _is_ours(value.__module__) and value.__module__ not in _KNOWN_MODULES:
                 self._refuse(f"the class `{value.__module__}.{value.__qualname__}` is compiled code")
             return
         if not self.guard.version(value.__qualname__, value):
             self._refuse(f"changes of the class `{value.__qualname__}` can not be seen")
         for base in value.__mro__:
-            if base.__flags__ & _OF_PYTHON and not _is_ours(base.__module__):
+            if is_made_in_python(base) and not _is_ours(base.__module__):
                 for name, member in list(vars(base).items()):
                     is_used = self._watch.is_dynamic or name in self._names
                     for part in _parts_of_member(member):
@@ -203,20 +202,15 @@ class Survey:
             self._follow(f"{text}.{name}" if text else name, attributes[name])
 
     def _visit_slots(self, text: str, value: Any) -> None:
-        names = [
-            name
-            for base in type(value).__mro__
-            if base.__flags__ & _OF_PYTHON
-            for name, member in vars(base).items()
-            if type(member) is types.MemberDescriptorType and not name.startswith("__")
-        ]
-        if not names:
-            return
-        found = {name: getattr(value, name, _MISSING) for name in names}
-        self.guard.asked(text, functools.partial(_compare_slots, text, value, found))
-        for name, held in found.items():
-            if held is not _MISSING:
-                self._follow(f"{text}.{name}", held)
+        for base in type(value).__mro__:
+            if is_made_in_python(base):
+                for name, member in vars(base).items():
+                    if type(member) is types.MemberDescriptorType and not name.startswith("__"):
+                        held = getattr(value, name, _MISSING)
+                        path = f"{text}.{name}"
+                        self.guard.asked(path, functools.partial(_compare_slot, path, value, name, held))
+                        if held is not _MISSING:
+                            self._follow(path, held)
 
     def _visit_container(self, text: str, value: Any) -> None:
         if isinstance(value, dict):
@@ -355,8 +349,7 @@ _HOOKS_OF_ALL = (
     ("the hooks of all optimizers", optimizers.global_post_hooks),
 )
 _SEEN_WHEN_CALLED = (types.BuiltinFunctionType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
-_CALLED_IN_C = (*_SEEN_WHEN_CALLED, types.WrapperDescriptorType, types.MethodWrapperType, types.GetSetDescriptorType,
-                types.MemberDescriptorType)  # fmt: skip
+_CALLED_IN_C = (*_SEEN_WHEN_CALLED, types.WrapperDescriptorType, types.MethodWrapperType)
 _KNOWN_MODULES = ("builtins", "numpy", "collections", "types", "_collections", "functools", "itertools")
 
 
@@ -369,10 +362,9 @@ def _visit_partial(survey: Survey, text: str, value: Any) -> None:
                        f"{text} was changed")  # fmt: skip
 
 
-def _visit_reference(survey: Survey, text: str, value: Any) -> None:
-    target = value()
-    survey.guard.asked(text, lambda: None if value() is target else f"what {text} refers to is gone")
-    survey._follow(text, target)
+def _visit_registry(survey: Survey, text: str, value: Any) -> None:
+    token = abc.get_cache_token()  # changes when a class is registered with any abstract class
+    survey.guard.asked(text, lambda: None if abc.get_cache_token() == token else "a class was registered with another")
 
 
 def _visit_wrapped(survey: Survey, text: str, value: Any) -> None:
@@ -386,11 +378,13 @@ def _visit_nothing(survey: Survey, text: str, value: Any) -> None:
 
 _VISITS: dict[type, Callable[[Survey, str, Any], None]] = {
     functools.partial: _visit_partial,
-    weakref.ref: _visit_reference,
+    type(vars(abc.ABC)["_abc_impl"]): _visit_registry,
     property: _visit_wrapped,
     staticmethod: _visit_wrapped,
     classmethod: _visit_wrapped,
     types.CodeType: _visit_nothing,
+    types.GetSetDescriptorType: _visit_nothing,  # what they read is visited with their objects
+    types.MemberDescriptorType: _visit_nothing,
     types.GenericAlias: _visit_nothing,
     object: _visit_nothing,
 }
@@ -428,7 +422,7 @@ def _is_compiled_function(value: Any) -> bool:
 def _is_followed(kind: type) -> bool:
     """Whether all that an object holds is in its dictionary and slots: no class in C stands behind it."""
     return all(
-        base.__flags__ & _OF_PYTHON or base in _FOLLOWED_TYPES or _is_ours(base.__module__) for base in kind.__mro__
+        is_made_in_python(base) or base in _FOLLOWED_TYPES or _is_ours(base.__module__) for base in kind.__mro__
     ) and (not _is_ours(kind.__module__) or kind.__dictoffset__ != 0 or hasattr(kind, "__slots__"))
 
 
@@ -447,11 +441,13 @@ def _name_of(kind: type) -> str:
 # -- what `Guard` has no check for --
 
 
-def _compare_slots(text: str, owner: Any, expected: dict[str, Any]) -> str | None:
-    for name, value in expected.items():
-        if not are_same(getattr(owner, name, _MISSING), value):
-            return f"{text}.{name} was changed"
-    return None
+def _compare_slot(text: str, owner: Any, name: str, expected: Any) -> str | None:
+    found = getattr(owner, name, _MISSING)
+    return None if are_same(found, expected) else f"{text} was {_brief(expected)} and is {_brief(found)}"
+
+
+def _brief(value: Any) -> str:
+    return "absent" if value is _MISSING else repr(value) if type(value) in _LEAVES else f"a {type(value).__qualname__}"
 
 
 def _compare_order(text: str, owner: Any, expected: list[Any]) -> str | None:

@@ -238,8 +238,8 @@ class Step:
         if not kind.watch.covers(watch):
             reasons.insert(0, Reason("it ran other functions than in the call before"))
         if not survey.guard.holds():
-            _, keys = survey.guard.where()
-            site = changed_line(watch, keys[0] if keys else None)
+            text, keys = survey.guard.where()
+            site = changed_line(watch, keys[0] if keys and keys[0] is not None else text.rpartition(".")[2])
             reasons.append(Reason(f"its state is changed by the call itself: {survey.guard.why()}", site, _REMEDY_STATE))
         elif signature.match(args, kwargs) is None:
             reasons.append(Reason("it changes its arguments", None, _REMEDY_STATE))

@@ -42,6 +42,10 @@ cdef extern from *:
     #else
     static inline unsigned long long cygrad_dict_version(PyObject *dict) { return 0; }
     #endif
+    /* Whether a class was made by Python's `class`, not in C: then all that its objects hold is in dictionary and slots. */
+    static inline int cygrad_is_pythons(PyObject *type, PyObject *other) {
+        return ((PyTypeObject *)type)->tp_dealloc == ((PyTypeObject *)other)->tp_dealloc;
+    }
     static inline unsigned int cygrad_type_version(PyObject *type) { return ((PyTypeObject *)type)->tp_version_tag; }
 
     /* The same bits: a NaN is the same as itself, 0.0 and -0.0 are not. */
@@ -56,6 +60,7 @@ cdef extern from *:
     """
     unsigned long long cygrad_dict_version(PyObject* dict) noexcept
     unsigned int cygrad_type_version(PyObject* type) noexcept
+    bint cygrad_is_pythons(PyObject* type, PyObject* other) noexcept
     bint cygrad_same_floats(PyObject*, PyObject*) noexcept
     bint cygrad_same_complex(PyObject*, PyObject*) noexcept
 
@@ -82,6 +87,18 @@ cdef PyObject* _method = <PyObject*>MethodType
 cdef class _Absent:
     def __repr__(self):
         return "<absent>"
+
+class _OfPython:
+    pass
+
+cdef object _of_python = _OfPython
+
+
+def is_made_in_python(kind):
+    """Whether a class was made by a `class` statement or `type`, not in C."""
+    assert isinstance(kind, type)
+    return cygrad_is_pythons(<PyObject*>kind, <PyObject*>_of_python)
+
 
 ABSENT = _Absent()      # the expected value of a name that is not there
 ANY = _Absent()         # of one that may have any value
@@ -239,7 +256,7 @@ cdef class Guard:
         """The content of a closure's cell."""
         self.add(CONTENT, text, owner, None, _content_of(owner))
 
-    def version(self, str text, type owner):
+    def version(self, str text, owner):
         """The attributes of a class and of its bases. Returns False if CPython does not count their changes."""
         owner.__init__              # a lookup has CPython assign a version, if it can
         cdef unsigned int version = cygrad_type_version(<PyObject*>owner)
