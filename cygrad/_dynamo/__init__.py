@@ -1,22 +1,25 @@
-"""The compiler behind `torch.compile`, as programs see it where there is none: what it is asked to compile runs as it
-is. Marks and switches are taken and have no effect, questions are answered truthfully, and what only a compiler can
-give raises RuntimeError."""
+"""The compiler behind `torch.compile`, as programs see it: `cygrad.compile` does its work. Marks and switches that it has
+no use for are taken and have no effect, and what only a compiler can give raises RuntimeError."""
 
+import inspect
 from typing import Any
 
 from cygrad._dynamo import config, eval_frame, exc, external_utils, utils
 from cygrad._dynamo.eval_frame import OptimizedModule, disable, optimize, optimize_assert, run
 from cygrad._dynamo.exc import InvalidBackend
 from cygrad.compiler import (
+    _backends,
     _no_compiler,
     allow_in_graph,
     assume_constant_result,
+    compile,
     is_compiling,
     list_backends,
     reset,
     set_stance,
     substitute_in_graph,
 )
+from cygrad.compiler._watching import current_watch
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
@@ -29,8 +32,8 @@ __all__ = [
 
 
 def is_dynamo_supported():
-    """Whether programs can be compiled: always False."""
-    return False
+    """Whether functions can be compiled: always True."""
+    return True
 
 
 def is_inductor_supported():
@@ -42,13 +45,13 @@ def is_inductor_supported():
 
 
 def disallow_in_graph(fn):
-    """Mark a function as one to run outside of compiled code: returns it unchanged."""
-    return fn
+    """Return a function that prevents the replay of what calls it: see `cygrad.compiler.disable`."""
+    return disable(fn)
 
 
 def forbid_in_graph(fn):
-    """Mark a function as one that must not be compiled: returns it unchanged."""
-    return fn
+    """Return a function that prevents the replay of what calls it: see `cygrad.compiler.disable`."""
+    return disable(fn)
 
 
 def nonstrict_trace(traceable_fn):
@@ -62,7 +65,10 @@ def dont_skip_tracing(fn=None):
 
 
 def graph_break(msg=""):
-    """End the graph being compiled here: a no-op."""
+    """Prevent the replay of the compiled function that calls this."""
+    watch = current_watch()
+    if watch is not None:
+        watch.note(f"`graph_break` is called{msg and f' ({msg})'}", "leave it out", inspect.currentframe())
 
 
 # -- marks on tensors --
@@ -101,7 +107,7 @@ class _Switch:
 
 
 def error_on_graph_break(error_on_graph_break):
-    """Return a context manager and decorator without effect: there are no graphs that could break."""
+    """Return a context manager and decorator without effect: `fullgraph=True` raises `cygrad.errors.GraphBreak`."""
     return _Switch()
 
 
@@ -112,27 +118,45 @@ def patch_dynamo_config(arg1=None, arg2=None, **kwargs):
 
 
 def reset_code_caches():
-    """Discard compiled code: a no-op."""
+    """Have all compiled functions forget their plans: the same as `reset`."""
+    reset()
 
 
 # -- back ends --
 
 
 def register_backend(compiler_fn=None, name=None, tags=()):
-    """Register a compiler: returns it unchanged, or a decorator if only options are given. It is never called."""
-    return compiler_fn if compiler_fn is not None else lambda wrapped: wrapped
-
-
-def lookup_backend(compiler_fn):
-    """Return a compiler that is given as a function. Raises InvalidBackend for a name: there are none."""
-    if isinstance(compiler_fn, str):
-        raise InvalidBackend(compiler_fn)
+    """Let `compile` take a name; the compiler, returned unchanged, is never called. Without it, a decorator."""
+    if compiler_fn is None:
+        return lambda fn: register_backend(fn, name, tags)
+    _backends.registered[name or compiler_fn.__name__] = compiler_fn
     return compiler_fn
 
 
+def lookup_backend(compiler_fn):
+    """Return a compiler that is given as a function or was registered by name. Raises InvalidBackend for other names:
+    there are none that could be called."""
+    if not isinstance(compiler_fn, str):
+        return compiler_fn
+    if compiler_fn not in _backends.registered:
+        raise InvalidBackend(compiler_fn)
+    return _backends.registered[compiler_fn]
+
+
 def explain(f, *extra_args, **extra_kwargs):
-    """Raises RuntimeError: there is no compiler whose work could be explained."""
-    raise _no_compiler("_dynamo.explain", "call the function: it runs as it is written")
+    """Tell what becomes of calls of a compiled function, or return a function that tells it of a call with arguments.
+
+    A function that is not compiled is, and called five times.
+    """
+
+    def explained(*args, **kwargs):
+        compiled = f if hasattr(f, "_cygrad_step") or isinstance(f, OptimizedModule) else compile(f)
+        if compiled is not f:
+            for _ in range(5):
+                compiled(*args, **kwargs)
+        return compiled.explain(*args, **kwargs)
+
+    return explained(*extra_args, **extra_kwargs) if extra_args or extra_kwargs else explained
 
 
 def export(f, *extra_args, **extra_kwargs):

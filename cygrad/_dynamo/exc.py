@@ -31,5 +31,5 @@ class InvalidBackend(TorchDynamoException):
     def __init__(self, name):
         super().__init__(
             f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.\n"
-            "  cygrad has none: `torch.compile` returns what it is given"
+            "  the name of any of PyTorch's means the same here: calls are replayed, see `cygrad.compile`"
         )

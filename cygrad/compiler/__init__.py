@@ -55,9 +55,7 @@ def compile(
     """
     _backends.check_mode(mode, options)
     if model is None:
-        return functools.partial(
-            _compile, fullgraph=fullgraph, backend=backend, options=options, disable=disable
-        )
+        return functools.partial(_compile, fullgraph=fullgraph, backend=backend, options=options, disable=disable)
     return _compile(model, fullgraph, backend, options, disable)
 
 

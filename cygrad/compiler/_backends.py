@@ -60,8 +60,9 @@ def checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _check_name(name: str) -> None:
-    from cygrad._inductor import list_options  # which imports this package
+    from cygrad._inductor import config, list_options  # which imports this package
 
     known = list_options()
-    if name.replace("-", "_") not in known:
+    first, *_ = name.replace("-", "_").split(".")
+    if not hasattr(config, first):
         raise RuntimeError(f"Unexpected optimization option {name}, known options are {[*_OWN_OPTIONS, *known]}")

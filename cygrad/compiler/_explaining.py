@@ -46,7 +46,9 @@ class Explanation:
     def _state(self) -> str:
         if not self._seen:
             return "  no call with such arguments was made yet"
-        return "  its calls run as they are written" if self.is_left else "  not captured yet: the third call is compared"
+        return (
+            "  its calls run as they are written" if self.is_left else "  not captured yet: the third call is compared"
+        )
 
 
 def _plan_lines(number: int, plan: Any) -> list[str]:
@@ -55,7 +57,9 @@ def _plan_lines(number: int, plan: Any) -> list[str]:
     lines = [f"  plan {number}: {plan.replays} replays, {len(entries)} entries, {program.memory:,} bytes of memory"]
     for entry in entries:
         site = f"  {located(entry.site)}" if entry.site else ""
-        lines.append(f"    {entry.kind:10} {entry.op or '':24} reads {entry.bytes_read:,}, writes {entry.bytes_written:,}{site}")
+        lines.append(
+            f"    {entry.kind:10} {entry.op or '':24} reads {entry.bytes_read:,}, writes {entry.bytes_written:,}{site}"
+        )
     lines += [f"    effect: {text}" for text in program.effects]
     lines += [f"    guard: {text}" for text in plan.guard.described()]
     return lines

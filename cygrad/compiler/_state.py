@@ -37,7 +37,12 @@ class Survey:
     """All that is reachable: `guard` checks it, `reasons` tell what can not be checked, `seen` has it by address."""
 
     def __init__(
-        self, function: Any, objects: list[tuple[str, Any]], watch: Watch, left_out: frozenset[int], live: dict[int, set]
+        self,
+        function: Any,
+        objects: list[tuple[str, Any]],
+        watch: Watch,
+        left_out: frozenset[int],
+        live: dict[int, set],
     ) -> None:
         self.guard = Guard()
         self.reasons: list[Reason] = []
@@ -245,7 +250,9 @@ class Survey:
         """Visit functions that ran and were not reached: those made in the call itself."""
         codes = self._watch.codes
         reached = {code for code, _ in self._analysed}
-        made = {id(constant) for code, _ in codes.values() for constant in code.co_consts if hasattr(constant, "co_code")}
+        made = {
+            id(constant) for code, _ in codes.values() for constant in code.co_consts if hasattr(constant, "co_code")
+        }
         for key, (code, namespace) in codes.items():
             if key in reached:
                 continue

@@ -22,9 +22,9 @@ from cygrad._core.replay.program import MISS as UNFIT
 from cygrad._core.replay.program import Program
 from cygrad._core.replay.signature import Signature
 from cygrad.compiler import _settings
+from cygrad.compiler._settings import entered
 from cygrad.compiler._state import Survey, changed_line
 from cygrad.compiler._values import Value, leaves
-from cygrad.compiler._settings import entered
 from cygrad.compiler._watching import Reason, Watch, current_watch
 from cygrad.utils.warning import warn
 
@@ -136,7 +136,9 @@ class Step:
             entered(-1)
             _watching(False)
 
-    def _captured(self, watch: Watch | None, by: Callable[..., Any], signature: Signature, args: Any, kwargs: Any) -> Any:
+    def _captured(
+        self, watch: Watch | None, by: Callable[..., Any], signature: Signature, args: Any, kwargs: Any
+    ) -> Any:
         """Have a call captured or checked, which does it in between."""
         return by(lambda: self._watched(watch, args, kwargs), signature.match(args, kwargs), leaves)
 
@@ -240,7 +242,9 @@ class Step:
         if not survey.guard.holds():
             text, keys = survey.guard.where()
             site = changed_line(watch, keys[0] if keys and keys[0] is not None else text.rpartition(".")[2])
-            reasons.append(Reason(f"its state is changed by the call itself: {survey.guard.why()}", site, _REMEDY_STATE))
+            reasons.append(
+                Reason(f"its state is changed by the call itself: {survey.guard.why()}", site, _REMEDY_STATE)
+            )
         elif signature.match(args, kwargs) is None:
             reasons.append(Reason("it changes its arguments", None, _REMEDY_STATE))
         return reasons
@@ -273,7 +277,9 @@ class Step:
         if len(self.kinds) > _KINDS:
             self.kinds.popitem(last=False)
         if len(self.kinds) >= _FRUITLESS and self.replays() < 2 * len(self.kinds):
-            self._rest(self.plans.plans[0].signature.difference(args, kwargs) if len(self.plans) else _changing(self.kinds))
+            self._rest(
+                self.plans.plans[0].signature.difference(args, kwargs) if len(self.plans) else _changing(self.kinds)
+            )
 
     def _break_off(self, kind: Kind) -> None:
         """After a failure: raise GraphBreak if asked for, and rest if captures lead nowhere."""
@@ -347,7 +353,7 @@ def _described(value: Any) -> Any:
         return kind, value
     if kind is float:
         return kind, value.hex()
-    if kind in (tuple, list):
+    if kind is list or isinstance(value, tuple):
         return kind, tuple(map(_described, value))
     if kind is dict:
         return kind, tuple((_described(key), _described(item)) for key, item in value.items())

@@ -19,7 +19,17 @@ _OURS = os.path.join(os.path.dirname(os.path.abspath(cygrad.__file__)), "")
 
 # The folders and files of the package whose Python code keeps nothing between calls but what guards see.
 _KEEPING_NOTHING = (
-    *("__init__.py", "_VF", "_control_flow.py", "_core", "_custom_ops.py", "_kernels", "_library.py", "_ops", "_tensor"),
+    *(
+        "__init__.py",
+        "_VF",
+        "_control_flow.py",
+        "_core",
+        "_custom_ops.py",
+        "_kernels",
+        "_library.py",
+        "_ops",
+        "_tensor",
+    ),
     *("amp", "as_torch", "autograd", "compiler", "distributions", "fft.py", "func", "functional.py", "library"),
     *("linalg.py", "nested", "nn", "ops", "optim", "overrides", "return_types.py", "signal", "sparse.py", "special.py"),
     *("types.py", "utils/__init__.py", "utils/_foreach_utils.py", "utils/checkpoint.py", "utils/gradients.py"),
@@ -55,7 +65,9 @@ _PURE_OWNERS = (
     tuple, type, type({}.keys()), type({}.values()), type({}.items()), type(iter(())), type(iter([])), types.GeneratorType,
     types.MappingProxyType, BaseException,
 )  # fmt: skip
-_DYNAMIC = frozenset("getattr setattr hasattr delattr vars dir attrgetter methodcaller __dict__ __getattribute__".split())
+_DYNAMIC = frozenset(
+    "getattr setattr hasattr delattr vars dir attrgetter methodcaller __dict__ __getattribute__".split()
+)
 
 
 class Reason(NamedTuple):
@@ -129,7 +141,9 @@ class Watch:
 
     def covers(self, other: Watch) -> bool:
         """Whether all functions that ran in another call ran in this one, too."""
-        return other.codes.keys() <= self.codes.keys() and other.names <= self.names and other.own_names <= self.own_names
+        return (
+            other.codes.keys() <= self.codes.keys() and other.names <= self.names and other.own_names <= self.own_names
+        )
 
     def note(self, text: str, remedy: str = "", frame: types.FrameType | None = None) -> None:
         """Add a reason, at the line of the user's code that is running."""

@@ -50,11 +50,6 @@ def _call_of(model: Callable[..., Any], replays: bool, fullgraph: bool, every: i
     return function
 
 
-def explain(call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
-    """Return what a compiled function does with a call."""
-    return call.explain(*args, **kwargs)
-
-
 def disabled(function: Any, recursive: bool, reason: str | None) -> Any:
     """Return a function or module that prevents the replay of what calls it."""
     if isinstance(function, Module):

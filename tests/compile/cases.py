@@ -82,7 +82,10 @@ GUARDED = {
         "class Base: scale = 2.0\nclass Config(Base): pass\nconfig = Config()\ndef step(x): return x * config.scale",
         "Base.scale = 3.0",
     ),
-    "list of a class": ("class Config: scale = [2.0]\ndef step(x): return x * Config.scale[0]", "Config.scale[0] = 3.0"),
+    "list of a class": (
+        "class Config: scale = [2.0]\ndef step(x): return x * Config.scale[0]",
+        "Config.scale[0] = 3.0",
+    ),
     "method of a class": (
         "class Config:\n def scale(self): return 2.0\nconfig = Config()\ndef step(x): return x * config.scale()",
         "Config.scale = lambda self: 3.0",
@@ -130,7 +133,10 @@ GUARDED = {
         "factor = 3.0",
     ),
     "helper": ("def helper(x): return x * 2\ndef step(x): return helper(x)", "def helper(x): return x * 3"),
-    "global of a helper": ("scale = 2.0\ndef helper(x): return x * scale\ndef step(x): return helper(x)", "scale = 3.0"),
+    "global of a helper": (
+        "scale = 2.0\ndef helper(x): return x * scale\ndef step(x): return helper(x)",
+        "scale = 3.0",
+    ),
     "wrapped helper": (
         "import functools\ndef twice(f):\n @functools.wraps(f)\n def g(x): return f(f(x))\n return g\nscale = 2.0\n"
         "@twice\ndef step(x): return x * scale",
@@ -281,5 +287,8 @@ REFUSED = {
         "coroutine",
     ),
     "new object": ("class Out:\n def __init__(self, x): self.x = x\ndef step(x): return Out(x * 2)", "new object"),
-    "disabled": ("import cygrad\n@cygrad.compiler.disable\ndef f(x): return x * 2\ndef step(x): return f(x)", "disabled"),
+    "disabled": (
+        "import cygrad\n@cygrad.compiler.disable\ndef f(x): return x * 2\ndef step(x): return f(x)",
+        "disabled",
+    ),
 }

@@ -1,9 +1,9 @@
 """What a compiled function reads of Python: changed, the result is eager's; what cannot be guarded is not replayed."""
 
 import pytest
+from compile.cases import GUARDED, REFUSED
 
 import cygrad
-from compile.cases import GUARDED, REFUSED
 
 pytestmark = pytest.mark.interpreter
 

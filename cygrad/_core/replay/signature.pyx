@@ -72,7 +72,7 @@ cdef class Signature:
         self.objects.append((text, value))
         return pattern
 
-    def _tuple(self, str text, tuple value, int depth):
+    def _tuple(self, str text, value, int depth):
         cdef _Pattern pattern = _Pattern.__new__(_Pattern)
         pattern.kind, pattern.value = TUPLE, type(value)
         pattern.parts = tuple([self._of(f"{text}{i}" if depth == 0 else f"{text}[{i}]", item, depth)

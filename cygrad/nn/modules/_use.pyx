@@ -14,13 +14,25 @@ cdef class Called:
     """
 
     def __call__(self, *args, **kwargs):
-        try:
-            if global_hooks or _has_hooks(self, self.__dict__):
-                return self._call_with_hooks(args, kwargs)
-            return self.forward(*args, **kwargs)
-        except TOLD as error:
-            tell_module(error, self)
-            raise
+        compiled = (<dict>self.__dict__).get("_compiled_call_impl")     # by `Module.compile`
+        if compiled is not None:
+            return compiled(*args, **kwargs)
+        return _call(self, args, kwargs)
+
+
+cdef object _call(module, tuple args, dict kwargs):
+    try:
+        if global_hooks or _has_hooks(module, module.__dict__):
+            return module._call_with_hooks(args, kwargs)
+        return module.forward(*args, **kwargs)
+    except TOLD as error:
+        tell_module(error, module)
+        raise
+
+
+def call_as_written(module, *args, **kwargs):
+    """Call a module whether or not it is compiled: this is what `Module.compile` compiles."""
+    return _call(module, args, kwargs)
 
 
 cdef bint _has_hooks(module, dict state) except -1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
@@ -20,6 +21,7 @@ from cygrad.nn.modules._members import Members
 from cygrad.nn.modules._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401, likewise
 from cygrad.nn.modules._state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, scripts look for it here
 from cygrad.nn.modules._state import Stateful
+from cygrad.nn.modules._use import call_as_written
 from cygrad.nn.parameter import is_lazy
 from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
@@ -78,6 +80,7 @@ class Module(Hooked, Stateful, Members):
 
     dump_patches: bool = False
     call_super_init: bool = False
+    _compiled_call_impl: Callable[..., Any] | None = None
     T_destination = TypeVar("T_destination", bound=dict[str, Any])
     training: bool
     __signature__ = _SignatureOfCalls()
@@ -274,7 +277,16 @@ class Module(Hooked, Stateful, Members):
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted for compatibility, without effect: ops are already compiled, and run one after the other."""
+        """Have the calls of this module compiled, in place: `args` and `kwargs` are those of `cygrad.compile`.
+
+        >>> import cygrad
+        >>> model = cygrad.nn.Linear(2, 1)
+        >>> model.compile()
+        >>> model(cygrad.ones(3, 2)).shape
+        torch.Size([3, 1])
+        """
+        compiled = cygrad.compile(functools.partial(call_as_written, self), *args, **kwargs)
+        self.__dict__["_compiled_call_impl"] = compiled
 
     # As a Python object
 
@@ -287,6 +299,10 @@ class Module(Hooked, Stateful, Members):
     def _own_hooks(self) -> dict[str, tuple[str, Any]]:
         """Return hooks that PyTorch's class registers itself, with the names of their handles, by dictionary."""
         return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__
+        return {name: value for name, value in state.items() if name != "_compiled_call_impl"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Module.__init__(self)
