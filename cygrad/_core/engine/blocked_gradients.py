@@ -20,6 +20,7 @@ from cygrad._kernels.cpu.base.arrays import new_array
 from cygrad._kernels.cpu.base.matmul import matmul
 from cygrad._kernels.cpu.base.reduce import sum_to
 from cygrad._kernels.cpu.base.stack_chunks import cut
+from cygrad._kernels.tape.tape import is_open, refuse_step
 
 LARGE = 1 << 15  # number of elements from which on reusing memory pays off
 THIN = 64  # number of columns from which on separate matrix products pay off
@@ -38,7 +39,10 @@ def gradients(array, node, g, is_spare):
     if not all(_broadcasts(value, array.shape) for value in saved):
         return None
     if any(expected is not None and expected[0] != array.shape for expected in node.expected_gradients()):
+        refuse_step("computes a gradient in parts")
         return _in_parts(node.run_rule, node, g, (0, 0, (), 0), SIZE)
+    if is_open():  # elementwise: as a whole it has the same bits, by loops that the tape knows
+        return None
     rule = _Rule(node, saved, is_spare)
     try:
         found = chunks.in_blocks(rule.on_block, [array, *map(_array_of, saved)], array if is_spare else None, SIZE)

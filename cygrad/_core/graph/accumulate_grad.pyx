@@ -26,7 +26,8 @@ from cygrad._core.errors import messages
 from cygrad._core.types.hook_handles import check_post_accumulate_result
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.array_ops cimport is_contiguous, typenum_of
-from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
+from cygrad._kernels.cpu.base.arrays cimport copy_array, is_on_cpu
+from cygrad._kernels.tape.tape cimport tape_open
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, resolved
 
 cnp.import_array()
@@ -113,7 +114,10 @@ cdef inline bint same_layout(Tensor leaf, object array) except -1:
 cdef Tensor copied_like(Tensor leaf, object array):
     """Copy a gradient into new memory laid out like its leaf."""
     new = np.empty_like(behind(leaf.array), array.dtype)
-    new[...] = array
+    if tape_open and is_on_cpu(new) and is_on_cpu(array):
+        copy_array(<ndarray>new, <ndarray>array)        # which the tape knows
+    else:
+        new[...] = array
     return wrap(new)
 
 

@@ -20,6 +20,8 @@ from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base.arrays cimport is_read_only
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved
 from cygrad._kernels.device.unresolved import read_only
+from cygrad._kernels.tape.tape cimport tape_open
+from cygrad._kernels.tape.tape import look_at_caller
 
 
 # The kinds of cuts that tensor.pxd defines and `origin_of` returns, for Python modules.
@@ -37,6 +39,8 @@ def arrays_for_update(list tensors):
     """Return the arrays of `tensors` for in-place updates: check that all are writable and count the changes."""
     cdef Tensor t
     cdef list arrays = []
+    if tape_open:
+        look_at_caller()
     for t in tensors:
         if is_unresolved(t.array):
             raise messages.no_parts_of_conjugate()
@@ -52,6 +56,12 @@ def arrays_for_update(list tensors):
 
 def array_of(Tensor t not None):
     """Return the array of a tensor, regardless of its grad mode, for layers that compute on arrays."""
+    if tape_open:
+        look_at_caller()
+    return _array_of(t)
+
+
+cdef object _array_of(Tensor t):
     mark_start()
     if is_forward():
         note_read(t)
@@ -67,7 +77,7 @@ def with_gradients(list tensors):
         grad = t.grad_          # read once: another thread may clear it
         if grad is not None:
             having.append(t)
-            grads.append(array_of(<Tensor>grad))
+            grads.append(_array_of(<Tensor>grad))
     return having, grads
 
 
@@ -87,6 +97,8 @@ def own_array(Tensor t not None, bint reads=False):
 
     `reads`: the caller reads its values, as callers of `array_of` do.
     """
+    if tape_open and reads:
+        look_at_caller()
     if reads and is_forward():
         note_read(t)
     return held_array(t)
@@ -94,6 +106,8 @@ def own_array(Tensor t not None, bint reads=False):
 
 def holding_memory(Tensor t not None):
     """Return the array in whose memory the elements are, conjugated or negated if `shows_opposite(t)`."""
+    if tape_open:
+        look_at_caller()
     return behind(held_array(t))
 
 

@@ -79,3 +79,5 @@ cdef OpDef lookup(str name)
 cdef OpDef flat(OpDef op)
 cdef bint is_bad_result(OpDef op, object array, ThreadState* state) except -1
 cdef int refuse_result(OpDef op, object array, tuple inputs, ThreadState* state) except -1
+
+cdef bint asks_nobody() noexcept        # whether no autocast, mode or overriding class may change calls of this thread

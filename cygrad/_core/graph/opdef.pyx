@@ -655,6 +655,10 @@ def is_in_pass():
     return thread_state().run != NULL
 
 
+cdef bint asks_nobody() noexcept:
+    return not asking and not taken and not modes
+
+
 def ask_first(bint somebody):
     """Enable or disable the autocast check that runs before guarded functions."""
     global asking

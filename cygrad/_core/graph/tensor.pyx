@@ -19,6 +19,7 @@ from cygrad._core.graph.accumulate_grad cimport new_accumulator
 from cygrad._core.graph.inplace cimport let_go, regenerate, set_array, set_grad, set_history
 from cygrad._core.engine.backward cimport run_backward
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu, keep_spare
+from cygrad._kernels.tape.tape cimport refuse
 from cygrad._kernels.device.unresolved cimport behind
 cimport cygrad._core.tensor.scalar as scalar
 cimport cygrad._ops.base.arguments as arguments
@@ -342,6 +343,7 @@ cdef class Tensor:
         if not isinstance(element, (Tensor, Number)):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+        refuse("reads values", "__contains__")
         return bool((<Tensor>(element == self)).array.any())
 
     def __hash__(self):

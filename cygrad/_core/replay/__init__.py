@@ -1,0 +1,1 @@
+"""Captures a step as a list of loops, and replays it on tensors."""

@@ -4,6 +4,7 @@ cimport cython
 from numpy cimport ndarray
 
 from cygrad._kernels.device import gpu_forms
+from cygrad._kernels.tape.tape cimport tape_open, vet
 
 
 cdef bint gpu_is_used = False               # whether any array may be on a GPU
@@ -44,6 +45,8 @@ cdef class Kernel:
                     in_memory = <ndarray>value if in_memory is None else in_memory
                 elif gpu_forms.is_array(value):
                     return gpu_forms.call_form(self, value, in_memory, args, kwargs)
+        if tape_open:
+            vet(self)
         return self.function(*args, **kwargs)
 
     def __repr__(self):

@@ -71,6 +71,10 @@ cdef extern from "platform/memory_pool.h":
     void pool_set_limit(size_t) noexcept
     pool_holder* pool_holders(Py_ssize_t* n) noexcept
 
+cdef extern from "platform/tape.h":
+    int tape_open "cygrad_tape_open"
+    void tape_born(void* memory, size_t size, bint is_zero) noexcept
+
 cdef enum:
     NUMPY_DOMAIN = 389047       # tracemalloc's domain for array memory
 
@@ -118,6 +122,7 @@ cdef cnp.ndarray empty_pooled(object descr, int ndim, cnp.npy_intp* dims, cnp.np
     if memory == NULL:
         shape = tuple([dims[i] for i in range(ndim)])
         raise _shortage(f"Unable to allocate {nbytes} bytes for an array with shape {shape} and data type {descr}")
+    tape_born(memory, nbytes, False)
     _sign(memory)
     PyTraceMalloc_Track(NUMPY_DOMAIN, <uintptr_t>memory, nbytes)
     Py_INCREF(descr)            # PyArray_NewFromDescr steals a reference
@@ -143,7 +148,18 @@ cdef inline int _sign(void* memory) except -1:
     return 0
 
 
+cdef vet_t _vet = NULL
+
+
+cdef int connect_tape(vet_t vet) except -1:
+    global _vet
+    _vet = vet
+    return 0
+
+
 cdef object call_kernel(object kernel, tuple arrays, tuple args):
+    if tape_open:
+        _vet(kernel)
     for array in arrays:
         if type(array) is cnp.ndarray and cnp.PyArray_NBYTES(<cnp.ndarray>array) >= POOLED:
             return _call_with_pool(kernel, arrays, args)
@@ -164,6 +180,25 @@ cdef object _call_with_pool(object kernel, tuple arrays, tuple args):
     finally:
         PyDataMem_SetHandler(former)
     return result
+
+
+cdef object array_memory_from_pool():
+    if _limit is None:
+        memory_limit()
+    return PyDataMem_SetHandler(_capsule)
+
+
+cdef object give_back_allocator(object former):
+    PyDataMem_SetHandler(former)
+
+
+cdef tuple current_place():
+    """The code object and the instruction offset of the Python line being executed; None if nobody tells."""
+    cdef int offset
+    if _take_site == NULL:
+        return None
+    code = _take_site(&offset)
+    return None if code is None else (code, offset)
 
 
 cdef int _sign_owner(object array) except -1:

@@ -31,5 +31,6 @@ cdef inline void enter(Elements* e, cnp.ndarray array) noexcept:
     e.steps[e.count] = 0 if array is None else cnp.PyArray_ITEMSIZE(array)
     e.count += 1
 
-# Run the loop over all n elements; for many, without the GIL and in chunks.
-cdef void over(Elements* e, elements_t loop, const void* settings, Py_ssize_t n, Py_ssize_t piece) noexcept
+# Run the loop over all n elements; for many, without the GIL and in chunks. The last array is the result; `size` is that of
+# the settings, which hold no addresses.
+cdef void over(Elements* e, elements_t loop, const void* settings, size_t size, Py_ssize_t n, Py_ssize_t piece) noexcept

@@ -11,8 +11,10 @@ import os
 import sys
 
 cimport numpy as cnp
+from libc.string cimport memcpy, memset
 
 from cygrad._kernels.platform import machine
+from cygrad._kernels.tape.tape cimport READS, WRITES, Word, note, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -65,8 +67,10 @@ cdef void _loop_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nog
     loop.function(data, n, loop.settings)
 
 
-cdef void over(Elements* e, elements_t loop, const void* settings, Py_ssize_t n, Py_ssize_t piece) noexcept:
+cdef void over(Elements* e, elements_t loop, const void* settings, size_t size, Py_ssize_t n, Py_ssize_t piece) noexcept:
     cdef Loop shared
+    if tape_open:
+        _note(e, loop, settings, size, n, piece)
     if n <= RELEASE_ABOVE:
         loop(e.data, n, settings)
         return
@@ -75,6 +79,49 @@ cdef void over(Elements* e, elements_t loop, const void* settings, Py_ssize_t n,
     shared.settings = settings
     with nogil:
         share(_loop_part, &shared, n, piece)
+
+
+cdef struct Call:               # a call of `over`, for the tape
+    Elements elements
+    elements_t loop
+    Py_ssize_t n
+    Py_ssize_t piece
+    char[64] settings
+
+
+cdef void _replay(void* context) noexcept nogil:
+    cdef Call* call = <Call*>context
+    cdef Loop shared
+    shared.elements = &call.elements
+    shared.function = call.loop
+    shared.settings = <const void*>&call.settings[0]
+    if call.n > RELEASE_ABOVE:
+        share(_loop_part, &shared, call.n, call.piece)
+    else:
+        _loop_part(&shared, 0, call.n)
+
+
+cdef void _note(Elements* e, elements_t loop, const void* settings, size_t size, Py_ssize_t n, Py_ssize_t piece) noexcept:
+    cdef Call call
+    cdef Word[5] words
+    cdef int k, last = e.count - 1
+    if n == 0:
+        return
+    if size > sizeof(call.settings):
+        refuse("a loop has many settings")
+        return
+    memset(&call, 0, sizeof(call))
+    call.elements.count = e.count
+    call.loop = loop
+    call.n = n
+    call.piece = piece
+    memcpy(call.settings, settings, size)
+    for k in range(e.count):
+        call.elements.data[k] = e.data[k]
+        call.elements.steps[k] = e.steps[k]
+        words[k] = word(&call, &call.elements.data[k], READS if k < last else WRITES, 0,
+                        n * e.steps[k] if e.steps[k] else e.steps[last])
+    note(_replay, "loop", &call, sizeof(call), words, e.count)
 
 
 def num_threads():

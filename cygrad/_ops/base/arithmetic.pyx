@@ -21,6 +21,7 @@ from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array, is_tensor, 
 from cygrad._core.errors import messages
 from cygrad._core.diagnostics.operators import unsupported_operand
 cimport cygrad._kernels.cpu.base.elementwise as kernels
+from cygrad._kernels.tape.tape cimport refuse
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.array_ops cimport cast
 from cygrad._kernels.cpu.base.arrays cimport is_on_cpu
@@ -366,8 +367,10 @@ cdef int check_whole_exponent(Tensor base, exponent) except -1:
 
 cdef bint is_whole_inverse(object base, Tensor exponent) except -1:
     """Whether integers are raised to negative powers, which NumPy refuses."""
-    if category_of_num(exponent.array.dtype.num) != INTEGRAL or is_meta(exponent.array) or (
-            not np.any(exponent.array < 0)):
+    if category_of_num(exponent.array.dtype.num) != INTEGRAL or is_meta(exponent.array):
+        return False
+    refuse("looks at the signs of integers", "pow")
+    if not np.any(exponent.array < 0):
         return False
     return result_type((base, exponent)).category == INTEGRAL
 

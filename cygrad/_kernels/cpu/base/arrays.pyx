@@ -11,7 +11,9 @@ import numpy as np
 
 from cygrad._kernels.platform.thread_pool cimport LIGHT, Elements, enter, over, share
 from cygrad._kernels.platform.memory_pool cimport POOLED, empty_pooled
-from cygrad._kernels.cpu.base.nditer cimport Walk, coalesce, join, memory_order
+from cygrad._kernels.cpu.base.nditer cimport Walk, coalesce, extent_of_walk, join, memory_order
+from cygrad._kernels.tape.tape cimport (
+    READS, SCATTERS, WRITES, Word, note, note_constant, refuse, tape_open, word)
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.device.cupy_library import item
 
@@ -98,6 +100,8 @@ cdef cnp.ndarray empty(int ndim, cnp.npy_intp* dims, int typenum):
 
 
 cdef void keep_spare(PyObject* array):
+    if tape_open:               # which must hear of all memory
+        return
     spare_keep(spare_slots, array, _descrs, NTYPES)
 
 
@@ -155,6 +159,8 @@ cpdef cnp.ndarray zeros(tuple shape, int typenum):
             return cnp.PyArray_ZEROS(ndim, dims, typenum, 0)
     out = empty(ndim, dims, typenum)
     memset(cnp.PyArray_DATA(out), 0, cnp.PyArray_NBYTES(out))
+    if tape_open:
+        note_constant(cnp.PyArray_DATA(out), b"\0", 1, cnp.PyArray_NBYTES(out))
     return out
 
 
@@ -173,7 +179,7 @@ cpdef object dense_copy(object a):
             cnp.PyArray_TYPE(<cnp.ndarray>a) > cnp.NPY_CLONGDOUBLE):
         return None
     out = empty(cnp.PyArray_NDIM(<cnp.ndarray>a), cnp.PyArray_DIMS(<cnp.ndarray>a), cnp.PyArray_TYPE(<cnp.ndarray>a))
-    if cnp.PyArray_NBYTES(out) < POOLED:
+    if cnp.PyArray_NBYTES(out) < POOLED and not tape_open:
         memcpy(cnp.PyArray_DATA(out), cnp.PyArray_DATA(<cnp.ndarray>a), cnp.PyArray_NBYTES(out))
     else:
         copy_array(out, <cnp.ndarray>a)
@@ -264,6 +270,7 @@ cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
     cdef copy_plan plan
     cdef Py_ssize_t units, piece
     if not _has_copies(out, a):
+        refuse("copies in NumPy")
         return cnp.PyArray_CopyInto(out, a)
     if cnp.PyArray_SIZE(out) == 0:
         return 0
@@ -274,6 +281,7 @@ cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
     coalesce(&walk, order, operands[0].itemsize)
     plan.size = operands[0].itemsize
     if plan.size != 4 and plan.size != 8 and (walk.strides[0][0] != plan.size or walk.strides[1][0] != plan.size):
+        refuse("copies in NumPy")
         return cnp.PyArray_CopyInto(out, a)
     plan.source = operands[1].data
     plan.to = operands[0].data
@@ -281,6 +289,8 @@ cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
     plan.dims = walk.dims
     plan.to_steps = walk.strides[0]
     plan.from_steps = walk.strides[1]
+    if tape_open:
+        _note_copy(&walk, operands, cnp.PyArray_SIZE(out))
     units = plan_copy(&plan, LIGHT, &piece)
     if cnp.PyArray_SIZE(out) <= RELEASE_ABOVE:
         copy_units(&plan, 0, units)
@@ -288,6 +298,69 @@ cpdef int copy_array(cnp.ndarray out, cnp.ndarray a) except -1:
         with nogil:
             share(copy_units, &plan, units, piece)
     return 0
+
+
+# -- for the tape (Note [The tape] in tape.pyx)
+
+cdef struct CopyCall:           # the end of a call of `copy_array`
+    Walk walk
+    char* to
+    char* source
+    Py_ssize_t itemsize
+    Py_ssize_t count
+
+
+cdef void _replay_copy(void* context) noexcept nogil:
+    cdef CopyCall* call = <CopyCall*>context
+    cdef Walk walk = call.walk          # the plan may reorder its dimensions
+    cdef copy_plan plan
+    cdef Py_ssize_t units, piece
+    plan.size = call.itemsize
+    plan.source = call.source
+    plan.to = call.to
+    plan.ndim = walk.ndim
+    plan.dims = walk.dims
+    plan.to_steps = walk.strides[0]
+    plan.from_steps = walk.strides[1]
+    units = plan_copy(&plan, LIGHT, &piece)
+    if call.count <= RELEASE_ABOVE:
+        copy_units(&plan, 0, units)
+    else:
+        share(copy_units, &plan, units, piece)
+
+
+cdef void _note_copy(Walk* walk, Operand* operands, Py_ssize_t count) noexcept:
+    cdef CopyCall call
+    cdef Word[2] words
+    cdef Py_ssize_t low, high
+    cdef int d, k
+    memset(&call, 0, sizeof(call))
+    call.walk.count = 2
+    call.walk.ndim = walk.ndim
+    for d in range(walk.ndim):
+        call.walk.dims[d] = walk.dims[d]
+        for k in range(2):
+            call.walk.strides[k][d] = walk.strides[k][d]
+    call.to, call.source = operands[0].data, operands[1].data
+    call.itemsize = operands[0].itemsize
+    call.count = count
+    extent_of_walk(walk, 1, call.itemsize, &low, &high)
+    words[0] = word(&call, &call.source, READS, low, high)
+    extent_of_walk(walk, 0, call.itemsize, &low, &high)
+    words[1] = word(&call, &call.to, WRITES if high - low == count * call.itemsize else SCATTERS, low, high)
+    note(_replay_copy, "copy", &call, sizeof(call), words, 2)
+
+
+cdef bint _note_fill(cnp.ndarray out, object value) except -1:
+    """Note that a dense array is filled with a number; return whether it could be noted."""
+    cdef cnp.ndarray one = cnp.PyArray_ZEROS(0, NULL, cnp.PyArray_TYPE(out), 0)
+    if not is_plain(out) or not (cnp.PyArray_IS_C_CONTIGUOUS(out) or cnp.PyArray_IS_F_CONTIGUOUS(out)) or (
+            isinstance(value, cnp.ndarray)):
+        refuse("fills an array in NumPy")
+        return False
+    PyArray_FillWithScalar(one, value)
+    note_constant(cnp.PyArray_DATA(out), cnp.PyArray_DATA(one), cnp.PyArray_ITEMSIZE(out), cnp.PyArray_SIZE(out))
+    return True
 
 
 cpdef tuple order_in_memory(tuple arrays):
@@ -315,6 +388,8 @@ cpdef tuple order_in_memory(tuple arrays):
 cpdef int fill(cnp.ndarray out, object value) except -1:
     """Write a scalar (or a one-element array) that the type can hold into all of `out`."""
     cdef cnp.ndarray one
+    if tape_open and _note_fill(out, value):
+        return PyArray_FillWithScalar(out, value)
     if cnp.PyArray_TYPE(out) >= NTYPES:
         return PyArray_FillWithScalar(out, numpy_fallback.number(value, out.dtype))
     if cnp.PyArray_NBYTES(out) < POOLED:
@@ -459,8 +534,9 @@ cpdef cnp.ndarray cast(cnp.ndarray a, int typenum):
             elements.count = 0
             enter(&elements, a)
             enter(&elements, out)
-            over(&elements, _cast_loop, &_casts[source][target], cnp.PyArray_SIZE(a), LIGHT)
+            over(&elements, _cast_loop, &_casts[source][target], sizeof(cast_t), cnp.PyArray_SIZE(a), LIGHT)
             return out
+    refuse("casts in NumPy")
     return numpy_fallback.cast(a, cnp.PyArray_DescrFromType(typenum))
 
 
@@ -513,6 +589,7 @@ cdef object value_of(object array):
     """Read the memory directly, which takes 10 ns; `ndarray.item()` takes 70, most of it call overhead."""
     cdef const void* memory
     cdef int num
+    refuse("reads a value", "item")
     if type(array) is cnp.ndarray and is_plain(<cnp.ndarray>array):
         memory = cnp.PyArray_DATA(<cnp.ndarray>array)
         num = cnp.PyArray_TYPE(<cnp.ndarray>array)
@@ -544,4 +621,6 @@ cdef cnp.ndarray array_of_number(object number, int typenum):
     else:
         with np.errstate(all="ignore"):
             out[()] = number
+    if tape_open:
+        note_constant(cnp.PyArray_DATA(out), cnp.PyArray_DATA(out), cnp.PyArray_ITEMSIZE(out), 1)
     return out

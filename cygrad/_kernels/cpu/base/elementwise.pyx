@@ -7,6 +7,7 @@ import numpy as np
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, INT64_MIN
 from libc.math cimport INFINITY, floor, fmod, isinf
+from libc.string cimport memset
 from numpy cimport (
     PyArray_ISBEHAVED_RO, PyArray_IS_C_CONTIGUOUS, PyArray_ITEMSIZE, PyArray_NDIM, PyArray_SIZE,
     PyArray_TYPE, ndarray)
@@ -16,6 +17,7 @@ from cygrad._kernels.cpu.base.arrays cimport cast, empty_like, one_block
 from cygrad._kernels.cpu.base.ufunc cimport Ufunc
 from cygrad._kernels.platform.thread_pool cimport HEAVY, LIGHT, Elements, enter, over
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.tape cimport refuse
 
 cnp.import_array()
 
@@ -117,7 +119,7 @@ cdef ndarray _of_floats(ndarray a, int which):
     elements.count = 0
     enter(&elements, a)
     enter(&elements, out)
-    over(&elements, _function_loop, &function, PyArray_SIZE(a), LIGHT)
+    over(&elements, _function_loop, &function, sizeof(function), PyArray_SIZE(a), LIGHT)
     return out
 
 
@@ -142,6 +144,7 @@ def where(ndarray condition not None, ndarray a not None, ndarray b not None):
     if (PyArray_TYPE(condition) != cnp.NPY_BOOL or PyArray_TYPE(a) != PyArray_TYPE(b) or s.size not in (4, 8)
             or s.a_is_one and s.b_is_one or not PyArray_IS_C_CONTIGUOUS(condition)
             or not (s.a_is_one or _lies_like(a, condition)) or not (s.b_is_one or _lies_like(b, condition))):
+        refuse("runs in NumPy", "where")
         return numpy_fallback.where(condition, a, b)
     out = empty_like(b if s.a_is_one else a)
     elements.count = 0
@@ -153,7 +156,7 @@ def where(ndarray condition not None, ndarray a not None, ndarray b not None):
         elements.steps[1] = 0
     if s.b_is_one:
         elements.steps[2] = 0
-    over(&elements, _select, &s, PyArray_SIZE(condition), LIGHT)
+    over(&elements, _select, &s, sizeof(s), PyArray_SIZE(condition), LIGHT)
     return out
 
 
@@ -190,7 +193,7 @@ def erf(ndarray a not None):
     elements.count = 0
     enter(&elements, a)
     enter(&elements, out)
-    over(&elements, _erf_loop, &single, PyArray_SIZE(a), HEAVY)
+    over(&elements, _erf_loop, &single, sizeof(single), PyArray_SIZE(a), HEAVY)
     return out
 
 
@@ -237,7 +240,7 @@ cdef ndarray clamp_integers(ndarray a, cnp.npy_int64 low, cnp.npy_int64 high, nd
     elements.count = 0
     enter(&elements, a)
     enter(&elements, out)
-    over(&elements, _clamp_integers_loop, bounds, PyArray_SIZE(a), LIGHT)
+    over(&elements, _clamp_integers_loop, bounds, sizeof(bounds), PyArray_SIZE(a), LIGHT)
     return out
 
 
@@ -251,18 +254,20 @@ cdef ndarray clamp_floats(ndarray a, double low, double high, ndarray out):
     cdef Bounds bounds
     if low != low or high != high:
         out = np.empty_like(a) if out is None else out
+        refuse("runs in NumPy", "clamp")
         (<object>out).fill(np.nan)
         return out
     a = one_block(a)
     if out is None or not PyArray_IS_C_CONTIGUOUS(a):
         out = empty_like(a)
+    memset(&bounds, 0, sizeof(bounds))
     bounds.single = PyArray_TYPE(a) == cnp.NPY_FLOAT
     bounds.low = low
     bounds.high = high
     elements.count = 0
     enter(&elements, a)
     enter(&elements, out)
-    over(&elements, _clamp_loop, &bounds, PyArray_SIZE(a), LIGHT)
+    over(&elements, _clamp_loop, &bounds, sizeof(bounds), PyArray_SIZE(a), LIGHT)
     return out
 
 

@@ -17,6 +17,7 @@ from cygrad._kernels.cpu.base.arrays cimport (
 from cygrad._kernels.platform.thread_pool cimport HEAVY, LIGHT, RELEASE_ABOVE, part_t, share
 from cygrad._kernels.cpu.base.matmul cimport matmul_loop
 from cygrad._kernels.cpu.base.nditer cimport Loop, loop_t
+from cygrad._kernels.tape.tape cimport READS, WRITES, Word, note, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -125,6 +126,7 @@ def outside(cnp.ndarray index not None, Py_ssize_t length):
     """Whether any element is negative or not less than `length`; None if the caller must check in another way."""
     cdef const uint64_t* element = <const uint64_t*>cnp.PyArray_DATA(index)
     cdef Py_ssize_t i, n = cnp.PyArray_SIZE(index)
+    refuse("reads an index")
     if cnp.PyArray_TYPE(index) != cnp.NPY_INT64 or not is_plain(index) or not cnp.PyArray_IS_C_CONTIGUOUS(index) or (
             n > RELEASE_ABOVE):
         return None
@@ -200,12 +202,48 @@ def fused(int number, tuple operands, tuple numbers, cnp.ndarray out=None):
     c.data[0] = cnp.PyArray_BYTES(out)
     c.data[4] = <char*>given
     c.is_double = typenum == cnp.NPY_DOUBLE
+    if tape_open:
+        _note_fused(&c, given, operands, out)
     if cnp.PyArray_SIZE(out) <= RELEASE_ABOVE:
         native_parts[FUSED](&c, 0, cnp.PyArray_SIZE(out))
     else:
         with nogil:
             share(native_parts[FUSED], &c, cnp.PyArray_SIZE(out), LIGHT)
     return out
+
+
+# -- for the tape (Note [The tape] in tape.pyx)
+
+cdef struct FusedCall:
+    native_call call
+    double[3] given
+    Py_ssize_t count
+
+
+cdef void _replay_fused(void* context) noexcept nogil:
+    cdef FusedCall* f = <FusedCall*>context
+    if f.count <= RELEASE_ABOVE:
+        native_parts[FUSED](&f.call, 0, f.count)
+    else:
+        share(native_parts[FUSED], &f.call, f.count, LIGHT)
+
+
+cdef void _note_fused(native_call* c, double* given, tuple operands, cnp.ndarray out) noexcept:
+    cdef FusedCall f
+    cdef Word[5] words
+    cdef int k, count = len(operands)
+    if cnp.PyArray_SIZE(out) == 0:
+        return
+    f.call = c[0]
+    for k in range(3):
+        f.given[k] = given[k]
+    f.count = cnp.PyArray_SIZE(out)
+    f.call.data[4] = <char*>f.given
+    words[0] = word(&f, &f.call.data[4], 0, 0, 1)
+    for k in range(count):
+        words[k + 1] = word(&f, &f.call.data[k + 1], READS, 0, cnp.PyArray_NBYTES(<cnp.ndarray>operands[k]))
+    words[count + 1] = word(&f, &f.call.data[0], WRITES, 0, cnp.PyArray_NBYTES(out))
+    note(_replay_fused, "loop", &f, sizeof(f), words, count + 2)
 
 
 cdef part_t loop_of(int loop) noexcept:
@@ -259,6 +297,7 @@ def along(int loop, cnp.ndarray whole not None, int axis, cnp.ndarray index not 
         outer *= lengths[axis]
     else:
         inner *= lengths[axis]
+    refuse("finds elements by an index")
     if cnp.PyArray_SIZE(index) <= RELEASE_ABOVE:
         function(&c, 0, outer)
     else:
@@ -293,6 +332,7 @@ def run(int loop, tuple arrays, tuple numbers, double real, Py_ssize_t items, Py
     c.piece = max(piece, 1)
     c.real = real
     part = native_parts[loop]
+    refuse("runs a loop that the tape does not know", loop_names[loop].decode())
     with nogil:
         share(part, &c, items, c.piece)
     return c.failed

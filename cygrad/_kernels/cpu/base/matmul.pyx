@@ -14,15 +14,18 @@ LAPACK functions are called through Fortran's calling convention, by their addre
 import numpy as np
 
 from libc.math cimport fabs
+from libc.string cimport memset
 
 cimport numpy as cnp
 
-from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, NTYPES, PURE, Operand, cast, empty, is_plain, operand
+from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, NTYPES, PURE, Operand, cast, dense, empty, is_plain, operand
 from cygrad._kernels.cpu.base.ufunc cimport PyUFuncObject, Ufunc
 from cygrad._kernels.platform.thread_pool cimport blas_has_short_vectors, blas_works_alone, share_products
-from cygrad._kernels.cpu.base.nditer cimport Core, Loop, Walk, coalesce, join, loop_t, run, run_at, run_shared
+from cygrad._kernels.cpu.base.nditer cimport (
+    Core, Loop, Walk, coalesce, extent_of_walk, join, loop_t, run, run_at, run_shared)
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.tape cimport READS, SCATTERS, WRITES, Word, note, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -97,7 +100,7 @@ cdef cnp.ndarray _readable(cnp.ndarray a):
     if cnp.PyArray_IS_C_CONTIGUOUS(a):
         return a
     if ndim == 1:
-        return cnp.PyArray_NewCopy(a, cnp.NPY_CORDER)
+        return dense(a) if tape_open else cnp.PyArray_NewCopy(a, cnp.NPY_CORDER)
     row = cnp.PyArray_STRIDE(a, ndim - 2)
     column = cnp.PyArray_STRIDE(a, ndim - 1)
     m = cnp.PyArray_DIM(a, ndim - 2)
@@ -105,7 +108,7 @@ cdef cnp.ndarray _readable(cnp.ndarray a):
     if (column == itemsize and row >= n * itemsize and row % itemsize == 0
             or row == itemsize and column >= m * itemsize and column % itemsize == 0):
         return a
-    return cnp.PyArray_NewCopy(a, cnp.NPY_CORDER)
+    return dense(a) if tape_open else cnp.PyArray_NewCopy(a, cnp.NPY_CORDER)    # the tape knows `dense`
 
 
 cdef inline void _run(Walk* walk, int t, Core* core, cnp.ndarray a, cnp.ndarray b, cnp.ndarray out) noexcept:
@@ -115,6 +118,7 @@ cdef inline void _run(Walk* walk, int t, Core* core, cnp.ndarray a, cnp.ndarray 
     if cnp.PyArray_SIZE(out) == 0:
         return
     if work == 0:               # empty sums
+        refuse("adds up nothing", "matmul")
         out.fill(0)
         return
     for i in range(walk.ndim):
@@ -122,11 +126,59 @@ cdef inline void _run(Walk* walk, int t, Core* core, cnp.ndarray a, cnp.ndarray 
     data[0] = cnp.PyArray_BYTES(a)
     data[1] = cnp.PyArray_BYTES(b)
     data[2] = cnp.PyArray_BYTES(out)
+    if tape_open:
+        _note(walk, t, core, data, work, out)
     if work > RELEASE_ABOVE_PRODUCTS:
         with nogil:
             _share(walk, &_loops[t], data, core)
     else:
         run(walk, &_loops[t], data, core)
+
+
+# -- for the tape (Note [The tape] in tape.pyx)
+
+cdef struct ProductCall:        # the end of a call of `_run`
+    Walk walk
+    Core core
+    Loop loop
+    char* data[3]
+    cnp.npy_intp work
+
+
+cdef void _replay(void* context) noexcept nogil:
+    cdef ProductCall* call = <ProductCall*>context
+    if call.work > RELEASE_ABOVE_PRODUCTS:
+        _share(&call.walk, &call.loop, call.data, &call.core)
+    else:
+        run(&call.walk, &call.loop, call.data, &call.core)
+
+
+cdef void _note(Walk* walk, int t, Core* core, char** data, cnp.npy_intp work, cnp.ndarray out) noexcept:
+    cdef ProductCall call
+    cdef Word[3] words
+    cdef Py_ssize_t low, high, n, itemsize = cnp.PyArray_ITEMSIZE(out)
+    cdef int[6] sizes = [0, 1, 1, 2, 0, 2]      # the dimension behind each stride of the core
+    cdef int d, k
+    memset(&call, 0, sizeof(call))
+    call.walk.count = walk.count
+    call.walk.ndim = walk.ndim
+    for d in range(walk.ndim):
+        call.walk.dims[d] = walk.dims[d]
+        for k in range(3):
+            call.walk.strides[k][d] = walk.strides[k][d]
+    call.core = core[0]
+    call.loop = _loops[t]
+    call.work = work
+    for k in range(3):
+        call.data[k] = data[k]
+        extent_of_walk(walk, k, itemsize, &low, &high)
+        for d in range(2 * k, 2 * k + 2):
+            n = (core.dims[sizes[d]] - 1) * core.strides[d]
+            low += min(n, 0)
+            high += max(n, 0)
+        words[k] = word(&call, &call.data[k],
+                        READS if k < 2 else WRITES if high - low == cnp.PyArray_NBYTES(out) else SCATTERS, low, high)
+    note(_replay, "product", &call, sizeof(call), words, 3)
 
 
 cdef struct Tiles:
@@ -243,6 +295,7 @@ cpdef cnp.ndarray matmul(cnp.ndarray a, cnp.ndarray b):
     if (t == cnp.NPY_FLOAT16 or t >= NTYPES) and cnp.PyArray_TYPE(b) == t:
         return cast(matmul(cast(a, cnp.NPY_FLOAT), cast(b, cnp.NPY_FLOAT)), t)
     if t >= NTYPES or cnp.PyArray_TYPE(b) != t or _loops[t].function == NULL:
+        refuse("runs in NumPy", "matmul")
         return numpy_fallback.call(np.matmul, a, b)
     if cnp.PyArray_NDIM(a) > 2 or cnp.PyArray_NDIM(b) > 2:
         return _stacked(t, a, b, None)
@@ -276,6 +329,7 @@ def matmul_into(cnp.ndarray a not None, cnp.ndarray b not None, cnp.ndarray out 
     cdef int t = cnp.PyArray_TYPE(a)
     if (min(cnp.PyArray_NDIM(a), cnp.PyArray_NDIM(b)) < 3 or cnp.PyArray_TYPE(b) != t or cnp.PyArray_TYPE(out) != t
             or t >= NTYPES or t == cnp.NPY_FLOAT16 or _loops[t].function == NULL or not _has_rows(out)):
+        refuse("runs in NumPy", "matmul")
         return np.matmul(a, b, out=out)
     return _stacked(t, a, b, out)
 
@@ -387,6 +441,7 @@ def call_lapack(size_t address, Py_ssize_t count, *given):
     cdef cnp.ndarray array
     cdef Py_ssize_t _i
     cdef int k, n = len(given)
+    refuse("calls LAPACK")
     if n > ARGUMENTS - 3:
         raise ValueError("too many arguments")
     for k in range(ARGUMENTS):
@@ -426,6 +481,7 @@ def has_normal_diagonal(cnp.ndarray a not None, bint or_zero):
     cdef Py_ssize_t i, _j, n, count, step
     cdef char* at
     cdef double size, other, least = DBL_MIN if is_double else FLT_MIN
+    refuse("looks at values")
     if d < 2 or not is_plain(a) or not (is_double or is_complex or t == cnp.NPY_FLOAT):
         raise ValueError("no matrices that LAPACK takes")
     if cnp.PyArray_SIZE(a) == 0:

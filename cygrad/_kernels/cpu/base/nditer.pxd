@@ -45,3 +45,6 @@ cdef void run_at(Walk* walk, Loop* loop, char** start, const Core* core, cnp.npy
 # `run_reduction` is for outputs whose steps are 0 along the reduced dimensions: threads share the other dimensions.
 cdef void run_shared(Walk* walk, Loop* loop, char** start, const Core* core=*) noexcept nogil
 cdef void run_reduction(Walk* walk, Loop* loop, char** start) noexcept nogil
+
+# For the tape: the bytes that operand k reaches, relative to its address.
+cdef void extent_of_walk(const Walk* walk, int k, Py_ssize_t itemsize, Py_ssize_t* low, Py_ssize_t* high) noexcept

@@ -129,6 +129,21 @@ cdef void lengthen_innermost(Walk* walk) noexcept nogil:
             walk.strides[k][0], walk.strides[k][longest] = walk.strides[k][longest], walk.strides[k][0]
 
 
+cdef void extent_of_walk(const Walk* walk, int k, Py_ssize_t itemsize, Py_ssize_t* low, Py_ssize_t* high) noexcept:
+    """The bytes that operand k reaches, relative to its address."""
+    cdef int d
+    low[0] = high[0] = 0
+    for d in range(walk.ndim):
+        if walk.dims[d] == 0:
+            low[0] = high[0] = 0
+            return
+        if walk.strides[k][d] < 0:
+            low[0] += (walk.dims[d] - 1) * walk.strides[k][d]
+        else:
+            high[0] += (walk.dims[d] - 1) * walk.strides[k][d]
+    high[0] += itemsize
+
+
 cdef void run(Walk* walk, Loop* loop, char** start, const Core* core=NULL) noexcept nogil:
     """Call the loop on the innermost dimension at each index of the outer ones."""
     cdef cnp.npy_intp rows = 1

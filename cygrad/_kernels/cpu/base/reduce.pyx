@@ -20,9 +20,10 @@ from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, NTYPES, PURE, RELEASE_ABOV
 from cygrad._kernels.cpu.base.ufunc cimport Ufunc
 from cygrad._kernels.platform.thread_pool cimport LIGHT, share
 from cygrad._kernels.cpu.base.nditer cimport (
-    Loop, Walk, coalesce, lengthen_innermost, loop_t, memory_order, run, run_reduction)
+    Loop, Walk, coalesce, extent_of_walk, lengthen_innermost, loop_t, memory_order, run, run_reduction)
 from cygrad._kernels.cpu.base import numpy_fallback, rescaled_powers
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.tape cimport READS, SCATTERS, WRITES, Word, note, note_constant, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -137,8 +138,10 @@ cdef cnp.ndarray _reduce(Ufunc ufunc, cnp.ndarray a, Shape* shape, Start start):
     if cnp.PyArray_SIZE(out) == 0:
         return out
     if PURE or t >= NTYPES or ufunc.loops[t].function == NULL:
+        refuse("runs in NumPy", ufunc.name)
         return numpy_fallback.reduce(ufunc.numpy, a, _reduced(shape, cnp.PyArray_NDIM(a)), out)
     if not is_plain(a):
+        refuse("runs in NumPy", ufunc.name)
         a = np.array(a, dtype=cnp.PyArray_DescrFromType(t))
     _follow(&walk, shape, a, cnp.PyArray_ITEMSIZE(a))
     if start == ZERO:
@@ -147,9 +150,13 @@ cdef cnp.ndarray _reduce(Ufunc ufunc, cnp.ndarray a, Shape* shape, Start start):
         memset(cnp.PyArray_DATA(out), 0, cnp.PyArray_NBYTES(out))
     elif start == ONE:
         cnp.PyArray_FillWithScalar(out, 1)
+    if tape_open and start != FIRST:
+        _note_start(out, start)
     loop = &ufunc.loops[t]
     data[0] = data[2] = cnp.PyArray_BYTES(out)
     data[1] = cnp.PyArray_BYTES(a)
+    if tape_open and cnp.PyArray_SIZE(a) != 0:
+        _note_reduction(&walk, loop, data, start == FIRST, cnp.PyArray_SIZE(a), cnp.PyArray_ITEMSIZE(a), out)
     if start == FIRST:
         _copy_first(walk, loop, data)
     if cnp.PyArray_SIZE(a) > RELEASE_ABOVE:
@@ -167,7 +174,7 @@ cdef tuple _reduced(Shape* shape, int ndim):
     return tuple([i for i in range(ndim) if shape.reduced[i]])
 
 
-cdef void _copy_first(Walk walk, Loop* loop, char** data) noexcept:
+cdef void _copy_first(Walk walk, Loop* loop, char** data) noexcept nogil:
     """Initialize the result with the first elements: f(x, x) along the kept dimensions."""
     cdef char* operands[3]
     cdef int k
@@ -179,6 +186,58 @@ cdef void _copy_first(Walk walk, Loop* loop, char** data) noexcept:
     operands[2] = data[2]
     lengthen_innermost(&walk)
     run(&walk, loop, operands)
+
+
+# -- for the tape (Note [The tape] in tape.pyx)
+
+cdef struct ReduceCall:         # the end of a call of `_reduce`
+    Walk walk
+    Loop loop
+    char* data[3]
+    bint copies_first
+    cnp.npy_intp size
+
+
+cdef void _replay_reduction(void* context) noexcept nogil:
+    cdef ReduceCall* call = <ReduceCall*>context
+    cdef Walk walk = call.walk
+    if call.copies_first:
+        _copy_first(call.walk, &call.loop, call.data)
+    lengthen_innermost(&walk)
+    if call.size > RELEASE_ABOVE:
+        run_reduction(&walk, &call.loop, call.data)
+    else:
+        run(&walk, &call.loop, call.data)
+
+
+cdef void _note_start(cnp.ndarray out, Start start) noexcept:
+    """Note that the result was set to 0 or 1."""
+    note_constant(cnp.PyArray_DATA(out), cnp.PyArray_DATA(out), cnp.PyArray_ITEMSIZE(out), cnp.PyArray_SIZE(out))
+
+
+cdef void _note_reduction(Walk* walk, Loop* loop, char** data, bint copies_first, cnp.npy_intp size, cnp.npy_intp itemsize,
+                          cnp.ndarray out) noexcept:
+    cdef ReduceCall call
+    cdef Word[3] words
+    cdef Py_ssize_t low, high
+    cdef int d, k
+    memset(&call, 0, sizeof(call))
+    call.walk.count = walk.count
+    call.walk.ndim = walk.ndim
+    for d in range(walk.ndim):
+        call.walk.dims[d] = walk.dims[d]
+        for k in range(walk.count):
+            call.walk.strides[k][d] = walk.strides[k][d]
+    call.loop = loop[0]
+    call.copies_first = copies_first
+    call.size = size
+    for k in range(3):
+        call.data[k] = data[k]
+    extent_of_walk(walk, 1, itemsize, &low, &high)
+    words[0] = word(&call, &call.data[1], READS, low, high)
+    words[1] = word(&call, &call.data[0], WRITES if copies_first else READS | WRITES, 0, cnp.PyArray_NBYTES(out))
+    words[2] = word(&call, &call.data[2], WRITES, 0, cnp.PyArray_NBYTES(out))
+    note(_replay_reduction, "reduction", &call, sizeof(call), words, 3)
 
 
 cdef enum:
@@ -303,12 +362,35 @@ cdef void _add_parts(Sums* s, Py_ssize_t outer, void* out) noexcept nogil:
 cdef int _sum_block(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner,
                     void* out) except -1:
     """Sum over the middle dimension; large arrays in chunks (Note [Pieces] in thread_pool.pyx)."""
-    cdef Sums s
     cdef cnp.npy_intp size
     cdef cnp.ndarray partial
+    cdef char* sums = NULL
+    if tape_open:
+        _note_sum(is_double, x, outer, n, inner, out)
     if outer * n * inner <= RELEASE_ABOVE:
         add_middle(is_double, x, outer, n, inner, out)
         return 0
+    size = _room_for_partial_sums(outer, n, inner)
+    if size != 0:
+        partial = empty(1, &size, cnp.NPY_DOUBLE if is_double or inner == 1 else cnp.NPY_FLOAT)
+        sums = cnp.PyArray_BYTES(partial)
+    with nogil:
+        _share_sums(is_double, x, outer, n, inner, out, sums)
+    return 0
+
+
+cdef Py_ssize_t _room_for_partial_sums(Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) noexcept nogil:
+    """How many partial sums `_share_sums` keeps."""
+    cdef Py_ssize_t together
+    if n * inner <= 2 * LIGHT or inner >= WIDE:
+        return 0
+    together = LIGHT // inner
+    return outer * ((n + together - 1) // together) * inner
+
+
+cdef void _share_sums(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, void* out,
+                      char* partial) noexcept nogil:
+    cdef Sums s
     s.is_double = is_double
     s.itemsize = sizeof(double) if is_double else sizeof(float)
     s.x = <char*>x
@@ -316,25 +398,60 @@ cdef int _sum_block(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t 
     s.n = n
     s.inner = inner
     if n * inner <= 2 * LIGHT:
-        with nogil:
-            share(_sum_outer, &s, outer, max(1, LIGHT // (n * inner)))
+        share(_sum_outer, &s, outer, max(1, LIGHT // (n * inner)))
     elif inner >= WIDE:
         s.together = max(WIDE, LIGHT // n)
         s.pieces = (inner + s.together - 1) // s.together
-        with nogil:
-            share(_sum_columns, &s, outer * s.pieces, 1)
+        share(_sum_columns, &s, outer * s.pieces, 1)
     else:
         s.together = LIGHT // inner
         s.pieces = (n + s.together - 1) // s.together
-        size = outer * s.pieces * inner
-        partial = empty(1, &size, cnp.NPY_DOUBLE if is_double or inner == 1 else cnp.NPY_FLOAT)
-        s.out = cnp.PyArray_BYTES(partial)
-        with nogil:
-            share(_sum_parts_of_rows if inner == 1 else _sum_rows, &s, outer * s.pieces, 1)
+        s.out = partial
+        share(_sum_parts_of_rows if inner == 1 else _sum_rows, &s, outer * s.pieces, 1)
         if inner == 1:
             _add_parts(&s, outer, out)
         else:
             add_middle(is_double, <void*>s.out, outer, s.pieces, inner, out)
+
+
+cdef struct SumCall:            # a call of `_sum_block`, for the tape
+    bint is_double
+    char* x
+    Py_ssize_t outer
+    Py_ssize_t n
+    Py_ssize_t inner
+    char* out
+    char* partial
+
+
+cdef void _replay_sum(void* context) noexcept nogil:
+    cdef SumCall* call = <SumCall*>context
+    if call.outer * call.n * call.inner <= RELEASE_ABOVE:
+        add_middle(call.is_double, <void*>call.x, call.outer, call.n, call.inner, <void*>call.out)
+    else:
+        _share_sums(call.is_double, call.x, call.outer, call.n, call.inner, call.out, call.partial)
+
+
+cdef int _note_sum(bint is_double, const void* x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, void* out) except -1:
+    cdef SumCall call
+    cdef Word[3] words
+    cdef Py_ssize_t itemsize = sizeof(double) if is_double else sizeof(float)
+    cdef cnp.npy_intp room = 0
+    cdef cnp.ndarray partial = None
+    memset(&call, 0, sizeof(call))
+    if outer * n * inner > RELEASE_ABOVE:
+        room = 8 * _room_for_partial_sums(outer, n, inner)
+    if room != 0:
+        partial = empty(1, &room, cnp.NPY_UINT8)        # what the replay writes to
+        call.partial = cnp.PyArray_BYTES(partial)
+    call.is_double = is_double
+    call.x = <char*>x
+    call.outer, call.n, call.inner = outer, n, inner
+    call.out = <char*>out
+    words[0] = word(&call, &call.x, READS, 0, outer * n * inner * itemsize)
+    words[1] = word(&call, &call.partial, SCATTERS, 0, room)
+    words[2] = word(&call, &call.out, WRITES, 0, outer * inner * itemsize)
+    note(_replay_sum, "sum", &call, sizeof(call), words, 3)
     return 0
 
 
@@ -464,6 +581,7 @@ cdef cnp.ndarray _squares_along_rows(cnp.ndarray a, Shape* shape, cnp.ndarray ce
     squares.center = NULL if center is None else cnp.PyArray_BYTES(center)
     squares.n = shape.count
     squares.out = cnp.PyArray_BYTES(out)
+    refuse("checks the range of sums of squares")
     if outer * shape.count > RELEASE_ABOVE:
         with nogil:
             share(_add_squares, &squares, outer, max(1, LIGHT // shape.count))
@@ -474,6 +592,7 @@ cdef cnp.ndarray _squares_along_rows(cnp.ndarray a, Shape* shape, cnp.ndarray ce
 
 cdef inline bint _are_accurate(cnp.ndarray sums, Shape* shape) noexcept:
     """Whether no sum of powers left the range of the type. Note [Sums of powers] in rescaled_powers.py tells the rest."""
+    refuse("checks the range of sums of powers")
     return are_accurate(cnp.PyArray_TYPE(sums) == cnp.NPY_DOUBLE, cnp.PyArray_DATA(sums), cnp.PyArray_SIZE(sums),
                         shape.count)
 
@@ -481,6 +600,7 @@ cdef inline bint _are_accurate(cnp.ndarray sums, Shape* shape) noexcept:
 cpdef bint are_in_range(cnp.ndarray sums) except -1:
     """Whether each of these sums of positive powers is finite and not so small that terms may have underflowed."""
     cdef int t = cnp.PyArray_TYPE(sums)
+    refuse("checks the range of sums of powers")
     if not (t == cnp.NPY_FLOAT or t == cnp.NPY_DOUBLE) or not (is_plain(sums) and cnp.PyArray_IS_C_CONTIGUOUS(sums)):
         sums = np.array(sums, np.float64 if t == cnp.NPY_DOUBLE else np.float32, order="C")
     return are_accurate(cnp.PyArray_TYPE(sums) == cnp.NPY_DOUBLE, cnp.PyArray_DATA(sums), cnp.PyArray_SIZE(sums), 1 << 20)
@@ -553,6 +673,7 @@ cpdef cnp.ndarray logsumexp(cnp.ndarray a, tuple axes=None, bint keepdim=False):
     if cnp.PyArray_SIZE(a) == 0:
         out = sum(_exp.call1(a, None), axes, keepdim)
         return _log.call1(out, out)
+    refuse("looks for infinite numbers", "logsumexp")
     largest = amax((<object>a).real, axes, True)
     if not all_(_isfinite.call1(largest, None)):
         largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)

@@ -27,13 +27,15 @@ cimport numpy as cnp
 from cpython.exc cimport PyErr_Occurred
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsDouble, PyLong_AsLongLong, PyLong_AsUnsignedLongLong
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from cygrad._kernels.cpu.base.arrays cimport (
     MAXDIMS, NTYPES, PURE, RELEASE_ABOVE, Operand, PyArray_EquivTypenums, bfloat16_type, cast, cast_t, empty, empty_strided,
     extents_meet, half_cast, is_plain, likely, operand, same_shape)
 from cygrad._kernels.platform.thread_pool cimport HEAVY, LIGHT, share
-from cygrad._kernels.cpu.base.nditer cimport Loop, Walk, coalesce, join, lengthen_innermost, memory_order, run, run_shared
+from cygrad._kernels.cpu.base.nditer cimport (
+    Loop, Walk, coalesce, extent_of_walk, join, lengthen_innermost, memory_order, run, run_shared)
+from cygrad._kernels.tape.tape cimport READS, SCATTERS, WRITES, Word, note, refuse, tape_open, word
 from cygrad._kernels.cpu.base import numpy_fallback
 
 cnp.import_array()
@@ -85,6 +87,8 @@ cdef inline int _run_flat(Loop* loop, int nin, cnp.npy_intp n, char* a, cnp.npy_
     steps[1] = step_b
     data[nin] = cnp.PyArray_BYTES(out)
     steps[nin] = cnp.PyArray_ITEMSIZE(out)
+    if tape_open:
+        _note_flat(loop, nin, n, data, steps)
     if n > RELEASE_ABOVE:
         with nogil:
             flat.loop = loop
@@ -114,6 +118,110 @@ cdef void _run_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogi
         data[k] = f.data[k] + first * f.steps[k]
     touch_ends(data, &count, f.steps, f.count, False)
     f.loop.function(data, &count, f.steps, f.loop.data)
+
+
+# -- for the tape (Note [The tape] in tape.pyx)
+
+cdef struct FlatCall:           # a call of `_run_flat`
+    Loop loop
+    int count
+    cnp.npy_intp n
+    char* data[3]
+    cnp.npy_intp[3] steps
+    Number number               # an operand that is a Python number
+
+
+cdef void _replay_flat(void* context) noexcept nogil:
+    cdef FlatCall* call = <FlatCall*>context
+    cdef Flat flat
+    flat.loop = &call.loop
+    flat.count = call.count
+    flat.data = &call.data[0]
+    flat.steps = &call.steps[0]
+    if call.n > RELEASE_ABOVE:
+        share(_run_part, &flat, call.n, call.loop.piece)
+    else:
+        _run_part(&flat, 0, call.n)
+
+
+cdef bint _can_note(Loop* loop) noexcept:
+    """Whether a loop can run again without Python, from a copy of `loop`."""
+    if loop.piece == 0:
+        refuse("a loop may raise an error")
+        return False
+    return True
+
+
+cdef char* _number = NULL       # where the Python number of the running call stands
+
+
+cdef void _note_flat(Loop* loop, int nin, cnp.npy_intp n, char** data, cnp.npy_intp* steps) noexcept:
+    cdef FlatCall call
+    cdef Word[3] words
+    cdef cnp.npy_intp itemsize = max(steps[0], steps[nin - 1])
+    cdef int k
+    if n == 0 or not _can_note(loop):
+        return
+    memset(&call, 0, sizeof(call))
+    call.loop = loop[0]
+    call.count = nin + 1
+    call.n = n
+    for k in range(nin + 1):
+        call.data[k] = data[k]
+        call.steps[k] = steps[k]
+        words[k] = word(&call, &call.data[k], WRITES if k == nin else READS, 0, n * steps[k] if steps[k] else itemsize)
+        if k < nin and steps[k] == 0:
+            _keep_number(&call.data[k], &call.number, itemsize)
+    note(_replay_flat, "loop", &call, sizeof(call), words, nin + 1)
+
+
+cdef inline void _keep_number(char** place, Number* kept, cnp.npy_intp itemsize) noexcept:
+    """Let an operand that is a Python number stand in the noted context itself."""
+    if place[0] == _number:
+        memcpy(kept, _number, itemsize)
+        place[0] = <char*>kept
+
+
+cdef struct WalkCall:           # the end of a call of `_run_general`
+    Walk walk
+    Loop loop
+    char* data[3]
+    cnp.npy_intp size
+    Number number
+
+
+cdef void _replay_walk(void* context) noexcept nogil:
+    cdef WalkCall* call = <WalkCall*>context
+    if call.size > RELEASE_ABOVE:
+        run_shared(&call.walk, &call.loop, call.data)
+    else:
+        run(&call.walk, &call.loop, call.data)
+
+
+cdef void _note_walk(Walk* walk, Loop* loop, Operand* inputs, char** data, cnp.npy_intp size, Py_ssize_t itemsize) noexcept:
+    cdef WalkCall call
+    cdef Word[3] words
+    cdef Py_ssize_t low, high
+    cdef int k, d, last = walk.count - 1
+    if not _can_note(loop):
+        return
+    memset(&call, 0, sizeof(call))
+    call.walk.count = walk.count
+    call.walk.ndim = walk.ndim
+    for d in range(walk.ndim):
+        call.walk.dims[d] = walk.dims[d]
+        for k in range(walk.count):
+            call.walk.strides[k][d] = walk.strides[k][d]
+    call.loop = loop[0]
+    call.size = size
+    for k in range(walk.count):
+        call.data[k] = data[k]
+        extent_of_walk(walk, k, inputs[k].itemsize if k < last else itemsize, &low, &high)
+        words[k] = word(&call, &call.data[k], READS if k < last else WRITES if high - low == size * itemsize else SCATTERS,
+                        low, high)
+        if k < last:
+            _keep_number(&call.data[k], &call.number, inputs[k].itemsize)
+    note(_replay_walk, "loop", &call, sizeof(call), words, walk.count)
 
 
 cdef cnp.ndarray _new_output(Walk* walk, int* order, bint reordered, int typenum):
@@ -190,6 +298,7 @@ cdef cnp.ndarray _run_general(Loop* loop, int nin, Operand* inputs, cnp.ndarray 
         _enter_output(&walk, out)
         if not is_plain(out) or not _is_safe(&walk, inputs, out) or loop.is_dense and not cnp.PyArray_IS_C_CONTIGUOUS(out):
             result = _run_general(loop, nin, inputs, None)
+            refuse("copies into an array in the way of its operands")
             cnp.PyArray_CopyInto(out, result)
             return out
         if loop.is_dense:
@@ -207,6 +316,8 @@ cdef cnp.ndarray _run_general(Loop* loop, int nin, Operand* inputs, cnp.ndarray 
     for i in range(nin):
         data[i] = inputs[i].data
     data[nin] = cnp.PyArray_BYTES(out)
+    if tape_open:
+        _note_walk(&walk, loop, inputs, data, size, cnp.PyArray_ITEMSIZE(out))
     if size > RELEASE_ABOVE:
         with nogil:
             run_shared(&walk, loop, data)
@@ -457,6 +568,7 @@ cdef class Ufunc:
         return out
 
     cdef cnp.ndarray call2_scalar(self, cnp.ndarray a, object scalar, bint scalar_first, cnp.ndarray out):
+        global _number
         cdef int t = self._row(a)
         cdef Number number
         cdef Loop* loop
@@ -475,8 +587,11 @@ cdef class Ufunc:
             of_number = loop[0]
             of_number.data = &narrow
             loop = &of_number
+            refuse("a half-precision product with a number")
         else:
             _store(&number, a, scalar)
+        if tape_open:
+            _number = <char*>&number
         if likely(cnp.PyArray_IS_C_CONTIGUOUS(a)) and (out is None or _takes_flat(out, a, a, loop.out_type)):
             if out is None:
                 out = empty(cnp.PyArray_NDIM(a), cnp.PyArray_DIMS(a), loop.out_type)
@@ -500,6 +615,7 @@ cdef class Ufunc:
         cdef Number value
         if self.keeps_numbers and (t == cnp.NPY_FLOAT16 or t == bfloat16_type):
             number = cast(self._fallback_scalar(cast(a, cnp.NPY_FLOAT), scalar, scalar_first, None), t)
+            refuse("runs in NumPy", self.name)
             if out is None:
                 return number
             cnp.PyArray_CopyInto(out, number)
@@ -517,6 +633,7 @@ cdef class Ufunc:
         cdef Walk walk
         cdef Operand[2] inputs
         cdef cnp.ndarray result
+        refuse("runs in NumPy", self.name)
         inputs[0] = operand(a)
         inputs[1] = operand(a if b is None else b)
         join(&walk, self.nin, inputs)      # only to raise its error

@@ -5,6 +5,7 @@ from libc.string cimport memcpy, memset
 from numpy cimport (
     PyArray_DATA, PyArray_DIM, PyArray_NDIM, PyArray_TYPE, ndarray, npy_int64, npy_uint8, npy_uint32, npy_uint64)
 
+from cygrad._kernels.tape.tape cimport refuse
 from cygrad._kernels.cpu.base.arrays cimport RELEASE_ABOVE, empty, is_plain, same_shape
 from cygrad._kernels.device.dispatch import dispatching
 
@@ -82,6 +83,7 @@ def add_rows(ndarray out not None, ndarray rows not None, ndarray values not Non
     there is a loop for the type; without one, nothing is added. Raises IndexError at the first row that is out of range
     (negative ones are).
     """
+    refuse("finds elements by an index")
     cdef int t = PyArray_TYPE(out)
     cdef Py_ssize_t n = PyArray_DIM(rows, 0) if PyArray_NDIM(rows) == 1 else -1
     if not (_is_dense(out, 2) and _is_dense(values, 2) and _is_index(rows, n) and cnp.PyArray_ISWRITEABLE(out)
@@ -108,6 +110,7 @@ def joined(list indices, tuple lengths):
 
     None unless the indices are dense arrays of int64 and of one shape. Raises IndexError for an index out of bounds.
     """
+    refuse("finds elements by an index")
     cdef ndarray out = None, index
     cdef npy_int64* place
     cdef const npy_int64* given
@@ -144,6 +147,7 @@ def counted(ndarray numbers not None, Py_ssize_t length):
 
     Raises IndexError for a number out of range: another thread may change them after a check.
     """
+    refuse("finds elements by an index")
     cdef Py_ssize_t i, n = cnp.PyArray_SIZE(numbers)
     cdef const npy_int64* each = <const npy_int64*>PyArray_DATA(numbers)
     cdef npy_int64* out
@@ -168,6 +172,7 @@ def selected(ndarray array not None, ndarray mask not None):
 
     Raises RuntimeError if another thread changes the mask meanwhile.
     """
+    refuse("finds elements by an index")
     cdef const npy_uint8* chosen = <const npy_uint8*>PyArray_DATA(mask)
     cdef Py_ssize_t i, n = cnp.PyArray_SIZE(array), found = 0, size = cnp.PyArray_ITEMSIZE(array)
     cdef cnp.npy_intp count = 0

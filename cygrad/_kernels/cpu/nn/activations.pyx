@@ -11,6 +11,7 @@ from cygrad._kernels.cpu.base.arrays cimport (
 from cygrad._kernels.platform.thread_pool cimport share
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.tape cimport READS, WRITES, Word, note, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -63,6 +64,40 @@ cdef void _gradient_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept
     work.gradient(work.g + first, work.x + first, work.out + first, n)
 
 
+# -- for the tape (Note [The tape] in tape.pyx)
+
+cdef struct Call:
+    Work work
+    Py_ssize_t n
+
+
+cdef void _replay(void* context) noexcept nogil:
+    cdef Call* call = <Call*>context
+    if call.work.map != NULL:
+        share(_map_part, &call.work, call.n, PIECE)
+    else:
+        share(_gradient_part, &call.work, call.n, PIECE)
+
+
+cdef void _note(Work* work, bint is_gradient, Py_ssize_t n) noexcept:
+    cdef Call call
+    cdef Word[3] words
+    cdef Py_ssize_t size = n * work.itemsize
+    if n == 0:
+        return
+    call.work = work[0]
+    call.n = n
+    if is_gradient:
+        call.work.map = NULL
+    else:
+        call.work.gradient = NULL
+        call.work.g = NULL
+    words[0] = word(&call, &call.work.x, READS, 0, size)
+    words[1] = word(&call, &call.work.g, READS, 0, size)
+    words[2] = word(&call, &call.work.out, WRITES, 0, size)
+    note(_replay, "loop", &call, sizeof(call), words, 3)
+
+
 cdef class Pointwise:
     """A loop of activations.h, by number; `fallback` computes the same with NumPy."""
 
@@ -94,6 +129,7 @@ cdef class Map(Pointwise):
         if not _has_loop(t):
             if _is_narrow(t):
                 return cast(self(cast(a, cnp.NPY_FLOAT)), t)
+            refuse("runs in NumPy", self.__name__)
             return self.fallback(a)
         a = one_block(a)
         out = empty_like(a)
@@ -101,6 +137,8 @@ cdef class Map(Pointwise):
         work.x = cnp.PyArray_BYTES(a)
         work.out = cnp.PyArray_BYTES(out)
         work.itemsize = cnp.PyArray_ITEMSIZE(a)
+        if tape_open:
+            _note(&work, False, n)
         if n > RELEASE_ABOVE:
             with nogil:
                 share(_map_part, &work, n, PIECE)
@@ -124,6 +162,7 @@ cdef class Gradient(Pointwise):
         if not _has_loop(t):
             if _is_narrow(t):
                 return cast(self(cast(grad, cnp.NPY_FLOAT), cast(a, cnp.NPY_FLOAT)), t)
+            refuse("runs in NumPy", self.__name__)
             return self.fallback(grad, a)
         if not (is_plain(grad) and is_plain(a) and cnp.PyArray_IS_F_CONTIGUOUS(grad)
                 and cnp.PyArray_IS_F_CONTIGUOUS(a)):
@@ -136,6 +175,8 @@ cdef class Gradient(Pointwise):
         work.x = cnp.PyArray_BYTES(a)
         work.out = cnp.PyArray_BYTES(out)
         work.itemsize = cnp.PyArray_ITEMSIZE(a)
+        if tape_open:
+            _note(&work, True, n)
         if n > RELEASE_ABOVE:
             with nogil:
                 share(_gradient_part, &work, n, PIECE)

@@ -17,6 +17,7 @@ from cygrad._kernels.platform.thread_pool cimport part_t, share
 from cygrad._kernels.cpu.base.reduce cimport sum_middle
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.device.dispatch import dispatching
+from cygrad._kernels.tape.tape cimport READS, WRITES, Word, note, note_check, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -171,6 +172,40 @@ cdef void _run_with(Pass what, Blocks* b, const void* x, const void* y, void* ou
         rest -= k
 
 
+# -- for the tape (Note [The tape] in tape.pyx)
+
+cdef struct AlongCall:          # the end of a call of `_along`
+    Blocks blocks
+    Work work
+
+
+cdef void _replay_along(void* context) noexcept nogil:
+    cdef AlongCall* call = <AlongCall*>context
+    cdef Blocks* b = &call.blocks
+    if b.count * b.n * b.inner > RELEASE_ABOVE:
+        share(_run, &call.work, b.count, max(1, SHARE // (b.n * b.inner)))
+    else:
+        _run(&call.work, 0, b.count)
+
+
+cdef void _note_along(Blocks* b, Work* work, Py_ssize_t nbytes) noexcept:
+    cdef AlongCall call
+    cdef Word[4] words
+    cdef Py_ssize_t size = b.n * b.inner, together = max(1, PIECE // size)
+    if together * b.inner + together * size > 2 * PIECE:
+        refuse("may run out of memory")
+        return
+    memset(&call, 0, sizeof(call))
+    call.blocks = b[0]
+    call.work = work[0]
+    call.work.blocks = &call.blocks
+    words[0] = word(&call, &call.work.blocks, 0, 0, 1)
+    words[1] = word(&call, &call.work.x, READS, 0, nbytes)
+    words[2] = word(&call, &call.work.y, READS, 0, nbytes)
+    words[3] = word(&call, &call.work.out, WRITES, 0, nbytes)
+    note(_replay_along, "rows", &call, sizeof(call), words, 4)
+
+
 cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis, bint spends):
     """Run a pass on dense float32 or float64 arrays; `result` is None in forward passes. `spends` allows overwriting `a`."""
     cdef Blocks blocks
@@ -190,6 +225,8 @@ cdef cnp.ndarray _along(Pass what, cnp.ndarray a, cnp.ndarray result, int axis, 
     if result is not None:
         result = dense(result)
         work.y = cnp.PyArray_BYTES(result)
+    if tape_open:
+        _note_along(&blocks, &work, cnp.PyArray_NBYTES(a))
     if cnp.PyArray_SIZE(a) > RELEASE_ABOVE:
         with nogil:
             share(_run, &work, blocks.count, max(1, SHARE // (blocks.n * blocks.inner)))
@@ -208,6 +245,7 @@ cpdef cnp.ndarray softmax(cnp.ndarray a, int axis, bint spends=False):
         return _along(SOFTMAX, a, None, axis, spends)
     if _is_narrow(t):
         return cast(softmax(cast(a, cnp.NPY_FLOAT), axis), t)
+    refuse("runs in NumPy", "softmax")
     return numpy_fallback.softmax(dense(a), axis)
 
 
@@ -219,6 +257,7 @@ cpdef cnp.ndarray log_softmax(cnp.ndarray a, int axis, bint spends=False):
         return _along(LOG_SOFTMAX, a, None, axis, spends)
     if _is_narrow(t):
         return cast(log_softmax(cast(a, cnp.NPY_FLOAT), axis), t)
+    refuse("runs in NumPy", "log_softmax")
     return numpy_fallback.log_softmax(dense(a), axis)
 
 
@@ -231,6 +270,7 @@ cpdef cnp.ndarray softmax_backward(cnp.ndarray grad, cnp.ndarray out, int axis, 
         return _along(SOFTMAX_BACKWARD, grad, out, axis, spends)
     if _is_narrow(t):
         return cast(softmax_backward(cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT), axis), t)
+    refuse("runs in NumPy", "softmax_backward")
     return numpy_fallback.softmax_backward(grad, out, axis)
 
 
@@ -243,6 +283,7 @@ cpdef cnp.ndarray log_softmax_backward(cnp.ndarray grad, cnp.ndarray out, int ax
         return _along(LOG_SOFTMAX_BACKWARD, grad, out, axis, spends)
     if _is_narrow(t):
         return cast(log_softmax_backward(cast(grad, cnp.NPY_FLOAT), cast(out, cnp.NPY_FLOAT), axis), t)
+    refuse("runs in NumPy", "log_softmax_backward")
     return numpy_fallback.log_softmax_backward(grad, out, axis)
 
 
@@ -278,10 +319,34 @@ cdef cnp.ndarray _class_weights(cnp.ndarray weight, int t, Py_ssize_t classes):
     return dense(cast(weight, t))
 
 
+cdef struct TargetCheck:
+    cnp.npy_int64* classes
+    Py_ssize_t n
+    Py_ssize_t count
+    long long ignored
+
+
+cdef bint _replay_target_check(void* context) noexcept nogil:
+    cdef TargetCheck* check = <TargetCheck*>context
+    cdef Py_ssize_t i
+    for i in range(check.n):
+        if check.classes[i] != check.ignored and not 0 <= check.classes[i] < check.count:
+            return False
+    return True
+
+
+cdef void _note_targets(cnp.npy_int64* classes, Py_ssize_t n, Py_ssize_t count, long long ignored) noexcept:
+    cdef TargetCheck check = TargetCheck(classes, n, count, ignored)
+    cdef Word w = word(&check, &check.classes, READS, 0, n * sizeof(cnp.npy_int64))
+    note_check(_replay_target_check, "a target is not a class", &check, sizeof(check), &w)
+
+
 cdef int _check_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored) except -1:
     """Check shapes and class indices. `target` must be dense int64."""
     cdef Py_ssize_t i, classes
     cdef cnp.npy_int64* each = <cnp.npy_int64*>cnp.PyArray_DATA(target)
+    if tape_open:
+        _note_targets(each, cnp.PyArray_SIZE(target), cnp.PyArray_DIM(logp, 1) if cnp.PyArray_NDIM(logp) == 2 else 0, ignored)
     if (cnp.PyArray_NDIM(logp) != 2 or cnp.PyArray_NDIM(target) != 1
             or cnp.PyArray_DIM(logp, 0) != cnp.PyArray_DIM(target, 0)):
         raise ValueError(f"nll takes (N, C) and (N,), not {(<object>logp).shape} and {(<object>target).shape}")
@@ -303,7 +368,7 @@ cdef Targets _targets(cnp.ndarray target, Py_ssize_t count, cnp.ndarray weight, 
     return targets
 
 
-cdef inline Py_ssize_t _class_of(Targets* targets, Py_ssize_t i) noexcept:
+cdef inline Py_ssize_t _class_of(Targets* targets, Py_ssize_t i) noexcept nogil:
     """The class of a row, read once; -1 if it does not count."""
     cdef cnp.npy_uint64 at = INDEX(targets.classes + i)
     if <long long>at == targets.ignored:
@@ -326,7 +391,7 @@ cdef struct Logarithms:         # log-probabilities: strides from row to row, an
     cnp.npy_intp across
 
 
-cdef void _nll(Targets* targets, Logarithms logs, real* losses, double* loss, double* total) noexcept:
+cdef void _nll(Targets* targets, Logarithms logs, real* losses, double* loss, double* total) noexcept nogil:
     """`losses` receives the loss of each row; may be NULL."""
     cdef Py_ssize_t i, at
     cdef real weight, value
@@ -364,39 +429,75 @@ cpdef tuple nll(cnp.ndarray logp, cnp.ndarray target, object weight, long long i
     if not is_plain(logp):
         logp = dense(logp)
     targets = _targets(target, cnp.PyArray_DIM(logp, 1), weight, ignore_index)
+    if tape_open:
+        logp = dense(logp)
     return _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logp), cnp.PyArray_STRIDE(logp, 0),
-                                         cnp.PyArray_STRIDE(logp, 1)), t, reduction)
+                                         cnp.PyArray_STRIDE(logp, 1)), t, reduction, cnp.PyArray_NBYTES(logp))
 
 
-cdef tuple _reduced(Targets* targets, Logarithms logs, int t, int reduction):
-    """Return the loss and the total weight."""
-    cdef cnp.ndarray losses = None
-    cdef double loss, total
+cdef tuple _reduced(Targets* targets, Logarithms logs, int t, int reduction, cnp.npy_intp logs_span):
+    """Return the loss and the total weight. The log-probabilities lie within `logs_span` bytes from their address on."""
+    cdef LossCall call
     cdef cnp.npy_intp n = targets.n
-    if reduction == NONE:
-        losses = empty(1, &n, t)
-    if t == cnp.NPY_FLOAT:
-        _nll[float](targets, logs, NULL if losses is None else <float*>cnp.PyArray_DATA(losses), &loss, &total)
-    else:
-        _nll[double](targets, logs, NULL if losses is None else <double*>cnp.PyArray_DATA(losses), &loss, &total)
+    cdef cnp.ndarray losses = empty(1 if reduction == NONE else 0, &n, t)
+    cdef cnp.ndarray total = empty(0, NULL, t)
+    memset(&call, 0, sizeof(call))
+    call.targets = targets[0]
+    call.logs = logs
+    call.is_double = t == cnp.NPY_DOUBLE
+    call.reduction = reduction
+    call.losses = cnp.PyArray_BYTES(losses)
+    call.total = cnp.PyArray_BYTES(total)
+    if tape_open:
+        _note_loss(&call, cnp.PyArray_NBYTES(losses), logs_span)
+    _run_loss(&call)
+    targets.changed |= call.targets.changed
     _check_unchanged(targets)
-    if reduction != NONE:
-        losses = _number(loss / total if reduction == MEAN else loss, t)
-    return losses, _number(total, t)
+    return losses, total
 
 
-cdef cnp.ndarray _number(double value, int t):
-    """A 0-dim array of float32 or float64."""
-    cdef cnp.ndarray out = empty(0, NULL, t)
-    if t == cnp.NPY_FLOAT:
-        (<float*>cnp.PyArray_DATA(out))[0] = <float>value
+cdef struct LossCall:           # reduces the losses of rows
+    Targets targets
+    Logarithms logs
+    bint is_double
+    int reduction
+    char* losses                # one for each row, or one
+    char* total
+
+
+cdef void _run_loss(void* context) noexcept nogil:
+    cdef LossCall* call = <LossCall*>context
+    cdef bint each = call.reduction == NONE
+    cdef double loss, total
+    if call.is_double:
+        _nll[double](&call.targets, call.logs, <double*>call.losses if each else NULL, &loss, &total)
     else:
-        (<double*>cnp.PyArray_DATA(out))[0] = value
-    return out
+        _nll[float](&call.targets, call.logs, <float*>call.losses if each else NULL, &loss, &total)
+    if not each:
+        _store(call.losses, call.is_double, loss / total if call.reduction == MEAN else loss)
+    _store(call.total, call.is_double, total)
+
+
+cdef inline void _store(char* place, bint is_double, double value) noexcept nogil:
+    if is_double:
+        (<double*>place)[0] = value
+    else:
+        (<float*>place)[0] = <float>value
+
+
+cdef void _note_loss(LossCall* call, Py_ssize_t losses, Py_ssize_t logs) noexcept:
+    cdef Word[5] words
+    cdef Py_ssize_t itemsize = 8 if call.is_double else 4
+    words[0] = word(call, &call.targets.classes, READS, 0, call.targets.n * sizeof(cnp.npy_int64))
+    words[1] = word(call, &call.targets.weight, READS, 0, call.targets.count * itemsize)
+    words[2] = word(call, &call.logs.row, READS, 0, logs)
+    words[3] = word(call, &call.losses, WRITES, 0, losses)
+    words[4] = word(call, &call.total, WRITES, 0, itemsize)
+    note(_run_loss, "loss", call, sizeof(call[0]), words, 5)
 
 
 cdef void _nll_backward(Targets* targets, real* out, Py_ssize_t classes, const real* grad, Py_ssize_t step,
-                        real total) noexcept:
+                        real total) noexcept nogil:
     """`step` is 1 if `grad` has an element per row, 0 if it has one for all rows."""
     cdef Py_ssize_t i, at
     cdef real weight
@@ -430,13 +531,7 @@ cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray t
     targets = _targets(target, cnp.PyArray_DIM(logp, 1), weight, ignore_index)
     grad = _gradient_of_loss(grad, t, targets.n, step)
     out = empty(2, cnp.PyArray_DIMS(logp), t)
-    cdef double total = float(total_weight) if reduction == MEAN else 1
-    if t == cnp.NPY_FLOAT:
-        _nll_backward[float](&targets, <float*>cnp.PyArray_DATA(out), cnp.PyArray_DIM(logp, 1),
-                             <float*>cnp.PyArray_DATA(grad), step, <float>total)
-    else:
-        _nll_backward[double](&targets, <double*>cnp.PyArray_DATA(out), cnp.PyArray_DIM(logp, 1),
-                              <double*>cnp.PyArray_DATA(grad), step, total)
+    _gradient(&targets, t, cnp.PyArray_DIM(logp, 1), out, grad, step, _total(total_weight, t, reduction))
     _check_unchanged(&targets)
     return out
 
@@ -444,26 +539,55 @@ cpdef cnp.ndarray nll_backward(cnp.ndarray grad, cnp.ndarray logp, cnp.ndarray t
 # ---------------------------------------------------------------------------------------- cross-entropy
 
 
-cdef void _run_rows(int loop, int t, Targets* targets, void** data) noexcept:
-    """Run a loop of cross_entropy.h over the rows of the logits; `data` is documented there."""
-    cdef native_call call
-    cdef Py_ssize_t rows = targets.n
-    cdef part_t part = loop_of(loop)
-    cdef int i
-    for i in range(4):
-        call.data[i] = <char*>data[i]
-    call.n[0] = targets.count
-    call.n[1] = targets.ignored
-    call.failed = False
-    call.is_double = t == cnp.NPY_DOUBLE
-    call.itemsize = 8 if call.is_double else 4
-    call.piece = max(1, SHARE // targets.count)
-    if rows > call.piece:
-        with nogil:
-            share(part, &call, rows, call.piece)
+cdef struct RowsCall:           # runs a loop of cross_entropy.h, which documents its data, over the rows of the logits
+    native_call call
+    part_t part
+    Py_ssize_t rows
+
+
+cdef void _replay_rows(void* context) noexcept nogil:
+    cdef RowsCall* r = <RowsCall*>context
+    if r.rows > r.call.piece:
+        share(r.part, &r.call, r.rows, r.call.piece)
     else:
-        part(&call, 0, rows)
-    targets.changed |= call.failed
+        r.part(&r.call, 0, r.rows)
+
+
+cdef void _run_rows(int loop, int t, Targets* targets, void** data) noexcept:
+    cdef RowsCall r
+    cdef int i
+    memset(&r, 0, sizeof(r))
+    r.part = loop_of(loop)
+    r.rows = targets.n
+    for i in range(4):
+        r.call.data[i] = <char*>data[i]
+    r.call.n[0] = targets.count
+    r.call.n[1] = targets.ignored
+    r.call.is_double = t == cnp.NPY_DOUBLE
+    r.call.itemsize = 8 if r.call.is_double else 4
+    r.call.piece = max(1, SHARE // targets.count)
+    if tape_open:
+        _note_rows(loop, &r)
+    if r.rows > r.call.piece:
+        with nogil:
+            share(r.part, &r.call, r.rows, r.call.piece)
+    else:
+        r.part(&r.call, 0, r.rows)
+    targets.changed |= r.call.failed
+
+
+cdef void _note_rows(int loop, RowsCall* r) noexcept:
+    cdef Word[4] words
+    cdef Py_ssize_t column = r.rows * r.call.itemsize, whole = column * r.call.n[0]
+    words[0] = word(r, &r.call.data[0], READS, 0, whole)
+    words[1] = word(r, &r.call.data[1], READS, 0, r.rows * sizeof(cnp.npy_int64))
+    if loop == CROSS_ENTROPY:
+        words[2] = word(r, &r.call.data[2], WRITES, 0, whole)
+        words[3] = word(r, &r.call.data[3], WRITES, 0, column)
+    else:
+        words[2] = word(r, &r.call.data[2], READS, 0, column)
+        words[3] = word(r, &r.call.data[3], WRITES, 0, whole)
+    note(_replay_rows, "rows", r, sizeof(r[0]), words, 4)
 
 
 cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long long ignore_index, int reduction):
@@ -486,11 +610,12 @@ cpdef tuple cross_entropy(cnp.ndarray x, cnp.ndarray target, object weight, long
     logs = empty(1, cnp.PyArray_DIMS(x), t)     # only of each row's target class; a stride of 0 makes it stand for all
     _run_rows(CROSS_ENTROPY, t, &targets,
               [cnp.PyArray_DATA(x), targets.classes, cnp.PyArray_DATA(softmax), cnp.PyArray_DATA(logs)])
-    loss, total = _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logs), cnp.PyArray_ITEMSIZE(x), 0), t, reduction)
+    loss, total = _reduced(&targets, Logarithms(cnp.PyArray_BYTES(logs), cnp.PyArray_ITEMSIZE(x), 0), t, reduction,
+                           cnp.PyArray_NBYTES(logs))
     return loss, total, softmax
 
 
-cdef void _factors(Targets* targets, real* out, const real* grad, Py_ssize_t step, real total) noexcept:
+cdef void _factors(Targets* targets, real* out, const real* grad, Py_ssize_t step, real total) noexcept nogil:
     """Compute each row's factor for the difference between softmax and target; `step` as in `_nll_backward`."""
     cdef Py_ssize_t i, at
     for i in range(targets.n):
@@ -502,6 +627,64 @@ cdef void _factors(Targets* targets, real* out, const real* grad, Py_ssize_t ste
                 out[i] *= (<real*>targets.weight)[at]
 
 
+cdef struct GradientCall:       # `_factors`, or `_nll_backward` for a number of classes
+    Targets targets
+    bint is_double
+    Py_ssize_t classes          # 0: `_factors`
+    char* out
+    char* grad
+    Py_ssize_t step
+    char* total                 # NULL: 1
+
+
+cdef void _run_gradient(void* context) noexcept nogil:
+    cdef GradientCall* call = <GradientCall*>context
+    cdef double total = 1
+    if call.total != NULL:
+        total = (<double*>call.total)[0] if call.is_double else (<float*>call.total)[0]
+    if call.classes and call.is_double:
+        _nll_backward[double](&call.targets, <double*>call.out, call.classes, <double*>call.grad, call.step, total)
+    elif call.classes:
+        _nll_backward[float](&call.targets, <float*>call.out, call.classes, <float*>call.grad, call.step, <float>total)
+    elif call.is_double:
+        _factors[double](&call.targets, <double*>call.out, <double*>call.grad, call.step, total)
+    else:
+        _factors[float](&call.targets, <float*>call.out, <float*>call.grad, call.step, <float>total)
+
+
+cdef int _gradient(Targets* targets, int t, Py_ssize_t classes, cnp.ndarray out, cnp.ndarray grad, bint step,
+                   cnp.ndarray total) except -1:
+    """Run it; `total` is a number of type `t`, or None for 1."""
+    cdef GradientCall call
+    cdef Word[5] words
+    memset(&call, 0, sizeof(call))
+    call.targets = targets[0]
+    call.is_double = t == cnp.NPY_DOUBLE
+    call.classes = classes
+    call.out = cnp.PyArray_BYTES(out)
+    call.grad = cnp.PyArray_BYTES(grad)
+    call.step = step
+    if total is not None:
+        call.total = cnp.PyArray_BYTES(total)
+    if tape_open:
+        words[0] = word(&call, &call.targets.classes, READS, 0, targets.n * sizeof(cnp.npy_int64))
+        words[1] = word(&call, &call.targets.weight, READS, 0, targets.count * cnp.PyArray_ITEMSIZE(out))
+        words[2] = word(&call, &call.grad, READS, 0, cnp.PyArray_NBYTES(grad))
+        words[3] = word(&call, &call.total, READS, 0, cnp.PyArray_ITEMSIZE(out))
+        words[4] = word(&call, &call.out, WRITES, 0, cnp.PyArray_NBYTES(out))
+        note(_run_gradient, "rows", &call, sizeof(call), words, 5)
+    _run_gradient(&call)
+    targets.changed |= call.targets.changed
+    return 0
+
+
+cdef cnp.ndarray _total(cnp.ndarray total_weight, int t, int reduction):
+    """The number that a mean is divided by, in the type of the loss; None for 1."""
+    if reduction != MEAN:
+        return None
+    return dense(cast(total_weight, t))
+
+
 cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, cnp.ndarray target, object weight,
                                          long long ignore_index, int reduction, cnp.ndarray total_weight):
     """Gradient of `cross_entropy` with respect to the logits. ``softmax`` and ``total_weight`` come from `cross_entropy`."""
@@ -509,7 +692,6 @@ cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, 
     cdef Targets targets
     cdef cnp.ndarray out, factors
     cdef bint step = reduction == NONE
-    cdef double total
     if _is_narrow(t):
         return cast(cross_entropy_backward(grad, cast(softmax, cnp.NPY_FLOAT), target, weight, ignore_index, reduction,
                                            total_weight), t)
@@ -522,13 +704,9 @@ cpdef cnp.ndarray cross_entropy_backward(cnp.ndarray grad, cnp.ndarray softmax, 
     targets = _targets(target, cnp.PyArray_DIM(softmax, 1), weight, ignore_index)
     grad = _gradient_of_loss(grad, t, targets.n, step)
     softmax = dense(softmax)
-    total = float(total_weight) if reduction == MEAN else 1
     out = empty(2, cnp.PyArray_DIMS(softmax), t)
     factors = empty(1, cnp.PyArray_DIMS(softmax), t)
-    if t == cnp.NPY_FLOAT:
-        _factors[float](&targets, <float*>cnp.PyArray_DATA(factors), <float*>cnp.PyArray_DATA(grad), step, <float>total)
-    else:
-        _factors[double](&targets, <double*>cnp.PyArray_DATA(factors), <double*>cnp.PyArray_DATA(grad), step, total)
+    _gradient(&targets, t, 0, factors, grad, step, _total(total_weight, t, reduction))
     _run_rows(CROSS_ENTROPY_GRADIENT, t, &targets,
               [cnp.PyArray_DATA(softmax), targets.classes, cnp.PyArray_DATA(factors), cnp.PyArray_DATA(out)])
     _check_unchanged(&targets)

@@ -12,10 +12,12 @@ from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.math cimport pow, sqrt
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport qsort
+from libc.string cimport memset
 
 from cygrad._kernels.cpu.base.arrays cimport PURE, is_plain, same_shape
 from cygrad._kernels.platform.thread_pool cimport LIGHT, RELEASE_ABOVE, Elements, elements_t, enter, share
 from cygrad._kernels.cpu.base import numpy_fallback
+from cygrad._kernels.tape.tape cimport READS, WRITES, Word, note, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -188,16 +190,86 @@ def count_steps(list arrays):
     """Increment each of these 0-dim arrays, and return their new values."""
     cdef cnp.ndarray array
     cdef list counts = []
+    global _counted
     for array in arrays:
         if array is None:
             raise TypeError("steps: None is not an array")
         if is_plain(array) and cnp.PyArray_TYPE(array) == cnp.NPY_FLOAT and array.ndim == 0:
+            if tape_open:
+                _note_count(array)
             (<float*>cnp.PyArray_DATA(array))[0] += 1
             counts.append((<float*>cnp.PyArray_DATA(array))[0])
         else:
+            refuse("counts steps in NumPy")
             counts.append(array.item() + 1)
             array.fill(counts[len(counts) - 1])
+    if tape_open:
+        _counted = arrays, counts
     return counts
+
+
+# -- for the tape (Note [The tape] in tape.pyx)
+
+cdef tuple _counted = None          # arguments and result of the last `count_steps`
+
+
+cdef void _count(void* context) noexcept nogil:
+    (<float**>context)[0][0] += 1
+
+
+cdef void _note_count(cnp.ndarray array) noexcept:
+    cdef float* place = <float*>cnp.PyArray_DATA(array)
+    cdef Word w = word(&place, &place, READS | WRITES, 0, sizeof(float))
+    note(_count, "step", &place, sizeof(place), &w, 1)
+
+
+cdef struct StepCall:               # the step of one parameter
+    Task task
+    char* step                      # where the number of the step stands, for Adam
+    double lr
+    double beta1
+    double beta2
+
+
+cdef void _replay_step(void* context) noexcept nogil:
+    cdef StepCall* call = <StepCall*>context
+    cdef Row row
+    cdef double step
+    if call.step != NULL:
+        step = (<float*>call.step)[0]
+        call.task.settings.adam.step_size = call.lr / (1 - pow(call.beta1, step))
+        call.task.settings.adam.root_of_correction = sqrt(1 - pow(call.beta2, step))
+    row.tasks = &call.task
+    row.count = 1
+    if call.task.n <= RELEASE_ABOVE:
+        _part(&row, 0, call.task.n)
+    else:
+        share(_part, &row, call.task.n, LIGHT)
+
+
+cdef void _note_step(Task* task, cnp.ndarray step, double lr, double beta1, double beta2) noexcept:
+    """Note the step of a parameter: array 1 is the gradient, the others change. `step` holds the number of Adam's step."""
+    cdef StepCall call
+    cdef Word[6] words
+    cdef int k
+    cdef Py_ssize_t nbytes = task.n * task.elements.steps[0]
+    memset(&call, 0, sizeof(call))
+    call.task.elements.count = task.elements.count
+    for k in range(task.elements.count):
+        call.task.elements.data[k] = task.elements.data[k]
+        call.task.elements.steps[k] = task.elements.steps[k]
+        words[k] = word(&call, &call.task.elements.data[k], READS if k == 1 else READS | WRITES, 0, nbytes)
+    call.task.loop = task.loop
+    call.task.n = call.task.end = task.n
+    if step is None:
+        call.task.settings.sgd = task.settings.sgd
+    else:
+        call.task.settings.adam = task.settings.adam
+        call.task.settings.adam.step_size = call.task.settings.adam.root_of_correction = 0
+        call.step = cnp.PyArray_BYTES(step)
+        call.lr, call.beta1, call.beta2 = lr, beta1, beta2
+    words[task.elements.count] = word(&call, &call.step, READS, 0, sizeof(float))
+    note(_replay_step, "update", &call, sizeof(call), words, task.elements.count + 1)
 
 
 # ---------------------------------------------------------------------------------------- steps
@@ -243,7 +315,10 @@ def sgd_step(list params, list grads, list momentum_buffers or None, double lr, 
                 enter(&task.elements, param)
                 enter(&task.elements, grad)
                 enter(&task.elements, buffer)
+                if tape_open:
+                    _note_step(task, None, 0, 0, 0)
             else:
+                refuse("runs in NumPy", "SGD.step")
                 numpy_fallback.sgd(param, grad, buffer, settings)
         _run(&row)
     finally:
@@ -311,7 +386,13 @@ def adam_step(list params, list grads, list exp_avgs, list exp_avg_sqs, list max
                 enter(&task.elements, mean)
                 enter(&task.elements, square)
                 enter(&task.elements, largest)
+                if tape_open:
+                    if _counted is None or _counted[1] is not steps:
+                        refuse("counts steps elsewhere", "Adam.step")
+                    else:
+                        _note_step(task, _counted[0][i], lr, beta1, beta2)
             else:
+                refuse("runs in NumPy", "Adam.step")
                 numpy_fallback.adam(param, grad, mean, square, largest, settings)
         _run(&row)
     finally:

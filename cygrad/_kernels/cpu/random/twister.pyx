@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 cimport numpy as cnp
 
+from cygrad._kernels.tape.tape cimport refuse
 from cygrad._kernels.cpu.base.arrays cimport empty, is_plain
 from cygrad._kernels.platform.thread_pool cimport RELEASE_ABOVE
 
@@ -126,6 +127,7 @@ cdef bint _makes(int what, int type) noexcept:
 
 
 cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) except -1:
+    refuse("draws random numbers")
     cdef twister_wish wish
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
     wish.type = _type_of(cnp.PyArray_TYPE(out))
@@ -167,6 +169,7 @@ cdef void _fill(Twister numbers, const twister_wish* wish) noexcept nogil:
 
 def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, double a, double b):
     """Fill a dense array of floats or doubles by the formula of `what` for tensors of any layout and size."""
+    refuse("draws random numbers")
     cdef twister_wish wish
     wish.type, wish.what, wish.size, wish.out = (
         _type_of(cnp.PyArray_TYPE(out)), what, cnp.PyArray_SIZE(out), cnp.PyArray_DATA(out))
@@ -180,6 +183,7 @@ def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, dou
 
 def lie_between(cnp.ndarray array not None, double low, double high):
     """Whether all elements of a dense array of floats or doubles are in [low, high]; NaN is not. None for other arrays."""
+    refuse("draws random numbers")
     cdef int type = _type_of(cnp.PyArray_TYPE(array))
     if not is_plain(array) or not cnp.PyArray_IS_C_CONTIGUOUS(array) or type not in (OF_FLOATS, OF_DOUBLES):
         return None
@@ -198,6 +202,7 @@ def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cn
 
     `what` is one of the kinds of parameters in `KINDS`; for chances the result is an array of bool.
     """
+    refuse("draws random numbers")
     cdef int typenum = cnp.PyArray_TYPE(first)
     cdef bint is_float = typenum == cnp.NPY_FLOAT
     cdef Py_ssize_t size = cnp.PyArray_SIZE(first)
@@ -223,6 +228,7 @@ def draw_picks(Twister numbers not None, cnp.ndarray weights not None, Py_ssize_
 
     The weights are a dense matrix of floats or doubles, checked by the caller, with at least one column.
     """
+    refuse("draws random numbers")
     cdef int type = _type_of(cnp.PyArray_TYPE(weights))
     if (not is_plain(weights) or cnp.PyArray_NDIM(weights) != 2 or not cnp.PyArray_IS_C_CONTIGUOUS(weights)
             or type not in (OF_FLOATS, OF_DOUBLES) or count < 0 or cnp.PyArray_DIM(weights, 1) < 1):

@@ -4,6 +4,7 @@ import numpy as np
 
 cimport numpy as cnp
 
+from cygrad._kernels.tape.tape cimport refuse
 from cygrad._kernels.cpu.base.arrays cimport RELEASE_ABOVE, dense
 from cygrad._kernels.platform.thread_pool cimport LIGHT, share
 
@@ -28,6 +29,7 @@ cdef void _search_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept n
 
 
 cdef bint _found(Search* s, Py_ssize_t n) noexcept:
+    refuse("looks for NaN or infinite numbers")
     s.found = False
     if n <= RELEASE_ABOVE:
         _search_part(s, 0, n)

@@ -20,6 +20,7 @@
 #include <string.h>
 #include "platform/lock.h"
 #include "platform/sanitized.h"
+#include "platform/tape.h"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
@@ -252,6 +253,7 @@ static void pool_free(void *memory)
 {
     pool_block *block = block_of(memory);
     PyObject *code = block->code;
+    tape_died(memory);
     if (block->size_class < 0) {
         to_system(block);
         return;
@@ -277,8 +279,11 @@ static void pool_free(void *memory)
 static void *numpy_malloc(void *context, size_t size)
 {
     int is_zero;
+    void *memory;
     (void)context;
-    return pool_allocate(size, &is_zero);
+    memory = pool_allocate(size, &is_zero);
+    tape_born(memory, size, 0);
+    return memory;
 }
 
 static void *numpy_calloc(void *context, size_t n, size_t itemsize)
@@ -289,6 +294,7 @@ static void *numpy_calloc(void *context, size_t n, size_t itemsize)
     if (itemsize && n > PTRDIFF_MAX / itemsize) return NULL;
     memory = pool_allocate(n * itemsize, &is_zero);
     if (memory && !is_zero) memset(memory, 0, n * itemsize);
+    tape_born(memory, n * itemsize, 1);
     return memory;
 }
 

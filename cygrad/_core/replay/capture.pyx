@@ -1,0 +1,369 @@
+"""Captures a step: runs it once, with the tape open, and makes a program of what the tape holds."""
+
+import gc
+
+cimport numpy as cnp
+from cpython.mem cimport PyMem_Malloc
+from libc.stdint cimport uintptr_t
+
+from cygrad._core.graph.accumulate_grad cimport AccumulateGrad
+from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.opdef cimport OpNode
+from cygrad._core.graph.saved_slots cimport value_in
+from cygrad._core.graph.tensor cimport IS_INFERENCE, REQUIRES_GRAD, Tensor, VersionCounter, version_of
+from cygrad._core.replay.program cimport (
+    AN_ARGUMENT, AN_EXTERNAL, KEPT, MADE, NONE, REPLACED, SAME, Argument, External, Program, Result)
+from cygrad._core.runtime.thread_state cimport thread_state
+from cygrad._kernels.tape.tape cimport INNER_BLOCK, EXTERNAL_BLOCK, Block, Entry, Launches, Tape, Touch
+
+from cygrad._core.replay.program import Refusal, Unfit, is_plain_state
+from cygrad._kernels.cpu.base.arrays import drop_spares
+
+cnp.import_array()
+
+
+cdef class Seen:
+    """A tensor that existed before the step, and what it was like."""
+
+    cdef Tensor tensor
+    cdef object array, grad, grad_fn, counter
+    cdef long version
+    cdef unsigned int flags
+
+    def __init__(self, Tensor tensor not None):
+        self.tensor = tensor
+        self.array, self.grad, self.grad_fn = tensor.array, tensor.grad_, tensor.grad_fn_
+        self.counter, self.version, self.flags = tensor.counter, version_of(tensor), tensor.flags
+
+
+def living_tensors():
+    """All tensors that the garbage collector knows."""
+    return [value for value in gc.get_objects() if isinstance(value, Tensor)]
+
+
+def owner_of(cnp.ndarray array not None):
+    """The array that owns the memory of an array, as far as NumPy knows."""
+    while isinstance((<object>array).base, cnp.ndarray):
+        array = (<object>array).base
+    return array
+
+
+def span_of(cnp.ndarray array not None):
+    """The addresses (low, high) that the elements of an array span."""
+    cdef uintptr_t low = <uintptr_t>cnp.PyArray_BYTES(array), high = low
+    cdef int i
+    if cnp.PyArray_SIZE(array) == 0:
+        return low, low
+    for i in range(cnp.PyArray_NDIM(array)):
+        if cnp.PyArray_STRIDES(array)[i] < 0:
+            low += (cnp.PyArray_DIMS(array)[i] - 1) * cnp.PyArray_STRIDES(array)[i]
+        else:
+            high += (cnp.PyArray_DIMS(array)[i] - 1) * cnp.PyArray_STRIDES(array)[i]
+    return low, high + cnp.PyArray_ITEMSIZE(array)
+
+
+def joined_ranges(list arrays):
+    """The memory of arrays as ranges that do not overlap, sorted: (low, high)."""
+    cdef list found = []
+    for low, high in sorted({span_of(owner_of(array)) for array in arrays}):
+        if low == high:
+            continue
+        if found and low < found[len(found) - 1][1]:
+            found[len(found) - 1] = found[len(found) - 1][0], max(high, found[len(found) - 1][1])
+        else:
+            found.append((low, high))
+    return found
+
+
+def capture(call, list arguments not None, flatten):
+    """Run `call()` once, and return (its value, a Program or a Refusal).
+
+    `arguments` are the tensors among the arguments of the step, `flatten` lists the tensors of its value.
+    """
+    tape = Tape()
+    reason = unfit_arguments(arguments) or is_plain_state()
+    if reason:
+        return call(), Refusal(reason, None, None)
+    before = {id(t): Seen(t) for t in living_tensors()}
+    arrays = [(<Seen>seen).array for seen in before.values() if isinstance((<Seen>seen).array, cnp.ndarray)]
+    ranges = joined_ranges(arrays)
+    del arrays
+    drop_spares()
+    try:
+        tape.open([span_of((<Tensor>t).array) for t in arguments], ranges)
+    except RuntimeError:
+        return call(), Refusal("another capture is open", None, None)
+    try:
+        value = call()
+    finally:
+        tape.close()
+    if tape.reason is not None:
+        return value, Refusal(tape.reason, tape.reason_op, tape.reason_place)
+    try:
+        return value, made_program(tape, arguments, flatten(value), before, ranges)
+    except Unfit as unfit:
+        return value, Refusal(str(unfit), None, None)
+
+
+def unfit_arguments(list arguments):
+    """Why these tensors cannot be arguments of a captured step, or None."""
+    cdef Tensor t
+    spans = []
+    for t in arguments:
+        if type(t.array) is not cnp.ndarray or not (<object>t.array).flags.aligned:
+            return "an argument is not in main memory"
+        if t.grad_fn_ is not None:
+            return "an argument has a history"
+        if t.tangents is not None:
+            return "an argument has a tangent"
+        spans.append(span_of(t.array))
+    spans.sort()
+    for first, second in zip(spans, spans[1:]):
+        if second[0] < first[1]:
+            return "two arguments share memory"
+    return None
+
+
+# --------------------------------------------------------------------------------------- making a program
+
+
+cdef Program made_program(Tape tape, list arguments, list leaves, dict before, list ranges):
+    """A program of what a tape holds; raises Unfit. `before` holds what was seen of each tensor, by id; `ranges` are the
+    external ranges of the tape."""
+    cdef Program program = Program.__new__(Program)
+    cdef dict touched = touched_extents(tape)
+    cdef list slots = sorted(touched), kept = []
+    cdef Py_ssize_t i, n = len(slots)
+    program.modes = thread_state().modes
+    program.guards = [Argument(t) for t in arguments]
+    program.outside, program.grads, program.counts, program.results, program.sizes = [], [], [], [], []
+    enter_changes(program, tape, before, ranges, touched, kept)
+    enter_results(program, tape, arguments, leaves, before, kept)
+    check_leftovers(program, leaves, before)
+    program.n_ranges = n
+    program.lows = <uintptr_t*>PyMem_Malloc((n + 1) * sizeof(uintptr_t))
+    program.highs = <uintptr_t*>PyMem_Malloc((n + 1) * sizeof(uintptr_t))
+    if program.lows == NULL or program.highs == NULL:
+        raise MemoryError
+    program.first_made = <int>(len(arguments) + n)
+    program.changes = [touched[index][1] for index in slots]
+    program.owners = [owner_of((<External>e).array) for e in program.outside]
+    program.launches = Launches(tape, kept, slots)
+    for i in range(n):
+        program.lows[i], program.highs[i] = ranges[slots[i]]
+        program.launches.set_base(<int>(len(arguments) + i), <char*>program.lows[i])
+    return program
+
+
+cdef dict touched_extents(Tape tape):
+    """{index of an external range: ([(low, high) addresses that loops reach], whether any writes)}."""
+    cdef Entry entry
+    cdef Touch touch
+    cdef dict found = {}
+    for entry in tape.entries:
+        for touch in entry.touches:
+            if touch.block is None or touch.block.kind != EXTERNAL_BLOCK:
+                continue
+            if not touch.block.is_alive:
+                raise Unfit("a tensor outside of the step was freed during the step")
+            extents = found.setdefault(touch.block.index, (set(), touch.block.is_changed))[0]
+            extents.add((touch.block.low + touch.low, touch.block.low + touch.high))
+    return found
+
+
+cdef bint meets(set extents, uintptr_t low, uintptr_t high) except -1:
+    for first, last in extents:
+        if low < last and first < high:
+            return True
+    return False
+
+
+cdef int enter_changes(Program program, Tape tape, dict before, list ranges, dict touched, list kept) except -1:
+    """Enter the tensors outside of the step that it uses, and how it changed them."""
+    cdef Seen seen
+    cdef Tensor t
+    cdef Block block
+    cdef External e
+    cdef dict counters = {}
+    cdef uintptr_t low, high
+    for seen in before.values():
+        t = seen.tensor
+        if t.array is not seen.array:
+            raise Unfit("a tensor outside of the step gets other memory")
+        if t.flags != seen.flags or t.grad_fn_ is not seen.grad_fn:
+            raise Unfit("a tensor outside of the step gets a history, or requires grad from now on, or no more")
+        if seen.counter is not None and t.counter is not seen.counter:
+            raise Unfit("a tensor outside of the step gets another version counter")
+        is_used = t.grad_ is not seen.grad
+        block = None
+        if type(t.array) is cnp.ndarray and cnp.PyArray_SIZE(<cnp.ndarray>t.array):
+            low, high = span_of(t.array)
+            block = tape.external_at(low, high)
+            if block is not None and block.index in touched:
+                is_used = is_used or meets(touched[block.index][0], low, high)
+        if version_of(t) != seen.version and not t.flags & IS_INFERENCE:
+            if block is None and tape.block_at(low, high) is not None:
+                raise Unfit("an argument is changed in place")
+            if block is None or not block.is_changed:
+                raise Unfit("a tensor outside of the step is changed by other means than noted loops")
+            counters[id(t.counter)] = (t.counter, version_of(t) - seen.version, (<VersionCounter>t.counter).op_name,
+                                       (<VersionCounter>t.counter).code, (<VersionCounter>t.counter).lasti)
+        if not is_used:
+            continue
+        if t.grad_fn_ is not None or t.tangents is not None:
+            raise Unfit("a tensor outside of the step has a history")
+        if type(t.array) is not cnp.ndarray:
+            raise Unfit("a tensor outside of the step is not in main memory")
+        if t.accumulator is not None and t.accumulator.hooks is not None:
+            raise Unfit("a tensor outside of the step has hooks")
+        e = External.__new__(External)
+        e.tensor, e.array, e.data, e.flags = t, t.array, cnp.PyArray_BYTES(<cnp.ndarray>t.array), t.flags
+        e.grad = None
+        e.before = NONE if seen.grad is None else KEPT if seen.grad is t.grad_ else REPLACED
+        if e.before == KEPT:
+            e.grad = seen.grad
+        program.outside.append(e)
+        if t.grad_ is not seen.grad:
+            enter_gradient(program, tape, e, seen.grad, before, touched, kept)
+    program.counts.extend(counters.values())
+    return 0
+
+
+cdef int enter_gradient(Program program, Tape tape, External e, Tensor former, dict before, dict touched,
+                        list kept) except -1:
+    """Enter a new gradient of a tensor."""
+    cdef Tensor grad = e.tensor.grad_
+    cdef Block block
+    cdef Result r
+    if former is not None and type(former.array) is cnp.ndarray:
+        low, high = span_of(former.array)
+        block = tape.external_at(low, high)
+        if block is not None and block.index in touched and meets(touched[block.index][0], low, high):
+            raise Unfit("a gradient is used, and then replaced")
+    if grad is None:
+        program.grads.append((e, None))
+        return 0
+    if id(grad) in before:
+        raise Unfit("a tensor outside of the step becomes a gradient")
+    if grad.grad_fn_ is not None:
+        raise Unfit("a new gradient has a history")
+    r = Result(MADE, 0)
+    enter_memory(program, tape, r, grad, kept)
+    program.grads.append((e, r))
+    return 0
+
+
+cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept) except -1:
+    """Give a new tensor a slot of fresh memory."""
+    cdef Block block = None
+    cdef cnp.ndarray array
+    if type(t) is not Tensor or t.view is not None:
+        raise Unfit("a view, or a tensor of a subclass, is returned")
+    if type(t.array) is not cnp.ndarray or t.grad_ is not None or t.tangents is not None or t.attributes:
+        raise Unfit("a tensor of an unusual kind is returned")
+    array = t.array
+    low, high = span_of(array)
+    if low < high:
+        block = tape.block_at(low, high)
+    if block is None or block.kind != INNER_BLOCK:
+        raise Unfit("a tensor on memory that is not its own is returned")
+    if not tape.is_written(block, low - block.low, high - block.low):
+        raise Unfit("a tensor that no noted loop has computed is returned")
+    r.describe(t)
+    r.offset = cnp.PyArray_BYTES(array) - <char*>block.low
+    if block in kept:
+        r.index = kept.index(block)
+        program.sizes[r.index] = block.high - block.low
+        return 0
+    r.index = len(kept)
+    kept.append(block)
+    is_whole = cnp.PyArray_NBYTES(array) == block.high - block.low == high - low and (
+        low == <uintptr_t>cnp.PyArray_BYTES(array))
+    program.sizes.append(0 if is_whole else block.high - block.low)
+    return 0
+
+
+cdef int enter_results(Program program, Tape tape, list arguments, list leaves, dict before, list kept) except -1:
+    cdef Tensor t
+    cdef Result r
+    cdef dict at = {}
+    cdef dict places = {id(t): i for i, t in enumerate(arguments)}
+    cdef dict outside = {id((<External>e).tensor): i for i, e in enumerate(program.outside)}
+    cdef dict grads = {id((<External>e).tensor.grad_): i for i, (e, made) in enumerate(program.grads) if made is not None}
+    for i, t in enumerate(leaves):
+        if id(t) in at:
+            r = Result(SAME, at[id(t)])
+        elif id(t) in places:
+            r = Result(AN_ARGUMENT, places[id(t)])
+        elif id(t) in outside:
+            r = Result(AN_EXTERNAL, outside[id(t)])
+        elif id(t) in before:
+            raise Unfit("a tensor that the step does not use is returned")
+        elif id(t) in grads:
+            raise Unfit("a new gradient is returned")
+        else:
+            r = Result(MADE, 0)
+            if t.flags & REQUIRES_GRAD and t.grad_fn_ is None:
+                raise Unfit("a new leaf is returned")
+            if t.grad_fn_ is not None:
+                check_graph(t.grad_fn_)
+            enter_memory(program, tape, r, t, kept)
+        at[id(t)] = i
+        program.results.append(r)
+    return 0
+
+
+cdef int check_graph(Node root) except -1:
+    """Raise unless the graph of a result has been used up, so that its nodes hold no values."""
+    cdef list todo = [root]
+    cdef set seen = set()
+    cdef Node node
+    cdef Py_ssize_t i
+    while todo:
+        node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, AccumulateGrad):
+            continue
+        if type(node) is not OpNode or node.hooks is not None:
+            raise Unfit("a result carries a graph with nodes of other kinds than built-in ops, or with hooks")
+        for i in range(node.n_places()):
+            if holds_values(value_in(node, i)):
+                raise Unfit("a result carries a graph")
+        if holds_values((<OpNode>node).arguments):
+            raise Unfit("a result carries a graph")
+        for i in range(node.n_edges):
+            target = node.target(<int>i)
+            if isinstance(target, Node):
+                todo.append(target)
+    return 0
+
+
+cdef bint holds_values(object value) except -1:
+    if value is None or isinstance(value, (int, float, complex, str, bytes)):
+        return False
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            if holds_values(each):
+                return True
+        return False
+    return True
+
+
+cdef int check_leftovers(Program program, list leaves, dict before) except -1:
+    """Raise if a new tensor lives on that is neither a result nor a gradient."""
+    known = {id(t) for t in leaves}
+    known.update([id((<External>e).tensor.grad_) for e, made in program.grads])
+    if has_others(known, before):
+        gc.collect()
+        if has_others(known, before):
+            raise Unfit("a new tensor outlives the step")
+    return 0
+
+
+cdef bint has_others(set known, dict before) except -1:
+    for t in living_tensors():
+        if id(t) not in before and id(t) not in known:
+            return True
+    return False

@@ -1,0 +1,87 @@
+"""Programs: captured steps. See Note [Captured steps] in program.pyx."""
+
+cimport numpy as cnp
+from libc.stdint cimport uintptr_t
+
+from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._kernels.tape.tape cimport Launches
+
+cdef enum:                      # External.before: how `grad` must be found
+    NONE
+    KEPT                        # the very tensor
+    REPLACED                    # any tensor, which the step does not read
+
+cdef enum:                      # Result.kind
+    MADE                        # a fresh tensor; `index` is its slot, counted from the first of these
+    AN_ARGUMENT
+    AN_EXTERNAL
+    SAME                        # as an earlier result
+
+cdef enum:
+    MAXDIMS = 64
+
+cdef class Argument:            # what an argument must be like
+    cdef type cls
+    cdef int typenum
+    cdef int ndim
+    cdef cnp.npy_intp[MAXDIMS] dims
+    cdef cnp.npy_intp[MAXDIMS] steps
+    cdef Py_ssize_t low         # the bytes that it spans, relative to its address
+    cdef Py_ssize_t high
+    cdef unsigned int flags
+    cdef bint is_view
+    cdef bint has_grad
+    cdef const char* misfit(self, object value) noexcept
+
+cdef class External:            # a tensor outside of the step, and what it must be like
+    cdef Tensor tensor
+    cdef object array
+    cdef char* data
+    cdef unsigned int flags
+    cdef int before
+    cdef Tensor grad
+    cdef const char* misfit(self) noexcept
+
+cdef class Result:              # a tensor that the step returns, or a new gradient
+    cdef readonly int kind
+    cdef readonly Py_ssize_t index
+    cdef int typenum
+    cdef int ndim
+    cdef cnp.npy_intp[MAXDIMS] dims
+    cdef cnp.npy_intp[MAXDIMS] steps
+    cdef bint is_row_major
+    cdef Py_ssize_t offset      # in the memory of its slot
+    cdef Node grad_fn
+    cdef int output_nr
+    cdef unsigned int flags
+    cdef long version
+    cdef tuple origin
+    cdef int describe(self, Tensor t) except -1
+    cdef Tensor tensor(self, cnp.ndarray memory)
+    cdef bint fits(self, Tensor t) except -1
+
+cdef class Program:
+    cdef Launches launches
+    cdef list guards            # an Argument for each argument
+    cdef list outside           # of External
+    cdef list results           # of Result
+    cdef list grads             # (External, Result, or None to clear it)
+    cdef list counts            # (VersionCounter, by how much, op name, code, instruction offset)
+    cdef list owners            # arrays that hold the memory of the external slots
+    cdef list sizes             # of each slot of fresh memory, in bytes; 0: of one tensor, which has it all
+    cdef list changes           # of each external slot: whether the step writes to it
+    cdef uintptr_t* lows        # of each external slot
+    cdef uintptr_t* highs
+    cdef Py_ssize_t n_ranges    # external slots; they follow those of the arguments
+    cdef int first_made         # the first slot of fresh memory
+    cdef unsigned int modes
+    cdef bint is_running
+    cdef str missed
+    cdef const char* misfit(self, list arguments) noexcept
+    cdef list run(self, list arguments)
+    cdef Tensor made_tensor(self, Result r, list shared)
+    cdef Tensor gradient(self, Tensor owner, Result r, list shared)
+    cdef cnp.ndarray shadow(self, Py_ssize_t i)
+    cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows)
+    cdef str names_of(self, Py_ssize_t i)

@@ -1,0 +1,494 @@
+"""Captured steps: which tensors they take, what they return and change, and how they are replayed.
+
+Note [Captured steps]
+---------------------
+The tape (`_kernels/tape/`) holds a step as loops on memory. A `Program` adds what the step means for tensors:
+
+    arguments   each must be like the one of the captured call in all that loops and rules depend on; its memory becomes a slot
+    externals   tensors that existed before: parameters, buffers, states of optimizers. Each must still have the same array,
+                flags and hooks. How `grad` was found decides, too: None, the very tensor that was there (the step may add to
+                it), or any (the step replaces it without reading it)
+    results     fresh tensors on fresh memory each time, or an argument or external itself. A result whose graph has been
+                used up by the step's own backward pass gets that graph's node, as its eager twin has one
+    effects     version counters go up, with op and line of the captured step; `grad` fields are cleared or set. A gradient's
+                memory is used again only if nothing but the parameter refers to the tensor and its array
+
+All guards are tested before anything is written: `replay` either does the whole step or returns MISS. What the capture saw and
+cannot repeat (tensors that outlive the step elsewhere, changed flags, graphs that still hold values) makes it `Unfit`.
+`check` runs a program on copies and compares with the eager step, bit for bit.
+"""
+
+from weakref import getweakrefcount
+
+cimport cython
+cimport numpy as cnp
+from cpython.mem cimport PyMem_Free
+from cpython.object cimport PyObject
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcmp, memcpy
+
+import numpy as np
+
+from cygrad._core.graph.inplace cimport set_grad
+from cygrad._core.graph.opdef cimport asks_nobody
+from cygrad._core.graph.tensor cimport REQUIRES_GRAD, Tensor, VersionCounter, counter_of, version_of, wrap
+from cygrad._core.runtime.thread_state cimport FORWARD, ThreadState, thread_state
+from cygrad._kernels.cpu.base.arrays cimport PyArray_ISNOTSWAPPED, empty, empty_strided
+from cygrad._kernels.tape.tape cimport Entry
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*) noexcept
+
+
+class _Miss:
+    """What `replay` returns if a guard fails."""
+
+    def __repr__(self):
+        return "MISS"
+
+    def __bool__(self):
+        return False
+
+
+MISS = _Miss()
+cdef object _miss = MISS
+
+
+class Unfit(Exception):
+    """A captured step that cannot be replayed."""
+
+
+class Refusal:
+    """Why a step cannot be replayed: `reason`, `op` (a name or None) and `site` (file and line, or None)."""
+
+    def __init__(self, reason, op, place):
+        self.reason, self.op = reason, op
+        self.site = site_of(place)
+
+    def __str__(self):
+        text = f"`{self.op}` {self.reason}" if self.op else self.reason
+        return text if self.site is None else f"{text}, at {self.site[0]}:{self.site[1]}"
+
+    def __repr__(self):
+        return f"Refusal({str(self)!r})"
+
+
+def site_of(place):
+    """(file, line) of (code object, instruction offset)."""
+    if place is None:
+        return None
+    from cygrad._core.errors.sites import line_of  # needed only for texts
+
+    code, offset = place
+    return code.co_filename, line_of(code, offset)
+
+
+def is_plain_state():
+    """Why this thread's modes keep a step from being captured, or None."""
+    cdef ThreadState* state = thread_state()
+    if state.modes & FORWARD:
+        return "forward mode or vmap is active"
+    if state.observers != NULL:
+        return "a profiler or another observer is active"
+    if state.watch:
+        return "results are checked for NaN"
+    if state.on_save != NULL or state.on_write != NULL:
+        return "hooks on saved tensors are active"
+    if state.run != NULL:
+        return "a backward pass is running"
+    if not asks_nobody():
+        return "autocast, a mode or a class that overrides functions is active"
+    return None
+
+
+cdef bint _is_plain_now(unsigned int modes) noexcept:
+    cdef ThreadState* state = thread_state()
+    return (state.modes == modes and state.observers == NULL and state.watch == 0 and state.on_save == NULL
+            and state.on_write == NULL and state.run == NULL and asks_nobody())
+
+
+# ------------------------------------------------------------------------------------------------- parts
+
+@cython.final
+cdef class Argument:
+
+    def __init__(self, Tensor t not None):
+        cdef cnp.ndarray a = t.array
+        cdef int i
+        self.cls = type(t)
+        self.typenum, self.ndim = cnp.PyArray_TYPE(a), cnp.PyArray_NDIM(a)
+        for i in range(self.ndim):
+            self.dims[i], self.steps[i] = cnp.PyArray_DIMS(a)[i], cnp.PyArray_STRIDES(a)[i]
+            if self.dims[i] and self.steps[i] < 0:
+                self.low += (self.dims[i] - 1) * self.steps[i]
+            elif self.dims[i]:
+                self.high += (self.dims[i] - 1) * self.steps[i]
+        self.high += cnp.PyArray_ITEMSIZE(a)
+        if cnp.PyArray_SIZE(a) == 0:
+            self.low = self.high = 0
+        self.flags, self.is_view, self.has_grad = t.flags, t.view is not None, t.grad_ is not None
+
+    cdef const char* misfit(self, object value) noexcept:
+        """Why a tensor does not fit, or NULL."""
+        cdef Tensor t
+        cdef cnp.ndarray a
+        cdef int i
+        if type(value) is not self.cls:
+            return "an argument is of another class"
+        t = <Tensor>value
+        if type(t.array) is not cnp.ndarray:
+            return "an argument is not in main memory"
+        a = <cnp.ndarray>t.array
+        if cnp.PyArray_TYPE(a) != self.typenum or not cnp.PyArray_ISALIGNED(a) or not PyArray_ISNOTSWAPPED(a):
+            return "an argument has another dtype"
+        if cnp.PyArray_NDIM(a) != self.ndim:
+            return "an argument has another shape"
+        for i in range(self.ndim):
+            if cnp.PyArray_DIMS(a)[i] != self.dims[i]:
+                return "an argument has another shape"
+            if cnp.PyArray_STRIDES(a)[i] != self.steps[i]:
+                return "an argument has other strides"
+        if t.flags != self.flags or t.grad_fn_ is not None:
+            return "an argument requires grad, or does no more"
+        if (t.view is not None) != self.is_view or t.view is not None and t.view.base.flags & REQUIRES_GRAD:
+            return "an argument is a view, or is none any more"
+        if (t.grad_ is not None) != self.has_grad or t.tangents is not None:
+            return "an argument has a grad, or has none any more"
+        if t.accumulator is not None and t.accumulator.hooks is not None:
+            return "an argument has hooks"
+        return NULL
+
+
+@cython.final
+cdef class External:
+
+    cdef const char* misfit(self) noexcept:
+        cdef Tensor t = self.tensor
+        if t.array is not self.array or cnp.PyArray_BYTES(<cnp.ndarray>self.array) != self.data:
+            return "a tensor outside of the step has other memory"
+        if t.flags != self.flags or t.grad_fn_ is not None or t.tangents is not None:
+            return "a tensor outside of the step requires grad, or does no more, or has a history"
+        if t.accumulator is not None and t.accumulator.hooks is not None:
+            return "a tensor outside of the step has hooks"
+        if self.before == NONE and t.grad_ is not None or self.before == KEPT and t.grad_ is not self.grad or (
+                self.before == REPLACED and t.grad_ is None):
+            return "a tensor outside of the step has a grad, or has none any more, or has another"
+        return NULL
+
+
+@cython.final
+cdef class Result:
+
+    def __init__(self, int kind, Py_ssize_t index):
+        self.kind, self.index = kind, index
+
+    cdef int describe(self, Tensor t) except -1:
+        """Take over what a fresh twin of a tensor needs, but its memory."""
+        cdef cnp.ndarray a = t.array
+        cdef int i
+        self.grad_fn, self.output_nr, self.flags = t.grad_fn_, t.output_nr_, t.flags
+        self.version = version_of(t)
+        self.origin = t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti
+        self.typenum, self.ndim = cnp.PyArray_TYPE(a), cnp.PyArray_NDIM(a)
+        self.is_row_major = cnp.PyArray_IS_C_CONTIGUOUS(a)
+        for i in range(self.ndim):
+            self.dims[i], self.steps[i] = cnp.PyArray_DIMS(a)[i], cnp.PyArray_STRIDES(a)[i]
+        return 0
+
+    cdef Tensor tensor(self, cnp.ndarray memory):
+        """A tensor on a part of `memory`, or, for None, on memory of its own."""
+        cdef Tensor t
+        if memory is not None:
+            t = wrap(np.ndarray(
+                tuple([self.dims[i] for i in range(self.ndim)]), cnp.PyArray_DescrFromType(self.typenum), memory,
+                self.offset, tuple([self.steps[i] for i in range(self.ndim)])))
+        elif self.is_row_major:
+            t = wrap(empty(self.ndim, self.dims, self.typenum))
+        else:
+            t = wrap(empty_strided(self.ndim, self.dims, self.steps, self.typenum))
+        t.flags = self.flags
+        t.grad_fn_, t.output_nr_ = self.grad_fn, self.output_nr
+        if self.version:
+            counter_of(t).version = self.version
+        if self.origin[0]:
+            t.origin_kind, t.origin_name, t.origin_code, t.origin_lasti = self.origin
+        return t
+
+    cdef bint fits(self, Tensor t) except -1:
+        """Whether a gradient's tensor and memory may be used again: nothing refers to them but the `grad` field."""
+        cdef cnp.ndarray a
+        cdef int i
+        if (type(t) is not Tensor or Py_REFCNT(<PyObject*>t) > 2 or type(t.array) is not cnp.ndarray
+                or Py_REFCNT(<PyObject*>t.array) > 1):
+            return False
+        a = <cnp.ndarray>t.array
+        if (cnp.PyArray_TYPE(a) != self.typenum or cnp.PyArray_NDIM(a) != self.ndim or cnp.PyArray_BASE(a) != NULL
+                or not cnp.PyArray_CHKFLAGS(a, cnp.NPY_ARRAY_OWNDATA | cnp.NPY_ARRAY_WRITEABLE)):
+            return False
+        for i in range(self.ndim):
+            if cnp.PyArray_DIMS(a)[i] != self.dims[i] or cnp.PyArray_STRIDES(a)[i] != self.steps[i]:
+                return False
+        return (t.flags == self.flags and t.view is None and t.grad_fn_ is None and t.grad_ is None
+                and t.accumulator is None and t.tangents is None and t.attributes is None
+                and (t.counter is None or Py_REFCNT(<PyObject*>t.counter) == 1) and getweakrefcount(t) == 0
+                and getweakrefcount(a) == 0)
+
+
+# ----------------------------------------------------------------------------------------------- programs
+
+
+@cython.final
+cdef class Program:
+    """A captured step; `replay` does it again."""
+
+    @property
+    def externals(self):
+        """The tensors outside of the arguments that the step reads or changes."""
+        return [(<External>e).tensor for e in self.outside]
+
+    @property
+    def arguments(self):
+        """The number of arguments."""
+        return len(self.guards)
+
+    @property
+    def entries(self):
+        """The loops that a replay runs."""
+        return [Line(entry) for entry in self.launches.entries]
+
+    @property
+    def memory(self):
+        """Bytes that the program holds."""
+        return self.launches.memory
+
+    @property
+    def effects(self):
+        """What a replay changes besides bytes, as texts."""
+        texts = [f"raises a version counter by {by} ({name})" for _, by, name, _, _ in self.counts]
+        for e, made in self.grads:
+            shape = tuple((<External>e).array.shape)
+            texts.append(f"{'clears' if made is None else 'sets'} the grad of a tensor of shape {shape}")
+        return texts
+
+    def why_missed(self):
+        """The guard that failed in the last replay, or None."""
+        return self.missed
+
+    def replay(self, list arguments not None):
+        """Do the step, and return its tensors; or MISS, with nothing done."""
+        cdef const char* reason
+        if self.is_running:
+            self.missed = "another thread replays this program"
+            return _miss
+        self.is_running = True
+        try:
+            reason = self.misfit(arguments)
+            if reason != NULL:
+                self.missed = reason.decode()
+                return _miss
+            return self.run(arguments)
+        finally:
+            self.is_running = False
+
+    cdef const char* misfit(self, list arguments) noexcept:
+        """Why these arguments, or the state of things, do not fit; NULL if they do. Tells the slots of the arguments."""
+        cdef Py_ssize_t i, k, n = len(self.guards)
+        cdef const char* reason
+        cdef Argument a, b
+        cdef char* base
+        cdef char* other
+        if not _is_plain_now(self.modes):
+            return "grad mode or another mode differs"
+        if len(arguments) != n:
+            return "there are more arguments, or fewer"
+        for i in range(len(self.outside)):
+            reason = (<External>self.outside[i]).misfit()
+            if reason != NULL:
+                return reason
+        for i in range(n):
+            a = <Argument>self.guards[i]
+            reason = a.misfit(arguments[i])
+            if reason != NULL:
+                return reason
+            base = data_of(arguments[i])
+            for k in range(i):
+                b = <Argument>self.guards[k]
+                other = data_of(arguments[k])
+                if base + a.low < other + b.high and other + b.low < base + a.high:
+                    return "two arguments share memory"
+            for k in range(self.n_ranges):
+                if base + a.low < <char*>self.highs[k] and <char*>self.lows[k] < base + a.high:
+                    return "an argument shares memory with a tensor that the step uses"
+        for i in range(n):
+            self.launches.set_base(<int>i, data_of(arguments[i]) + (<Argument>self.guards[i]).low)
+        if not self.launches.may_run():
+            return "a value is out of bounds"
+        return NULL
+
+    cdef list run(self, list arguments):
+        """Everything that follows the guards."""
+        cdef Result r
+        cdef External e
+        cdef list found = [], shared = [None] * len(self.sizes), grads = []
+        cdef VersionCounter counter
+        cdef tuple change
+        cdef Py_ssize_t i
+        for i in range(len(self.grads)):        # all memory first: there may be too little
+            change = self.grads[i]
+            grads.append(None if change[1] is None else self.gradient((<External>change[0]).tensor, change[1], shared))
+        for r in self.results:
+            if r.kind == MADE:
+                found.append(self.made_tensor(r, shared))
+            elif r.kind == AN_ARGUMENT:
+                found.append(arguments[r.index])
+            elif r.kind == AN_EXTERNAL:
+                found.append((<External>self.outside[r.index]).tensor)
+            else:
+                found.append(found[r.index])
+        self.launches.run()
+        for change in self.counts:
+            counter = <VersionCounter>change[0]
+            counter.version += <long>change[1]
+            counter.op_name, counter.code, counter.lasti = change[2], change[3], change[4]
+        for i in range(len(self.grads)):
+            e = <External>(<tuple>self.grads[i])[0]
+            if e.tensor.grad_ is not grads[i]:
+                set_grad(e.tensor, grads[i])
+        return found
+
+    cdef Tensor made_tensor(self, Result r, list shared):
+        """A fresh tensor, of whose memory its slot is told. `shared` holds the memory of slots with several tensors."""
+        cdef Tensor t
+        cdef cnp.ndarray memory
+        cdef cnp.npy_intp size = self.sizes[r.index]
+        if size == 0:
+            t = r.tensor(None)
+            self.launches.set_base(self.first_made + <int>r.index, data_of(t))
+            return t
+        memory = shared[r.index]
+        if memory is None:
+            memory = shared[r.index] = empty_strided(1, &size, NULL, cnp.NPY_UINT8)
+            self.launches.set_base(self.first_made + <int>r.index, cnp.PyArray_BYTES(memory))
+        return r.tensor(memory)
+
+    cdef Tensor gradient(self, Tensor owner, Result r, list shared):
+        """The new `grad` of a tensor: on the memory of the former one if nothing else refers to that, else a fresh one."""
+        cdef Tensor t = owner.grad_
+        if t is None or self.sizes[r.index] != 0 or not r.fits(t):
+            return self.made_tensor(r, shared)
+        if t.counter is not None:
+            t.counter.version = r.version
+        self.launches.set_base(self.first_made + <int>r.index, data_of(t))
+        return t
+
+    def check(self, call, list arguments not None, flatten):
+        """Run the program on copies, then `call()`; return the value of that and how they differ (a text, or None)."""
+        cdef const char* reason = self.misfit(arguments)
+        if reason != NULL:
+            return call(), f"does not fit: {reason.decode()}"
+        cdef list shadows = [], shared = [None] * len(self.sizes), twins, grads
+        cdef Py_ssize_t i
+        cdef Result r
+        twins = [self.made_tensor(r, shared) if r.kind == MADE else None for r in self.results]
+        grads = [None if r is None else self.made_tensor(r, shared) for _, r in self.grads]
+        for i in range(self.n_ranges):
+            shadows.append(self.shadow(i) if self.changes[i] else None)
+            if self.changes[i]:
+                self.launches.set_base(self.first_made - self.n_ranges + <int>i, data_of_array(shadows[i]))
+        self.launches.poison()
+        try:
+            self.launches.run()
+        finally:
+            for i in range(self.n_ranges):
+                self.launches.set_base(self.first_made - self.n_ranges + <int>i, <char*>self.lows[i])
+        value = call()
+        return value, self.compared(flatten(value), arguments, twins, grads, shadows)
+
+    cdef cnp.ndarray shadow(self, Py_ssize_t i):
+        """A copy of an external range, aligned like it."""
+        cdef Py_ssize_t size = self.highs[i] - self.lows[i]
+        room = np.empty(size + 128, np.uint8)
+        cdef uintptr_t at = <uintptr_t>cnp.PyArray_DATA(<cnp.ndarray>room)
+        cdef Py_ssize_t skipped = (self.lows[i] - at) % 64
+        copy = room[skipped:skipped + size]
+        memcpy(cnp.PyArray_DATA(<cnp.ndarray>copy), <void*>self.lows[i], size)
+        return copy
+
+    cdef str compared(self, list leaves, list arguments, list twins, list grads, list shadows):
+        """How what a run on copies has left differs from what the eager step has left, or None."""
+        cdef Py_ssize_t i
+        cdef Result r
+        cdef Tensor t, twin
+        cdef External e
+        if len(leaves) != len(self.results):
+            return "it returns another number of tensors"
+        for i in range(len(leaves)):
+            r, t = self.results[i], leaves[i]
+            if r.kind == MADE:
+                twin = twins[i]
+                if t.flags != twin.flags or type(t) is not Tensor or not are_equal(t.array, twin.array):
+                    return f"result {i} differs"
+            elif t is not (arguments[r.index] if r.kind == AN_ARGUMENT else
+                           (<External>self.outside[r.index]).tensor if r.kind == AN_EXTERNAL else leaves[r.index]):
+                return f"result {i} is another tensor"
+        for i in range(len(self.grads)):
+            e = (<tuple>self.grads[i])[0]
+            t, twin = e.tensor.grad_, grads[i]
+            if (t is None) != (twin is None) or t is not None and not are_equal(t.array, twin.array):
+                return f"the grad of a tensor of shape {tuple(e.array.shape)} differs"
+        for i in range(self.n_ranges):
+            if shadows[i] is not None and memcmp(cnp.PyArray_DATA(<cnp.ndarray>shadows[i]), <void*>self.lows[i],
+                                                 self.highs[i] - self.lows[i]) != 0:
+                return f"a tensor outside of the step differs: {self.names_of(i)}"
+        return None
+
+    cdef str names_of(self, Py_ssize_t i):
+        """The shapes of the tensors in an external range."""
+        shapes = [tuple((<External>e).array.shape) for e in self.outside
+                  if self.lows[i] <= <uintptr_t>(<External>e).data < self.highs[i]]
+        return ", ".join(map(str, shapes))
+
+    def difference(self, Program other not None):
+        """How the loops of another capture differ from these, or None."""
+        cdef Entry mine, its
+        cdef dict blocks = {}
+        if len(self.launches.entries) != len(other.launches.entries):
+            return f"{len(self.launches.entries)} loops, then {len(other.launches.entries)}"
+        for mine, its in zip(self.launches.entries, other.launches.entries):
+            found = mine.difference(its, blocks)
+            if found is not None:
+                return found
+        return None
+
+    def __dealloc__(self):
+        PyMem_Free(self.lows)
+        PyMem_Free(self.highs)
+
+
+cdef inline char* data_of(object tensor) noexcept:
+    return cnp.PyArray_BYTES(<cnp.ndarray>(<Tensor>tensor).array)
+
+
+cdef inline char* data_of_array(object array) noexcept:
+    return cnp.PyArray_BYTES(<cnp.ndarray>array)
+
+
+cdef bint are_equal(object a, object b) except -1:
+    """Whether two arrays have one dtype, shape and order in memory, and the same bits."""
+    if a.dtype != b.dtype or a.shape != b.shape or a.strides != b.strides and a.size > 1:
+        return False
+    return np.array(a, order="C").tobytes() == np.array(b, order="C").tobytes()
+
+
+class Line:
+    """A loop of a program, for explanations."""
+
+    def __init__(self, Entry entry):
+        self.kind, self.op, self.site = entry.kind, None, site_of(entry.place)
+        self.bytes_read, self.bytes_written = entry.bytes_read, entry.bytes_written
+
+    def __repr__(self):
+        place = "" if self.site is None else f" at {self.site[0]}:{self.site[1]}"
+        return f"<{self.kind}{place}>"

@@ -1,0 +1,125 @@
+"""Noting loops on the tape. See Note [The tape] in tape.pyx."""
+
+from libc.stdint cimport uintptr_t
+
+cdef extern from "platform/tape.h" nogil:
+    int tape_open "cygrad_tape_open"        # test this first: all that follows is for an open tape
+
+# Runs a noted loop again, from a copy of its context. Does not need the GIL.
+ctypedef void (*replay_t)(void* context) noexcept nogil
+
+cdef enum:                  # Word.mode
+    READS = 1
+    WRITES = 2              # each byte of the extent
+    SCATTERS = 4            # some of them
+
+ctypedef struct Word:       # an address in a context, and the extent of the memory that is reached through it
+    Py_ssize_t at           # offset of the address in the context
+    int mode
+    Py_ssize_t low          # the extent, relative to the address
+    Py_ssize_t high
+
+# Note a loop: `kind` for explanations, a context that is copied, and the addresses in it. An address that points into the
+# context itself needs no Word.mode. Never fails: what cannot be noted makes the tape refuse the step.
+cdef void note(replay_t replay, str kind, const void* context, size_t size, Word* words, int count) noexcept
+
+# Note that bytes were set to constants: `count` copies of one element.
+cdef void note_constant(void* to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) noexcept
+
+# Note that the step went on only because values fulfil a condition: `check` must hold before each replay begins. The values
+# must be an argument's, or those that an external array has at the beginning.
+ctypedef bint (*check_t)(void* context) noexcept nogil
+cdef void note_check(check_t check, str kind, const void* context, size_t size, Word* values) noexcept
+
+# What happens now cannot be replayed, for this reason.
+cdef void refuse(str reason, object op=*) noexcept
+
+# A kernel is about to run: refuse it unless it is known to compute by noted loops alone.
+cdef int vet(object kernel) except -1
+
+cdef inline Word word(const void* context, const void* place, int mode, Py_ssize_t low, Py_ssize_t high) noexcept:
+    """The address that stands at `place` in the context."""
+    cdef Word w
+    w.at = <const char*>place - <const char*>context
+    w.mode = mode
+    w.low = low
+    w.high = high
+    return w
+
+cdef enum:                  # Block.kind
+    INNER_BLOCK
+    ARGUMENT_BLOCK
+    EXTERNAL_BLOCK
+
+cdef class Block:           # a piece of memory
+    cdef readonly uintptr_t low
+    cdef readonly uintptr_t high
+    cdef readonly int kind
+    cdef readonly int index             # among the arguments, or the external ranges
+    cdef list written                   # [low, high] of the bytes that entries wrote, apart; of INNER ones
+    cdef readonly bint is_alive
+    cdef readonly bint is_changed       # whether an entry writes to it
+    cdef Py_ssize_t first               # entries that touch it, set by Launches
+    cdef Py_ssize_t last
+    cdef Py_ssize_t place               # in the arena
+    cdef int slot                       # or the slot; -1: in the arena
+    cdef bint covers(self, Py_ssize_t low, Py_ssize_t high) except -1
+    cdef int write(self, Py_ssize_t low, Py_ssize_t high) except -1
+
+cdef class Touch:
+    cdef readonly Py_ssize_t at
+    cdef readonly Block block           # None: an address within the context itself
+    cdef readonly Py_ssize_t offset     # in the block, or the context
+    cdef readonly int mode
+    cdef readonly Py_ssize_t low        # the extent, in the block
+    cdef readonly Py_ssize_t high
+
+cdef class Entry:
+    cdef replay_t function              # or a check_t, of a check
+    cdef readonly bint is_check
+    cdef readonly str kind
+    cdef bytes context
+    cdef readonly list touches
+    cdef readonly object place          # (code object, instruction offset) of the user's line
+    cdef readonly bint is_live
+
+cdef class Tape:
+    cdef readonly list entries
+    cdef readonly str reason            # why the step cannot be replayed, or None
+    cdef readonly object reason_op
+    cdef readonly object reason_place
+    cdef list arguments                 # blocks
+    cdef list externals                 # blocks, by address
+    cdef list external_lows
+    cdef list lows                      # addresses of the live blocks that were given during the step, sorted
+    cdef dict blocks                    # {address: block}, the same
+    cdef object former                  # NumPy's allocator before
+    cdef int _look_at_memory(self) except -1
+    cdef int _begin_block(self, uintptr_t low, size_t size) except -1
+    cdef int _end_block(self, uintptr_t low) except -1
+    cdef Block block_at(self, uintptr_t low, uintptr_t high)
+    cdef Block external_at(self, uintptr_t low, uintptr_t high)
+    cdef bint is_written(self, Block block, Py_ssize_t low, Py_ssize_t high) except -1
+    cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count) except -1
+    cdef int check(self, check_t function, str kind, const void* context, size_t size, Word* values) except -1
+    cdef int constant(self, uintptr_t to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) except -1
+
+cdef class Launches:
+    """Noted loops, ready to run; see tape.pyx."""
+    cdef char* contexts
+    cdef char* arena
+    cdef void* steps                # struct Step[]
+    cdef Py_ssize_t count
+    cdef Py_ssize_t checked         # the first of the steps are checks
+    cdef void* patches              # struct Patch[], by slot
+    cdef Py_ssize_t* first_patch    # of each slot, and the end
+    cdef char** bases               # of each slot: where the patched addresses point now
+    cdef readonly int slots
+    cdef readonly Py_ssize_t memory
+    cdef readonly Py_ssize_t work   # bytes that one run reads and writes
+    cdef readonly list entries
+    cdef int _fill(self) except -1
+    cdef void set_base(self, int slot, char* base) noexcept nogil
+    cdef bint may_run(self) noexcept
+    cdef void run(self) noexcept
+    cdef void poison(self) noexcept

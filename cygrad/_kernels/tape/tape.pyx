@@ -1,0 +1,706 @@
+"""The tape: notes the loops that a step runs, with the memory they touch, and runs them again without Python.
+
+Note [The tape]
+---------------
+Compiled kernels prepare a loop (they check arguments, broadcast, allocate the result) and then start it. While a tape is
+open, each such place also hands it over to `note`: a C function, a copy of the context that it takes, and which addresses in
+this context reach which memory. A step, forward, backward and update, thus becomes a flat list that can be run again: the
+same functions on the same kinds of memory, in the same order, hence with the same bits. No op, rule or module is known here.
+
+What makes this safe:
+
+    memory      While a tape is open, NumPy's allocator in this thread is the pool (memory_pool.h), and the freelist of small
+                arrays is off. So the tape hears of all array memory that is given and taken. An address belongs to the newest
+                *block* there that is alive, to an argument, or to an array that existed before (an *external* one). Memory of
+                any other kind makes the step unfit.
+    producers   Each byte that a loop reads must be an argument's or external, or written by an earlier entry of the list. A
+                kernel that is not hooked leaves bytes nobody wrote on the tape, and its first reader makes the step unfit.
+                The same holds for what the step returns. Extents of reads may be too large and those of writes too small,
+                never the other way round.
+    constants   Memory that calloc returned, and elements that Python wrote (`note_constant`), are entries, too.
+    arena       Blocks that live only within the list get places in one arena, by when they are first and last touched. With
+                CYGRAD_TAPE_POISON=1 in the environment it is filled with NaN before each run.
+
+What reads values in order to decide something calls `refuse`. The layer above, which knows tensors, compares a replay with an
+eager step before it trusts the list (`_core/replay/`).
+"""
+
+import os
+import sys
+from bisect import bisect_right
+
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+
+from cygrad._kernels.platform.memory_pool cimport array_memory_from_pool, connect_tape, current_place, give_back_allocator
+
+from cygrad._kernels.tape import vetted
+
+cnp.import_array()
+
+cdef extern from *:
+    """
+    #include <Python.h>
+    #include <stdlib.h>
+    #include "platform/tape.h"
+
+    int cygrad_tape_open = 0;
+
+    typedef struct { char *memory; size_t size; int kind; } tape_event;
+    static struct {
+        unsigned long thread;           /* whose step is being noted */
+        tape_event *events;             /* memory given and taken since they were last looked at */
+        Py_ssize_t count, room;
+        int lost;                       /* no memory for events */
+    } tape_state;
+
+    /* Memory that any thread frees may have been the tape's; only that which its own thread gets can become so. */
+    void cygrad_tape_memory(void *memory, size_t size, int kind)
+    {
+        tape_event *events = tape_state.events;
+        if (kind != CYGRAD_DIED && PyThread_get_thread_ident() != tape_state.thread) return;
+        if (tape_state.count == tape_state.room) {
+            events = realloc(events, (2 * tape_state.room + 64) * sizeof *events);
+            if (events == NULL) {
+                tape_state.lost = 1;
+                return;
+            }
+            tape_state.room = 2 * tape_state.room + 64;
+            tape_state.events = events;
+        }
+        events[tape_state.count].memory = memory;
+        events[tape_state.count].size = size;
+        events[tape_state.count++].kind = kind;
+    }
+    """
+    enum:
+        CYGRAD_DIED
+        CYGRAD_BORN
+        CYGRAD_BORN_ZERO
+    ctypedef struct tape_event:
+        char* memory
+        size_t size
+        int kind
+    ctypedef struct tape_state_t:
+        unsigned long thread
+        tape_event* events
+        Py_ssize_t count
+        int lost
+    tape_state_t tape_state
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
+
+POISONS = os.environ.get("CYGRAD_TAPE_POISON", "0") not in ("", "0")
+
+cdef enum:
+    INNER = INNER_BLOCK
+    ARGUMENT = ARGUMENT_BLOCK
+    EXTERNAL = EXTERNAL_BLOCK
+
+
+# ------------------------------------------------------------------------------------------------- blocks
+
+
+@cython.final
+cdef class Block:
+    """A piece of memory: an argument's, an external array's, or one that was given during the step."""
+
+    def __init__(self, uintptr_t low, uintptr_t high, int kind, int index):
+        self.low, self.high, self.kind, self.index = low, high, kind, index
+        self.written = []
+        self.is_alive = True
+        self.slot = -1
+        self.first = -1
+
+    cdef bint covers(self, Py_ssize_t low, Py_ssize_t high) except -1:
+        """Whether entries have written all of these bytes."""
+        cdef list span
+        if self.kind != INNER or low >= high:
+            return True
+        for span in self.written:
+            if span[0] <= low:
+                if high <= span[1]:
+                    return True
+        return False
+
+    cdef int write(self, Py_ssize_t low, Py_ssize_t high) except -1:
+        cdef list span, kept = []
+        if low < high:
+            self.is_changed = True
+        if self.kind != INNER or low >= high or self.covers(low, high):
+            return 0
+        for span in self.written:
+            if span[1] < low or high < span[0]:
+                kept.append(span)
+            else:
+                low = min(low, <Py_ssize_t>span[0])
+                high = max(high, <Py_ssize_t>span[1])
+        kept.append([low, high])
+        self.written = kept
+        return 0
+
+
+@cython.final
+cdef class Touch:
+    """An address in the context of an entry."""
+
+
+@cython.final
+cdef class Entry:
+    """A noted loop."""
+
+    @property
+    def bytes_read(self):
+        return sum([t.high - t.low for t in self.touches if t.mode & READS])
+
+    @property
+    def bytes_written(self):
+        return sum([t.high - t.low for t in self.touches if t.mode & (WRITES | SCATTERS)])
+
+    def difference(self, Entry other, dict blocks):
+        """What distinguishes this entry from that of another tape, or None; `blocks` pairs the blocks of both."""
+        cdef Touch x, y
+        cdef bytearray mine = bytearray(self.context), its = bytearray(other.context)
+        if self.function != other.function or len(self.touches) != len(other.touches) or len(mine) != len(its):
+            return f"another loop ({self.kind}, then {other.kind})"
+        for x, y in zip(self.touches, other.touches):
+            if (x.at, x.offset, x.mode, x.low, x.high) != (y.at, y.offset, y.mode, y.low, y.high):
+                return f"other memory in {self.kind}"
+            if x.block is not None and y.block is not None:
+                if blocks.setdefault(id(x.block), y.block) is not y.block or x.block.kind != y.block.kind:
+                    return f"another array in {self.kind}"
+            elif x.block is not y.block:
+                return f"other memory in {self.kind}"
+            mine[x.at:x.at + sizeof(void*)] = its[x.at:x.at + sizeof(void*)] = bytes(sizeof(void*))
+        return None if mine == its else f"another number in {self.kind}"
+
+
+# --------------------------------------------------------------------------------------------------- notes
+
+
+@cython.final
+cdef class Tape:
+    """Notes a step: `open`, the step, `close`."""
+
+    def __init__(self):
+        self.entries = []
+        self.lows, self.blocks = [], {}
+
+    def open(self, list arguments, list externals):
+        """Begin to note what this thread does. Both lists hold (low, high) addresses; external ranges do not overlap."""
+        global _tape, tape_open
+        if _tape is not None:
+            raise RuntimeError("another tape is open")
+        self.arguments = [Block(low, high, ARGUMENT, i) for i, (low, high) in enumerate(arguments)]
+        order = sorted(range(len(externals)), key=externals.__getitem__)
+        self.externals = [Block(externals[i][0], externals[i][1], EXTERNAL, i) for i in order]
+        self.external_lows = [block.low for block in self.externals]
+        tape_state.thread = PyThread_get_thread_ident()
+        tape_state.count = tape_state.lost = 0
+        _tape = self
+        tape_open = 1
+        self.former = array_memory_from_pool()
+
+    def close(self):
+        """Stop noting."""
+        global _tape, tape_open
+        give_back_allocator(self.former)
+        self._look_at_memory()
+        tape_open = 0
+        _tape = None
+        self.former = None
+
+    cdef int _look_at_memory(self) except -1:
+        """Enter what has been given and taken since the last time."""
+        cdef Py_ssize_t i
+        cdef tape_event* event
+        cdef char zero = 0
+        if tape_state.lost:
+            raise MemoryError
+        for i in range(tape_state.count):
+            event = &tape_state.events[i]
+            if event.kind == CYGRAD_DIED:
+                self._end_block(<uintptr_t>event.memory)
+            elif event.size:
+                self._begin_block(<uintptr_t>event.memory, event.size)
+                if event.kind == CYGRAD_BORN_ZERO:
+                    self.constant(<uintptr_t>event.memory, &zero, 1, event.size)
+        tape_state.count = 0
+        return 0
+
+    cdef int _begin_block(self, uintptr_t low, size_t size) except -1:
+        cdef Py_ssize_t i
+        cdef Block block
+        self._end_block(low)
+        i = bisect_right(self.external_lows, low + size - 1) - 1
+        while i >= 0 and (<Block>self.externals[i]).high > low:
+            (<Block>self.externals[i]).is_alive = False     # freed during the step, and given again
+            i -= 1
+        block = Block(low, low + size, INNER, -1)
+        self.blocks[low] = block
+        self.lows.insert(bisect_right(self.lows, low), low)
+        return 0
+
+    cdef int _end_block(self, uintptr_t low) except -1:
+        cdef Block block = self.blocks.pop(low, None)
+        if block is not None:
+            block.is_alive = False
+            del self.lows[bisect_right(self.lows, low) - 1]
+        return 0
+
+    cdef Block block_at(self, uintptr_t low, uintptr_t high):
+        """The live block that holds these bytes, or None."""
+        cdef Py_ssize_t i
+        cdef Block block
+        for block in self.arguments:
+            if block.low <= low and high <= block.high:
+                return block
+        i = bisect_right(self.lows, low) - 1
+        if i >= 0:
+            block = self.blocks[self.lows[i]]
+            if high <= block.high:
+                return block
+        i = bisect_right(self.external_lows, low) - 1
+        if i >= 0:
+            block = self.externals[i]
+            if block.is_alive and high <= block.high:
+                for other in self.arguments:
+                    if low < (<Block>other).high and (<Block>other).low < high:
+                        return None             # partly an argument
+                return block
+        return None
+
+    cdef Block external_at(self, uintptr_t low, uintptr_t high):
+        """The external range that holds these bytes, or None."""
+        cdef Py_ssize_t i = bisect_right(self.external_lows, low) - 1
+        cdef Block block
+        if i >= 0:
+            block = self.externals[i]
+            if high <= block.high:
+                return block
+        return None
+
+    cdef bint is_written(self, Block block, Py_ssize_t low, Py_ssize_t high) except -1:
+        """Whether all of these bytes of a block come from entries, arguments or external arrays."""
+        return block.covers(low, high)
+
+    def refuse(self, str reason, op=None):
+        """Note why the step cannot be replayed; the first reason counts."""
+        if self.reason is None:
+            self.reason, self.reason_op, self.reason_place = reason, op, current_place()
+
+    cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count) except -1:
+        cdef Entry entry = Entry.__new__(Entry)
+        cdef Touch touch
+        cdef uintptr_t address
+        cdef int i
+        if self.reason is not None:
+            return 0
+        self._look_at_memory()
+        entry.function = function
+        entry.kind = kind
+        entry.context = PyBytes_FromStringAndSize(<const char*>context, size)
+        entry.place = current_place()
+        entry.touches = []
+        for i in range(count):
+            address = (<uintptr_t*>(<const char*>context + words[i].at))[0]
+            if address == 0:
+                continue
+            touch = Touch.__new__(Touch)
+            touch.at, touch.mode = words[i].at, words[i].mode
+            if <uintptr_t>context <= address < <uintptr_t>context + size:
+                touch.offset = address - <uintptr_t>context
+                touch.mode = 0
+            elif words[i].low >= words[i].high:
+                continue                        # of no elements: never followed
+            else:
+                touch.block = self.block_at(address + words[i].low, address + words[i].high)
+                if touch.block is None:
+                    self.refuse(f"{kind} reads or writes memory of unknown origin")
+                    return 0
+                touch.offset = address - touch.block.low
+                touch.low, touch.high = touch.offset + words[i].low, touch.offset + words[i].high
+                if touch.mode & READS and not touch.block.covers(touch.low, touch.high):
+                    self.refuse(f"{kind} reads what no noted loop has computed")
+                    return 0
+            entry.touches.append(touch)
+        for touch in entry.touches:
+            if touch.mode & (WRITES | SCATTERS) and touch.block is not None:
+                if touch.block.kind == ARGUMENT:
+                    self.refuse(f"{kind} changes an argument in place")
+                    return 0
+                if touch.mode & WRITES:
+                    touch.block.write(touch.low, touch.high)
+                else:
+                    touch.block.is_changed = True
+        self.entries.append(entry)
+        return 0
+
+    cdef int check(self, check_t function, str kind, const void* context, size_t size, Word* values) except -1:
+        cdef Entry entry
+        cdef Touch touch
+        self.enter(<replay_t>function, kind, context, size, values, 1)
+        if self.reason is not None or values.low >= values.high:
+            return 0
+        entry = self.entries[len(self.entries) - 1]
+        entry.is_check = True
+        for touch in entry.touches:
+            if touch.block is None or touch.block.kind == INNER or touch.block.kind == EXTERNAL and touch.block.is_changed:
+                self.refuse("checks values that the step itself computes")
+        return 0
+
+    cdef int constant(self, uintptr_t to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) except -1:
+        cdef Constant c
+        cdef Word w
+        if itemsize > <Py_ssize_t>sizeof(c.element):
+            self.refuse("a constant of a wide type")
+            return 0
+        memset(&c, 0, sizeof(c))
+        c.to = <char*>to
+        c.itemsize = itemsize
+        c.count = count
+        memcpy(c.element, element, itemsize)
+        w = word(&c, &c.to, WRITES, 0, itemsize * count)
+        cdef Entry entry = Entry.__new__(Entry)
+        cdef Touch touch = Touch.__new__(Touch)
+        if self.reason is not None:
+            return 0
+        entry.function = _write_constant
+        entry.kind = "constant"
+        entry.context = PyBytes_FromStringAndSize(<const char*>&c, sizeof(c))
+        entry.place = current_place()
+        touch.block = self.block_at(to, to + itemsize * count)
+        if touch.block is None or touch.block.kind == ARGUMENT:
+            self.refuse("a constant is written to an argument or to memory of unknown origin")
+            return 0
+        touch.at, touch.mode = w.at, WRITES
+        touch.offset = touch.low = to - touch.block.low
+        touch.high = touch.low + itemsize * count
+        touch.block.write(touch.low, touch.high)
+        entry.touches = [touch]
+        self.entries.append(entry)
+        return 0
+
+
+cdef struct Constant:
+    char* to
+    Py_ssize_t itemsize
+    Py_ssize_t count
+    char[32] element
+
+
+cdef void _write_constant(void* context) noexcept nogil:
+    cdef Constant* c = <Constant*>context
+    cdef Py_ssize_t i
+    if c.itemsize == 1:
+        memset(c.to, c.element[0], c.count)
+        return
+    for i in range(c.count):
+        memcpy(c.to + i * c.itemsize, c.element, c.itemsize)
+
+
+cdef Tape _tape = None
+
+
+cdef inline bint _is_here() noexcept:
+    """Whether this thread's step is being noted."""
+    return _tape is not None and tape_state.thread == PyThread_get_thread_ident()
+
+
+cdef void note(replay_t replay, str kind, const void* context, size_t size, Word* words, int count) noexcept:
+    if not _is_here():
+        return
+    try:
+        _tape.enter(replay, kind, context, size, words, count)
+    except BaseException as error:
+        _tape.refuse(f"noting failed ({error})")
+
+
+cdef void note_constant(void* to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) noexcept:
+    if not _is_here():
+        return
+    try:
+        _tape._look_at_memory()
+        _tape.constant(<uintptr_t>to, element, itemsize, count)
+    except BaseException as error:
+        _tape.refuse(f"noting failed ({error})")
+
+
+cdef void note_check(check_t check, str kind, const void* context, size_t size, Word* values) noexcept:
+    if not _is_here():
+        return
+    try:
+        _tape.check(check, kind, context, size, values)
+    except BaseException as error:
+        _tape.refuse(f"noting failed ({error})")
+
+
+cdef void refuse(str reason, object op=None) noexcept:
+    if not _is_here():
+        return
+    try:
+        _tape.refuse(reason, op)
+    except BaseException:
+        _tape.reason = reason
+
+
+cdef int vet(object kernel) except -1:
+    """A kernel is about to run: refuse those that may compute, or read values, by other means than noted loops."""
+    if _is_here() and not vetted.is_vetted(kernel):
+        refuse("runs a kernel that is written in Python", getattr(kernel, "__name__", repr(kernel)))
+    return 0
+
+connect_tape(vet)
+
+
+def look_at_caller():
+    """The layer above hands an array to Python code: refuse callers that may read its values."""
+    if _is_here() and not vetted.may_have_arrays(sys._getframe()):
+        refuse("reads an array in Python", sys._getframe().f_code.co_name)
+
+
+def is_open():
+    """Whether this thread's step is being noted."""
+    return _is_here()
+
+
+def refuse_step(str reason, op=None):
+    """What happens now cannot be replayed, for this reason; nothing happens unless a step is being noted."""
+    refuse(reason, op)
+
+
+# ------------------------------------------------------------------------------------------------ programs
+
+
+cdef struct Step:
+    replay_t function
+    char* context
+
+
+cdef struct Patch:              # an address to change when its slot moves
+    char** where
+    Py_ssize_t offset
+
+
+cdef enum:
+    ALIGNMENT = 64
+    RELEASE_ABOVE_BYTES = 1 << 18   # of work; below this, releasing the GIL costs more than it gains
+
+
+cdef inline Py_ssize_t _aligned(Py_ssize_t n) noexcept:
+    return (n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+@cython.final
+cdef class Launches:
+    """The entries of a tape that matter, with their contexts and memory.
+
+    Slots are numbered: the arguments, the external ranges that are touched (`externals`, their indices on the tape), and the
+    blocks that outlive a run (`kept`). `set_base` says where the memory of a slot begins. All other blocks have their places
+    in one arena.
+    """
+
+    def __cinit__(self):
+        self.contexts = self.arena = NULL
+        self.steps = self.patches = NULL
+        self.first_patch = NULL
+        self.bases = NULL
+
+    def __dealloc__(self):
+        free(self.contexts)
+        free(self.arena)
+        free(self.steps)
+        free(self.patches)
+        free(self.first_patch)
+        free(self.bases)
+
+    def __init__(self, Tape tape not None, list kept not None, list externals not None):
+        cdef Block block
+        cdef Entry entry
+        cdef Touch touch
+        cdef Py_ssize_t size = 0, i
+        cdef int slot, slots = len(tape.arguments) + len(externals) + len(kept)
+        cdef dict numbers = {index: len(tape.arguments) + i for i, index in enumerate(externals)}
+        for block in tape.arguments:
+            block.slot = block.index
+        for block in tape.externals:
+            block.slot = numbers.get(block.index, -1)
+        for i, block in enumerate(kept):
+            block.slot = len(tape.arguments) + len(externals) + i
+        self.slots = slots
+        self.entries = _live(tape.entries)
+        self.count = len(self.entries)
+        self.checked = sum([1 for entry in self.entries if entry.is_check])
+        self.memory = _place(self.entries)
+        self.work = sum([entry.bytes_read + entry.bytes_written for entry in self.entries])
+        for entry in self.entries:
+            size += _aligned(len(entry.context))
+        self.contexts = _room(size)
+        self.arena = _room(self.memory)
+        self.steps = _room(self.count * sizeof(Step))
+        self.first_patch = <Py_ssize_t*>_room((slots + 1) * sizeof(Py_ssize_t))
+        self.bases = <char**>_room((slots + 1) * sizeof(char*))
+        self._fill()
+
+    cdef int _fill(self) except -1:
+        cdef Entry entry
+        cdef Touch touch
+        cdef char* context = self.contexts
+        cdef char** where
+        cdef list patches = [[] for _ in range(self.slots)]
+        cdef Patch* patch
+        cdef Py_ssize_t i, n = 0
+        for i in range(self.count):
+            entry = self.entries[i]
+            memcpy(context, PyBytes_AS_STRING(entry.context), len(entry.context))
+            (<Step*>self.steps)[i].function = entry.function
+            (<Step*>self.steps)[i].context = context
+            for touch in entry.touches:
+                where = <char**>(context + touch.at)
+                if touch.block is None:
+                    where[0] = context + touch.offset
+                elif touch.block.slot < 0:
+                    where[0] = self.arena + touch.block.place + touch.offset
+                else:
+                    where[0] = NULL
+                    patches[touch.block.slot].append((<uintptr_t>where, touch.offset))
+                    n += 1
+            context += _aligned(len(entry.context))
+        self.patches = _room(n * sizeof(Patch))
+        n = 0
+        for i in range(self.slots):
+            self.first_patch[i] = n
+            self.bases[i] = NULL
+            for where_, offset in patches[i]:
+                patch = &(<Patch*>self.patches)[n]
+                patch.where = <char**><uintptr_t>where_
+                patch.offset = offset
+                n += 1
+        self.first_patch[self.slots] = n
+        return 0
+
+    cdef void set_base(self, int slot, char* base) noexcept nogil:
+        cdef Py_ssize_t i
+        if self.bases[slot] == base:
+            return
+        for i in range(self.first_patch[slot], self.first_patch[slot + 1]):
+            (<Patch*>self.patches)[i].where[0] = base + (<Patch*>self.patches)[i].offset
+        self.bases[slot] = base
+
+    cdef bint may_run(self) noexcept:
+        """Whether all checks hold. Every slot must have a base."""
+        cdef Step* step = <Step*>self.steps
+        cdef Py_ssize_t i
+        for i in range(self.checked):
+            if not (<check_t>step[i].function)(step[i].context):
+                return False
+        return True
+
+    cdef void run(self) noexcept:
+        """Run all entries in order. Every slot must have a base."""
+        cdef Step* step = <Step*>self.steps + self.checked
+        if POISONS:
+            self.poison()
+        if self.work > RELEASE_ABOVE_BYTES:
+            with nogil:
+                _run_steps(step, self.count - self.checked)
+        else:
+            _run_steps(step, self.count - self.checked)
+
+    cdef void poison(self) noexcept:
+        """Fill the arena with NaN."""
+        memset(self.arena, 0xFF, self.memory)
+
+
+cdef void _run_steps(Step* step, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(count):
+        step[i].function(step[i].context)
+
+
+cdef char* _room(Py_ssize_t size) except NULL:
+    """Zeroed memory, aligned like the pool's."""
+    cdef void* memory
+    cdef Py_ssize_t padded = _aligned(max(size, 1)) + ALIGNMENT
+    memory = _aligned_room(padded)
+    if memory == NULL:
+        raise MemoryError
+    memset(memory, 0, padded)
+    return <char*>memory
+
+
+cdef extern from *:
+    """
+    #if defined(_WIN32)
+    static void *aligned_room(size_t size) { return malloc(size); }     /* 16 bytes: `free` must take it */
+    #else
+    static void *aligned_room(size_t size) { void *p = NULL; return posix_memalign(&p, 64, size) ? NULL : p; }
+    #endif
+    """
+    void* _aligned_room "aligned_room"(size_t) noexcept
+
+
+def _live(list entries):
+    """The entries whose results are seen: by a slot, or by a later entry of this kind."""
+    cdef Entry entry
+    cdef Touch touch
+    cdef set needed = set()
+    cdef list kept = []
+    for entry in reversed(entries):
+        entry.is_live = entry.is_check
+        for touch in entry.touches:
+            if touch.block is not None and touch.mode & (WRITES | SCATTERS):
+                if touch.block.slot >= 0 or touch.block.kind != INNER or touch.block in needed:
+                    entry.is_live = True
+        if entry.is_live:
+            kept.append(entry)
+            for touch in entry.touches:
+                if touch.block is not None:
+                    needed.add(touch.block)
+    kept.reverse()
+    return [entry for entry in kept if entry.is_check] + [entry for entry in kept if not entry.is_check]
+
+
+def _place(list entries):
+    """Give each inner block a place in the arena; return the arena's size. Blocks alive at the same time lie apart."""
+    cdef Entry entry
+    cdef Touch touch
+    cdef Block block
+    cdef Py_ssize_t i, at, size, total = 0
+    cdef list blocks = [], taken = []       # taken: (place, end, block), by place
+    for i, entry in enumerate(entries):
+        for touch in entry.touches:
+            block = touch.block
+            if block is not None:
+                block.first = -1
+    for i, entry in enumerate(entries):
+        for touch in entry.touches:
+            block = touch.block
+            if block is not None and block.slot < 0:
+                if block.first < 0:
+                    block.first = i
+                    blocks.append(block)
+                block.last = i
+    for block in blocks:                    # in the order of their first entries
+        taken = [t for t in taken if (<Block>t[2]).last >= block.first]
+        size = _aligned(block.high - block.low)
+        at = 0
+        for place, end, _ in taken:
+            if place - at >= size:
+                break
+            at = max(at, <Py_ssize_t>end)
+        block.place = at
+        taken.append((at, at + size, block))
+        taken.sort(key=_by_place)
+        total = max(total, at + size)
+    return total
+
+
+def _by_place(taken):
+    return taken[0]

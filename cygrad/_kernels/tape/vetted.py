@@ -1,0 +1,46 @@
+"""What may run while a step is noted: kernels that compute by noted loops alone, and callers that do not read values.
+
+A compiled kernel whose loops are not noted leaves memory that nobody wrote, which the tape notices. Code in Python could
+also read values and decide by them, which leaves no trace. Hence this list. Add to it only what reads no element, in any
+branch that the tape does not refuse by itself; `tests/compile/test_every_row.py` compares each op with other values.
+"""
+
+# Compiled modules whose kernels note their loops, or refuse where they read values.
+MODULES = frozenset(
+    "cygrad._kernels." + name
+    for name in (
+        "array_ops cpu.base.arrays cpu.base.elementwise cpu.base.matmul cpu.base.reduce cpu.base.ufunc "
+        "cpu.base.view_geometry cpu.nn.activations cpu.nn.softmax cpu.optim.optim"
+    ).split()
+)
+
+# Kernels in Python: {module: names}
+KERNELS: dict[str, frozenset[str]] = {
+    "cygrad._core.engine.blocked_gradients": frozenset({"gradients"}),
+}
+
+# Functions in Python that get arrays and hand them on to kernels: (end of the file's name, function)
+CALLERS = frozenset(
+    {
+        ("cygrad/optim/sgd.py", "_step_compiled"),
+        ("cygrad/optim/adam.py", "arrays"),
+        ("cygrad/optim/adam.py", "_step_compiled"),
+    }
+)
+
+
+def is_vetted(kernel):
+    """Whether a kernel, or what a partial function calls, is on the list."""
+    while hasattr(kernel, "func"):
+        kernel = kernel.func
+    module = getattr(kernel, "module", None) or getattr(kernel, "__module__", None)
+    if module in MODULES:
+        return True
+    return getattr(kernel, "__name__", None) in KERNELS.get(module, ())
+
+
+def may_have_arrays(frame):
+    """Whether the function that runs in a frame is on the list."""
+    code = frame.f_code
+    place = "/".join(code.co_filename.replace("\\", "/").rsplit("/", 3)[-3:])
+    return any(place.endswith(end) and code.co_name == name for end, name in CALLERS)
