@@ -390,6 +390,7 @@ _VISITS: dict[type, Callable[[Survey, str, Any], None]] = {
     staticmethod: _visit_wrapped,
     classmethod: _visit_wrapped,
     types.CodeType: _visit_nothing,
+    type(vars(Reason)["text"]): _visit_nothing,  # of a field of a named tuple
     types.GetSetDescriptorType: _visit_nothing,  # what they read is visited with their objects
     types.MemberDescriptorType: _visit_nothing,
     types.GenericAlias: _visit_nothing,

@@ -13,14 +13,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from cygrad import Tensor
 from cygrad._core.errors.classes import GraphBreak
 from cygrad._core.replay.capture import capture
 from cygrad._core.replay.plans import MISS, Plan, Plans
 from cygrad._core.replay.plans import watching as _watching
 from cygrad._core.replay.program import MISS as UNFIT
-from cygrad._core.replay.program import Program
-from cygrad._core.replay.signature import Signature
+from cygrad._core.replay.program import Refusal
+from cygrad._core.replay.signature import Signature, kind_of
 from cygrad.compiler import _settings
 from cygrad.compiler._settings import entered
 from cygrad.compiler._state import Survey, changed_line
@@ -88,9 +87,11 @@ class Step:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do a call that was not replayed."""
         self.calls += 1
+        if self._rests:
+            self._rests -= 1
+            return self._run(args, kwargs)
         stance = _settings.stance.name
-        if current_watch() is not None or stance == "force_eager" or self._rests:
-            self._rests = max(self._rests - 1, 0)
+        if stance == "force_eager" or current_watch() is not None:
             return self._run(args, kwargs)
         if stance == "fail_on_recompile" and (self.kinds or len(self.plans)):
             raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'\n  {self.miss()}")
@@ -115,6 +116,8 @@ class Step:
             kind = self.kinds[key] = Kind()
             self._limit(args, kwargs)
         self.kinds.move_to_end(key)
+        if kind.is_left and not len(self.plans) and all(other.is_left for other in self.kinds.values()):
+            self._rest(None)
         if kind.is_left or _settings.is_traced():
             return self._run(args, kwargs)
         plan = self._plan_to_check(args, kwargs)
@@ -167,22 +170,19 @@ class Step:
         watch = Watch()
         value, made = self._captured(watch, capture, signature, args, kwargs)
         reasons = self._reasons_after(kind, survey, signature, watch, args, kwargs)
-        if reasons or not isinstance(made, Program):
-            if isinstance(made, Program) or made.reason == "another capture is open":
-                kind.begin_again(reasons)
-            elif reasons and reasons[0].text.startswith("it ran other functions"):
-                kind.begin_again(reasons)
-            else:
-                kind.leave([_reason_of(made), *reasons])
+        after = Value(value, survey.seen)
+        if after.is_strange:
+            name = type(after.strange).__qualname__
+            reasons.append(Reason(f"it returns a new object of class `{name}`", None, _REMEDY_VALUE))
+        if isinstance(made, Refusal) and not (reasons and reasons[0] == _OTHER_FUNCTIONS):
+            kind.leave([*reasons, _reason_of(made)])
+        elif reasons:
+            kind.begin_again(reasons)
             kind.watch = watch if not watch.reasons and not kind.is_left else None
-            self._break_off(kind)
+        else:
+            kind.watch, kind.survey, kind.program, kind.value = watch, survey, made, after
             return value
-        kind.watch = watch
-        kind.survey, kind.program, kind.value = survey, made, Value(value, survey.seen)
-        if kind.value.is_strange:
-            kind.leave([Reason(f"it returns a new object of class `{type(kind.value.strange).__qualname__}`", None,
-                               "return tensors, numbers, tuples, lists or dictionaries")])  # fmt: skip
-            self._break_off(kind)
+        self._break_off(kind)
         return value
 
     def _compare(self, key: Any, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -238,7 +238,7 @@ class Step:
         assert kind.watch is not None
         reasons = list(watch.reasons)
         if not kind.watch.covers(watch):
-            reasons.insert(0, Reason("it ran other functions than in the call before"))
+            reasons.insert(0, _OTHER_FUNCTIONS)
         if not survey.guard.holds():
             text, keys = survey.guard.where()
             site = changed_line(watch, keys[0] if keys and keys[0] is not None else text.rpartition(".")[2])
@@ -286,8 +286,6 @@ class Step:
         if self.fullgraph and (kind.is_left or any(_is_final(reason) for reason in kind.reasons)):
             kind.leave(kind.reasons)
             raise graph_break(kind.reasons)
-        if not len(self.plans) and all(other.is_left for other in self.kinds.values()):
-            self._rest(None)
 
     def _rest(self, name: str | None) -> None:
         self._rests = _REST << min(self._rested, 12)
@@ -319,6 +317,8 @@ class Step:
         self._has_warned = False
 
 
+_OTHER_FUNCTIONS = Reason("it ran other functions than in the call before")
+_REMEDY_VALUE = "return tensors, numbers, tuples, lists or dictionaries"
 _REMEDY_STATE = "return what changes, or change it outside of the compiled function"
 
 
@@ -340,35 +340,15 @@ def graph_break(reasons: list[Reason]) -> GraphBreak:
     return error
 
 
-def kind_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what calls have in common that may have one plan: a hashable description of the arguments."""
-    return tuple(map(_described, args)), tuple((key, _described(value)) for key, value in kwargs.items())
-
-
-def _described(value: Any) -> Any:
-    kind = type(value)
-    if isinstance(value, Tensor):
-        return kind, value.dtype, tuple(value.shape), value.stride(), value.requires_grad
-    if kind in (int, bool, str, bytes, type(None)):
-        return kind, value
-    if kind is float:
-        return kind, value.hex()
-    if kind is list or isinstance(value, tuple):
-        return kind, tuple(map(_described, value))
-    if kind is dict:
-        return kind, tuple((_described(key), _described(item)) for key, item in value.items())
-    return kind, id(value)
-
-
 def _changing(kinds: OrderedDict[Any, Kind]) -> str | None:
     """Return which argument differs between the two kinds of calls that were seen last."""
-    *_, (args, named), (other, other_named) = kinds
+    *_, ((_, args), (_, named)), ((_, other), (_, other_named)) = kinds
     for i, (a, b) in enumerate(zip(args, other)):
         if a != b:
             return f"argument {i}"
     for a, b in zip(named, other_named):
         if a != b:
-            return f"argument {a[0]}"
+            return f"argument {a[0][1]}"
     return None if len(args) == len(other) else "the number of arguments"
 
 

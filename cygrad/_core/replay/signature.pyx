@@ -11,7 +11,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
-from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor, requires_grad
 from cygrad._core.replay.state cimport same
 from cygrad._core.types.size import Size
 
@@ -110,6 +110,27 @@ cdef class Signature:
             if not _fits(part, <PyObject*>kwargs[key], []) and not _is_repeated(part):
                 return _changed(f"argument {key}", part, kwargs[key])
         return None
+
+
+def kind_of(tuple args, dict kwargs):
+    """Return what calls have in common that may have one plan: a hashable description of the arguments."""
+    return _described(args), _described(kwargs)
+
+
+cdef object _described(value):
+    kind = type(value)
+    if isinstance(value, Tensor):
+        array = (<Tensor>value).array
+        return kind, array.dtype, array.shape, array.strides, requires_grad(<Tensor>value)
+    if kind is int or kind is bool or kind is str or kind is bytes or value is None:
+        return kind, value
+    if kind is float:
+        return kind, value.hex()
+    if kind is list or isinstance(value, tuple):
+        return kind, tuple([_described(item) for item in value])
+    if kind is dict:
+        return kind, tuple([(_described(key), _described(item)) for key, item in (<dict>value).items()])
+    return kind, id(value)
 
 
 cdef bint _is_record(type kind) except -1:
