@@ -114,22 +114,24 @@ cdef class Signature:
 
 def kind_of(tuple args, dict kwargs):
     """Return what calls have in common that may have one plan: a hashable description of the arguments."""
-    return _described(args), _described(kwargs)
+    cdef dict numbers = {}       # of the tensors: which of them are the same
+    return _described(args, numbers), _described(kwargs, numbers)
 
 
-cdef object _described(value):
+cdef object _described(value, dict numbers):
     kind = type(value)
     if isinstance(value, Tensor):
         array = (<Tensor>value).array
-        return kind, array.dtype, array.shape, array.strides, requires_grad(<Tensor>value)
+        number = numbers.setdefault(id(value), len(numbers))
+        return kind, array.dtype, array.shape, array.strides, requires_grad(<Tensor>value), number
     if kind is int or kind is bool or kind is str or kind is bytes or value is None:
         return kind, value
     if kind is float:
         return kind, value.hex()
     if kind is list or isinstance(value, tuple):
-        return kind, tuple([_described(item) for item in value])
+        return kind, tuple([_described(item, numbers) for item in value])
     if kind is dict:
-        return kind, tuple([(_described(key), _described(item)) for key, item in (<dict>value).items()])
+        return kind, tuple([(_described(key, numbers), _described(item, numbers)) for key, item in (<dict>value).items()])
     return kind, id(value)
 
 

@@ -196,7 +196,6 @@ cdef bytes _dims_of(ndarray array):
     return (<const char*>PyArray_DIMS(array))[:size] + (<const char*>PyArray_STRIDES(array))[:size]
 
 
-@cython.final
 @cython.no_gc_clear     # the checks point into what is kept
 cdef class Guard:
     """A list of checks, see Note [Guards]. Each has a text: where its owner stands in the program.
