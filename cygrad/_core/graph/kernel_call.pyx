@@ -14,6 +14,7 @@ from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.cpu.base.arrays cimport cast, is_on_cpu, order_in_memory
 from cygrad._kernels.device.unresolved cimport is_unresolved, resolved
 from cygrad._kernels.platform.memory_pool cimport call_kernel
+from cygrad._kernels.tape.tape cimport tape_open
 
 
 cdef inline object as_array(object value):
@@ -44,7 +45,7 @@ cdef object run_here(OpDef op, tuple arrays, tuple args, Tensor out):
     if op.flags & ELEMENTWISE and (out is not None or type(op.kernel) is FunctionType):     # compiled ones make few passes
         for array in arrays:
             if type(array) is ndarray and PyArray_SIZE(<ndarray>array) > chunks.SIZE:
-                if out is not None and chunks.can_write(arrays, out.array):
+                if out is not None and not tape_open and chunks.can_write(arrays, out.array):
                     return chunks.pending(partial(run_block, op, args), arrays)
                 return call_kernel(partial(run_blocks, op, args), arrays, ())
     return run_whole(op, arrays, args)

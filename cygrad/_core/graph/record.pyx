@@ -44,6 +44,7 @@ from cygrad._kernels.array_ops cimport are_of_one_shape, cast, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport broadcasts_to, copy_array, is_on_cpu
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, resolved
 from cygrad._kernels.cpu.base.view_geometry cimport in_format_of
+from cygrad._kernels.tape.tape cimport note_begin_of_change, note_end_of_change, tape_open
 
 cnp.import_array()
 
@@ -622,6 +623,8 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     cdef bint in_place = out is inputs[0]
     cdef bint dual = False
     cdef Tensor original
+    if tape_open:
+        note_begin_of_change(out.array)
     if is_observed(state):
         begin_change(op, IN_PLACE if in_place else WITH_OUT, out, inputs, args, label, state)
         dual = state.modes & FORWARD and concerns_tangents(op, inputs, out)
@@ -665,6 +668,8 @@ cdef bint needs_old_value(OpDef op, tuple inputs):
 
 cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=None):
     bump(out, label or (op.in_place if out is inputs[0] else op.name + "(out=)"))
+    if tape_open:
+        note_end_of_change(out.array, op.name)
     cdef ThreadState* state = thread_state()
     if state.watch and is_bad_result(op, out.array, state):
         refuse_result(op, out.array, inputs, state)

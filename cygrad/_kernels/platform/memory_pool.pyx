@@ -73,7 +73,7 @@ cdef extern from "platform/memory_pool.h":
 
 cdef extern from "platform/tape.h":
     int tape_open "cygrad_tape_open"
-    void tape_born(void* memory, size_t size, bint is_zero) noexcept
+    void tape_born(void* memory, size_t size) noexcept
 
 cdef enum:
     NUMPY_DOMAIN = 389047       # tracemalloc's domain for array memory
@@ -122,7 +122,7 @@ cdef cnp.ndarray empty_pooled(object descr, int ndim, cnp.npy_intp* dims, cnp.np
     if memory == NULL:
         shape = tuple([dims[i] for i in range(ndim)])
         raise _shortage(f"Unable to allocate {nbytes} bytes for an array with shape {shape} and data type {descr}")
-    tape_born(memory, nbytes, False)
+    tape_born(memory, nbytes)
     _sign(memory)
     PyTraceMalloc_Track(NUMPY_DOMAIN, <uintptr_t>memory, nbytes)
     Py_INCREF(descr)            # PyArray_NewFromDescr steals a reference

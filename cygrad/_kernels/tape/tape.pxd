@@ -34,6 +34,10 @@ cdef void note_check(check_t check, str kind, const void* context, size_t size, 
 # What happens now cannot be replayed, for this reason.
 cdef void refuse(str reason, object op=*) noexcept
 
+# An array begins to be changed in place, and has been changed: by noted loops, or the step is refused.
+cdef void note_begin_of_change(object array) noexcept
+cdef void note_end_of_change(object array, str op) noexcept
+
 # A kernel is about to run: refuse it unless it is known to compute by noted loops alone.
 cdef int vet(object kernel) except -1
 
@@ -59,6 +63,7 @@ cdef class Block:           # a piece of memory
     cdef list written                   # [low, high] of the bytes that entries wrote, apart; of INNER ones
     cdef readonly bint is_alive
     cdef readonly bint is_changed       # whether an entry writes to it
+    cdef Py_ssize_t writes              # how many do
     cdef Py_ssize_t first               # entries that touch it, set by Launches
     cdef Py_ssize_t last
     cdef Py_ssize_t place               # in the arena
@@ -93,6 +98,7 @@ cdef class Tape:
     cdef list external_lows
     cdef list lows                      # addresses of the live blocks that were given during the step, sorted
     cdef dict blocks                    # {address: block}, the same
+    cdef dict changing                  # {address of an array that an op changes: `writes` of its block before}
     cdef object former                  # NumPy's allocator before
     cdef int _look_at_memory(self) except -1
     cdef int _begin_block(self, uintptr_t low, size_t size) except -1

@@ -17,7 +17,8 @@ What makes this safe:
                 kernel that is not hooked leaves bytes nobody wrote on the tape, and its first reader makes the step unfit.
                 The same holds for what the step returns. Extents of reads may be too large and those of writes too small,
                 never the other way round.
-    constants   Memory that calloc returned, and elements that Python wrote (`note_constant`), are entries, too.
+    constants   Elements that a kernel sets to numbers (`note_constant`) are entries, too.
+    changes     An op that changes a tensor in place must have written to its memory by noted loops.
     arena       Blocks that live only within the list get places in one arena, by when they are first and last touched. With
                 CYGRAD_TAPE_POISON=1 in the environment it is filled with NaN before each run.
 
@@ -81,7 +82,6 @@ cdef extern from *:
     enum:
         CYGRAD_DIED
         CYGRAD_BORN
-        CYGRAD_BORN_ZERO
     ctypedef struct tape_event:
         char* memory
         size_t size
@@ -190,7 +190,7 @@ cdef class Tape:
 
     def __init__(self):
         self.entries = []
-        self.lows, self.blocks = [], {}
+        self.lows, self.blocks, self.changing = [], {}, {}
 
     def open(self, list arguments, list externals):
         """Begin to note what this thread does. Both lists hold (low, high) addresses; external ranges do not overlap."""
@@ -220,7 +220,6 @@ cdef class Tape:
         """Enter what has been given and taken since the last time."""
         cdef Py_ssize_t i
         cdef tape_event* event
-        cdef char zero = 0
         if tape_state.lost:
             raise MemoryError
         for i in range(tape_state.count):
@@ -229,8 +228,6 @@ cdef class Tape:
                 self._end_block(<uintptr_t>event.memory)
             elif event.size:
                 self._begin_block(<uintptr_t>event.memory, event.size)
-                if event.kind == CYGRAD_BORN_ZERO:
-                    self.constant(<uintptr_t>event.memory, &zero, 1, event.size)
         tape_state.count = 0
         return 0
 
@@ -335,6 +332,7 @@ cdef class Tape:
                 if touch.block.kind == ARGUMENT:
                     self.refuse(f"{kind} changes an argument in place")
                     return 0
+                touch.block.writes += 1
                 if touch.mode & WRITES:
                     touch.block.write(touch.low, touch.high)
                 else:
@@ -383,6 +381,7 @@ cdef class Tape:
         touch.offset = touch.low = to - touch.block.low
         touch.high = touch.low + itemsize * count
         touch.block.write(touch.low, touch.high)
+        touch.block.writes += 1
         entry.touches = [touch]
         self.entries.append(entry)
         return 0
@@ -457,6 +456,41 @@ cdef int vet(object kernel) except -1:
     return 0
 
 connect_tape(vet)
+
+
+cdef Block _block_of(object array):
+    cdef cnp.ndarray a = array
+    cdef uintptr_t low = <uintptr_t>cnp.PyArray_BYTES(a)
+    _tape._look_at_memory()
+    return _tape.block_at(low, low + cnp.PyArray_ITEMSIZE(a))
+
+
+cdef void note_begin_of_change(object array) noexcept:
+    cdef Block block
+    if not _is_here():
+        return
+    try:
+        if type(array) is not cnp.ndarray:
+            refuse("changes a tensor that is not in main memory")
+        elif cnp.PyArray_SIZE(<cnp.ndarray>array):
+            block = _block_of(array)
+            _tape.changing[<uintptr_t>cnp.PyArray_BYTES(<cnp.ndarray>array)] = 0 if block is None else block.writes
+    except BaseException as error:
+        _tape.refuse(f"noting failed ({error})")
+
+
+cdef void note_end_of_change(object array, str op) noexcept:
+    cdef Block block
+    if not _is_here():
+        return
+    try:
+        if type(array) is cnp.ndarray and cnp.PyArray_SIZE(<cnp.ndarray>array):
+            block = _block_of(array)
+            before = _tape.changing.pop(<uintptr_t>cnp.PyArray_BYTES(<cnp.ndarray>array), None)
+            if block is None or before is None or block.writes == before:
+                refuse("changes a tensor by other means than noted loops", op)
+    except BaseException as error:
+        _tape.refuse(f"noting failed ({error})")
 
 
 def look_at_caller():

@@ -29,6 +29,7 @@ from cygrad._core.runtime.thread_state cimport FORWARD, is_recording, thread_sta
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, requires_grad, version_of, wrap
 from cygrad._core import graph_errors
 from cygrad._core.errors import messages
+from cygrad._kernels.tape.tape cimport refuse, tape_open, vet
 from cygrad._kernels.cpu.base import copying
 from cygrad._kernels.cpu.indexing import indexing, scatter
 from cygrad._kernels.device import gpu_forms
@@ -240,6 +241,7 @@ cdef object tensor_part(Tensor index):
     if ndim_of(index.array) == 0 and index.array.dtype.kind in "biu":
         if thread_state().modes & FORWARD and checks().is_batched(index):
             return index.long()
+        refuse("reads an index")
         return bool(index.array) if is_mask(index) else int(index.array)
     if not is_index(index):
         raise checks().wrong_type()
@@ -380,6 +382,8 @@ cdef list index_arrays_of_shape(tuple shape, tuple indices):
 cdef object run_index(object kernel, Tensor t, list indices, object values, bint accumulate):
     """Call `picking.index` or `picking.index_put`, and translate NumPy's errors into PyTorch's."""
     cdef object array = resolved(t.array)
+    if tape_open:
+        vet(kernel)
     if not is_on_cpu(array):
         kernel = gpu_forms.fitting(kernel, array)
     try:

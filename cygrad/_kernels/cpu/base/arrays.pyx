@@ -156,7 +156,10 @@ cpdef cnp.ndarray zeros(tuple shape, int typenum):
     for i in range(ndim):
         size *= min(dims[i], <cnp.npy_intp>SMALL)
         if size >= SMALL:                       # for large arrays, calloc gets pages that are already zero
-            return cnp.PyArray_ZEROS(ndim, dims, typenum, 0)
+            out = cnp.PyArray_ZEROS(ndim, dims, typenum, 0)
+            if tape_open:
+                note_constant(cnp.PyArray_DATA(out), b"\0", 1, cnp.PyArray_NBYTES(out))
+            return out
     out = empty(ndim, dims, typenum)
     memset(cnp.PyArray_DATA(out), 0, cnp.PyArray_NBYTES(out))
     if tape_open:

@@ -282,7 +282,7 @@ static void *numpy_malloc(void *context, size_t size)
     void *memory;
     (void)context;
     memory = pool_allocate(size, &is_zero);
-    tape_born(memory, size, 0);
+    tape_born(memory, size);
     return memory;
 }
 
@@ -294,7 +294,7 @@ static void *numpy_calloc(void *context, size_t n, size_t itemsize)
     if (itemsize && n > PTRDIFF_MAX / itemsize) return NULL;
     memory = pool_allocate(n * itemsize, &is_zero);
     if (memory && !is_zero) memset(memory, 0, n * itemsize);
-    tape_born(memory, n * itemsize, 1);
+    tape_born(memory, n * itemsize);
     return memory;
 }
 

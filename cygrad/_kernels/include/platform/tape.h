@@ -8,14 +8,14 @@
 
 #include <stddef.h>
 
-enum { CYGRAD_DIED, CYGRAD_BORN, CYGRAD_BORN_ZERO };
+enum { CYGRAD_DIED, CYGRAD_BORN };
 
 extern int cygrad_tape_open;
 void cygrad_tape_memory(void *memory, size_t size, int event);
 
-static inline void tape_born(void *memory, size_t size, int is_zero)
+static inline void tape_born(void *memory, size_t size)
 {
-    if (cygrad_tape_open && memory) cygrad_tape_memory(memory, size, is_zero ? CYGRAD_BORN_ZERO : CYGRAD_BORN);
+    if (cygrad_tape_open && memory) cygrad_tape_memory(memory, size, CYGRAD_BORN);
 }
 
 static inline void tape_died(void *memory)
