@@ -221,6 +221,7 @@ REFUSED = {
         "Generator",
     ),
     "time": ("import time\ndef step(x): return x * (time.time() > 0)", "time"),
+    "time that nobody reads": ("import time\ndef step(x):\n time.time()\n return x * 2", "time"),
     "time by name": ("from time import perf_counter\ndef step(x): return x * (perf_counter() > 0)", "perf_counter"),
     "date": ("import datetime\ndef step(x): return x * (datetime.datetime.now().year > 2000)", "datetime"),
     "print": ("def step(x):\n print('step')\n return x * 2", "print"),
@@ -233,6 +234,7 @@ REFUSED = {
     "file": ("f = open(__file__)\ndef step(x): return x * len(f.readline())", "TextIOWrapper"),
     "opened file": ("def step(x):\n with open(__file__) as f: return x * len(f.readline())", "open"),
     "counter in a global": ("n = 0\ndef step(x):\n global n\n n += 1\n return x * n", "n was"),
+    "counter that nobody reads": ("n = 0\ndef step(x):\n global n\n n += 1\n return x * 2", "n was"),
     "counter in a closure": (
         "def make():\n n = 0\n def step(x):\n  nonlocal n\n  n += 1\n  return x * n\n return step\nstep = make()",
         "n was",

@@ -60,17 +60,17 @@ def never_seen(case, tmp_path):
 
 
 def test_without_a_look_at_what_c_functions_do(tmp_path, monkeypatch):
-    assert not never_seen("print", tmp_path)
+    assert not never_seen("time that nobody reads", tmp_path)
     monkeypatch.setattr(_watching, "impurity", lambda function: None)
-    assert never_seen("print", tmp_path)
+    assert never_seen("time that nobody reads", tmp_path)
 
 
 def test_without_a_look_at_the_state_after_the_call(tmp_path, monkeypatch):
-    assert not never_seen("counter in a global", tmp_path)
+    assert not never_seen("counter that nobody reads", tmp_path)
     monkeypatch.setattr(_step.Step, "_reasons_after", lambda *args: [])
     taken_out = type("TakenOut", (state.Guard,), {"named": lambda self, *args: None})
     monkeypatch.setattr(_state, "Guard", taken_out)
-    assert never_seen("counter in a global", tmp_path)
+    assert never_seen("counter that nobody reads", tmp_path)
 
 
 def test_without_a_look_at_the_package_functions(tmp_path, monkeypatch):
@@ -81,9 +81,9 @@ def test_without_a_look_at_the_package_functions(tmp_path, monkeypatch):
 
 
 def test_without_a_refusal_of_unknown_objects(tmp_path, monkeypatch):
-    assert not never_seen("iterator", tmp_path)
+    assert not never_seen("lock", tmp_path)
     monkeypatch.setattr(_state.Survey, "_refuse", lambda *args: None)
-    assert never_seen("iterator", tmp_path)
+    assert never_seen("lock", tmp_path)
 
 
 def test_without_knowing_that_a_call_is_watched(monkeypatch):

@@ -34,7 +34,12 @@ def state_of(value):
     array = value.detach().numpy()
     return (
         *(type(value), value.dtype, tuple(value.shape), value.stride(), value.requires_grad, value.is_leaf),
-        *(value._version, array.tobytes(), type(value.grad_fn).__name__, state_of(value.grad) if value.is_leaf else None),
+        *(
+            value._version,
+            array.tobytes(),
+            type(value.grad_fn).__name__,
+            state_of(value.grad) if value.is_leaf else None,
+        ),
     )
 
 
