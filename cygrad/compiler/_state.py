@@ -19,7 +19,7 @@ import numpy as np
 
 from cygrad import Tensor
 from cygrad._core.replay.state import Guard, are_same, is_made_in_python
-from cygrad.compiler._watching import Reason, Watch, impurity, is_ours
+from cygrad.compiler._watching import Reason, Watch, impurity, is_of_numpy, is_ours
 from cygrad.nn import Module
 from cygrad.nn.modules._use import global_hooks
 from cygrad.optim import optimizer as optimizers
@@ -256,6 +256,8 @@ class Survey:
         for key, (code, namespace) in codes.items():
             if key in reached:
                 continue
+            if is_of_numpy(code):  # compiled code of the package calls it, or the walk would have come here
+                continue
             if key not in made:
                 self._site = code.co_filename, code.co_firstlineno
                 self._refuse(f"it was not found how `{code.co_qualname}` was reached", "call it by its name")
@@ -326,7 +328,7 @@ def _mentions(code: types.CodeType) -> list[_Mention]:
             found.append(last)
         elif name in ("LOAD_ATTR", "LOAD_METHOD") and last is not None:
             last.chain.append(instruction.argval)
-            last.is_called = name == "LOAD_METHOD" or "NULL" in instruction.argrepr
+            last.is_called = last.is_called or name == "LOAD_METHOD" or "NULL" in instruction.argrepr
         elif name == "IMPORT_NAME":
             found.append(_Mention([instruction.argval], line, False, True))
             last = None

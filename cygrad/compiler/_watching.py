@@ -13,8 +13,13 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import cygrad
 
+_NUMPY = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "")
+_PACKAGES = os.path.join("", "site-packages", "")
+_LIBRARIES = (os.path.join(os.path.dirname(os.path.abspath(os.__file__)), ""), _NUMPY, "<frozen ")
 _OURS = os.path.join(os.path.dirname(os.path.abspath(cygrad.__file__)), "")
 
 # The folders and files of the package whose Python code keeps nothing between calls but what guards see.
@@ -63,8 +68,10 @@ _PURE_MODULES = frozenset(
 _PURE_OWNERS = (
     bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, property, range, set, slice, str, super,
     tuple, type, type({}.keys()), type({}.values()), type({}.items()), type(iter(())), type(iter([])), types.GeneratorType,
-    types.MappingProxyType, BaseException,
+    types.MappingProxyType, BaseException, np.ndarray, np.generic, np.ufunc, np.dtype,
 )  # fmt: skip
+_HANDING_OUT_ARRAYS = frozenset("tofile dump dumps fromfile frombuffer from_dlpack".split())
+_CHANGING_NUMPY = frozenset("seterrobj set_typeDict set_datetimeparse_function _set_numpy_warn_if_no_mem_policy".split())
 _DYNAMIC = frozenset(
     "getattr setattr hasattr delattr vars dir attrgetter methodcaller __dict__ __getattribute__".split()
 )
@@ -103,11 +110,15 @@ def impurity(function: Any) -> str | None:
             return None if name in _PURE_BUILTINS else name
         if _is_ours(module):
             return name if name in _HANDING_OUT else None
+        if module in ("numpy", "numpy._core._multiarray_umath"):
+            return name if name in _HANDING_OUT_ARRAYS or name in _CHANGING_NUMPY else None
         return None if module in _PURE_MODULES else f"{module}.{name}"
     return _of_class(owner if isinstance(owner, type) else type(owner), name)
 
 
 def _of_class(kind: type, name: str) -> str | None:
+    if name in _HANDING_OUT_ARRAYS:
+        return f"{kind.__module__}.{kind.__qualname__}.{name}"
     for base in kind.__mro__:
         if base.__module__ == "collections" or base in _PURE_OWNERS and base is not object:
             return None
@@ -122,9 +133,27 @@ def _is_ours(module: str | None) -> bool:
     return module is not None and (module == "cygrad" or module.startswith("cygrad."))
 
 
+def is_of_numpy(code: types.CodeType) -> bool:
+    """Whether a function is NumPy's."""
+    return code.co_filename.startswith(_NUMPY)
+
+
 def is_ours(code: types.CodeType) -> bool:
     """Whether a function is the package's."""
     return code.co_filename.startswith(_OURS)
+
+
+def _is_called_by_us(frame: types.FrameType) -> bool:
+    """Whether a function is the package's, or one of Python or NumPy that the package calls."""
+    outer: types.FrameType | None = frame
+    while outer is not None:
+        file = outer.f_code.co_filename
+        if file.startswith(_OURS):
+            return True
+        if not file.startswith(_LIBRARIES) or _PACKAGES in file and not file.startswith(_NUMPY):
+            return False
+        outer = outer.f_back
+    return False
 
 
 class Watch:
@@ -168,7 +197,7 @@ class Watch:
         if event == "call":
             if id(frame.f_code) not in self._known:
                 self._see_function(frame)
-        elif event == "c_call" and not is_ours(frame.f_code):
+        elif event == "c_call" and not _is_called_by_us(frame):
             name = impurity(argument)
             if name is not None:
                 self.note(f"`{name}` is called, whose effect or result a replay can not know", _REMEDY_CALL, frame)
@@ -178,6 +207,8 @@ class Watch:
     def _see_function(self, frame: types.FrameType) -> None:
         code = frame.f_code
         if not is_ours(code):
+            if _is_called_by_us(frame):
+                return
             self._known.add(id(code))
             self._kept.append(code)
             self.codes[id(code)] = code, frame.f_globals

@@ -3,12 +3,12 @@
 import warnings
 
 import numpy as np
+from ops.calls import Call
 
 import cygrad
 from cygrad._core.graph.internals import array_of
 from cygrad._core.replay.capture import capture
 from cygrad._core.replay.program import MISS
-from ops.calls import Call
 
 
 def tensors_in(value):

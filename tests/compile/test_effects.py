@@ -8,10 +8,10 @@ import threading
 import weakref
 
 import pytest
+from compile.twins import Twins, World, state_of, states
 
 import cygrad
 from cygrad import nn
-from compile.twins import Twins, World, state_of, states
 
 pytestmark = pytest.mark.interpreter
 

@@ -3,10 +3,10 @@
 import contextlib
 
 import pytest
+from compile.twins import Twins, World
 
 import cygrad
 from cygrad import nn
-from compile.twins import Twins, World
 
 pytestmark = pytest.mark.interpreter
 

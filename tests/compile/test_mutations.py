@@ -1,12 +1,12 @@
 """Each guard is needed: without it, a change would not be seen, and the tests of `test_state.py` would fail."""
 
 import pytest
+from compile.cases import GUARDED, REFUSED
+from compile.test_state import module, shown
 
 import cygrad
 from cygrad._core.replay import plans, state
 from cygrad.compiler import _state, _step, _watching
-from compile.cases import GUARDED, REFUSED
-from compile.test_state import module, shown
 
 KINDS = ("whole", "named", "items", "content", "version", "function", "instance", "tensor", "asked", "empty")
 # Cases that each kind of check alone can see.
