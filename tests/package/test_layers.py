@@ -108,6 +108,7 @@ MOST_FILES = 25  # in a folder, `__init__.py` and README.md not counted
 # Pairs of folders (importing, imported) that may be on a circle, and why.
 TIED = {
     ("_ops.base", "_ops.base.checks"): "the ops reach their checks on first use, and the checks use the ops' parsers",
+    ("_kernels.platform", "_kernels.tape"): "threads and memory tell the tape, whose programs run on them",
     ("_core.graph", "_core.engine"): "`Tensor.backward` and `Tensor.grad` are slots of the type in tensor.pyx",
     ("_core.graph", "_core.tensor"): "the conversions of `Tensor` are slots of the type in tensor.pyx",
 }

@@ -14,7 +14,8 @@ from cygrad._core.graph.tensor cimport IS_INFERENCE, REQUIRES_GRAD, Tensor, Vers
 from cygrad._core.replay.program cimport (
     AN_ARGUMENT, AN_EXTERNAL, KEPT, MADE, NONE, REPLACED, SAME, Argument, External, Program, Result)
 from cygrad._core.runtime.thread_state cimport thread_state
-from cygrad._kernels.tape.tape cimport INNER_BLOCK, EXTERNAL_BLOCK, Block, Entry, Launches, Tape, Touch
+from cygrad._kernels.tape.tape cimport EXTERNAL_BLOCK, INNER_BLOCK, Block, Entry, Tape, Touch
+from cygrad._kernels.tape.programs cimport Launches
 
 from cygrad._core.replay.program import Refusal, Unfit, is_plain_state
 from cygrad._kernels.cpu.base.arrays import drop_spares
@@ -263,13 +264,15 @@ cdef int enter_memory(Program program, Tape tape, Result r, Tensor t, list kept)
         raise Unfit("a tensor of an unusual kind is returned")
     array = t.array
     low, high = span_of(array)
-    if low < high:
-        block = tape.block_at(low, high)
+    r.describe(t)
+    if low == high:                         # no elements: memory of its own, which no slot knows
+        r.index = -1
+        return 0
+    block = tape.block_at(low, high)
     if block is None or block.kind != INNER_BLOCK:
         raise Unfit("a tensor on memory that is not its own is returned")
     if not tape.is_written(block, low - block.low, high - block.low):
         raise Unfit("a tensor that no noted loop has computed is returned")
-    r.describe(t)
     r.offset = cnp.PyArray_BYTES(array) - <char*>block.low
     if block in kept:
         r.index = kept.index(block)
@@ -331,8 +334,8 @@ cdef int check_graph(Node root) except -1:
         for i in range(node.n_places()):
             if holds_values(value_in(node, i)):
                 raise Unfit("a result carries a graph")
-        if holds_values((<OpNode>node).arguments):
-            raise Unfit("a result carries a graph")
+        if node.freed_by is None and holds_values((<OpNode>node).arguments):
+            raise Unfit("a result carries a graph")         # else it can only raise the error that it was freed
         for i in range(node.n_edges):
             target = node.target(<int>i)
             if isinstance(target, Node):
@@ -354,11 +357,33 @@ cdef bint holds_values(object value) except -1:
 cdef int check_leftovers(Program program, list leaves, dict before) except -1:
     """Raise if a new tensor lives on that is neither a result nor a gradient."""
     known = {id(t) for t in leaves}
+    for t in leaves:
+        add_arguments((<Tensor>t).grad_fn_, known)
     known.update([id((<External>e).tensor.grad_) for e, made in program.grads])
     if has_others(known, before):
         gc.collect()
         if has_others(known, before):
             raise Unfit("a new tensor outlives the step")
+    return 0
+
+
+cdef int add_arguments(Node root, set known) except -1:
+    """Add the tensors among the arguments of the nodes of a graph that has been used up."""
+    cdef list todo = [] if root is None else [root]
+    cdef set seen = set()
+    cdef Node node
+    cdef int i
+    while todo:
+        node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if type(node) is OpNode and (<OpNode>node).arguments is not None:
+            known.update([id(value) for value in (<OpNode>node).arguments if isinstance(value, Tensor)])
+        for i in range(node.n_edges):
+            target = node.target(i)
+            if isinstance(target, Node):
+                todo.append(target)
     return 0
 
 

@@ -5,7 +5,7 @@ from libc.stdint cimport uintptr_t
 
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
-from cygrad._kernels.tape.tape cimport Launches
+from cygrad._kernels.tape.programs cimport Launches
 
 cdef enum:                      # External.before: how `grad` must be found
     NONE

@@ -362,7 +362,10 @@ cdef class Program:
         """A fresh tensor, of whose memory its slot is told. `shared` holds the memory of slots with several tensors."""
         cdef Tensor t
         cdef cnp.ndarray memory
-        cdef cnp.npy_intp size = self.sizes[r.index]
+        cdef cnp.npy_intp size = 0
+        if r.index < 0:
+            return r.tensor(None)
+        size = self.sizes[r.index]
         if size == 0:
             t = r.tensor(None)
             self.launches.set_base(self.first_made + <int>r.index, data_of(t))
@@ -376,7 +379,7 @@ cdef class Program:
     cdef Tensor gradient(self, Tensor owner, Result r, list shared):
         """The new `grad` of a tensor: on the memory of the former one if nothing else refers to that, else a fresh one."""
         cdef Tensor t = owner.grad_
-        if t is None or self.sizes[r.index] != 0 or not r.fits(t):
+        if t is None or r.index < 0 or self.sizes[r.index] != 0 or not r.fits(t):
             return self.made_tensor(r, shared)
         if t.counter is not None:
             t.counter.version = r.version

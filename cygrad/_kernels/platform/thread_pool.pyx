@@ -14,7 +14,7 @@ cimport numpy as cnp
 from libc.string cimport memcpy, memset
 
 from cygrad._kernels.platform import machine
-from cygrad._kernels.tape.tape cimport READS, WRITES, Word, note, refuse, tape_open, word
+from cygrad._kernels.tape.tape cimport ITEMWISE, READS, WRITES, Word, note_loop, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -91,14 +91,19 @@ cdef struct Call:               # a call of `over`, for the tape
 
 cdef void _replay(void* context) noexcept nogil:
     cdef Call* call = <Call*>context
+    if call.n > RELEASE_ABOVE:
+        share(_replay_part, call, call.n, call.piece)
+    else:
+        _replay_part(call, 0, call.n)
+
+
+cdef void _replay_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef Call* call = <Call*>context
     cdef Loop shared
     shared.elements = &call.elements
     shared.function = call.loop
     shared.settings = <const void*>&call.settings[0]
-    if call.n > RELEASE_ABOVE:
-        share(_loop_part, &shared, call.n, call.piece)
-    else:
-        _loop_part(&shared, 0, call.n)
+    _loop_part(&shared, first, n)
 
 
 cdef void _note(Elements* e, elements_t loop, const void* settings, size_t size, Py_ssize_t n, Py_ssize_t piece) noexcept:
@@ -119,9 +124,10 @@ cdef void _note(Elements* e, elements_t loop, const void* settings, size_t size,
     for k in range(e.count):
         call.elements.data[k] = e.data[k]
         call.elements.steps[k] = e.steps[k]
-        words[k] = word(&call, &call.elements.data[k], READS if k < last else WRITES, 0,
+        words[k] = word(&call, &call.elements.data[k],
+                        (READS if k < last else WRITES) | (ITEMWISE if e.steps[k] else 0), 0,
                         n * e.steps[k] if e.steps[k] else e.steps[last])
-    note(_replay, "loop", &call, sizeof(call), words, e.count)
+    note_loop(_replay, _replay_part, "loop", &call, sizeof(call), words, e.count, n)
 
 
 def num_threads():

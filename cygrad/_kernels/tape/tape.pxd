@@ -5,6 +5,8 @@ from libc.stdint cimport uintptr_t
 cdef extern from "platform/tape.h" nogil:
     int tape_open "cygrad_tape_open"        # test this first: all that follows is for an open tape
 
+ctypedef void (*part_t)(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil     # as in thread_pool.pxd
+
 # Runs a noted loop again, from a copy of its context. Does not need the GIL.
 ctypedef void (*replay_t)(void* context) noexcept nogil
 
@@ -12,6 +14,7 @@ cdef enum:                  # Word.mode
     READS = 1
     WRITES = 2              # each byte of the extent
     SCATTERS = 4            # some of them
+    ITEMWISE = 8            # in an elementwise loop: the extent is one piece for each item; else it is there for all
 
 ctypedef struct Word:       # an address in a context, and the extent of the memory that is reached through it
     Py_ssize_t at           # offset of the address in the context
@@ -22,6 +25,11 @@ ctypedef struct Word:       # an address in a context, and the extent of the mem
 # Note a loop: `kind` for explanations, a context that is copied, and the addresses in it. An address that points into the
 # context itself needs no Word.mode. Never fails: what cannot be noted makes the tape refuse the step.
 cdef void note(replay_t replay, str kind, const void* context, size_t size, Word* words, int count) noexcept
+
+# The same for an elementwise loop over `items` items: `part` runs it for some of them, so that several such loops can run
+# block by block.
+cdef void note_loop(replay_t replay, part_t part, str kind, const void* context, size_t size, Word* words, int count,
+                    Py_ssize_t items) noexcept
 
 # Note that bytes were set to constants: `count` copies of one element.
 cdef void note_constant(void* to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) noexcept
@@ -68,6 +76,7 @@ cdef class Block:           # a piece of memory
     cdef Py_ssize_t last
     cdef Py_ssize_t place               # in the arena
     cdef int slot                       # or the slot; -1: in the arena
+    cdef int register                   # or the register of its group (programs.pyx); -1: it has none
     cdef bint covers(self, Py_ssize_t low, Py_ssize_t high) except -1
     cdef int write(self, Py_ssize_t low, Py_ssize_t high) except -1
 
@@ -82,6 +91,8 @@ cdef class Touch:
 cdef class Entry:
     cdef replay_t function              # or a check_t, of a check
     cdef readonly bint is_check
+    cdef part_t part                    # of an elementwise loop
+    cdef readonly Py_ssize_t items      # 0: not elementwise
     cdef readonly str kind
     cdef bytes context
     cdef readonly list touches
@@ -106,26 +117,7 @@ cdef class Tape:
     cdef Block block_at(self, uintptr_t low, uintptr_t high)
     cdef Block external_at(self, uintptr_t low, uintptr_t high)
     cdef bint is_written(self, Block block, Py_ssize_t low, Py_ssize_t high) except -1
-    cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count) except -1
+    cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count,
+                   part_t part=*, Py_ssize_t items=*) except -1
     cdef int check(self, check_t function, str kind, const void* context, size_t size, Word* values) except -1
     cdef int constant(self, uintptr_t to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) except -1
-
-cdef class Launches:
-    """Noted loops, ready to run; see tape.pyx."""
-    cdef char* contexts
-    cdef char* arena
-    cdef void* steps                # struct Step[]
-    cdef Py_ssize_t count
-    cdef Py_ssize_t checked         # the first of the steps are checks
-    cdef void* patches              # struct Patch[], by slot
-    cdef Py_ssize_t* first_patch    # of each slot, and the end
-    cdef char** bases               # of each slot: where the patched addresses point now
-    cdef readonly int slots
-    cdef readonly Py_ssize_t memory
-    cdef readonly Py_ssize_t work   # bytes that one run reads and writes
-    cdef readonly list entries
-    cdef int _fill(self) except -1
-    cdef void set_base(self, int slot, char* base) noexcept nogil
-    cdef bint may_run(self) noexcept
-    cdef void run(self) noexcept
-    cdef void poison(self) noexcept

@@ -19,24 +19,18 @@ What makes this safe:
                 never the other way round.
     constants   Elements that a kernel sets to numbers (`note_constant`) are entries, too.
     changes     An op that changes a tensor in place must have written to its memory by noted loops.
-    arena       Blocks that live only within the list get places in one arena, by when they are first and last touched. With
-                CYGRAD_TAPE_POISON=1 in the environment it is filled with NaN before each run.
-
 What reads values in order to decide something calls `refuse`. The layer above, which knows tensors, compares a replay with an
 eager step before it trusts the list (`_core/replay/`).
 """
 
-import os
 import sys
 from bisect import bisect_right
 
 cimport cython
 cimport numpy as cnp
 from libc.stdint cimport uintptr_t
-from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.object cimport PyObject
+from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from cygrad._kernels.platform.memory_pool cimport array_memory_from_pool, connect_tape, current_place, give_back_allocator
 
@@ -96,8 +90,6 @@ cdef extern from *:
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept
 
-POISONS = os.environ.get("CYGRAD_TAPE_POISON", "0") not in ("", "0")
-
 cdef enum:
     INNER = INNER_BLOCK
     ARGUMENT = ARGUMENT_BLOCK
@@ -115,8 +107,7 @@ cdef class Block:
         self.low, self.high, self.kind, self.index = low, high, kind, index
         self.written = []
         self.is_alive = True
-        self.slot = -1
-        self.first = -1
+        self.slot = self.first = self.register = -1
 
     cdef bint covers(self, Py_ssize_t low, Py_ssize_t high) except -1:
         """Whether entries have written all of these bytes."""
@@ -292,7 +283,8 @@ cdef class Tape:
         if self.reason is None:
             self.reason, self.reason_op, self.reason_place = reason, op, current_place()
 
-    cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count) except -1:
+    cdef int enter(self, replay_t function, str kind, const void* context, size_t size, Word* words, int count,
+                   part_t part=NULL, Py_ssize_t items=0) except -1:
         cdef Entry entry = Entry.__new__(Entry)
         cdef Touch touch
         cdef uintptr_t address
@@ -301,6 +293,7 @@ cdef class Tape:
             return 0
         self._look_at_memory()
         entry.function = function
+        entry.part, entry.items = part, items
         entry.kind = kind
         entry.context = PyBytes_FromStringAndSize(<const char*>context, size)
         entry.place = current_place()
@@ -421,6 +414,16 @@ cdef void note(replay_t replay, str kind, const void* context, size_t size, Word
         _tape.refuse(f"noting failed ({error})")
 
 
+cdef void note_loop(replay_t replay, part_t part, str kind, const void* context, size_t size, Word* words, int count,
+                    Py_ssize_t items) noexcept:
+    if not _is_here():
+        return
+    try:
+        _tape.enter(replay, kind, context, size, words, count, part, items)
+    except BaseException as error:
+        _tape.refuse(f"noting failed ({error})")
+
+
 cdef void note_constant(void* to, const void* element, Py_ssize_t itemsize, Py_ssize_t count) noexcept:
     if not _is_here():
         return
@@ -507,234 +510,3 @@ def is_open():
 def refuse_step(str reason, op=None):
     """What happens now cannot be replayed, for this reason; nothing happens unless a step is being noted."""
     refuse(reason, op)
-
-
-# ------------------------------------------------------------------------------------------------ programs
-
-
-cdef struct Step:
-    replay_t function
-    char* context
-
-
-cdef struct Patch:              # an address to change when its slot moves
-    char** where
-    Py_ssize_t offset
-
-
-cdef enum:
-    ALIGNMENT = 64
-    RELEASE_ABOVE_BYTES = 1 << 18   # of work; below this, releasing the GIL costs more than it gains
-
-
-cdef inline Py_ssize_t _aligned(Py_ssize_t n) noexcept:
-    return (n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-
-
-@cython.final
-cdef class Launches:
-    """The entries of a tape that matter, with their contexts and memory.
-
-    Slots are numbered: the arguments, the external ranges that are touched (`externals`, their indices on the tape), and the
-    blocks that outlive a run (`kept`). `set_base` says where the memory of a slot begins. All other blocks have their places
-    in one arena.
-    """
-
-    def __cinit__(self):
-        self.contexts = self.arena = NULL
-        self.steps = self.patches = NULL
-        self.first_patch = NULL
-        self.bases = NULL
-
-    def __dealloc__(self):
-        free(self.contexts)
-        free(self.arena)
-        free(self.steps)
-        free(self.patches)
-        free(self.first_patch)
-        free(self.bases)
-
-    def __init__(self, Tape tape not None, list kept not None, list externals not None):
-        cdef Block block
-        cdef Entry entry
-        cdef Touch touch
-        cdef Py_ssize_t size = 0, i
-        cdef int slot, slots = len(tape.arguments) + len(externals) + len(kept)
-        cdef dict numbers = {index: len(tape.arguments) + i for i, index in enumerate(externals)}
-        for block in tape.arguments:
-            block.slot = block.index
-        for block in tape.externals:
-            block.slot = numbers.get(block.index, -1)
-        for i, block in enumerate(kept):
-            block.slot = len(tape.arguments) + len(externals) + i
-        self.slots = slots
-        self.entries = _live(tape.entries)
-        self.count = len(self.entries)
-        self.checked = sum([1 for entry in self.entries if entry.is_check])
-        self.memory = _place(self.entries)
-        self.work = sum([entry.bytes_read + entry.bytes_written for entry in self.entries])
-        for entry in self.entries:
-            size += _aligned(len(entry.context))
-        self.contexts = _room(size)
-        self.arena = _room(self.memory)
-        self.steps = _room(self.count * sizeof(Step))
-        self.first_patch = <Py_ssize_t*>_room((slots + 1) * sizeof(Py_ssize_t))
-        self.bases = <char**>_room((slots + 1) * sizeof(char*))
-        self._fill()
-
-    cdef int _fill(self) except -1:
-        cdef Entry entry
-        cdef Touch touch
-        cdef char* context = self.contexts
-        cdef char** where
-        cdef list patches = [[] for _ in range(self.slots)]
-        cdef Patch* patch
-        cdef Py_ssize_t i, n = 0
-        for i in range(self.count):
-            entry = self.entries[i]
-            memcpy(context, PyBytes_AS_STRING(entry.context), len(entry.context))
-            (<Step*>self.steps)[i].function = entry.function
-            (<Step*>self.steps)[i].context = context
-            for touch in entry.touches:
-                where = <char**>(context + touch.at)
-                if touch.block is None:
-                    where[0] = context + touch.offset
-                elif touch.block.slot < 0:
-                    where[0] = self.arena + touch.block.place + touch.offset
-                else:
-                    where[0] = NULL
-                    patches[touch.block.slot].append((<uintptr_t>where, touch.offset))
-                    n += 1
-            context += _aligned(len(entry.context))
-        self.patches = _room(n * sizeof(Patch))
-        n = 0
-        for i in range(self.slots):
-            self.first_patch[i] = n
-            self.bases[i] = NULL
-            for where_, offset in patches[i]:
-                patch = &(<Patch*>self.patches)[n]
-                patch.where = <char**><uintptr_t>where_
-                patch.offset = offset
-                n += 1
-        self.first_patch[self.slots] = n
-        return 0
-
-    cdef void set_base(self, int slot, char* base) noexcept nogil:
-        cdef Py_ssize_t i
-        if self.bases[slot] == base:
-            return
-        for i in range(self.first_patch[slot], self.first_patch[slot + 1]):
-            (<Patch*>self.patches)[i].where[0] = base + (<Patch*>self.patches)[i].offset
-        self.bases[slot] = base
-
-    cdef bint may_run(self) noexcept:
-        """Whether all checks hold. Every slot must have a base."""
-        cdef Step* step = <Step*>self.steps
-        cdef Py_ssize_t i
-        for i in range(self.checked):
-            if not (<check_t>step[i].function)(step[i].context):
-                return False
-        return True
-
-    cdef void run(self) noexcept:
-        """Run all entries in order. Every slot must have a base."""
-        cdef Step* step = <Step*>self.steps + self.checked
-        if POISONS:
-            self.poison()
-        if self.work > RELEASE_ABOVE_BYTES:
-            with nogil:
-                _run_steps(step, self.count - self.checked)
-        else:
-            _run_steps(step, self.count - self.checked)
-
-    cdef void poison(self) noexcept:
-        """Fill the arena with NaN."""
-        memset(self.arena, 0xFF, self.memory)
-
-
-cdef void _run_steps(Step* step, Py_ssize_t count) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(count):
-        step[i].function(step[i].context)
-
-
-cdef char* _room(Py_ssize_t size) except NULL:
-    """Zeroed memory, aligned like the pool's."""
-    cdef void* memory
-    cdef Py_ssize_t padded = _aligned(max(size, 1)) + ALIGNMENT
-    memory = _aligned_room(padded)
-    if memory == NULL:
-        raise MemoryError
-    memset(memory, 0, padded)
-    return <char*>memory
-
-
-cdef extern from *:
-    """
-    #if defined(_WIN32)
-    static void *aligned_room(size_t size) { return malloc(size); }     /* 16 bytes: `free` must take it */
-    #else
-    static void *aligned_room(size_t size) { void *p = NULL; return posix_memalign(&p, 64, size) ? NULL : p; }
-    #endif
-    """
-    void* _aligned_room "aligned_room"(size_t) noexcept
-
-
-def _live(list entries):
-    """The entries whose results are seen: by a slot, or by a later entry of this kind."""
-    cdef Entry entry
-    cdef Touch touch
-    cdef set needed = set()
-    cdef list kept = []
-    for entry in reversed(entries):
-        entry.is_live = entry.is_check
-        for touch in entry.touches:
-            if touch.block is not None and touch.mode & (WRITES | SCATTERS):
-                if touch.block.slot >= 0 or touch.block.kind != INNER or touch.block in needed:
-                    entry.is_live = True
-        if entry.is_live:
-            kept.append(entry)
-            for touch in entry.touches:
-                if touch.block is not None:
-                    needed.add(touch.block)
-    kept.reverse()
-    return [entry for entry in kept if entry.is_check] + [entry for entry in kept if not entry.is_check]
-
-
-def _place(list entries):
-    """Give each inner block a place in the arena; return the arena's size. Blocks alive at the same time lie apart."""
-    cdef Entry entry
-    cdef Touch touch
-    cdef Block block
-    cdef Py_ssize_t i, at, size, total = 0
-    cdef list blocks = [], taken = []       # taken: (place, end, block), by place
-    for i, entry in enumerate(entries):
-        for touch in entry.touches:
-            block = touch.block
-            if block is not None:
-                block.first = -1
-    for i, entry in enumerate(entries):
-        for touch in entry.touches:
-            block = touch.block
-            if block is not None and block.slot < 0:
-                if block.first < 0:
-                    block.first = i
-                    blocks.append(block)
-                block.last = i
-    for block in blocks:                    # in the order of their first entries
-        taken = [t for t in taken if (<Block>t[2]).last >= block.first]
-        size = _aligned(block.high - block.low)
-        at = 0
-        for place, end, _ in taken:
-            if place - at >= size:
-                break
-            at = max(at, <Py_ssize_t>end)
-        block.place = at
-        taken.append((at, at + size, block))
-        taken.sort(key=_by_place)
-        total = max(total, at + size)
-    return total
-
-
-def _by_place(taken):
-    return taken[0]

@@ -17,7 +17,7 @@ from cygrad._kernels.cpu.base.arrays cimport (
 from cygrad._kernels.platform.thread_pool cimport HEAVY, LIGHT, RELEASE_ABOVE, part_t, share
 from cygrad._kernels.cpu.base.matmul cimport matmul_loop
 from cygrad._kernels.cpu.base.nditer cimport Loop, loop_t
-from cygrad._kernels.tape.tape cimport READS, WRITES, Word, note, refuse, tape_open, word
+from cygrad._kernels.tape.tape cimport ITEMWISE, READS, WRITES, Word, note_loop, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -241,9 +241,9 @@ cdef void _note_fused(native_call* c, double* given, tuple operands, cnp.ndarray
     f.call.data[4] = <char*>f.given
     words[0] = word(&f, &f.call.data[4], 0, 0, 1)
     for k in range(count):
-        words[k + 1] = word(&f, &f.call.data[k + 1], READS, 0, cnp.PyArray_NBYTES(<cnp.ndarray>operands[k]))
-    words[count + 1] = word(&f, &f.call.data[0], WRITES, 0, cnp.PyArray_NBYTES(out))
-    note(_replay_fused, "loop", &f, sizeof(f), words, count + 2)
+        words[k + 1] = word(&f, &f.call.data[k + 1], READS | (ITEMWISE if c.n[k + 1] == EACH else 0), 0, cnp.PyArray_NBYTES(<cnp.ndarray>operands[k]))
+    words[count + 1] = word(&f, &f.call.data[0], WRITES | ITEMWISE, 0, cnp.PyArray_NBYTES(out))
+    note_loop(_replay_fused, native_parts[FUSED], "loop", &f, sizeof(f), words, count + 2, f.count)
 
 
 cdef part_t loop_of(int loop) noexcept:

@@ -35,7 +35,7 @@ from cygrad._kernels.cpu.base.arrays cimport (
 from cygrad._kernels.platform.thread_pool cimport HEAVY, LIGHT, share
 from cygrad._kernels.cpu.base.nditer cimport (
     Loop, Walk, coalesce, extent_of_walk, join, lengthen_innermost, memory_order, run, run_shared)
-from cygrad._kernels.tape.tape cimport READS, SCATTERS, WRITES, Word, note, refuse, tape_open, word
+from cygrad._kernels.tape.tape cimport ITEMWISE, READS, SCATTERS, WRITES, Word, note, note_loop, refuse, tape_open, word
 from cygrad._kernels.cpu.base import numpy_fallback
 
 cnp.import_array()
@@ -133,15 +133,20 @@ cdef struct FlatCall:           # a call of `_run_flat`
 
 cdef void _replay_flat(void* context) noexcept nogil:
     cdef FlatCall* call = <FlatCall*>context
+    if call.n > RELEASE_ABOVE:
+        share(_replay_part, call, call.n, call.loop.piece)
+    else:
+        _replay_part(call, 0, call.n)
+
+
+cdef void _replay_part(void* context, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef FlatCall* call = <FlatCall*>context
     cdef Flat flat
     flat.loop = &call.loop
     flat.count = call.count
     flat.data = &call.data[0]
     flat.steps = &call.steps[0]
-    if call.n > RELEASE_ABOVE:
-        share(_run_part, &flat, call.n, call.loop.piece)
-    else:
-        _run_part(&flat, 0, call.n)
+    _run_part(&flat, first, n)
 
 
 cdef bint _can_note(Loop* loop) noexcept:
@@ -169,10 +174,11 @@ cdef void _note_flat(Loop* loop, int nin, cnp.npy_intp n, char** data, cnp.npy_i
     for k in range(nin + 1):
         call.data[k] = data[k]
         call.steps[k] = steps[k]
-        words[k] = word(&call, &call.data[k], WRITES if k == nin else READS, 0, n * steps[k] if steps[k] else itemsize)
+        words[k] = word(&call, &call.data[k], (WRITES if k == nin else READS) | (ITEMWISE if steps[k] else 0), 0,
+                        n * steps[k] if steps[k] else itemsize)
         if k < nin and steps[k] == 0:
             _keep_number(&call.data[k], &call.number, itemsize)
-    note(_replay_flat, "loop", &call, sizeof(call), words, nin + 1)
+    note_loop(_replay_flat, _replay_part, "loop", &call, sizeof(call), words, nin + 1, n)
 
 
 cdef inline void _keep_number(char** place, Number* kept, cnp.npy_intp itemsize) noexcept:

@@ -11,7 +11,7 @@ from cygrad._kernels.cpu.base.arrays cimport (
 from cygrad._kernels.platform.thread_pool cimport share
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.device.dispatch import dispatching
-from cygrad._kernels.tape.tape cimport READS, WRITES, Word, note, refuse, tape_open, word
+from cygrad._kernels.tape.tape cimport ITEMWISE, READS, WRITES, Word, note_loop, refuse, tape_open, word
 
 cnp.import_array()
 
@@ -92,10 +92,10 @@ cdef void _note(Work* work, bint is_gradient, Py_ssize_t n) noexcept:
     else:
         call.work.gradient = NULL
         call.work.g = NULL
-    words[0] = word(&call, &call.work.x, READS, 0, size)
-    words[1] = word(&call, &call.work.g, READS, 0, size)
-    words[2] = word(&call, &call.work.out, WRITES, 0, size)
-    note(_replay, "loop", &call, sizeof(call), words, 3)
+    words[0] = word(&call, &call.work.x, READS | ITEMWISE, 0, size)
+    words[1] = word(&call, &call.work.g, READS | ITEMWISE, 0, size)
+    words[2] = word(&call, &call.work.out, WRITES | ITEMWISE, 0, size)
+    note_loop(_replay, _gradient_part if is_gradient else _map_part, "loop", &call, sizeof(call), words, 3, n)
 
 
 cdef class Pointwise:

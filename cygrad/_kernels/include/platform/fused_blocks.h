@@ -1,0 +1,54 @@
+/* Runs several elementwise loops block by block, so that what only they use of each other stays in the nearest cache.
+
+   Each loop has a part function that runs it for some of its items, from a context with addresses (Note [The tape] in
+   tape/tape.pyx). Addresses of arrays that no one else reads are *registers*: pieces of scratch memory for one block, set
+   anew for each. Contexts are shared by all threads, so each call works on a copy of its own. */
+
+#ifndef CYGRAD_FUSED_BLOCKS_H
+#define CYGRAD_FUSED_BLOCKS_H
+
+#include <Python.h>
+#include <string.h>
+
+typedef void (*block_part)(void *context, Py_ssize_t first, Py_ssize_t n);
+
+typedef struct { Py_ssize_t at, step; int number; } block_register;     /* an address in the contexts, bytes per item */
+typedef struct { block_part part; Py_ssize_t context; } block_loop;     /* the context: an offset in the contexts */
+
+typedef struct {
+    char *contexts;                     /* of all loops, one after the other */
+    Py_ssize_t size, items, room;       /* bytes of the contexts; items; bytes of a register */
+    block_loop *loops;
+    block_register *registers;
+    Py_ssize_t *inner;                  /* addresses in the contexts that point into them */
+    Py_ssize_t n_loops, n_registers, n_inner, n_rooms;
+} block_program;
+
+enum {
+    BLOCK_ITEMS = 1024,
+    BLOCK_APART = 320,                  /* bytes between registers: not a power of 2, or they would evict each other */
+    BLOCK_CONTEXTS = 1 << 15,
+    BLOCK_ROOM = 1 << 17,
+};
+
+static void run_blocks_of(void *context, Py_ssize_t first, Py_ssize_t count)
+{
+    const block_program *p = context;
+    char contexts[BLOCK_CONTEXTS] __attribute__((aligned(64)));
+    char room[BLOCK_ROOM] __attribute__((aligned(64)));
+    memcpy(contexts, p->contexts, p->size);
+    for (Py_ssize_t i = 0; i < p->n_inner; i++) {
+        char **address = (char **)(contexts + p->inner[i]);
+        *address = contexts + (*address - p->contexts);
+    }
+    for (Py_ssize_t end = first + count; first < end; first += BLOCK_ITEMS) {
+        const Py_ssize_t n = end - first < BLOCK_ITEMS ? end - first : BLOCK_ITEMS;
+        for (Py_ssize_t i = 0; i < p->n_registers; i++) {
+            const block_register *r = &p->registers[i];
+            *(char **)(contexts + r->at) = room + r->number * p->room - first * r->step;
+        }
+        for (Py_ssize_t i = 0; i < p->n_loops; i++) p->loops[i].part(contexts + p->loops[i].context, first, n);
+    }
+}
+
+#endif

@@ -1,0 +1,36 @@
+"""Noted loops, ready to run. See programs.pyx."""
+
+from cygrad._kernels.tape.tape cimport Entry
+
+cdef class Group:                   # elementwise loops over as many items that follow each other
+    cdef readonly list entries
+    cdef readonly Py_ssize_t items
+    cdef dict touched               # {block: (offset, bytes per item, or 0 if all items see all of it)}
+    cdef set written                # blocks
+    cdef int rooms                  # registers
+    cdef Py_ssize_t width           # bytes of an item of the widest register
+    cdef bint takes(self, Entry entry) except -1
+    cdef int choose_registers(self, dict elsewhere) except -1
+
+cdef class Launches:
+    cdef char* contexts
+    cdef char* arena
+    cdef void* steps                # struct Step[]
+    cdef Py_ssize_t count
+    cdef Py_ssize_t checked         # the first of the steps are checks
+    cdef void* patches              # struct Patch[], by slot
+    cdef Py_ssize_t* first_patch    # of each slot, and the end
+    cdef char** bases               # of each slot: where the patched addresses point now
+    cdef list rooms                 # memory of the groups' programs: addresses, to be freed
+    cdef readonly int slots
+    cdef readonly Py_ssize_t memory
+    cdef readonly Py_ssize_t work   # bytes that one run reads and writes
+    cdef readonly list entries      # in the order of a run
+    cdef list units                 # the same, with groups in the place of their entries
+    cdef int fill(self) except -1
+    cdef char* fill_entry(self, Entry entry, char* context, list patches) except NULL
+    cdef int fill_group(self, Group group, char* contexts, size_t size, void* step) except -1
+    cdef void set_base(self, int slot, char* base) noexcept nogil
+    cdef bint may_run(self) noexcept
+    cdef void run(self) noexcept
+    cdef void poison(self) noexcept

@@ -1,0 +1,439 @@
+"""Runs the loops that a tape has noted: their contexts, their memory, and groups of elementwise loops.
+
+Note [Programs]
+---------------
+`Launches` holds what remains of a tape: a list of C functions with copies of their contexts, in the order of the step.
+
+    slots       Memory that may lie elsewhere in the next run: arguments, external arrays, results. `set_base` changes the
+                addresses in the contexts that point there.
+    arena       Other blocks get places in one arena, by when they are first and last touched. With CYGRAD_TAPE_POISON=1 in
+                the environment it is filled with NaN before each run.
+    dead loops  Loops whose results nobody reads are left out.
+    groups      Elementwise loops over the same number of items that follow each other run block by block (fused_blocks.h),
+                with the very functions that an eager step calls: chunks may begin anywhere (Note [Pieces] in
+                thread_pool.pyx), so results have the same bits. Arrays that only the group touches become registers,
+                which stay in the nearest cache. A group ends at a loop that sees an array of the group in another way
+                than item by item, if either writes to it.
+"""
+
+import os
+
+cimport cython
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
+from cpython.bytes cimport PyBytes_AS_STRING
+
+from cygrad._kernels.platform.thread_pool cimport share
+from cygrad._kernels.tape.tape cimport (
+    INNER_BLOCK, ITEMWISE, SCATTERS, WRITES, Block, Entry, Tape, Touch, check_t, part_t, replay_t)
+
+POISONS = os.environ.get("CYGRAD_TAPE_POISON", "0") not in ("", "0")
+
+cdef bint GROUPS = os.environ.get("CYGRAD_TAPE_GROUPS", "1") not in ("", "0")
+
+cdef extern from "platform/fused_blocks.h":
+    ctypedef struct block_register:
+        Py_ssize_t at
+        Py_ssize_t step
+        int number
+    ctypedef struct block_loop:
+        part_t part
+        Py_ssize_t context
+    ctypedef struct block_program:
+        char* contexts
+        Py_ssize_t size
+        Py_ssize_t items
+        Py_ssize_t room
+        block_loop* loops
+        block_register* registers
+        Py_ssize_t* inner
+        Py_ssize_t n_loops
+        Py_ssize_t n_registers
+        Py_ssize_t n_inner
+    enum:
+        BLOCK_ITEMS
+        BLOCK_APART
+        BLOCK_CONTEXTS
+        BLOCK_ROOM
+    void run_blocks_of(void* context, Py_ssize_t first, Py_ssize_t count) noexcept nogil
+
+cdef extern from *:
+    """
+    #if defined(_WIN32)
+    static void *aligned_room(size_t size) { return malloc(size); }     /* 16 bytes: `free` must take it */
+    #else
+    #include <stdlib.h>
+    static void *aligned_room(size_t size) { void *p = NULL; return posix_memalign(&p, 64, size) ? NULL : p; }
+    #endif
+    """
+    void* aligned_room(size_t) noexcept
+
+cdef struct Step:
+    replay_t function
+    char* context
+
+
+cdef struct Patch:              # an address to change when its slot moves
+    char** where
+    Py_ssize_t offset
+
+
+cdef enum:
+    ALIGNMENT = 64
+    RELEASE_ABOVE_BYTES = 1 << 18   # of work; below this, releasing the GIL costs more than it gains
+    GROUPED = 1 << 12               # items; fewer stay in the cache anyway
+    PIECE = 1 << 14                 # items for a thread
+
+
+cdef inline Py_ssize_t aligned(Py_ssize_t n) noexcept:
+    return (n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+cdef char* new_room(Py_ssize_t size) except NULL:
+    """Zeroed memory, aligned like the pool's."""
+    cdef Py_ssize_t padded = aligned(max(size, 1)) + ALIGNMENT
+    cdef void* memory = aligned_room(padded)
+    if memory == NULL:
+        raise MemoryError
+    memset(memory, 0, padded)
+    return <char*>memory
+
+
+# ------------------------------------------------------------------------------------------------- groups
+
+
+@cython.final
+cdef class Group:
+
+    def __init__(self, Py_ssize_t items):
+        self.items = items
+        self.entries, self.touched, self.written = [], {}, set()
+
+    cdef bint takes(self, Entry entry) except -1:
+        """Add an entry if it may run block by block together with the others; return whether it may."""
+        cdef Touch touch
+        cdef dict touched
+        cdef set written
+        cdef Py_ssize_t size = len(entry.context)
+        if entry.items != self.items or self.size() + aligned(size) > BLOCK_CONTEXTS:
+            return False
+        touched, written = dict(self.touched), set(self.written)
+        for touch in entry.touches:
+            if touch.block is None:
+                continue
+            how = touch.offset, (touch.high - touch.low) // self.items if touch.mode & ITEMWISE else 0
+            if touch.low != touch.offset:
+                return False
+            if touch.mode & (WRITES | SCATTERS):
+                written.add(touch.block)
+            if touched.setdefault(touch.block, how) != how:
+                touched[touch.block] = None             # in two ways
+        for block in written:
+            if touched[block] is None or touched[block][1] == 0:
+                return False
+        self.touched, self.written = touched, written
+        self.entries.append(entry)
+        return True
+
+    def size(self):
+        """Bytes of all contexts."""
+        return sum([aligned(len((<Entry>entry).context)) for entry in self.entries])
+
+    cdef int choose_registers(self, dict elsewhere) except -1:
+        """Put blocks that only this group touches into registers. `elsewhere` counts the entries that touch each block."""
+        cdef Entry entry
+        cdef Touch touch
+        cdef Block block
+        cdef Py_ssize_t i, most
+        cdef dict last = {}, counts = {}
+        cdef list free_rooms = [], ending
+        for i, entry in enumerate(self.entries):
+            for block in {touch.block for touch in entry.touches if touch.block is not None}:
+                last[block] = i
+                counts[block] = counts.get(block, 0) + 1
+        suited = {block for block in counts
+                  if (<Block>block).kind == INNER_BLOCK and (<Block>block).slot < 0 and block in self.written
+                  and counts[block] == elsewhere[block] and self.touched[block][0] == 0}
+        if not suited:
+            return 0
+        self.width = max([self.touched[block][1] for block in suited])
+        most = BLOCK_ROOM // (BLOCK_ITEMS * self.width + BLOCK_APART)
+        for i, entry in enumerate(self.entries):
+            ending = []
+            for block in {touch.block for touch in entry.touches if touch.block in suited}:
+                if block.register < 0:
+                    if not free_rooms and self.rooms == most:
+                        suited.discard(block)           # stays in the arena
+                        continue
+                    if not free_rooms:
+                        free_rooms.append(self.rooms)
+                        self.rooms += 1
+                    block.register = free_rooms.pop()
+                if last[block] == i:
+                    ending.append(block.register)
+            free_rooms.extend(ending)
+        return 0
+
+
+cdef list grouped(list entries):
+    """The entries, with groups in the place of elementwise entries that may run together."""
+    cdef Entry entry
+    cdef Group group = None
+    cdef Touch touch
+    cdef list units = []
+    cdef dict counts = {}
+    for entry in entries:
+        for block in {(<Touch>each).block for each in entry.touches}:
+            counts[block] = counts.get(block, 0) + 1
+        if group is not None and group.takes(entry):
+            continue
+        group = None
+        if GROUPS and entry.part != NULL and entry.items >= GROUPED:
+            group = Group(entry.items)
+            if group.takes(entry):
+                units.append(group)
+                continue
+            group = None
+        units.append(entry)
+    for i, unit in enumerate(units):
+        if isinstance(unit, Group):
+            if len((<Group>unit).entries) == 1:
+                units[i] = (<Group>unit).entries[0]
+            else:
+                (<Group>unit).choose_registers(counts)
+    return units
+
+
+# ----------------------------------------------------------------------------------------------- launches
+
+
+@cython.final
+cdef class Launches:
+    """The entries of a tape that matter, with their contexts and memory (Note [Programs]).
+
+    Slots are numbered: the arguments, the external ranges that are touched (`externals`, their indices on the tape), and the
+    blocks that outlive a run (`kept`).
+    """
+
+    def __cinit__(self):
+        self.contexts = self.arena = NULL
+        self.steps = self.patches = NULL
+        self.first_patch = NULL
+        self.bases = NULL
+        self.rooms = []
+
+    def __dealloc__(self):
+        free(self.contexts)
+        free(self.arena)
+        free(self.steps)
+        free(self.patches)
+        free(self.first_patch)
+        free(self.bases)
+        for address in self.rooms or ():
+            free(<void*><uintptr_t>address)
+
+    def __init__(self, Tape tape not None, list kept not None, list externals not None):
+        cdef Block block
+        cdef Entry entry
+        cdef Py_ssize_t i
+        cdef Py_ssize_t size
+        cdef dict numbers = {index: len(tape.arguments) + i for i, index in enumerate(externals)}
+        for block in tape.arguments:
+            block.slot = block.index
+        for block in tape.externals:
+            block.slot = numbers.get(block.index, -1)
+        for i, block in enumerate(kept):
+            block.slot = <int>(len(tape.arguments) + len(externals) + i)
+        self.slots = <int>(len(tape.arguments) + len(externals) + len(kept))
+        self.entries = live(tape.entries)
+        self.checked = sum([1 for each in self.entries if (<Entry>each).is_check])
+        self.units = grouped(self.entries)
+        self.count = len(self.units)
+        self.memory = place(self.units)
+        self.work = sum([each.bytes_read + each.bytes_written for each in self.entries])
+        size = sum([aligned(len((<Entry>each).context)) for each in self.entries])
+        self.contexts = new_room(size)
+        self.arena = new_room(self.memory)
+        self.steps = new_room(self.count * sizeof(Step))
+        self.first_patch = <Py_ssize_t*>new_room((self.slots + 1) * sizeof(Py_ssize_t))
+        self.bases = <char**>new_room((self.slots + 1) * sizeof(char*))
+        self.fill()
+
+    cdef int fill(self) except -1:
+        """Copy the contexts, and collect the addresses that move with slots."""
+        cdef char* context = self.contexts
+        cdef char* begin
+        cdef list patches = [[] for _ in range(self.slots)]
+        cdef Step* step
+        cdef Patch* patch
+        cdef Py_ssize_t i, n = 0
+        for i, unit in enumerate(self.units):
+            step = &(<Step*>self.steps)[i]
+            begin = context
+            if isinstance(unit, Group):
+                for entry in (<Group>unit).entries:
+                    context = self.fill_entry(entry, context, patches)
+                self.fill_group(unit, begin, context - begin, step)
+            else:
+                step.function, step.context = (<Entry>unit).function, context
+                context = self.fill_entry(unit, context, patches)
+        self.patches = new_room(sum(map(len, patches)) * sizeof(Patch))
+        for i in range(self.slots):
+            self.first_patch[i] = n
+            for where, offset in patches[i]:
+                patch = &(<Patch*>self.patches)[n]
+                patch.where = <char**><uintptr_t>where
+                patch.offset = offset
+                n += 1
+        self.first_patch[self.slots] = n
+        return 0
+
+    cdef char* fill_entry(self, Entry entry, char* context, list patches) except NULL:
+        """Copy the context of an entry; return where the next one goes."""
+        cdef Touch touch
+        cdef char** where
+        memcpy(context, PyBytes_AS_STRING(entry.context), len(entry.context))
+        for touch in entry.touches:
+            where = <char**>(context + touch.at)
+            if touch.block is None:
+                where[0] = context + touch.offset
+            elif touch.block.register >= 0:
+                where[0] = NULL                         # set for each block
+            elif touch.block.slot < 0:
+                where[0] = self.arena + touch.block.place + touch.offset
+            else:
+                where[0] = NULL
+                (<list>patches[touch.block.slot]).append((<uintptr_t>where, touch.offset))
+        return context + aligned(len(entry.context))
+
+    cdef int fill_group(self, Group group, char* contexts, size_t size, void* step) except -1:
+        """Make the program of a group."""
+        cdef Entry entry
+        cdef Touch touch
+        cdef Py_ssize_t touches = sum([len((<Entry>each).touches) for each in group.entries]), at = 0, i
+        cdef Py_ssize_t head = aligned(sizeof(block_program)), loops = aligned(len(group.entries) * sizeof(block_loop))
+        cdef Py_ssize_t registers = aligned(touches * sizeof(block_register))
+        cdef char* room = new_room(head + loops + registers + touches * sizeof(Py_ssize_t))
+        cdef block_program* p = <block_program*>room
+        self.rooms.append(<uintptr_t>room)
+        p.contexts, p.size, p.items = contexts, size, group.items
+        p.room = BLOCK_ITEMS * group.width + BLOCK_APART
+        p.loops = <block_loop*>(room + head)
+        p.registers = <block_register*>(room + head + loops)
+        p.inner = <Py_ssize_t*>(room + head + loops + registers)
+        p.n_loops = len(group.entries)
+        for i, entry in enumerate(group.entries):
+            p.loops[i].part, p.loops[i].context = entry.part, at
+            for touch in entry.touches:
+                if touch.block is None:
+                    p.inner[p.n_inner] = at + touch.at
+                    p.n_inner += 1
+                elif touch.block.register >= 0:
+                    p.registers[p.n_registers].at = at + touch.at
+                    p.registers[p.n_registers].step = (touch.high - touch.low) // group.items
+                    p.registers[p.n_registers].number = touch.block.register
+                    p.n_registers += 1
+            at += aligned(len(entry.context))
+        (<Step*>step).function, (<Step*>step).context = run_group, room
+        return 0
+
+    cdef void set_base(self, int slot, char* base) noexcept nogil:
+        """The memory of a slot begins there from now on."""
+        cdef Py_ssize_t i
+        if self.bases[slot] == base:
+            return
+        for i in range(self.first_patch[slot], self.first_patch[slot + 1]):
+            (<Patch*>self.patches)[i].where[0] = base + (<Patch*>self.patches)[i].offset
+        self.bases[slot] = base
+
+    cdef bint may_run(self) noexcept:
+        """Whether all checks hold. Every slot must have a base."""
+        cdef Step* step = <Step*>self.steps
+        cdef Py_ssize_t i
+        for i in range(self.checked):
+            if not (<check_t>step[i].function)(step[i].context):
+                return False
+        return True
+
+    cdef void run(self) noexcept:
+        """Run all entries in order. Every slot must have a base."""
+        cdef Step* step = <Step*>self.steps + self.checked
+        if POISONS:
+            self.poison()
+        if self.work > RELEASE_ABOVE_BYTES:
+            with nogil:
+                run_steps(step, self.count - self.checked)
+        else:
+            run_steps(step, self.count - self.checked)
+
+    cdef void poison(self) noexcept:
+        """Fill the arena with NaN."""
+        memset(self.arena, 0xFF, self.memory)
+
+
+cdef void run_steps(Step* step, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(count):
+        step[i].function(step[i].context)
+
+
+cdef void run_group(void* context) noexcept nogil:
+    share(run_blocks_of, context, (<block_program*>context).items, PIECE)
+
+
+cdef list live(list entries):
+    """The entries whose results are seen: by a slot, or by a later entry of this kind. Checks come first."""
+    cdef Entry entry
+    cdef Touch touch
+    cdef set needed = set()
+    cdef list kept = []
+    for entry in reversed(entries):
+        entry.is_live = entry.is_check
+        for touch in entry.touches:
+            if touch.block is not None and touch.mode & (WRITES | SCATTERS):
+                if touch.block.slot >= 0 or touch.block.kind != INNER_BLOCK or touch.block in needed:
+                    entry.is_live = True
+        if entry.is_live:
+            kept.append(entry)
+            for touch in entry.touches:
+                if touch.block is not None:
+                    needed.add(touch.block)
+    kept.reverse()
+    return [each for each in kept if (<Entry>each).is_check] + [each for each in kept if not (<Entry>each).is_check]
+
+
+cdef Py_ssize_t place(list units) except -1:
+    """Give each inner block without a register a place in the arena, whose size is returned. Blocks that are in use at the
+    same time lie apart."""
+    cdef Touch touch
+    cdef Block block
+    cdef Py_ssize_t i, at, size, total = 0
+    cdef list blocks = [], taken = []       # taken: (place, end, block), by place
+    for i, unit in enumerate(units):
+        for entry in (<Group>unit).entries if isinstance(unit, Group) else [unit]:
+            for touch in (<Entry>entry).touches:
+                block = touch.block
+                if block is not None and block.slot < 0 and block.register < 0:
+                    if block.first < 0:
+                        block.first = i
+                        blocks.append(block)
+                    block.last = i
+    for block in blocks:                    # in the order of their first use
+        taken = [each for each in taken if (<Block>each[2]).last >= block.first]
+        size = aligned(block.high - block.low)
+        at = 0
+        for begin, end, _ in taken:
+            if begin - at >= size:
+                break
+            at = max(at, <Py_ssize_t>end)
+        block.place = at
+        taken.append((at, at + size, block))
+        taken.sort(key=by_place)
+        total = max(total, at + size)
+    return total
+
+
+def by_place(taken):
+    """The sort key of places in use."""
+    return taken[0]
