@@ -1,4 +1,4 @@
-"""Compiled steps against cygrad's eager ones, PyTorch's eager and compiled ones, and JAX's: `python -m benchmarks.compiled`.
+"""Compiled steps against eager ones, those of PyTorch (eager and compiled) and of JAX: `python -m benchmarks.compiled`.
 
 Each step returns what it computes, and parameters and optimizer state are part of that: a step whose result nobody asks
 for may be left out by a compiler. A row's statements are timed in turn in one process; a time is the median of the

@@ -1,5 +1,5 @@
-"""The compiler behind `torch.compile`, as programs see it: `cygrad.compile` does its work. Marks and switches that it has
-no use for are taken and have no effect, and what only a compiler can give raises RuntimeError."""
+"""The compiler behind `torch.compile`, as programs see it: `cygrad.compile` does its work. Marks and switches that it
+has no use for are taken and have no effect, and what only a compiler can give raises RuntimeError."""
 
 import inspect
 from typing import Any

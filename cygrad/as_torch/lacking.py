@@ -1,6 +1,6 @@
 """What serves instead of the parts of PyTorch that cygrad does not have."""
 
-_COMPILER = "cygrad has no compiler back ends: `torch.compile` returns what it is given"
+_COMPILER = "cygrad has no compiler back ends: `torch.compile` replays the kernels that ran"
 _EXPORT = "cygrad exports no programs: save `model.state_dict()`, and define the model in code"
 _QUANTIZED = "cygrad has no quantized tensors: use float16 or bfloat16"
 

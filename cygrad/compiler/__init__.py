@@ -44,7 +44,8 @@ def compile(
     others do what "cygrad" does; a function is not called. `dynamic` is taken: new shapes need three calls each. With
     `disable`, the model is returned as it is.
 
-    Raises RuntimeError for a mode or option that PyTorch does not know, `InvalidBackend` (a RuntimeError) for a back end.
+    Raises RuntimeError for a mode or option that PyTorch does not know, and `InvalidBackend`, which is one, for a back
+    end.
 
     >>> import cygrad
     >>> @cygrad.compile
@@ -138,7 +139,8 @@ class set_stance(ContextDecorator):
     """Set what is done with calls that have no plan yet; a context manager and decorator too.
 
     "force_eager" replays nothing; "eager_on_recompile" makes no further plans; "fail_on_recompile" raises RuntimeError
-    where one would be made; the others do what "default" does. Raises RuntimeError for a word that PyTorch does not know.
+    where one would be made; the others do what "default" does. Raises RuntimeError for a word that PyTorch does not
+    know.
 
     >>> import cygrad
     >>> with cygrad.compiler.set_stance("force_eager"):

@@ -1,8 +1,8 @@
 """What a step reads of Python: a guard on everything that its functions can reach.
 
 Starting at the function, its arguments and the functions that ran, `Survey` follows names: globals, closures, defaults,
-attributes, items. It follows a name only if a function that ran mentions it, or if names are computed. Each container is
-checked (`Guard`), each object of a kind that can not be compared is a reason not to replay: nothing is assumed.
+attributes, items. It follows a name only if a function that ran mentions it, or if names are computed. Each container
+is checked (`Guard`), each object of a kind that can not be compared is a reason not to replay: nothing is assumed.
 """
 
 from __future__ import annotations
@@ -479,7 +479,7 @@ def _compare_bytes(text: str, array: np.ndarray, expected: tuple[Any, ...]) -> s
 
 
 def changed_line(watch: Watch, key: Any) -> tuple[str, int] | None:
-    """Return the line of a function that ran and assigns to an attribute, global or item with that name, if any does."""
+    """Return the line of a function that ran that assigns to an attribute, global or item with a name, or None."""
     name = cast("str", key) if isinstance(key, str) else None
     for wanted in (name, None):
         for code, _ in watch.codes.values():

@@ -292,9 +292,10 @@ class Step:
         self._rested += 1
         if name is not None and not self._has_warned:
             self._has_warned = True
+            own = getattr(self.function, "__qualname__", type(self.function).__qualname__)
             warn(
-                f"compiled function {getattr(self.function, '__qualname__', self.function)!s}: hardly two calls are alike, "
-                f"because {name} keeps changing; it runs as it is written\n"
+                f"compiled function {own}: hardly two calls are alike, because {name} keeps changing; it runs as it is "
+                "written\n"
                 "  pass what changes as a tensor, or call the function that was compiled"
             )
 

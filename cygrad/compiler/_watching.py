@@ -67,11 +67,13 @@ _PURE_MODULES = frozenset(
 )
 _PURE_OWNERS = (
     bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, property, range, set, slice, str, super,
-    tuple, type, type({}.keys()), type({}.values()), type({}.items()), type(iter(())), type(iter([])), types.GeneratorType,
-    types.MappingProxyType, BaseException, np.ndarray, np.generic, np.ufunc, np.dtype,
+    tuple, type, type({}.keys()), type({}.values()), type({}.items()), type(iter(())), type(iter([])),
+    types.GeneratorType, types.MappingProxyType, BaseException, np.ndarray, np.generic, np.ufunc, np.dtype,
 )  # fmt: skip
 _HANDING_OUT_ARRAYS = frozenset("tofile dump dumps fromfile frombuffer from_dlpack".split())
-_CHANGING_NUMPY = frozenset("seterrobj set_typeDict set_datetimeparse_function _set_numpy_warn_if_no_mem_policy".split())
+_CHANGING_NUMPY = frozenset(
+    "seterrobj set_typeDict set_datetimeparse_function _set_numpy_warn_if_no_mem_policy".split()
+)
 _DYNAMIC = frozenset(
     "getattr setattr hasattr delattr vars dir attrgetter methodcaller __dict__ __getattribute__".split()
 )

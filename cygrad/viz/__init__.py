@@ -12,5 +12,6 @@ output ()
 """
 
 from cygrad.viz._picture import Graph, graph
+from cygrad.viz._program import show
 
-__all__ = ["Graph", "graph"]
+__all__ = ["Graph", "graph", "show"]

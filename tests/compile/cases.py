@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Functions to compile, each with a change of what it reads: the source of a module, and that of the change.
 
 Each module defines `step(x)`. `REFUSED` are those that may never be replayed, with a word of the reason.

@@ -1,4 +1,4 @@
-"""What a replay leaves behind is what eager leaves: versions, gradients, kept tensors, errors, threads and processes."""
+"""What a replay leaves behind is what eager leaves: versions, gradients, kept tensors, errors, threads."""
 
 import gc
 import os

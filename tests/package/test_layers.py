@@ -31,7 +31,7 @@ PUBLIC_LAYER = 4
 TOP_LAYER = 5
 TOP_PACKAGES = {
     *("__main__", "as_torch", "distributed", "distributions", "nn", "optim", "serialization", "utils", "viz"),
-    *("_dynamo", "_inductor", "_jit_internal"),  # as programs for compilers see them, and the next
+    *("_dynamo", "_inductor", "_jit_internal", "compiler"),  # as programs for compilers see them, and the next
     *("ao", "export", "fx", "jit", "onnx"),
     *(
         "_C",
@@ -49,7 +49,8 @@ TOP_PACKAGES = {
 UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
 # The private names that layer 5 may use: compiled optimizer steps, the op functions that are public only in
 # nn.functional, the repr of a tensor, DLPack devices, gamma distributed numbers, hook handles, whether a profiler is
-# active, the memory behind tensors and the state of modules (for files), the running backward pass (for checkpoints),
+# active, the memory behind tensors and the state of modules (for files), captured programs and the guards of their
+# state (for compiled functions), the running backward pass (for checkpoints),
 # and the user's source lines (for checkpoints, pictures and the graph growth warning); modules of settings; and what
 # modules stand for that PyTorch has and that are private there.
 INWARD = {
@@ -58,6 +59,8 @@ INWARD = {
     ("cygrad/_C/__init__.py", "cygrad.overrides._modes"),
     ("cygrad/_C/_autograd.py", "cygrad._core.runtime.thread_state"),
     ("cygrad/_C/_functorch.py", "cygrad._core.transforms.forward_mode"),
+    ("cygrad/_dynamo/__init__.py", "cygrad.compiler._backends"),
+    ("cygrad/_dynamo/__init__.py", "cygrad.compiler._watching"),
     ("cygrad/_dynamo/config.py", "cygrad.utils._config_module"),
     ("cygrad/_functorch/config.py", "cygrad.utils._config_module"),
     ("cygrad/_inductor/config.py", "cygrad.utils._config_module"),
@@ -68,6 +71,15 @@ INWARD = {
     ("cygrad/_weights_only_unpickler.py", "cygrad.serialization._safe_globals"),
     ("cygrad/_weights_only_unpickler.py", "cygrad.serialization._unpickler"),
     ("cygrad/as_torch/ops.py", "cygrad.ops._higher_order"),
+    ("cygrad/compiler/_explaining.py", "cygrad._core.replay.signature"),
+    ("cygrad/compiler/_state.py", "cygrad._core.replay.state"),
+    ("cygrad/compiler/_state.py", "cygrad.nn.modules._use"),
+    ("cygrad/compiler/_step.py", "cygrad._core.errors.classes"),
+    ("cygrad/compiler/_step.py", "cygrad._core.replay.capture"),
+    ("cygrad/compiler/_step.py", "cygrad._core.replay.plans"),
+    ("cygrad/compiler/_step.py", "cygrad._core.replay.program"),
+    ("cygrad/compiler/_step.py", "cygrad._core.replay.signature"),
+    ("cygrad/compiler/_values.py", "cygrad._core.replay.state"),
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.tensor.tensor_str"),

@@ -2,7 +2,6 @@
 
 cimport cython
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
-from cpython.object cimport PyObject
 
 from cygrad._core.replay.signature cimport Signature
 from cygrad._core.replay.state cimport Guard

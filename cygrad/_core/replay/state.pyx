@@ -21,7 +21,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.string cimport memcmp
 from numpy cimport PyArray_DATA, PyArray_DESCR, PyArray_DIMS, PyArray_NDIM, PyArray_STRIDES, ndarray, npy_intp
 
-from types import CellType, FunctionType, MethodType
+from types import FunctionType, MethodType
 
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
@@ -184,7 +184,8 @@ cdef class _Mark:
             return False
         cdef ndarray array = <ndarray>t.array
         cdef size_t size = self.ndim * sizeof(npy_intp)
-        return (PyArray_DATA(array) == self.data and PyArray_NDIM(array) == self.ndim and <PyObject*>PyArray_DESCR(array) == <PyObject*>self.descr
+        return (PyArray_DATA(array) == self.data and PyArray_NDIM(array) == self.ndim
+                and <PyObject*>PyArray_DESCR(array) == <PyObject*>self.descr
                 and (not size or memcmp(PyArray_DIMS(array), <const char*>self.dims, size) == 0
                      and memcmp(PyArray_STRIDES(array), <const char*>self.dims + size, size) == 0))
 
@@ -347,8 +348,9 @@ cdef bint _holds(check_t* check) except -1:
     if check.kind == FUNCTION:
         return _function(check)
     if check.kind == OBJECT:
-        return (<PyObject*>PyTuple_GET_ITEM(<object>check.values, 0) == Py_TYPE(check.owner)
-                and PyObject_GenericGetDict(<object>check.owner, NULL) is <object>PyTuple_GET_ITEM(<object>check.values, 1))
+        if <PyObject*>PyTuple_GET_ITEM(<object>check.values, 0) != Py_TYPE(check.owner):
+            return False
+        return PyObject_GenericGetDict(<object>check.owner, NULL) is <object>PyTuple_GET_ITEM(<object>check.values, 1)
     if check.kind == EMPTY:
         return PySet_GET_SIZE(<object>check.owner) == 0
     if check.kind == TENSOR:
