@@ -7,6 +7,8 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
+import cygrad
+
 if TYPE_CHECKING:
     from cygrad.compiler._step import Step
 
@@ -16,7 +18,21 @@ class _Stance:
 
 
 stance = _Stance()
+# Guards read dictionaries while nothing else runs, so that Pythons without the global lock replay nothing.
+has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
 steps: weakref.WeakSet[Step] = weakref.WeakSet()
+
+
+def modes() -> tuple[object, ...]:
+    """Return all modes of this thread and settings that a call could change and leave changed."""
+    device = "cpu"
+    return (
+        *(cygrad.is_grad_enabled(), cygrad.is_inference_mode_enabled(), cygrad.is_anomaly_enabled()),
+        *(cygrad.is_autocast_enabled(device), cygrad.get_autocast_dtype(device), cygrad.is_autocast_cache_enabled()),
+        *(cygrad.get_default_dtype(), cygrad.get_num_threads(), cygrad.get_default_device()),
+        *(cygrad.are_deterministic_algorithms_enabled(), cygrad.get_float32_matmul_precision()),
+        len(cygrad.overrides._get_current_function_mode_stack()),
+    )
 
 
 def is_traced() -> bool:

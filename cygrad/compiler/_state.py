@@ -18,6 +18,10 @@ from typing import Any, cast
 import numpy as np
 
 from cygrad import Tensor
+from cygrad._core.runtime.settings import _Switches
+from cygrad._core.types.device import default_device, defaults
+from cygrad._kernels.device.cupy_library import switches
+from cygrad._kernels.gpu.runtime.matmul_precision import Precision
 from cygrad._core.replay.state import Guard, are_same, is_made_in_python
 from cygrad.compiler._watching import Reason, Watch, impurity, is_of_numpy, is_ours
 from cygrad.nn import Module
@@ -59,10 +63,19 @@ class Survey:
             self._follow(text, value)
         for text, hooks in _HOOKS_OF_ALL:
             self._follow(text, hooks)
+        self._check_settings()
         self._drain()
         self._visit_other_functions()
         for text, owner, names in self._named.values():
             self.guard.named(text, owner, sorted(names))
+
+    def _check_settings(self) -> None:
+        """Check the settings of the package that the program does not check itself."""
+        for holder in _SETTINGS:
+            self.guard.version(holder.__name__, holder)
+        if defaults.in_use:  # otherwise no thread has another default device than the CPU
+            expected = default_device()
+            self.guard.asked("", lambda: None if default_device() == expected else "the default device was changed")
 
     # -- the walk --
 
@@ -352,6 +365,7 @@ def _imported(name: str, namespace: dict[str, Any]) -> Any:
 
 _MISSING = object()
 _OF_COMPILED_FUNCTIONS = ("cygrad.compiler._step", "cygrad._core.replay.plans")  # of which only what they call matters
+_SETTINGS = (defaults, switches, _Switches, Precision)
 _HOOKS_OF_ALL = (
     ("the hooks of all modules", global_hooks),
     ("the hooks of all optimizers", optimizers.global_pre_hooks),

@@ -116,6 +116,8 @@ class Step:
             kind = self.kinds[key] = Kind()
             self._limit(args, kwargs)
         self.kinds.move_to_end(key)
+        if kind.is_left and self.fullgraph:
+            raise graph_break(kind.reasons)
         if kind.is_left and not len(self.plans) and all(other.is_left for other in self.kinds.values()):
             self._rest(None)
         if kind.is_left or _settings.is_traced():
@@ -123,6 +125,10 @@ class Step:
         plan = self._plan_to_check(args, kwargs)
         if plan is not None:
             return self._check(plan, kind, args, kwargs)
+        if not _settings.has_lock:
+            kind.leave([Reason("this Python has no global lock, without which guards can not be compared")])
+            self._break_off(kind)
+            return self._run(args, kwargs)
         if kind.watch is None:
             return self._watch(kind, args, kwargs)
         if kind.program is not None and kind.survey is not None and kind.survey.guard.holds():
@@ -131,10 +137,14 @@ class Step:
 
     def _watched(self, watch: Watch | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = functools.partial(self.function, *args, **kwargs)
+        before = _settings.modes()
         _watching(True)
         entered(1)
         try:
-            return call() if watch is None else watch.run(call)
+            value = call() if watch is None else watch.run(call)
+            if watch is not None and _settings.modes() != before:
+                watch.note("it changes a mode of the thread, or a setting", "do it outside of the compiled function")
+            return value
         finally:
             entered(-1)
             _watching(False)

@@ -16,6 +16,8 @@ from cygrad.nn import Module
 
 def wrapped(model: Any, replays: bool, fullgraph: bool, every: int) -> Any:
     """Return a compiled function, module, or class whose instances are called by a compiled function."""
+    if isinstance(model, OptimizedModule):
+        model = model._orig_mod
     if isinstance(model, Module):
         return OptimizedModule(model, None, call=_call_of(model, replays, fullgraph, every))
     if isinstance(model, type):

@@ -270,3 +270,32 @@ def test_a_value_that_is_read_decides(read):
                     compiled(x)
                 continue
             assert cygrad.equal(compiled(x), expected)
+
+
+def test_a_mode_that_the_call_leaves_changed():
+    @cygrad.compile
+    def step(x):
+        cygrad.set_grad_enabled(False)
+        return x * 2
+
+    try:
+        for _ in range(6):
+            assert step(cygrad.ones(2)).tolist() == [2, 2] and not cygrad.is_grad_enabled()
+            cygrad.set_grad_enabled(True)
+    finally:
+        cygrad.set_grad_enabled(True)
+    assert step._cygrad_step.replays() == 0 and "changes a mode" in str(step.explain())
+
+
+def test_the_default_device():
+    @cygrad.compile
+    def step(x):
+        return x * 2 if cygrad.zeros(1).is_meta else x * 3
+
+    x = cygrad.ones(2)
+    for _ in range(6):
+        assert step(x).tolist() == [3, 3]
+    with cygrad.device("meta"):
+        for _ in range(6):
+            assert step(x).tolist() == [2, 2]
+    assert step(x).tolist() == [3, 3]
