@@ -29,7 +29,8 @@ from cygrad.utils.warning import warn
 
 _KINDS = 64  # kinds of calls that are remembered
 _TRIES = 3  # captures of a kind of calls before it is left alone
-_FRUITLESS = 12  # captures, with fewer replays, before a function is left alone for a while
+_FRUITLESS = 12  # kinds of calls, with few replays, before a function is left alone for a while
+_CAPTURES = 8  # captures, with few replays, before it is
 _OUTDATED = 16  # calls that a plan did not fit, since it did, before a newer one takes its place
 _REST = 256  # calls: the first such while; each is twice as long as the last one
 
@@ -168,6 +169,10 @@ class Step:
 
     def _capture(self, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The second call: note what it launches."""
+        if self.captures >= _CAPTURES and self.replays() < 4 * self.captures:
+            self.captures = 0
+            self._rest(self._changing_state(kind))
+            return self._run(args, kwargs)
         survey, signature = self._surveyed(kind, args, kwargs, frozenset(), {})
         if survey.reasons:
             if not kind.is_seen_twice:  # the first call may have made something that later ones use
@@ -308,6 +313,16 @@ class Step:
                 "written\n"
                 "  pass what changes as a tensor, or call the function that was compiled"
             )
+
+    def _changing_state(self, kind: Kind) -> str | None:
+        """Return the path of what differs from what the last capture saw."""
+        guards = [plan.guard for plan in self.plans.plans] if kind.survey is None else [kind.survey.guard]
+        for guard in guards:
+            if not guard.holds():
+                kind.reasons = [Reason(f"its state changes between calls: {guard.why()}")]
+                text, keys = guard.where()
+                return f"{text}[{keys[0]!r}]" if keys and keys[0] is not None else text
+        return None
 
     def replays(self) -> int:
         """Return how many calls were replayed by the plans that are kept."""

@@ -310,6 +310,25 @@ def test_an_argument_that_keeps_changing_is_named_once():
     assert len(step._cygrad_step.plans) <= 64 and len(step._cygrad_step.kinds) <= 65
 
 
+def test_state_that_keeps_changing_is_named_once():
+    scale = [0.0]
+
+    @cygrad.compile
+    def step(x):
+        return x * scale[0]
+
+    x = cygrad.ones(2)
+    with pytest.warns(UserWarning, match=r"because scale\[0\] keeps changing") as caught:
+        for i in range(400):
+            scale[0] = float(i)
+            assert step(x).tolist() == [i, i]
+    assert len(caught) == 1
+    assert step._cygrad_step.captures <= 16
+    for _ in range(2000):
+        assert step(x).tolist() == [399, 399]
+    assert replays(step) > 0
+
+
 def test_at_most_64_plans():
     step = cygrad.compile(lambda x, n: x * n)
     x = cygrad.ones(2)
