@@ -14,6 +14,7 @@ from cygrad._core.graph.tensor cimport IS_INFERENCE, REQUIRES_GRAD, Tensor, Vers
 from cygrad._core.replay.program cimport (
     AN_ARGUMENT, AN_EXTERNAL, KEPT, MADE, NONE, REPLACED, SAME, Argument, External, Program, Result)
 from cygrad._core.runtime.thread_state cimport thread_state
+from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.tape.tape cimport EXTERNAL_BLOCK, INNER_BLOCK, Block, Entry, Tape, Touch
 from cygrad._kernels.tape.programs cimport Launches
 
@@ -135,7 +136,7 @@ cdef Program made_program(Tape tape, list arguments, list leaves, dict before, l
     cdef dict touched = touched_extents(tape)
     cdef list slots = sorted(touched), kept = []
     cdef Py_ssize_t i, n = len(slots)
-    program.modes = thread_state().modes
+    program.modes, program.default = thread_state().modes, default_dtype()
     program.guards = [Argument(t) for t in arguments]
     program.outside, program.grads, program.counts, program.results, program.sizes = [], [], [], [], []
     enter_changes(program, tape, before, ranges, touched, kept)

@@ -29,10 +29,12 @@ from libc.string cimport memcmp, memcpy
 
 import numpy as np
 
+from cygrad._core.engine.run cimport is_looking_for_anomalies
 from cygrad._core.graph.inplace cimport set_grad
 from cygrad._core.graph.opdef cimport asks_nobody
 from cygrad._core.graph.tensor cimport REQUIRES_GRAD, Tensor, VersionCounter, counter_of, version_of, wrap
 from cygrad._core.runtime.thread_state cimport FORWARD, ThreadState, thread_state
+from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.cpu.base.arrays cimport PyArray_ISNOTSWAPPED, empty, empty_strided
 from cygrad._kernels.tape.tape cimport Entry
 
@@ -98,15 +100,17 @@ def is_plain_state():
         return "hooks on saved tensors are active"
     if state.run != NULL:
         return "a backward pass is running"
+    if is_looking_for_anomalies():
+        return "anomaly mode is on"
     if not asks_nobody():
         return "autocast, a mode or a class that overrides functions is active"
     return None
 
 
-cdef bint _is_plain_now(unsigned int modes) noexcept:
+cdef bint is_plain_now(unsigned int modes) noexcept:
     cdef ThreadState* state = thread_state()
     return (state.modes == modes and state.observers == NULL and state.watch == 0 and state.on_save == NULL
-            and state.on_write == NULL and state.run == NULL and asks_nobody())
+            and state.on_write == NULL and state.run == NULL and not is_looking_for_anomalies() and asks_nobody())
 
 
 # ------------------------------------------------------------------------------------------------- parts
@@ -299,8 +303,10 @@ cdef class Program:
         cdef Argument a, b
         cdef char* base
         cdef char* other
-        if not _is_plain_now(self.modes):
+        if not is_plain_now(self.modes):
             return "grad mode or another mode differs"
+        if default_dtype() is not self.default:
+            return "the default dtype differs"
         if len(arguments) != n:
             return "there are more arguments, or fewer"
         for i in range(len(self.outside)):

@@ -30,6 +30,9 @@ CALLERS = frozenset(
         # these look at shapes and dtypes, and hand the arrays on to vetted kernels
         ("_ops/linalg/addmm.py", "added"),
         ("base/checks/common.py", "require_broadcast"),
+        ("_ops/nn/activations.py", "gelu_rule"),
+        ("_ops/nn/activations.py", "mish_rule"),
+        ("_ops/nn/activations.py", "silu_rule"),
         ("_ops/loss/classifier_losses.py", "_array"),
         ("_ops/loss/classifier_losses.py", "_nll"),
         ("_ops/loss/classifier_losses.py", "cross_entropy"),
