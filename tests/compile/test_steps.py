@@ -1,4 +1,4 @@
-"""Whole training steps, replayed beside eager ones: results, gradients, parameters, states and versions agree in all bits."""
+"""Whole training steps, replayed beside eager ones: results, gradients, states and versions agree in all bits."""
 
 import copy
 import gc
@@ -131,7 +131,7 @@ def test_training_steps(build, setup, optimizer, threads):
 
 
 def hessian_vector_product(n):
-    a, x, v = cygrad.randn(n, n), cygrad.randn(n, requires_grad=True), cygrad.randn(n)
+    a, x = cygrad.randn(n, n), cygrad.randn(n, requires_grad=True)
 
     def step(v):
         y = cygrad.tanh(a @ x).pow(2).sum()

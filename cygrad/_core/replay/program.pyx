@@ -4,17 +4,17 @@ Note [Captured steps]
 ---------------------
 The tape (`_kernels/tape/`) holds a step as loops on memory. A `Program` adds what the step means for tensors:
 
-    arguments   each must be like the one of the captured call in all that loops and rules depend on; its memory becomes a slot
+    arguments   each must be like the one of the captured call in all that loops and rules depend on; its memory is a slot
     externals   tensors that existed before: parameters, buffers, states of optimizers. Each must still have the same array,
-                flags and hooks. How `grad` was found decides, too: None, the very tensor that was there (the step may add to
-                it), or any (the step replaces it without reading it)
+                flags and hooks. How `grad` was found decides, too: None, the very tensor that was there (the step may add
+                to it), or any (the step replaces it without reading it)
     results     fresh tensors on fresh memory each time, or an argument or external itself. A result whose graph has been
                 used up by the step's own backward pass gets that graph's node, as its eager twin has one
     effects     version counters go up, with op and line of the captured step; `grad` fields are cleared or set. A gradient's
                 memory is used again only if nothing but the parameter refers to the tensor and its array
 
-All guards are tested before anything is written: `replay` either does the whole step or returns MISS. What the capture saw and
-cannot repeat (tensors that outlive the step elsewhere, changed flags, graphs that still hold values) makes it `Unfit`.
+All guards are tested before anything is written: `replay` either does the whole step or returns MISS. What the capture saw
+and cannot repeat (tensors that outlive the step elsewhere, changed flags, graphs that still hold values) makes it `Unfit`.
 `check` runs a program on copies and compares with the eager step, bit for bit.
 """
 
@@ -393,7 +393,7 @@ cdef class Program:
         return t
 
     def check(self, call, list arguments not None, flatten):
-        """Run the program on copies, then `call()`; return the value of that and how they differ (a text, or None)."""
+        """Run the program on copies, then `call()`; return the value of that, and how they differ (a text, or None)."""
         cdef const char* reason = self.misfit(arguments)
         if reason != NULL:
             return call(), f"does not fit: {reason.decode()}"

@@ -187,7 +187,6 @@ cdef list grouped(list entries):
     """The entries, with groups in the place of elementwise entries that may run together."""
     cdef Entry entry
     cdef Group group = None
-    cdef Touch touch
     cdef list units = []
     cdef dict counts = {}
     for entry in entries:
@@ -245,7 +244,6 @@ cdef class Launches:
 
     def __init__(self, Tape tape not None, list kept not None, list externals not None):
         cdef Block block
-        cdef Entry entry
         cdef Py_ssize_t i
         cdef Py_ssize_t size
         cdef dict numbers = {index: len(tape.arguments) + i for i, index in enumerate(externals)}
