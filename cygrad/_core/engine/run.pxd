@@ -57,3 +57,5 @@ cdef class Run:
     cdef int push(self, Py_ssize_t entry) except -1
     cdef Py_ssize_t pop(self) noexcept
     cdef int capture(self, Py_ssize_t entry, object grad) except -1
+
+cdef bint is_looking_for_anomalies() noexcept     # whether anomaly mode is on

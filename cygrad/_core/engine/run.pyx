@@ -541,6 +541,10 @@ cdef bint is_small_product(Node node, Py_ssize_t i, Tensor product, object grad)
     return type(other) is Tensor and are_small((<Tensor>grad).array, (<Tensor>other).array, product.array)
 
 
+cdef bint is_looking_for_anomalies() noexcept:
+    return anomaly_mode
+
+
 def get_anomaly():
     """Return (enabled, whether NaN is checked for)."""
     return anomaly_mode, anomaly_check

@@ -1,6 +1,7 @@
 """Captures a step: runs it once, with the tape open, and makes a program of what the tape holds."""
 
 import gc
+import sys
 
 cimport numpy as cnp
 from cpython.mem cimport PyMem_Malloc
@@ -14,6 +15,7 @@ from cygrad._core.graph.tensor cimport IS_INFERENCE, REQUIRES_GRAD, Tensor, Vers
 from cygrad._core.replay.program cimport (
     AN_ARGUMENT, AN_EXTERNAL, KEPT, MADE, NONE, REPLACED, SAME, Argument, External, Program, Result)
 from cygrad._core.runtime.thread_state cimport thread_state
+from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.tape.tape cimport EXTERNAL_BLOCK, INNER_BLOCK, Block, Entry, Tape, Touch
 from cygrad._kernels.tape.programs cimport Launches
 
@@ -83,6 +85,8 @@ def capture(call, list arguments not None, flatten):
     """
     tape = Tape()
     reason = unfit_arguments(arguments) or is_plain_state()
+    if not getattr(sys, "_is_gil_enabled", bool)() and hasattr(sys, "_is_gil_enabled"):
+        reason = "Python runs without its global lock"
     if reason:
         return call(), Refusal(reason, None, None)
     before = {id(t): Seen(t) for t in living_tensors()}
@@ -135,7 +139,7 @@ cdef Program made_program(Tape tape, list arguments, list leaves, dict before, l
     cdef dict touched = touched_extents(tape)
     cdef list slots = sorted(touched), kept = []
     cdef Py_ssize_t i, n = len(slots)
-    program.modes = thread_state().modes
+    program.modes, program.default = thread_state().modes, default_dtype()
     program.guards = [Argument(t) for t in arguments]
     program.outside, program.grads, program.counts, program.results, program.sizes = [], [], [], [], []
     enter_changes(program, tape, before, ranges, touched, kept)
@@ -148,7 +152,7 @@ cdef Program made_program(Tape tape, list arguments, list leaves, dict before, l
         raise MemoryError
     program.first_made = <int>(len(arguments) + n)
     program.changes = [touched[index][1] for index in slots]
-    program.owners = [owner_of((<External>e).array) for e in program.outside]
+    program.owners = owners_of(tape, before, touched)
     program.launches = Launches(tape, kept, slots)
     for i in range(n):
         program.lows[i], program.highs[i] = ranges[slots[i]]
@@ -170,6 +174,20 @@ cdef dict touched_extents(Tape tape):
             extents = found.setdefault(touch.block.index, (set(), touch.block.is_changed))[0]
             extents.add((touch.block.low + touch.low, touch.block.low + touch.high))
     return found
+
+
+cdef list owners_of(Tape tape, dict before, dict touched):
+    """The arrays that own the memory of the external ranges that loops reach."""
+    cdef dict found = {}
+    cdef Block block
+    for seen in before.values():
+        if type((<Seen>seen).array) is cnp.ndarray:
+            owner = owner_of((<Seen>seen).array)
+            low, high = span_of(owner)
+            block = tape.external_at(low, high)
+            if block is not None and block.index in touched:
+                found[id(owner)] = owner
+    return list(found.values())
 
 
 cdef bint meets(set extents, uintptr_t low, uintptr_t high) except -1:
@@ -359,7 +377,7 @@ cdef int check_leftovers(Program program, list leaves, dict before) except -1:
     known = {id(t) for t in leaves}
     for t in leaves:
         add_arguments((<Tensor>t).grad_fn_, known)
-    known.update([id((<External>e).tensor.grad_) for e, made in program.grads])
+    known.update([id((<External>e).tensor.grad_) for e, _ in program.grads])
     if has_others(known, before):
         gc.collect()
         if has_others(known, before):

@@ -76,6 +76,7 @@ cdef class Program:
     cdef Py_ssize_t n_ranges    # external slots; they follow those of the arguments
     cdef int first_made         # the first slot of fresh memory
     cdef unsigned int modes
+    cdef object default         # dtype
     cdef bint is_running
     cdef str missed
     cdef const char* misfit(self, list arguments) noexcept

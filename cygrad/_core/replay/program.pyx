@@ -4,17 +4,17 @@ Note [Captured steps]
 ---------------------
 The tape (`_kernels/tape/`) holds a step as loops on memory. A `Program` adds what the step means for tensors:
 
-    arguments   each must be like the one of the captured call in all that loops and rules depend on; its memory becomes a slot
+    arguments   each must be like the one of the captured call in all that loops and rules depend on; its memory is a slot
     externals   tensors that existed before: parameters, buffers, states of optimizers. Each must still have the same array,
-                flags and hooks. How `grad` was found decides, too: None, the very tensor that was there (the step may add to
-                it), or any (the step replaces it without reading it)
+                flags and hooks. How `grad` was found decides, too: None, the very tensor that was there (the step may add
+                to it), or any (the step replaces it without reading it)
     results     fresh tensors on fresh memory each time, or an argument or external itself. A result whose graph has been
                 used up by the step's own backward pass gets that graph's node, as its eager twin has one
     effects     version counters go up, with op and line of the captured step; `grad` fields are cleared or set. A gradient's
                 memory is used again only if nothing but the parameter refers to the tensor and its array
 
-All guards are tested before anything is written: `replay` either does the whole step or returns MISS. What the capture saw and
-cannot repeat (tensors that outlive the step elsewhere, changed flags, graphs that still hold values) makes it `Unfit`.
+All guards are tested before anything is written: `replay` either does the whole step or returns MISS. What the capture saw
+and cannot repeat (tensors that outlive the step elsewhere, changed flags, graphs that still hold values) makes it `Unfit`.
 `check` runs a program on copies and compares with the eager step, bit for bit.
 """
 
@@ -29,10 +29,12 @@ from libc.string cimport memcmp, memcpy
 
 import numpy as np
 
+from cygrad._core.engine.run cimport is_looking_for_anomalies
 from cygrad._core.graph.inplace cimport set_grad
 from cygrad._core.graph.opdef cimport asks_nobody
 from cygrad._core.graph.tensor cimport REQUIRES_GRAD, Tensor, VersionCounter, counter_of, version_of, wrap
 from cygrad._core.runtime.thread_state cimport FORWARD, ThreadState, thread_state
+from cygrad._core.types.dtypes cimport default_dtype
 from cygrad._kernels.cpu.base.arrays cimport PyArray_ISNOTSWAPPED, empty, empty_strided
 from cygrad._kernels.tape.tape cimport Entry
 
@@ -98,15 +100,17 @@ def is_plain_state():
         return "hooks on saved tensors are active"
     if state.run != NULL:
         return "a backward pass is running"
+    if is_looking_for_anomalies():
+        return "anomaly mode is on"
     if not asks_nobody():
         return "autocast, a mode or a class that overrides functions is active"
     return None
 
 
-cdef bint _is_plain_now(unsigned int modes) noexcept:
+cdef bint is_plain_now(unsigned int modes) noexcept:
     cdef ThreadState* state = thread_state()
     return (state.modes == modes and state.observers == NULL and state.watch == 0 and state.on_save == NULL
-            and state.on_write == NULL and state.run == NULL and asks_nobody())
+            and state.on_write == NULL and state.run == NULL and not is_looking_for_anomalies() and asks_nobody())
 
 
 # ------------------------------------------------------------------------------------------------- parts
@@ -299,8 +303,10 @@ cdef class Program:
         cdef Argument a, b
         cdef char* base
         cdef char* other
-        if not _is_plain_now(self.modes):
+        if not is_plain_now(self.modes):
             return "grad mode or another mode differs"
+        if default_dtype() is not self.default:
+            return "the default dtype differs"
         if len(arguments) != n:
             return "there are more arguments, or fewer"
         for i in range(len(self.outside)):
@@ -387,7 +393,7 @@ cdef class Program:
         return t
 
     def check(self, call, list arguments not None, flatten):
-        """Run the program on copies, then `call()`; return the value of that and how they differ (a text, or None)."""
+        """Run the program on copies, then `call()`; return the value of that, and how they differ (a text, or None)."""
         cdef const char* reason = self.misfit(arguments)
         if reason != NULL:
             return call(), f"does not fit: {reason.decode()}"

@@ -10,6 +10,7 @@ cdef class Group:                   # elementwise loops over as many items that 
     cdef int rooms                  # registers
     cdef Py_ssize_t width           # bytes of an item of the widest register
     cdef bint takes(self, Entry entry) except -1
+    cdef bint is_apart_from(self, Entry entry) except -1
     cdef int choose_registers(self, dict elsewhere) except -1
 
 cdef class Launches:

@@ -136,6 +136,13 @@ cdef class Group:
         self.entries.append(entry)
         return True
 
+    cdef bint is_apart_from(self, Entry entry) except -1:
+        """Whether an entry of another kind touches none of this group's memory, so that it may run before it."""
+        for touch in entry.touches:
+            if (<Touch>touch).block in self.touched:
+                return False
+        return entry.part == NULL
+
     def size(self):
         """Bytes of all contexts."""
         return sum([aligned(len((<Entry>entry).context)) for entry in self.entries])
@@ -180,13 +187,15 @@ cdef list grouped(list entries):
     """The entries, with groups in the place of elementwise entries that may run together."""
     cdef Entry entry
     cdef Group group = None
-    cdef Touch touch
     cdef list units = []
     cdef dict counts = {}
     for entry in entries:
         for block in {(<Touch>each).block for each in entry.touches}:
             counts[block] = counts.get(block, 0) + 1
         if group is not None and group.takes(entry):
+            continue
+        if group is not None and group.is_apart_from(entry):
+            units.insert(len(units) - 1, entry)         # before the group, which may go on
             continue
         group = None
         if GROUPS and entry.part != NULL and entry.items >= GROUPED:
@@ -235,7 +244,6 @@ cdef class Launches:
 
     def __init__(self, Tape tape not None, list kept not None, list externals not None):
         cdef Block block
-        cdef Entry entry
         cdef Py_ssize_t i
         cdef Py_ssize_t size
         cdef dict numbers = {index: len(tape.arguments) + i for i, index in enumerate(externals)}

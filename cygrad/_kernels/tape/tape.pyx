@@ -3,24 +3,28 @@
 Note [The tape]
 ---------------
 Compiled kernels prepare a loop (they check arguments, broadcast, allocate the result) and then start it. While a tape is
-open, each such place also hands it over to `note`: a C function, a copy of the context that it takes, and which addresses in
-this context reach which memory. A step, forward, backward and update, thus becomes a flat list that can be run again: the
-same functions on the same kinds of memory, in the same order, hence with the same bits. No op, rule or module is known here.
+open, each such place also hands it over to `note`: a C function, a copy of the context that it takes, and which addresses
+in this context reach which memory. A step, forward, backward and update, thus becomes a flat list that can be run again
+(programs.pyx): the same functions on the same kinds of memory, in the same order, hence with the same bits. No op, rule or
+module is known here.
 
 What makes this safe:
 
     memory      While a tape is open, NumPy's allocator in this thread is the pool (memory_pool.h), and the freelist of small
-                arrays is off. So the tape hears of all array memory that is given and taken. An address belongs to the newest
-                *block* there that is alive, to an argument, or to an array that existed before (an *external* one). Memory of
-                any other kind makes the step unfit.
+                arrays is off. So the tape hears of all array memory that is given and taken. An address belongs to the
+                newest *block* there that is alive, to an argument, or to an array that existed before (an *external* one).
+                Memory of any other kind makes the step unfit.
     producers   Each byte that a loop reads must be an argument's or external, or written by an earlier entry of the list. A
                 kernel that is not hooked leaves bytes nobody wrote on the tape, and its first reader makes the step unfit.
                 The same holds for what the step returns. Extents of reads may be too large and those of writes too small,
                 never the other way round.
     constants   Elements that a kernel sets to numbers (`note_constant`) are entries, too.
     changes     An op that changes a tensor in place must have written to its memory by noted loops.
-What reads values in order to decide something calls `refuse`. The layer above, which knows tensors, compares a replay with an
-eager step before it trusts the list (`_core/replay/`).
+    values      What reads elements in order to decide something calls `refuse`. Kernels in Python, and Python code that is
+                handed arrays, might do so, too: all are refused but those in vetted.py. What must hold of values for the
+                step to go on at all (classes within bounds) is a *check*, which is repeated before each run.
+
+The layer above, which knows tensors, compares a run with an eager step before it trusts the list (`_core/replay/`).
 """
 
 import sys

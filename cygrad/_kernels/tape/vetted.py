@@ -1,8 +1,9 @@
-"""What may run while a step is noted: kernels that compute by noted loops alone, and callers that do not read values.
+"""What may run while a step is noted: kernels that compute by noted loops alone, callers that do not read values.
 
-A compiled kernel whose loops are not noted leaves memory that nobody wrote, which the tape notices. Code in Python could
-also read values and decide by them, which leaves no trace. Hence this list. Add to it only what reads no element, in any
-branch that the tape does not refuse by itself; `tests/compile/test_every_row.py` compares each op with other values.
+A compiled kernel whose loops are not noted leaves memory that nobody wrote, which the tape notices. Code in Python
+could also read values and decide by them, which leaves no trace. Hence this list. Add to it only what reads no element,
+in any branch that the tape does not refuse by itself; `tests/compile/test_every_row.py` compares each op with other
+values.
 """
 
 # Compiled modules whose kernels note their loops, or refuse where they read values.
@@ -30,6 +31,12 @@ CALLERS = frozenset(
         # these look at shapes and dtypes, and hand the arrays on to vetted kernels
         ("_ops/linalg/addmm.py", "added"),
         ("base/checks/common.py", "require_broadcast"),
+        ("_ops/nn/activations.py", "gelu_rule"),
+        ("_ops/nn/activations.py", "mish_rule"),
+        ("_ops/nn/activations.py", "silu_rule"),
+        ("_ops/common/gradients.py", "fused_gradient"),
+        ("_ops/loss/reductions.py", "finished"),
+        ("_ops/loss/reductions.py", "<setcomp>"),  # in `finished`
         ("_ops/loss/classifier_losses.py", "_array"),
         ("_ops/loss/classifier_losses.py", "_nll"),
         ("_ops/loss/classifier_losses.py", "cross_entropy"),

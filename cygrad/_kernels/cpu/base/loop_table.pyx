@@ -241,7 +241,8 @@ cdef void _note_fused(native_call* c, double* given, tuple operands, cnp.ndarray
     f.call.data[4] = <char*>f.given
     words[0] = word(&f, &f.call.data[4], 0, 0, 1)
     for k in range(count):
-        words[k + 1] = word(&f, &f.call.data[k + 1], READS | (ITEMWISE if c.n[k + 1] == EACH else 0), 0, cnp.PyArray_NBYTES(<cnp.ndarray>operands[k]))
+        words[k + 1] = word(&f, &f.call.data[k + 1], READS | (ITEMWISE if c.n[k + 1] == EACH else 0), 0,
+                            cnp.PyArray_NBYTES(<cnp.ndarray>operands[k]))
     words[count + 1] = word(&f, &f.call.data[0], WRITES | ITEMWISE, 0, cnp.PyArray_NBYTES(out))
     note_loop(_replay_fused, native_parts[FUSED], "loop", &f, sizeof(f), words, count + 2, f.count)
 

@@ -188,6 +188,27 @@ cdef inline void _keep_number(char** place, Number* kept, cnp.npy_intp itemsize)
         place[0] = <char*>kept
 
 
+cdef void _note_row(Walk* walk, Loop* loop, Operand* inputs, char** data, cnp.npy_intp n) noexcept:
+    """Note a walk along one row of dense arrays and single numbers."""
+    cdef FlatCall call
+    cdef Word[3] words
+    cdef int k, last = walk.count - 1
+    cdef cnp.npy_intp step
+    memset(&call, 0, sizeof(call))
+    call.loop = loop[0]
+    call.count = walk.count
+    call.n = n
+    for k in range(walk.count):
+        step = walk.strides[k][0]
+        call.data[k] = data[k]
+        call.steps[k] = step
+        words[k] = word(&call, &call.data[k], (WRITES if k == last else READS) | (ITEMWISE if step else 0), 0,
+                        n * step if step else inputs[k].itemsize)
+        if k < last and step == 0:
+            _keep_number(&call.data[k], &call.number, inputs[k].itemsize)
+    note_loop(_replay_flat, _replay_part, "loop", &call, sizeof(call), words, walk.count, n)
+
+
 cdef struct WalkCall:           # the end of a call of `_run_general`
     Walk walk
     Loop loop
@@ -207,10 +228,18 @@ cdef void _replay_walk(void* context) noexcept nogil:
 cdef void _note_walk(Walk* walk, Loop* loop, Operand* inputs, char** data, cnp.npy_intp size, Py_ssize_t itemsize) noexcept:
     cdef WalkCall call
     cdef Word[3] words
-    cdef Py_ssize_t low, high
+    cdef Py_ssize_t low, high, n
     cdef int k, d, last = walk.count - 1
     if not _can_note(loop):
         return
+    if walk.ndim == 1:
+        call.size = 0               # one row, perhaps of expanded numbers: elementwise
+        for k in range(walk.count):
+            n = inputs[k].itemsize if k < last else itemsize
+            call.size += walk.strides[k][0] != n and (k == last or walk.strides[k][0] != 0)
+        if call.size == 0:
+            _note_row(walk, loop, inputs, data, size)
+            return
     memset(&call, 0, sizeof(call))
     call.walk.count = walk.count
     call.walk.ndim = walk.ndim

@@ -346,7 +346,8 @@ cdef int _check_targets(cnp.ndarray logp, cnp.ndarray target, long long ignored)
     cdef Py_ssize_t i, classes
     cdef cnp.npy_int64* each = <cnp.npy_int64*>cnp.PyArray_DATA(target)
     if tape_open:
-        _note_targets(each, cnp.PyArray_SIZE(target), cnp.PyArray_DIM(logp, 1) if cnp.PyArray_NDIM(logp) == 2 else 0, ignored)
+        _note_targets(each, cnp.PyArray_SIZE(target), cnp.PyArray_DIM(logp, 1) if cnp.PyArray_NDIM(logp) == 2 else 0,
+                      ignored)
     if (cnp.PyArray_NDIM(logp) != 2 or cnp.PyArray_NDIM(target) != 1
             or cnp.PyArray_DIM(logp, 0) != cnp.PyArray_DIM(target, 0)):
         raise ValueError(f"nll takes (N, C) and (N,), not {(<object>logp).shape} and {(<object>target).shape}")
