@@ -70,7 +70,6 @@ from cygrad._core.runtime.memory_stats import memory_summary as memory_summary
 from cygrad._core.runtime.memory_stats import reset_peak_memory_stats as reset_peak_memory_stats
 from cygrad._core.runtime.memory_stats import set_memory_limit as set_memory_limit
 from cygrad._core.runtime.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
-from cygrad._core.runtime.settings import compile as compile
 from cygrad._core.runtime.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
 from cygrad._core.runtime.settings import get_float32_matmul_precision as get_float32_matmul_precision
 from cygrad._core.runtime.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
@@ -126,6 +125,7 @@ from cygrad.autograd.grad_mode import is_grad_enabled as is_grad_enabled
 from cygrad.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from cygrad.autograd.grad_mode import no_grad as no_grad
 from cygrad.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from cygrad.compiler import compile as compile
 from cygrad.func.batching import vmap as vmap
 from cygrad.futures import Future as Future
 from cygrad.jit._script import ScriptModule as ScriptModule

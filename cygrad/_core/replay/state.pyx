@@ -394,10 +394,12 @@ cdef bint _named(check_t* check) except -1:
 
 cdef bint _items(check_t* check) except -1:
     cdef Py_ssize_t i
+    cdef PyObject* expected
     if PyList_GET_SIZE(<object>check.owner) != check.count:
         return False
     for i in range(check.count):
-        if not same(<PyObject*>PyList_GET_ITEM(<object>check.owner, i), <PyObject*>PyTuple_GET_ITEM(<object>check.values, i)):
+        expected = <PyObject*>PyTuple_GET_ITEM(<object>check.values, i)
+        if not same(<PyObject*>PyList_GET_ITEM(<object>check.owner, i), expected):
             return False
     return True
 
