@@ -13,16 +13,16 @@ import functools
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from cygrad import Tensor
+from cygrad._core.replay.state import Guard, are_same, is_made_in_python
 from cygrad._core.runtime.settings import _Switches
 from cygrad._core.types.device import default_device, defaults
 from cygrad._kernels.device.cupy_library import switches
 from cygrad._kernels.gpu.runtime.matmul_precision import Precision
-from cygrad._core.replay.state import Guard, are_same, is_made_in_python
 from cygrad.compiler._watching import Reason, Watch, impurity, is_of_numpy, is_ours
 from cygrad.nn import Module
 from cygrad.nn.modules._use import global_hooks
@@ -493,22 +493,31 @@ def _compare_bytes(text: str, array: np.ndarray, expected: tuple[Any, ...]) -> s
 
 
 def changed_line(watch: Watch, key: Any) -> tuple[str, int] | None:
-    """Return the line of a function that ran that assigns to an attribute, global or item with a name, or None."""
-    name = cast("str", key) if isinstance(key, str) else None
-    for wanted in (name, None):
+    """Return the line of a function that ran that assigns to an attribute, global or item with a name, or None.
+
+    If there is none, it is the first line that changes a container.
+    """
+    for changes in (_assigns_to, _changes_container):
         for code, _ in watch.codes.values():
             line = code.co_firstlineno
             for instruction in dis.get_instructions(code):
-                line = instruction.starts_line if type(instruction.starts_line) is int else _line_of(instruction, line)
-                if instruction.opname.startswith("STORE_") and instruction.opname not in ("STORE_FAST", "STORE_DEREF"):
-                    if wanted is None and instruction.opname == "STORE_SUBSCR" or instruction.argval == wanted != None:  # noqa: E711
-                        return code.co_filename, line
-                elif wanted is None and instruction.argval in _CHANGING_METHODS:
-                    return code.co_filename, line
-                elif instruction.opname == "STORE_DEREF" and instruction.argval == wanted:
+                starts = instruction.starts_line
+                line = starts if type(starts) is int else _line_of(instruction, line)
+                if changes(instruction, key):
                     return code.co_filename, line
     return None
 
 
-_CHANGING_METHODS = ("append", "extend", "add", "update", "pop", "insert", "remove", "clear", "setdefault", "popleft",
-                     "appendleft", "discard", "popitem")  # fmt: skip
+def _assigns_to(instruction: dis.Instruction, key: Any) -> bool:
+    is_store = instruction.opname in ("STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF")
+    return is_store and instruction.argval == key
+
+
+def _changes_container(instruction: dis.Instruction, key: Any) -> bool:
+    is_call = instruction.opname in ("LOAD_METHOD", "LOAD_ATTR") and instruction.argval in _CHANGING_METHODS
+    return is_call or instruction.opname in ("STORE_SUBSCR", "STORE_SLICE", "DELETE_SUBSCR")
+
+
+_CHANGING_METHODS = frozenset(
+    "append extend add update pop insert remove clear setdefault popleft appendleft discard popitem".split()
+)

@@ -66,7 +66,7 @@ _PURE_BUILTINS = frozenset(
 _PURE_MODULES = frozenset(
     "_abc _bisect _collections _functools _heapq _operator _sre _struct cmath itertools math operator".split()
 )
-_PURE_OWNERS = (
+_PURE_OWNERS: tuple[type, ...] = (
     bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, property, range, set, slice, str, super,
     tuple, type, type({}.keys()), type({}.values()), type({}.items()), type(iter(())), type(iter([])),
     types.GeneratorType, types.MappingProxyType, BaseException, np.ndarray, np.generic, np.ufunc, np.dtype,
