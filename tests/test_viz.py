@@ -342,3 +342,16 @@ def test_text_of_a_deep_graph_stays_narrow():
     deep = [line for line in lines if "…" in line]
     assert deep[0].startswith("16 … │") and deep[0].endswith("└─ MulBackward0 (2,)")
     assert max(int(line.split(" … ")[0]) for line in deep) >= 560
+
+
+def test_programs_of_compiled_functions():
+    double = torch.compile(lambda x: x.exp() * 2)
+    assert viz.show(double).text() == "output: no plan yet"
+    for _ in range(4):
+        double(torch.ones(2))
+    picture = viz.show(double)
+    lines = picture.text(details=True).splitlines()
+    assert lines[0] == "output: plan 0" and "1 arguments" in lines[-1] and len(lines) == 4
+    assert picture.svg().startswith("<svg") and "test_viz.py" in picture.dot()
+    with pytest.raises(TypeError, match=r"show\(\) takes a function compiled by cygrad.compile, not builtin"):
+        viz.show(len)
