@@ -26,7 +26,8 @@ def refused(names):
     return {name: count for name, count in counts.items() if count}
 
 
-@pytest.mark.slow(reason="captures thousands of calls")
+@pytest.mark.slow  # captures thousands of calls
+@pytest.mark.skipif(not GOLDEN.exists(), reason="write refused.json first: python tests/compile/test_every_row.py")
 @pytest.mark.parametrize("part", range(FAMILIES))
 def test_replays_have_the_bits_of_eager_calls(part, monkeypatch):
     known = json.loads(GOLDEN.read_text(encoding="utf-8"))
