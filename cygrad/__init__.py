@@ -86,6 +86,7 @@ _MODULES = (
     "jit",
     "library",
     "linalg",
+    "masked",
     "mps",
     "mtia",
     "multiprocessing",
@@ -257,6 +258,8 @@ _ON_FIRST_USE |= dict.fromkeys(
 _ON_FIRST_USE |= dict.fromkeys(("cond", "while_loop"), "cygrad._control_flow")
 _ON_FIRST_USE |= dict.fromkeys(("_sample_dirichlet", "_standard_gamma"), "cygrad.distributions._implicit")
 _ON_FIRST_USE["Future"] = "cygrad.futures"
+_KINDS_OF_STORAGE = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short".split()
+_ON_FIRST_USE |= {f"{kind}Storage": "cygrad.storage" for kind in _KINDS_OF_STORAGE}
 _ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
 
 
