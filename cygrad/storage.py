@@ -66,6 +66,11 @@ def __getattr__(name: str) -> Any:
     kind = _DTYPES.get(name.removesuffix("Storage"))
     if kind is None or not name.endswith("Storage"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    namespace = {"__slots__": (), "__module__": "cygrad", "dtype": getattr(cygrad, kind), "__doc__": _LegacyStorage.__doc__}
+    namespace = {
+        "__slots__": (),
+        "__module__": "cygrad",
+        "dtype": getattr(cygrad, kind),
+        "__doc__": _LegacyStorage.__doc__,
+    }
     globals()[name] = found = _LegacyStorageMeta(name, (_LegacyStorage,), namespace)
     return found

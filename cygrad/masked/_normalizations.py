@@ -1,4 +1,4 @@
-"""Functions that keep the shape, of the elements that a mask keeps. What it leaves out is 0, NaN or what came before."""
+"""Functions of the elements that a mask keeps whose result has the shape of the tensor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor 
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """Return the cumulative products along `dim` of the elements that `mask` keeps, of the dtype of `input` unless given.
+    """Return the cumulative products along `dim` of the elements that `mask` keeps; see `masked.cumsum` for the dtype.
 
     >>> import cygrad
     >>> cygrad.masked.cumprod(cygrad.tensor([2.0, 7.0, 3.0]), 0, mask=cygrad.tensor([True, False, True]))

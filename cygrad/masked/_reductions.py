@@ -75,7 +75,7 @@ def amin(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the smallest over `dim` of the elements that `mask` keeps; inf, or the largest integer, where it keeps none.
+    """Return the smallest over `dim` of the elements that `mask` keeps; inf, or the largest integer, if it keeps none.
 
     >>> import cygrad
     >>> cygrad.masked.amin(cygrad.tensor([1.0, 7.0]), 0, mask=cygrad.tensor([False, True]))
@@ -89,7 +89,7 @@ def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the place of the largest element that `mask` keeps, as a number of the dtype of `input` unless `dtype` says.
+    """Return the place of the largest element that `mask` keeps, in `dtype`; in that of `input` by default.
 
     >>> import cygrad
     >>> cygrad.masked.argmax(cygrad.tensor([1, 7, 3]), 0, mask=cygrad.tensor([True, False, True]))
@@ -102,7 +102,7 @@ def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the place of the smallest element that `mask` keeps, as a number of the dtype of `input` unless `dtype` says.
+    """Return the place of the smallest element that `mask` keeps, in `dtype`; in that of `input` by default.
 
     >>> import cygrad
     >>> cygrad.masked.argmin(cygrad.tensor([1, 7, 3]), 0, mask=cygrad.tensor([False, True, True]))

@@ -112,7 +112,7 @@ def _made_checked(entry, direct):
 
 
 def _locate(entry, name):
-    """Have a function that its own module does not show, such as an in-place form, pickled by its name in the package."""
+    """Have a function that its module does not show, such as an in-place form, pickled by its name in the package."""
     home = getattr(entry, "__module__", None)
     if home is None or home == PACKAGE or isinstance(entry, type):
         return

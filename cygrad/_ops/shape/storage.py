@@ -255,9 +255,7 @@ def from_file(
     try:
         if not shared and os.path.getsize(filename) < nbytes:
             there = os.path.getsize(filename)
-            raise RuntimeError(
-                f"file <{filename}> size <{there}> is smaller than the required mapping size <{nbytes}>"
-            )
+            raise RuntimeError(f"file <{filename}> size <{there}> is smaller than the required mapping size <{nbytes}>")
         memory = UntypedStorage.from_file(filename, bool(shared), nbytes)
     except OSError as error:
         mode = "read-write" if shared else "read-only"
