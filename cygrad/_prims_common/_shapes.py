@@ -48,7 +48,7 @@ def validate_shape(shape: Sequence[int]) -> None:
 def validate_idx(rank: int, idx: int) -> None:
     """Raise AssertionError unless `idx` is one of `rank` dimensions; a scalar has one."""
     if not (idx >= 0 and (idx < rank or idx == rank == 0)):
-        raise AssertionError(f"Expected idx to be in range [0, {rank}), but got {idx}")
+        raise AssertionError(f"idx {idx} is out of bounds for rank {rank}")
 
 
 def canonicalize_dim(rank: int, idx: int, wrap_scalar: bool = True) -> int:
@@ -107,7 +107,9 @@ def reduction_dims(shape: Sequence[int], dims: Sequence[int] | None) -> tuple[in
 
 
 def compute_reduction_output_shape(shape: Sequence[int], dimensions: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape without the reduced dimensions."""
+    """Return the shape without the reduced dimensions, which are counted from the front."""
+    for each in dimensions:
+        validate_idx(len(shape), each)
     return tuple(length for place, length in enumerate(shape) if place not in dimensions)
 
 
@@ -159,12 +161,12 @@ def infer_size(shape: Sequence[int], numel: int) -> tuple[int, ...]:
         return tuple(shape)
     if list(shape).count(-1) > 1:
         raise RuntimeError("only one dimension can be inferred")
-    if rest == 0:
+    if rest == 0 == numel:
         raise RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
             "can be any value and is ambiguous"
         )
-    if numel % rest:
+    if rest == 0 or numel % rest:
         raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
     return tuple(numel // rest if each == -1 else each for each in shape)
 
@@ -172,14 +174,14 @@ def infer_size(shape: Sequence[int], numel: int) -> tuple[int, ...]:
 def infer_size_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     """Return the shape that two shapes are broadcast to. Raises RuntimeError if they cannot be."""
     ndim, found = max(len(a), len(b)), []
-    for place in range(ndim):
+    for place in reversed(range(ndim)):
         x, y = (shape[place - ndim + len(shape)] if place - ndim + len(shape) >= 0 else 1 for shape in (a, b))
         if x != y and 1 not in (x, y):
             raise RuntimeError(
                 f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-jagged dimension {place}"
             )
         found.append(y if x == 1 else x)
-    return tuple(found)
+    return tuple(reversed(found))
 
 
 def is_expandable_to(shape: Sequence[int], desired: Sequence[int]) -> bool:

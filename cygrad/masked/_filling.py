@@ -48,14 +48,16 @@ def canonical_mask(input: Tensor, mask: Tensor) -> Tensor:
 def neutral(name: str, input: Tensor, order: Any = None) -> Any:
     """Return the number that does not change the result of the operation `name`; `order` is that of a norm.
 
-    Raises NotImplementedError for complex numbers and bools where there is none.
+    Raises NotImplementedError for bools where there is none, TypeError for complex numbers.
     """
     number = inf if name == "norm" and order == -inf else _NEUTRAL[name]
+    if name == "norm" and order == -inf and not input.is_floating_point():
+        raise AssertionError(f"input must be floating point, got {input.dtype}")
     if number not in (_LOWEST, _HIGHEST) or input.is_floating_point():
         return number
     if input.is_complex() and name == "logsumexp":
         return complex(number, 0)
-    if input.is_complex() or input.dtype is cygrad.bool:
+    if input.dtype is cygrad.bool:
         raise NotImplementedError(f"identity of {name} on {input.dtype} input")
     limits = cygrad.iinfo(input.dtype)
     return limits.min if number == _LOWEST else limits.max
@@ -66,8 +68,8 @@ def filled(name: str, input: Tensor, mask: Tensor | None, order: Any = None) -> 
     require_dense(name, input)
     if mask is None:
         return input
-    number = neutral(name, input, order)
-    return cygrad.where(canonical_mask(input, mask), input, input.new_tensor(number))
+    kept = canonical_mask(input, mask)
+    return cygrad.where(kept, input, input.new_tensor(neutral(name, input, order)))
 
 
 def dims_of(dim: Any, ndim: int) -> tuple[int, ...]:

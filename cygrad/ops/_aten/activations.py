@@ -60,7 +60,7 @@ own.update(
     relu6=rectifiers.relu6,
     one_hot=embeddings.one_hot,
     pad=pad,
-    embedding=embeddings.embedding_of_package,
+    embedding=embeddings.functions["embedding"],
     linear=linear,
     scaled_dot_product_attention=scaled_dot_product_attention,
 )
