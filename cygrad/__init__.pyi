@@ -36,6 +36,7 @@ from cygrad import mtia as mtia
 from cygrad import multiprocessing as multiprocessing
 from cygrad import nested as nested
 from cygrad import nn as nn
+from cygrad import numa as numa
 from cygrad import onnx as onnx
 from cygrad import ops as ops
 from cygrad import optim as optim

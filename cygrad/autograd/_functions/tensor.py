@@ -2,8 +2,8 @@
 
 from math import prod
 
+from cygrad._core.errors.sites import warn
 from cygrad.autograd.function import Function
-from cygrad.utils.warning import warn
 
 __all__ = ["Resize", "Type"]
 

@@ -142,10 +142,10 @@ def graph(model: Any, args: Any, verbose: bool = False, use_strict_trace: bool =
 def _graph_def(nodes: list[dict[str, Any]]) -> Any:
     """Return nodes as TensorBoard's protocol buffer."""
     from tensorboardX.proto.attr_value_pb2 import AttrValue  # optional
-    from tensorboardX.proto.graph_pb2 import GraphDef
-    from tensorboardX.proto.node_def_pb2 import NodeDef
-    from tensorboardX.proto.tensor_shape_pb2 import TensorShapeProto
-    from tensorboardX.proto.versions_pb2 import VersionDef
+    from tensorboardX.proto.graph_pb2 import GraphDef  # optional
+    from tensorboardX.proto.node_def_pb2 import NodeDef  # optional
+    from tensorboardX.proto.tensor_shape_pb2 import TensorShapeProto  # optional
+    from tensorboardX.proto.versions_pb2 import VersionDef  # optional
 
     found = []
     for node in nodes:
