@@ -59,6 +59,7 @@ _MODULES = (
     "_guards",
     "_inductor",
     "_jit_internal",
+    "_prims_common",
     "_subclasses",
     "_tensor",
     "_tensor_str",
@@ -86,11 +87,13 @@ _MODULES = (
     "jit",
     "library",
     "linalg",
+    "masked",
     "mps",
     "mtia",
     "multiprocessing",
     "nested",
     "nn",
+    "numa",
     "onnx",
     "ops",
     "optim",
@@ -250,13 +253,24 @@ _ON_FIRST_USE |= dict.fromkeys(
     """.split(),
     "cygrad.ops._aten",
 )
-_ON_FIRST_USE |= dict.fromkeys(("_log_softmax_backward_data", "_softmax_backward_data"), "cygrad.ops._aten_backward")
 _ON_FIRST_USE |= dict.fromkeys(
-    ("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "_pin_memory"), "cygrad.ops._aten"
+    (
+        "_convert_indices_from_coo_to_csr",
+        "_convert_indices_from_csr_to_coo",
+        "_log_softmax_backward_data",
+        "_make_per_channel_quantized_tensor",
+        "_make_per_tensor_quantized_tensor",
+        "_nested_view_from_buffer",
+        "_pin_memory",
+        "_softmax_backward_data",
+    ),
+    "cygrad.ops._aten",
 )
 _ON_FIRST_USE |= dict.fromkeys(("cond", "while_loop"), "cygrad._control_flow")
 _ON_FIRST_USE |= dict.fromkeys(("_sample_dirichlet", "_standard_gamma"), "cygrad.distributions._implicit")
 _ON_FIRST_USE["Future"] = "cygrad.futures"
+_KINDS_OF_STORAGE = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short".split()
+_ON_FIRST_USE |= {f"{kind}Storage": "cygrad.storage" for kind in _KINDS_OF_STORAGE}
 _ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
 
 

@@ -30,11 +30,13 @@ from cygrad import hub as hub
 from cygrad import jit as jit
 from cygrad import library as library
 from cygrad import linalg as linalg
+from cygrad import masked as masked
 from cygrad import mps as mps
 from cygrad import mtia as mtia
 from cygrad import multiprocessing as multiprocessing
 from cygrad import nested as nested
 from cygrad import nn as nn
+from cygrad import numa as numa
 from cygrad import onnx as onnx
 from cygrad import ops as ops
 from cygrad import optim as optim
@@ -133,6 +135,7 @@ from cygrad.serialization import load as load
 from cygrad.serialization import save as save
 from cygrad.serialization._zip_reader import PyTorchFileReader as PyTorchFileReader
 from cygrad.serialization._zip_writer import PyTorchFileWriter as PyTorchFileWriter
+from cygrad.storage import StorageBase as StorageBase
 from cygrad.utils._names import typename as typename
 from cygrad.utils.debugging import debug as debug
 
@@ -188,6 +191,8 @@ int6: Any
 int64: _dtype
 int7: Any
 int8: _dtype
+jagged: _layout
+legacy_contiguous_format: _memory_format
 long: _dtype
 nan: _float
 newaxis: None
@@ -222,17 +227,45 @@ uint64: _dtype
 uint7: Any
 uint8: _dtype
 
+class BFloat16Storage:
+    @property
+    def dtype(self) -> _dtype: ...
+
 class BFloat16Tensor(Tensor):
     ...
+
+class BoolStorage:
+    @property
+    def dtype(self) -> _dtype: ...
 
 class BoolTensor(Tensor):
     ...
 
+class ByteStorage:
+    @property
+    def dtype(self) -> _dtype: ...
+
 class ByteTensor(Tensor):
     ...
 
+class CharStorage:
+    @property
+    def dtype(self) -> _dtype: ...
+
 class CharTensor(Tensor):
     ...
+
+class ComplexDoubleStorage:
+    @property
+    def dtype(self) -> _dtype: ...
+
+class ComplexFloatStorage:
+    @property
+    def dtype(self) -> _dtype: ...
+
+class DoubleStorage:
+    @property
+    def dtype(self) -> _dtype: ...
 
 class DoubleTensor(Tensor):
     ...
@@ -248,6 +281,10 @@ class Event:
     def record(self, stream: Any = None) -> Any: ...
     def synchronize(self) -> Any: ...
     def wait(self, stream: Any = None) -> Any: ...
+
+class FloatStorage:
+    @property
+    def dtype(self) -> _dtype: ...
 
 class FloatTensor(Tensor):
     ...
@@ -271,17 +308,33 @@ class Generator:
     def set_offset(self, offset: Any) -> None: ...
     def set_state(self, new_state: Tensor) -> Self: ...
 
+class HalfStorage:
+    @property
+    def dtype(self) -> _dtype: ...
+
 class HalfTensor(Tensor):
     ...
 
+class IntStorage:
+    @property
+    def dtype(self) -> _dtype: ...
+
 class IntTensor(Tensor):
     ...
+
+class LongStorage:
+    @property
+    def dtype(self) -> _dtype: ...
 
 class LongTensor(Tensor):
     ...
 
 class OutOfMemoryError(RuntimeError):
     ...
+
+class ShortStorage:
+    @property
+    def dtype(self) -> _dtype: ...
 
 class ShortTensor(Tensor):
     ...
@@ -1564,6 +1617,7 @@ def frac_(input: Tensor) -> Tensor: ...
 def frexp(input: Tensor, *, out: Sequence[Tensor] | None = None) -> return_types.frexp: ...
 def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: Tensor | None = None) -> Tensor: ...
+def from_file(filename: Tensor, shared: Tensor | None = None, size: Sequence[_int] = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor: ...
 def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor: ...
 def frombuffer(buffer: Any, *, dtype: _dtype, count: _int = -1, offset: _int = 0, requires_grad: _bool = False) -> Tensor: ...
 def full(size: Sequence[_int], fill_value: Number | _complex, *, out: Tensor | None = None, dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor: ...

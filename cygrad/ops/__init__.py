@@ -1,6 +1,6 @@
 """Ops by the names of PyTorch's library, as in `ops.aten.mm.default`: for programs that call ops or tell them apart.
 
-An op is found among the functions that only this library has (`_aten.py`, `_aten_backward.py`), the public functions of
+An op is found among the functions that only this library has (`_aten`), the public functions of
 the package, and the methods of Tensor. Overloads of an op call the same function, which accepts the arguments of all.
 
 Ops that have several names in PyTorch, one for each backend, are a single op here and compare equal: `convolution` and
@@ -45,7 +45,6 @@ _SAME |= dict.fromkeys(
 _KNOWN = {"convolution"} | _SAME.keys()
 _MODULES = (
     "_aten",
-    "_aten_backward",
     "_higher_order",
     "_overload_names",
     "_schema",
@@ -60,10 +59,9 @@ def _has_policy(name: str) -> bool:
 
 def _function_of(name: str) -> Callable[..., Any] | None:
     """Return the function of an op, or None if there is none."""
-    for module in ("_aten", "_aten_backward"):
-        own = import_module(f"{__name__}.{module}").functions
-        if name in own:
-            return own[name]
+    own = import_module(f"{__name__}._aten").functions
+    if name in own:
+        return own[name]
     for beginning, namespace in _NAMESPACES.items():
         if name.startswith(beginning):
             found = getattr(import_module(f"cygrad.{namespace}"), name.removeprefix(beginning), None)

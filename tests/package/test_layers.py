@@ -58,6 +58,7 @@ INWARD = {
     ("cygrad/_C/__init__.py", "cygrad.overrides._modes"),
     ("cygrad/_C/_autograd.py", "cygrad._core.runtime.thread_state"),
     ("cygrad/_C/_functorch.py", "cygrad._core.transforms.forward_mode"),
+    ("cygrad/_C/_nn.py", "cygrad.ops._aten"),
     ("cygrad/_dynamo/config.py", "cygrad.utils._config_module"),
     ("cygrad/_functorch/config.py", "cygrad.utils._config_module"),
     ("cygrad/_inductor/config.py", "cygrad.utils._config_module"),

@@ -31,7 +31,8 @@ class layout:
 
 
 # All layouts: in memory one after the other, by coordinates, and compressed by rows or columns, of numbers or blocks.
-layouts = {name: layout(name) for name in "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc".split()}
+_LAYOUTS = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged"
+layouts = {name: layout(name) for name in _LAYOUTS.split()}
 strided = layouts["strided"]
 
 

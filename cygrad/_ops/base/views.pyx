@@ -482,5 +482,4 @@ cpdef int may_look_otherwise(Tensor x, str op_name) except -1:
 
 composite = {"reshape": 0, "flatten": 0, "swapaxes": 0}
 methods = {"T": property(reversed_dims), "mT": property(matrix_transpose)}
-functions = publish(globals())
-functions.update({name: of_tuple(globals()[name], what) for name, what in (("reshape", "shape"), ("permute", "dims"))})
+functions = publish(globals(), {"reshape": of_tuple(reshape, "shape"), "permute": of_tuple(permute, "dims")})

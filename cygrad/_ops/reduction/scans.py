@@ -103,6 +103,8 @@ def accumulated_in(op, t, dtype, out):
     if dtype is not None:
         accumulator(t, dtype)  # checks that the dtype is differentiable, if necessary
         wanted = as_dtype(dtype)
+        if wanted.name == "bool":
+            raise messages.not_implemented_for(f"{op.name}_out_cpu", wanted)
         if out is t and wanted is not t.dtype:
             raise RuntimeError(
                 f"Bad in-place call: input tensor dtype {messages.c_word(t)} and output tensor dtype "

@@ -16,7 +16,13 @@ from cygrad.nn.modules._hooks import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
-from cygrad.nn.modules._members import Members
+from cygrad.nn.modules._members import (
+    Members,
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registration_hooks,
+)
 from cygrad.nn.modules._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401, likewise
 from cygrad.nn.modules._state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, scripts look for it here
 from cygrad.nn.modules._state import Stateful
@@ -27,10 +33,13 @@ from cygrad.utils.warning import warn
 
 __all__ = [
     "Module",
+    "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
     "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
 ]
 
 # The hooks of all modules, by PyTorch's names.
@@ -38,6 +47,9 @@ _global_forward_pre_hooks = OfOneKind("forward_pre")
 _global_forward_hooks = OfOneKind("forward")
 _global_backward_pre_hooks = OfOneKind("full_backward_pre")
 _global_backward_hooks = OfOneKind("full_backward")
+_global_buffer_registration_hooks = registration_hooks["_buffers"]
+_global_module_registration_hooks = registration_hooks["_modules"]
+_global_parameter_registration_hooks = registration_hooks["_parameters"]
 
 
 def _addindent(s_: str, numSpaces: int) -> str:
