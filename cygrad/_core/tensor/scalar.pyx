@@ -4,8 +4,8 @@ from numpy cimport PyArray_SIZE, ndarray
 
 from cygrad._core.graph.dual cimport check_read, is_forward
 from cygrad._core.types.dtypes cimport INTEGRAL, category_of_num
-from cygrad._core.runtime.thread_state cimport current_site
-from cygrad._core.graph.tensor cimport Tensor, requires_grad
+from cygrad._core.runtime.thread_state cimport current_site, thread_state
+from cygrad._core.graph.tensor cimport DISPATCHES, Tensor, dispatched_call, requires_grad
 from cygrad._kernels.cpu.base.arrays cimport value_of
 
 
@@ -28,6 +28,8 @@ _last_item = [None]         # (value, code, offset); a list, since replacing its
 cdef object noted(Tensor t):
     """Return the only element. If that ends a gradient, remember the site for `cuts.why_no_grad`."""
     cdef int lasti
+    if t.flags & DISPATCHES or thread_state().dispatching:
+        return dispatched_call("item", t, None)
     value = value_of(t.array)
     if requires_grad(t):
         code = current_site(&lasti)

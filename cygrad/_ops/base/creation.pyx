@@ -17,7 +17,7 @@ from numpy cimport (
 from cygrad._core.tensor.from_python cimport canonical, checked_lengths, data_array
 from cygrad._core.types.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
 from cygrad._core.graph.dual cimport is_forward, spread
-from cygrad._core.graph.observers cimport OP, WITH_OUT, after, described, mark_start
+from cygrad._core.graph.observers cimport OP, WITH_OUT, after, described, dispatched, mark_start
 from cygrad._core.graph.inplace cimport check_memory, take_shape
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
@@ -155,7 +155,10 @@ cpdef Tensor fresh(object array, object requires_grad, str function, Tensor mode
     cdef Tensor t
     if place is not None:
         array = arrays.moved(array, place)
-    t = wrap(array) if model is None else wrap_like(model, array)
+    if state.dispatching and function:
+        t = <Tensor?>dispatched(described(function, OP, () if model is None else (model,), None, None), (wrap(array),))[0]
+    else:
+        t = wrap(array) if model is None else wrap_like(model, array)
     if state.modes & INFERENCE:
         t.flags |= IS_INFERENCE
     if requires_grad is not False and requires_grad is not None:
