@@ -41,9 +41,17 @@ class _Row(OpOverload):
         return apply_n(self.row, args[:n], args[n:])
 
 
+class _PrivatePacket(OpOverloadPacket):
+    namespace = "cygrad"
+
+
 @cache
-def _private(row: Any) -> _Row:
-    return _Row(OpOverloadPacket(row.name), row)
+def private(row: Any) -> OpOverload:
+    """Return the op of a row that PyTorch has no op for: `torch.ops.cygrad.<its name>.default`."""
+    packet = _PrivatePacket(name_of(row).replace(".", "_"))
+    packet.default = _Row(packet, row)
+    setattr(cygrad.ops.cygrad, packet.__name__, packet)
+    return packet.default
 
 
 # -- ops with new results --
@@ -75,16 +83,15 @@ def results(done: Any, made: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
     return found[: len(made)]
 
 
-def _generic(done: Any, key: str) -> Step:
+def _generic(done: Any, key: str) -> Step | None:
     if isinstance(done.op, str):
-        packet = getattr(aten, done.op, None)
-        return None if packet is None else Step(packet.default, done.inputs)  # type: ignore[return-value]
+        return None  # a new tensor with arguments that are not known; it counts as a constant
     name = done.op.name
     packet = getattr(aten, name, None)
     values = _given(done)
     found = None if packet is None or values is None else _arguments(packet.op, values)
     if found is None:
-        return Step(_private(done.op), (*done.inputs, *done.args))
+        return Step(private(done.op), (*done.inputs, *done.args))
     return Step(getattr(packet, _overload(name, key, found[0])), *found)
 
 
@@ -157,7 +164,7 @@ def change(done: Any, write: Any) -> None:
         write()
         return
     if isinstance(step, Several):
-        step = Step(_private(done.op), (*done.inputs, *done.args))
+        step = Step(private(done.op), (*done.inputs, *done.args))
     is_in_place = bool(done.inputs) and done.inputs[0] is out
     if is_in_place and not isinstance(step.op, _Row):
         packet = getattr(aten, f"{step.op._opname}_", None)
@@ -184,6 +191,12 @@ def call(name: str, t: Tensor, out: Any) -> Any:
     return do(getattr(aten, name).default, t) if out is None else dispatch.ask(
         getattr(aten, name).default, (t,), {}, lambda: out
     )
+
+
+def op_of(function: Any) -> OpOverload | None:
+    """Return the op of the name of a function, or None."""
+    packet = getattr(aten, function.__name__, None)
+    return None if packet is None else packet.default
 
 
 # -- gradients --

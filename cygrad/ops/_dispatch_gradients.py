@@ -5,7 +5,7 @@ from typing import Any
 
 from cygrad._core.graph.internals import tensor_of
 from cygrad.ops import aten
-from cygrad.ops._dispatch_rules import _lists, do
+from cygrad.ops._dispatch_rules import _lists, _nothing, do
 
 GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {}
 
@@ -60,6 +60,19 @@ for _name in ("silu", "mish", "hardswish", "hardsigmoid"):
     _unit(_name)
 
 
+@_gradient("leaky_relu")
+def _leaky_relu(n: Any, g: Any) -> Any:
+    return do(aten.leaky_relu_backward.default, g, n.saved(0), n.args[0], False) if n.saved(0) is not None else (
+        NotImplemented
+    )
+
+
+@_gradient("elu")
+def _elu(n: Any, g: Any) -> Any:
+    x = n.saved(0)
+    return NotImplemented if x is None else do(aten.elu_backward.default, g, *n.args[:3], False, x)
+
+
 @_gradient("softplus")
 def _softplus(n: Any, g: Any) -> Any:
     beta, threshold = n.args[:2]
@@ -80,6 +93,9 @@ def _nll(n: Any, g: Any) -> Any:
     ignored, reduction, total = n.args[:3]
     size = n.expected_gradients()[0][0]
     x = do(aten.new_empty.default, g, list(size))  # of which only the shape matters
+    if total.is_meta:  # the class has computed it, and not kept
+        args = x, n.saved(1), n.saved(2), reduction, ignored
+        total = do(aten.nll_loss_forward.default, *args)[1]
     return do(aten.nll_loss_backward.default, g, x, n.saved(1), n.saved(2), reduction, ignored, total)
 
 
@@ -106,7 +122,7 @@ def _convolution(n: Any, g: Any) -> Any:
 def _statistics(n: Any, forward: Callable[[], Any], size: Any = None) -> list[Any]:
     """Return the mean and the factor of a normalization: those that were saved, or those that a class computes anew."""
     if type(n.args[1]).__module__.startswith("numpy"):
-        return [t if size is None else t.reshape(size) for t in map(tensor_of, n.args[1:3])]
+        return [tensor_of(array if size is None else array.reshape(size)) for array in n.args[1:3]]
     return list(forward()[1:3])
 
 
@@ -140,7 +156,7 @@ def _batch_norm(n: Any, g: Any) -> Any:
     if x is None or not type(n.args[1]).__module__.startswith("numpy"):
         return NotImplemented
     *running, training, eps = n.args[4:8]
-    mean, rstd = _statistics(n, lambda: None, (x.shape[1],)) if training else (x.new_empty(0), x.new_empty(0))
+    mean, rstd = _statistics(n, lambda: None, (x.shape[1],)) if training else (_nothing(x), _nothing(x))
     mask = [n.needs(0), n.needs(1), n.needs(2)]
     op = aten.native_batch_norm_backward.default
     return tuple(do(op, g, x, weight, *running, mean, rstd, training, eps, mask))

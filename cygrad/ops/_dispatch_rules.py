@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.graph.internals import tensor_of
+from cygrad._core.graph.internals import memory_of, tensor_of
 from cygrad._core.graph.opdef import is_in_pass
 from cygrad._core.registry import dispatch
 from cygrad._core.registry.out_dtypes import name_of as _name_of
@@ -78,6 +78,18 @@ def _rounded(done: Any, made: Any) -> Step:
     a, b = done.inputs[:2]
     op = aten.div.Tensor_mode if isinstance(b, Tensor) else aten.div.Scalar_mode
     return Step(op, (a, b), {"rounding_mode": mode})
+
+
+@_rule("remainder fmod")
+def _remainder(done: Any, made: Any) -> Step:
+    a, b = done.inputs if len(done.inputs) > 1 else (done.inputs[0], done.args[0])
+    packet = getattr(aten, done.op.name)
+    return Step(packet.Tensor if isinstance(b, Tensor) else packet.Scalar, (a, b))
+
+
+@_rule("elu")
+def _elu(done: Any, made: Any) -> Step:
+    return Step(aten.elu.default, (done.inputs[0], *(done.args if tuple(done.args[1:]) != (1, 1) else done.args[:1])))
 
 
 @_rule("pow")
@@ -467,13 +479,7 @@ def _scatter_add(done: Any, made: Any) -> Step:
 def _scatter(done: Any, made: Any) -> Step:
     if len(done.inputs) > 1:
         return Step(aten.scatter.src, (done.inputs[0], done.args[0], done.hint, done.inputs[1]))
-    return Step(_private_of(done), (*done.inputs, *done.args))
-
-
-def _private_of(done: Any) -> Any:
-    from cygrad.ops._dispatch import _private  # which imports this module
-
-    return _private(done.op)
+    return Step(aten.scatter.value, (done.inputs[0], done.args[0], done.hint, done.args[1]))
 
 
 @_rule("put_back")
@@ -601,10 +607,13 @@ def _with_statistics(done: Any, size: Any = None) -> Callable[[tuple[Tensor, ...
     """Return how to give the result of a normalization the statistics that it was computed with."""
 
     def pack(made: tuple[Tensor, ...]) -> Any:
-        found = [tensor_of(array) for array in done.args[1:3]]
-        return (made[0], *(each if size is None else each.reshape(size) for each in found))
+        return (made[0], *(tensor_of(array if size is None else array.reshape(size)) for array in done.args[1:3]))
 
     return pack
+
+
+def _nothing(like: Tensor) -> Tensor:
+    return tensor_of(memory_of(like)[:0].reshape(-1)[:0])
 
 
 @_rule("layer_norm")
@@ -628,7 +637,7 @@ def _batch_norm(done: Any, made: Any) -> Step:
     *running, training, eps = done.args[4:8]
     args = x, weight, bias, *running, training, 0.1 if done.hint is None else done.hint, eps
     if not training:
-        return Step(aten.native_batch_norm.default, args, {}, lambda made: (made[0], x.new_empty(0), x.new_empty(0)))
+        return Step(aten.native_batch_norm.default, args, {}, lambda made: (made[0], _nothing(x), _nothing(x)))
     return Step(aten.native_batch_norm.default, args, {}, _with_statistics(done, (x.shape[1],)))
 
 
@@ -661,6 +670,17 @@ def _bce(done: Any, made: Any) -> Step:
     return Step(aten.binary_cross_entropy.default, (*done.inputs[:2], *more))
 
 
+@_rule("binary_cross_entropy_with_logits")
+def _bce_of_logits(done: Any, made: Any) -> Step:
+    weight, reduction = done.inputs[2] if len(done.inputs) > 2 else done.hint, done.args[0]
+    given: list[Any] = [weight, done.args[2], reduction]
+    for default in (1, None, None):
+        if given[-1] != default:
+            break
+        given.pop()
+    return Step(aten.binary_cross_entropy_with_logits.default, (*done.inputs[:2], *given))
+
+
 @_rule("smooth_l1_loss huber_loss")
 def _smooth(done: Any, made: Any) -> Step:
     reduction, slope = done.args[0], done.args[2]
@@ -676,6 +696,27 @@ def _place(t: Tensor) -> dict[str, Any]:
     return {**named, "device": t.device, "pin_memory": False}
 
 
+@_rule("linspace logspace randint randperm normal")
+def _from_arguments(done: Any, made: Any) -> Any:
+    if done.hint is None:
+        return None
+    op = aten.randint.low if done.op == "randint" else getattr(aten, done.op).default
+    return Step(op, tuple(done.hint), _place(made[0]) if done.op != "randint" else {"device": made[0].device})
+
+
+@_rule("new_full")
+def _new_full(done: Any, made: Any) -> Any:
+    t = made[0]
+    value = 0 if t.is_meta or not t.numel() else memory_of(t).flat[0].item()
+    named = {} if t.dtype is done.inputs[0].dtype else {"dtype": t.dtype}
+    return Step(aten.new_full.default, (done.inputs[0], list(t.shape), value), {**named, "pin_memory": False})
+
+
+@_rule("multinomial")
+def _multinomial(done: Any, made: Any) -> Step:
+    return Step(aten.multinomial.default, (done.inputs[0], *(done.hint or (made[0].shape[-1],))))
+
+
 @_rule("ones zeros empty rand randn")
 def _blank(done: Any, made: Any) -> Step:
     op = aten.empty.memory_format if done.op == "empty" else getattr(aten, done.op).default
@@ -687,7 +728,7 @@ def _full(done: Any, made: Any) -> Any:
     t = made[0]
     if t.is_meta or not t.numel():
         return Step(aten.empty.memory_format, (list(t.shape),), _place(t))
-    return Step(aten.full.default, (list(t.shape), dispatch.value_of(t.flatten()[0])), _place(t))
+    return Step(aten.full.default, (list(t.shape), memory_of(t).flat[0].item()), _place(t))
 
 
 @_rule("arange")
@@ -695,7 +736,7 @@ def _arange(done: Any, made: Any) -> Any:
     t = made[0]
     if t.is_meta:
         return None
-    values = t.tolist()
+    values = memory_of(t).tolist()
     start, step = values[0] if values else 0, values[1] - values[0] if len(values) > 1 else 1
     end = start + step * len(values)
     named = {"device": t.device, "pin_memory": False}
@@ -725,7 +766,7 @@ def _full_like(done: Any, made: Any) -> Any:
     t = made[0]
     if t.is_meta or not t.numel():
         return Step(aten.empty_like.default, done.inputs[:1], {"pin_memory": False})
-    value = dispatch.value_of(t.flatten()[0])
+    value = memory_of(t).flat[0].item()
     return Step(aten.full_like.default, (done.inputs[0], value), {"pin_memory": False})
 
 

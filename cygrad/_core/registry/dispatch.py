@@ -227,6 +227,17 @@ def is_asked(args, kwargs):
     return bool(_thread.modes) or (not _thread.disabled and bool(classes_among(args, kwargs)))
 
 
+def answered(function, values, names):
+    """Return, in a tuple, the result of a call that needs elements, by the class of an operand that has none; or None.
+
+    The last of the values were passed by the keywords `names`. The result has no history.
+    """
+    given = len(values) - len(names or ())
+    args, kwargs = values[:given], dict(zip(names or (), values[given:]))
+    op = None if translator is None or not classes_among(args, kwargs) else translator.op_of(function)
+    return None if op is None else (ask(op, args, kwargs, lambda: op(*args, **kwargs)),)
+
+
 # -- called from where ops are recorded; see observers.pyx and tensor.pyx --
 
 

@@ -9,8 +9,8 @@ from cygrad._kernels.device.cupy_library import meta
 def make(cls, size, strides, storage_offset, memory_format, dtype, device, requires_grad):
     """Implements `Tensor._make_wrapper_subclass`."""
     if getattr(cls, "_results_keep_class", True) != "dispatches":
-        raise RuntimeError(
-            f"cls {cls.__name__} must define __torch_dispatch__\n"
+        raise TypeError(
+            f"{cls.__name__} must define __torch_dispatch__\n"
             "  the tensor has no elements: a class without it could not answer any op"
         )
     dtype = get_default_dtype() if dtype is None else dtype

@@ -190,7 +190,7 @@ def _make_wrapper_subclass(
 ):
     """Return a tensor of a class with `__torch_dispatch__` that has a shape, dtype and device, but no elements.
 
-    Ops on it are answered by its class, which holds other tensors in its attributes. Raises RuntimeError if the class
+    Ops on it are answered by its class, which holds other tensors in its attributes. Raises TypeError if the class
     does not define `__torch_dispatch__`.
     """
     from cygrad._core.registry.wrappers import make  # needed only for such classes
