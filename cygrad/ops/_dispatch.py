@@ -11,12 +11,13 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.opdef import ELEMENTWISE
 from cygrad._core.graph.record import apply_n
 from cygrad._core.registry import dispatch
 from cygrad._core.registry.out_dtypes import name_of as _name_of
 from cygrad.ops import OpOverload, OpOverloadPacket, aten
 from cygrad.ops._dispatch_gradients import GRADIENTS
-from cygrad.ops._dispatch_rules import RULES, Several, Step, do
+from cygrad.ops._dispatch_rules import REPLAYABLE, RULES, Several, Step, do
 from cygrad.ops._overload_names import overloads_of
 
 name_of = cache(_name_of)  # looks at all rows
@@ -36,21 +37,24 @@ class _Row(OpOverload):
         if found is not None:
             return found[0]
         n = len(self.row.inputs)
-        if self.row.kernel is None:
-            raise NotImplementedError(f"{self} can only be called with the arguments that were received")
+        if self.row.kernel is None or not (self.row.flags & ELEMENTWISE or self.row.name in REPLAYABLE):
+            raise NotImplementedError(
+                f"{self} can only be called with the arguments that were received\n"
+                "  PyTorch has no such op, and it depends on more than its arguments say"
+            )
         return apply_n(self.row, args[:n], args[n:])
 
 
 class _PrivatePacket(OpOverloadPacket):
-    namespace = "cygrad"
+    namespace = "engine"
 
 
 @cache
 def private(row: Any) -> OpOverload:
-    """Return the op of a row that PyTorch has no op for: `torch.ops.cygrad.<its name>.default`."""
+    """Return the op of a row that PyTorch has no op for: `torch.ops.engine.<its name>.default`."""
     packet = _PrivatePacket(name_of(row).replace(".", "_"))
     packet.default = _Row(packet, row)
-    setattr(cygrad.ops.cygrad, packet.__name__, packet)
+    setattr(cygrad.ops.engine, packet.__name__, packet)
     return packet.default
 
 
@@ -61,10 +65,8 @@ def step_of(done: Any, made: Any) -> Any:
     """Return the `Step`, or the `Several`, that an op that has run stands for; None if it is not shown."""
     key = done.op if isinstance(done.op, str) else name_of(done.op)
     rule = RULES.get(key)
-    if rule is None and not isinstance(done.op, str):
-        rule = RULES.get(done.op.name)
     found = _generic(done, key) if rule is None else rule(done, made)
-    return found
+    return Step(private(done.op), (*done.inputs, *done.args)) if found is NotImplemented else found
 
 
 def results(done: Any, made: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:

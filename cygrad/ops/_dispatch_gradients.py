@@ -38,9 +38,9 @@ def _mean_dim(n: Any, g: Any) -> Any:
 @_gradient("pow")
 def _pow(n: Any, g: Any) -> Any:
     exponent = n.args[0]
-    if isinstance(exponent, complex) or exponent == 0:
-        return NotImplemented
     x = n.saved(0)
+    if isinstance(exponent, complex) or exponent == 0 or x.is_complex():
+        return NotImplemented
     lower = do(aten.pow.Tensor_Scalar, x, exponent - 1.0 if isinstance(exponent, float) else float(exponent - 1))
     return do(aten.mul.Tensor, g, do(aten.mul.Scalar, lower, float(exponent)))
 
@@ -111,12 +111,21 @@ def _embedding(n: Any, g: Any) -> Any:
 def _convolution(n: Any, g: Any) -> Any:
     stride, padding, dilation, transposed, output_padding, groups = n.args[:6]
     x, weight = n.saved(0), n.saved(1)
-    if x is None or weight is None:
+    if x is None or weight is None or not transposed and _is_one_sided(n, g, x, weight):
         return NotImplemented
     mask = [n.needs(0), n.needs(1), n.needs(2)]
     bias = [weight.shape[1] * groups if transposed else weight.shape[0]] if mask[2] else None
     how = _lists(stride), _lists(padding), _lists(dilation), transposed, _lists(output_padding), groups, mask
     return tuple(do(aten.convolution_backward.default, g, x, weight, bias, *how))
+
+
+def _is_one_sided(n: Any, g: Any, x: Any, weight: Any) -> bool:
+    """Whether the images have been padded on one side only, as by `padding="same"`."""
+    stride, padding, dilation = map(_lists, n.args[:3])
+    return any(
+        (x.shape[i + 2] + 2 * padding[i] - dilation[i] * (weight.shape[i + 2] - 1) - 1) // stride[i] + 1 != g.shape[i + 2]
+        for i in range(len(stride))
+    )
 
 
 def _statistics(n: Any, forward: Callable[[], Any], size: Any = None) -> list[Any]:

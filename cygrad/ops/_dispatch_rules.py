@@ -36,6 +36,11 @@ def do(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     return dispatch.ask(op, args, kwargs, lambda: op(*args, **kwargs))
 
 
+# Rows without an op of PyTorch's whose kernel takes the arrays of their inputs, and then their arguments.
+REPLAYABLE = frozenset(
+    """shift fft_c2c fft_r2c fft_c2r diagonal_backward repeat_backward resample lengthened unfold_backward real_part
+    linalg_matrix_exp col2im im2col""".split()
+)
 RULES: dict[str, Callable[[Any, Any], Any]] = {}
 
 
@@ -59,7 +64,7 @@ def _none(done: Any, made: Any) -> None:
 # -- elementwise --
 
 
-@_rule("add sub mul div rsub")
+@_rule("add sub mul div rsub rsub.Scalar")
 def _binary(done: Any, made: Any) -> Any:
     a, b = done.inputs[:2] if len(done.inputs) > 1 else (done.inputs[0], done.args[-1])
     name, alpha = done.op.name, done.args[0] if done.args and done.args[0] is not None else 1
@@ -80,7 +85,7 @@ def _rounded(done: Any, made: Any) -> Step:
     return Step(op, (a, b), {"rounding_mode": mode})
 
 
-@_rule("remainder fmod")
+@_rule("remainder fmod remainder.Tensor fmod.Tensor copysign copysign.Scalar")
 def _remainder(done: Any, made: Any) -> Step:
     a, b = done.inputs if len(done.inputs) > 1 else (done.inputs[0], done.args[0])
     packet = getattr(aten, done.op.name)
@@ -117,7 +122,7 @@ def _where(done: Any, made: Any) -> Step:
     return Step(getattr(aten.where, kind), (done.hint, a, b))
 
 
-@_rule("clamp")
+@_rule("clamp clamp.Tensor")
 def _clamp(done: Any, made: Any) -> Step:
     given = (*done.inputs[1:], *done.args)
     is_tensor = any(isinstance(value, Tensor) for value in given)
@@ -129,13 +134,18 @@ def _threshold_backward(done: Any, made: Any) -> Step:
     return Step(aten.threshold_backward.default, (*done.inputs, 0))
 
 
+@_rule("sigmoid_backward tanh_backward")
+def _unit_backward(done: Any, made: Any) -> Step:
+    return Step(getattr(aten, done.op.name).default, done.inputs)
+
+
 @_rule("gelu")
 def _gelu(done: Any, made: Any) -> Step:
     how = {} if done.args[0] == "none" else {"approximate": done.args[0]}
     return Step(aten.gelu.default, done.inputs, how)
 
 
-@_rule("lerp")
+@_rule("lerp lerp.Scalar")
 def _lerp(done: Any, made: Any) -> Step:
     if len(done.inputs) == 3:
         return Step(aten.lerp.Tensor, done.inputs)
@@ -148,7 +158,7 @@ def _fused(done: Any, made: Any) -> Step:
     return Step(getattr(aten, done.op.name).default, done.inputs, {} if value == 1 else {"value": value})
 
 
-@_rule("masked_fill")
+@_rule("masked_fill masked_fill.Tensor")
 def _masked_fill(done: Any, made: Any) -> Step:
     value = done.args[0]
     op = aten.masked_fill.Tensor if isinstance(value, Tensor) else aten.masked_fill.Scalar
@@ -176,7 +186,7 @@ def _copy(done: Any, made: Any) -> Step:
     return Step(aten.copy.default, done.inputs)
 
 
-@_rule("fill")
+@_rule("fill fill.Tensor")
 def _fill(done: Any, made: Any) -> Step:
     value = done.inputs[1] if len(done.inputs) > 1 else done.args[0]
     return Step(aten.fill.Tensor if isinstance(value, Tensor) else aten.fill.Scalar, (done.inputs[0], value))
@@ -201,9 +211,16 @@ def _softmax_backward(done: Any, made: Any) -> Step:
 # -- reductions --
 
 
+def _cast(done: Any, made: Any) -> dict[str, Any]:
+    """Return the dtype of a reduction's result, where it is not the one that its operand gives it."""
+    given = done.inputs[0].dtype
+    usual = given if given.is_floating_point or given.is_complex else cygrad.int64
+    return {} if made[0].dtype is usual else {"dtype": made[0].dtype}
+
+
 @_rule("sum mean")
 def _sum(done: Any, made: Any) -> Step:
-    return Step(getattr(aten, done.op.name).default, done.inputs)
+    return Step(getattr(aten, done.op.name).default, done.inputs, _cast(done, made))
 
 
 @_rule("sum.dim mean.dim")
@@ -212,7 +229,7 @@ def _sum_dim(done: Any, made: Any) -> Step:
     t = done.inputs[0]
     dims = list(range(t.ndim)) if dims is None else _lists(dims)
     op = aten.sum.dim_IntList if done.op.name == "sum" else aten.mean.dim
-    return Step(op, (t, dims, *([True] if keepdim else [])))
+    return Step(op, (t, dims, *([True] if keepdim else [])), _cast(done, made))
 
 
 @_rule("sum_to_size")
@@ -228,9 +245,20 @@ def _sum_to_size(done: Any, made: Any) -> Any:
     return Several(run)
 
 
-@_rule("max min median nanmedian prod")
+@_rule("max min median nanmedian")
 def _whole(done: Any, made: Any) -> Step:
     return Step(getattr(aten, done.op.name).default, done.inputs)
+
+
+@_rule("prod")
+def _prod(done: Any, made: Any) -> Step:
+    return Step(aten.prod.default, done.inputs, _cast(done, made))
+
+
+@_rule("prod.dim_int")
+def _prod_dim(done: Any, made: Any) -> Step:
+    dim, keepdim = done.args[:2]
+    return Step(aten.prod.dim_int, (done.inputs[0], dim, *([True] if keepdim else [])), _cast(done, made))
 
 
 @_rule("max.dim min.dim median.dim nanmedian.dim mode")
@@ -306,9 +334,11 @@ def _topk(done: Any, made: Any) -> Step:
     return Step(aten.topk.default, (t, k, *more))
 
 
-@_rule("sort")
+@_rule("sort sort.stable")
 def _sort(done: Any, made: Any) -> Step:
     _, dim, _, descending = done.args[:4]
+    if _name_of(done.op) == "sort.stable":
+        return Step(aten.sort.stable, done.inputs[:1], {"stable": True, "dim": dim, "descending": bool(descending)})
     return Step(aten.sort.default, (done.inputs[0], dim, *([True] if descending else [])))
 
 
@@ -327,7 +357,25 @@ def _reduction_back(done: Any, made: Any) -> Any:
     return Several(run)
 
 
-@_rule("nonzero masked_select trace")
+@_rule("nonzero")
+def _nonzero(done: Any, made: Any) -> Any:
+    if len(made) > 1 or made[0].ndim == 1:
+        return Several(lambda: _column(do(aten.unbind.int, do(aten.nonzero.default, done.inputs[0]), 1), made[0]))
+    return Step(aten.nonzero.default, done.inputs[:1])
+
+
+def _column(columns: Any, wanted: Tensor) -> Tensor:
+    """Return the column of indices that is recorded; each is recorded by itself."""
+    values = memory_of(wanted)
+    return next((one for one in columns if (memory_of(one) == values).all()), columns[0])
+
+
+@_rule("unique unique_consecutive searchsorted bucketize isin histc histogram histogramdd kthvalue bincount argsort")
+def _unknown(done: Any, made: Any) -> Any:
+    return NotImplemented  # the arguments are not all recorded
+
+
+@_rule("masked_select trace")
 def _of_one(done: Any, made: Any) -> Step:
     more = () if done.hint is None else (done.hint,)
     return Step(getattr(aten, done.op.name).default, (done.inputs[0], *more))
@@ -420,6 +468,16 @@ def _unbind(done: Any, made: Any) -> Step:
     return Step(aten.unbind.int, (done.inputs[0], *([done.args[1]] if done.args[1] else [])), {}, list)
 
 
+@_rule("conj")
+def _conj(done: Any, made: Any) -> Step:
+    return Step(aten._conj.default, done.inputs)
+
+
+@_rule("neg_view")
+def _neg_view(done: Any, made: Any) -> Step:
+    return Step(aten._neg_view.default, done.inputs)
+
+
 @_rule("diagonal")
 def _diagonal(done: Any, made: Any) -> Step:
     _, offset, dim1, dim2 = done.args
@@ -475,7 +533,7 @@ def _scatter_add(done: Any, made: Any) -> Step:
     return Step(aten.scatter_add.default, (done.inputs[0], done.args[0], done.hint, done.inputs[1]))
 
 
-@_rule("scatter")
+@_rule("scatter scatter.value")
 def _scatter(done: Any, made: Any) -> Step:
     if len(done.inputs) > 1:
         return Step(aten.scatter.src, (done.inputs[0], done.args[0], done.hint, done.inputs[1]))
@@ -534,8 +592,22 @@ def _addmm(done: Any, made: Any) -> Step:
     return Step(getattr(aten, done.op.name).default, done.inputs[:3], named)
 
 
+def _shaped(t: Tensor, size: list[int]) -> Tensor:
+    """Return `t` with another shape: a view, or else a copy."""
+    with dispatch.without_classes():
+        try:
+            cygrad.empty_strided(t.shape, t.stride(), device="meta").view(size)
+        except RuntimeError:
+            is_view = False
+        else:
+            is_view = True
+    if is_view:
+        return do(aten.view.default, t, size)
+    return do(aten._unsafe_view.default, do(aten.clone.default, t, memory_format=cygrad.contiguous_format), size)
+
+
 def _folded(t: Tensor) -> Tensor:
-    return do(aten.view.default, t, [t.shape[:-1].numel(), t.shape[-1]])
+    return _shaped(t, [t.shape[:-1].numel(), t.shape[-1]])
 
 
 @_rule("linear")
@@ -575,8 +647,7 @@ def _matmul(done: Any, made: Any) -> Any:
         parts = []
         for part in (left, right):
             wide = do(aten.expand.default, part, [*batch, *part.shape[-2:]])
-            fits = wide.is_contiguous() or len(batch) == 1
-            parts.append(do((aten.view if fits else aten.reshape).default, wide, [count, *part.shape[-2:]]))
+            parts.append(_shaped(wide, [count, *part.shape[-2:]]))
         return do(aten._unsafe_view.default, do(aten.bmm.default, *parts), size)
 
     return Several(run)
@@ -586,6 +657,18 @@ def _matmul(done: Any, made: Any) -> Any:
 def _convolution(done: Any, made: Any) -> Step:
     stride, padding, dilation, transposed, output_padding, groups = done.args[:6]
     how = _lists(stride), _lists(padding), _lists(dilation), transposed, _lists(output_padding), groups
+    x, weight, bias = done.inputs[:3]
+    if not transposed:
+        usual = [
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, p, d, k, s in zip(x.shape[2:], how[1], how[2], weight.shape[2:], how[0], strict=True)
+        ]
+        more = [2 * (wanted - n) for n, wanted in zip(usual, made[0].shape[2:], strict=True)]
+        if any(more):  # padding="same" with even lengths, on one side only
+            sides = [side for extra in reversed(more) for side in (0, extra // 2)]
+            return Several(
+                lambda: do(aten.convolution.default, do(aten.constant_pad_nd.default, x, sides, 0.0), weight, bias, *how)
+            )
     return Step(aten.convolution.default, (*done.inputs[:3], *how))
 
 
