@@ -31,13 +31,15 @@ class _Row(OpOverload):
     def __init__(self, packet: OpOverloadPacket, row: Any) -> None:
         super().__init__(packet, "default")
         self.row = row
+        is_plain = row.flags & ELEMENTWISE or row.name in REPLAYABLE
+        self.runs_anew = bool(row.kernel is not None and is_plain)  # with other arguments than those received
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         found = dispatch.taken_up(self, args, kwargs)
         if found is not None:
             return found[0]
         n = len(self.row.inputs)
-        if self.row.kernel is None or not (self.row.flags & ELEMENTWISE or self.row.name in REPLAYABLE):
+        if not self.runs_anew:
             raise NotImplementedError(
                 f"{self} can only be called with the arguments that were received\n"
                 "  PyTorch has no such op, and it depends on more than its arguments say"

@@ -67,6 +67,30 @@ def _leaky_relu(n: Any, g: Any) -> Any:
     )
 
 
+@_gradient("hardtanh")
+def _hardtanh(n: Any, g: Any) -> Any:
+    x = n.saved(0)
+    return NotImplemented if x is None else do(aten.hardtanh_backward.default, g, x, *n.args[:2])
+
+
+@_gradient("threshold")
+def _threshold(n: Any, g: Any) -> Any:
+    x = n.saved(0)
+    return NotImplemented if x is None else do(aten.threshold_backward.default, g, x, n.args[0])
+
+
+@_gradient("softshrink")
+def _softshrink(n: Any, g: Any) -> Any:
+    x = n.saved(0)
+    return NotImplemented if x is None else do(aten.softshrink_backward.default, g, x, n.args[0])
+
+
+@_gradient("hardshrink")
+def _hardshrink(n: Any, g: Any) -> Any:
+    x = n.saved(0)
+    return NotImplemented if x is None else do(aten.hardshrink_backward.default, g, x, n.args[0])
+
+
 @_gradient("elu")
 def _elu(n: Any, g: Any) -> Any:
     x = n.saved(0)

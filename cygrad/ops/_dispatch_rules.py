@@ -370,7 +370,7 @@ def _column(columns: Any, wanted: Tensor) -> Tensor:
     return next((one for one in columns if (memory_of(one) == values).all()), columns[0])
 
 
-@_rule("unique unique_consecutive searchsorted bucketize isin histc histogram histogramdd kthvalue bincount argsort")
+@_rule("unique unique_consecutive searchsorted bucketize isin histc histogram histogramdd kthvalue bincount")
 def _unknown(done: Any, made: Any) -> Any:
     return NotImplemented  # the arguments are not all recorded
 
@@ -502,6 +502,19 @@ def _roll(done: Any, made: Any) -> Step:
     return Step(aten.roll.default, (done.inputs[0], _lists(shifts), *([_lists(dims)] if dims else [])))
 
 
+def _pads(kind: str, name: str) -> None:
+    def pad(done: Any, made: Any) -> Any:
+        op = getattr(getattr(aten, name), "default", None)
+        return Step(op, (done.inputs[0], _lists(done.args[1])))
+
+    RULES[kind] = pad
+
+
+for _n in (1, 2, 3):
+    _pads(f"pad.reflect{_n}", f"reflection_pad{_n}d")
+    _pads(f"pad.replicate{_n}", f"replication_pad{_n}d")
+
+
 @_rule("constant_pad_nd")
 def _pad(done: Any, made: Any) -> Step:
     pad, value = done.args[:2]
@@ -575,6 +588,60 @@ def _index_put(done: Any, made: Any) -> Step:
 def _embedding(done: Any, made: Any) -> Step:
     padding = done.args[0]
     return Step(aten.embedding.default, (done.inputs[0], done.hint, *([padding] if padding >= 0 else [])))
+
+
+@_rule("index_fill")
+def _index_fill(done: Any, made: Any) -> Step:
+    dim, value = done.args
+    return Step(aten.index_fill.int_Scalar, (done.inputs[0], dim, done.hint, _number(value)))
+
+
+def _number(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+@_rule("scatter_reduce scatter_reduce.sum")
+def _scatter_reduce(done: Any, made: Any) -> Step:
+    dim, reduce, include_self = done.args[:3]
+    named = {} if include_self else {"include_self": False}
+    return Step(aten.scatter_reduce.two, (done.inputs[0], dim, done.hint, done.inputs[1], reduce), named)
+
+
+@_rule("masked_scatter")
+def _masked_scatter(done: Any, made: Any) -> Step:
+    return Step(aten.masked_scatter.default, (done.inputs[0], done.hint, done.inputs[1]))
+
+
+@_rule("select_scatter")
+def _select_scatter(done: Any, made: Any) -> Step:
+    return Step(aten.select_scatter.default, (*done.inputs[:2], *done.args[:2]))
+
+
+@_rule("slice_scatter")
+def _slice_scatter(done: Any, made: Any) -> Step:
+    return Step(aten.slice_scatter.default, (*done.inputs[:2], *done.args[:4]))
+
+
+@_rule("count_nonzero")
+def _count_nonzero(done: Any, made: Any) -> Step:
+    dims = done.args[0]
+    op = aten.count_nonzero.default if dims is None else aten.count_nonzero.dim_IntList
+    return Step(op, (done.inputs[0], *([] if dims is None else [_lists(dims)])))
+
+
+@_rule("argsort")
+def _argsort(done: Any, made: Any) -> Step:
+    return Step(aten.argsort.default, (done.inputs[0], *done.args[:2]))
+
+
+@_rule("one_hot")
+def _one_hot(done: Any, made: Any) -> Step:
+    return Step(aten.one_hot.default, (done.inputs[0], *done.args[:1]))
+
+
+@_rule("isclose")
+def _isclose(done: Any, made: Any) -> Step:
+    return Step(aten.isclose.default, (*done.inputs[:2], *done.args))
 
 
 # -- products --
@@ -653,6 +720,12 @@ def _matmul(done: Any, made: Any) -> Any:
     return Several(run)
 
 
+@_rule("linalg_solve_ex")
+def _solve(done: Any, made: Any) -> Step:
+    left = () if done.args[0] else (False,)
+    return Step(aten.linalg_solve.default, done.inputs[:2], {} if not left else {"left": False})
+
+
 @_rule("convolution")
 def _convolution(done: Any, made: Any) -> Step:
     stride, padding, dilation, transposed, output_padding, groups = done.args[:6]
@@ -704,6 +777,19 @@ def _layer_norm(done: Any, made: Any) -> Step:
     x, weight, bias = done.inputs[:3]
     args = x, list(done.args[4]), weight, bias, done.args[0].eps
     return Step(aten.native_layer_norm.default, args, {}, _with_statistics(done))
+
+
+@_rule("rms_norm")
+def _rms_norm(done: Any, made: Any) -> Any:
+    x, weight = done.inputs[:2]
+    dims = list(range(x.ndim - len(done.args[4]), x.ndim))
+
+    def run() -> Any:
+        mean = do(aten.mean.dim, do(aten.pow.Tensor_Scalar, x, 2), dims, True)
+        found = do(aten.mul.Tensor, x, do(aten.rsqrt.default, do(aten.add.Scalar, mean, done.args[0].eps)))
+        return found if weight is None else do(aten.mul.Tensor, found, weight)
+
+    return Several(run)
 
 
 @_rule("group_norm")
