@@ -16,17 +16,15 @@ def make(cls, size, strides, storage_offset, memory_format, dtype, device, requi
     dtype = get_default_dtype() if dtype is None else dtype
     size = tuple(map(int, size))
     meta()  # makes known what its arrays are
-    from cygrad._kernels.meta.array import Memory, Outline, Pointer  # needed only for such tensors
+    from cygrad._kernels.meta.array import Outline  # needed only for such tensors
 
-    kind, start = dtype.numpy, None
-    if storage_offset:
-        start = Pointer(Memory(0), Memory.ptr + int(storage_offset) * kind.itemsize)
+    kind = dtype.numpy
     in_bytes = None if strides is None else tuple(int(step) * kind.itemsize for step in strides)
-    array = Outline(size, kind, start, in_bytes)
+    array = Outline(size, kind, None, in_bytes)
     if memory_format is not None and strides is None:
         ordered = tensor_of(array).contiguous(memory_format=memory_format)
-        array = Outline(size, kind, start, tuple(step * kind.itemsize for step in ordered.stride()))
-    array.shown_device = check_device(device)
+        array = Outline(size, kind, None, tuple(step * kind.itemsize for step in ordered.stride()))
+    array.shown_device, array.shown_offset = check_device(device), int(storage_offset or 0)
     new = of_class(cls, tensor_of(array), False)
     if requires_grad:
         new.requires_grad_()

@@ -269,7 +269,7 @@ class Outline(ndarray):
     It may stand beside arrays in memory, of which only shapes and dtypes count then. Arrays made of it are ordinary.
     """
 
-    __slots__ = ("shown_device",)  # the device that the tensor claims to be on
+    __slots__ = ("shown_device", "shown_offset")  # where the tensor claims to be, and to begin in its memory
 
     def __reduce__(self):
         raise TypeError("cannot pickle a tensor without elements of its own")

@@ -21,7 +21,7 @@ from cygrad._core.graph.observers cimport OP, WITH_OUT, Recorded, after, describ
 from cygrad._core.graph.inplace cimport check_memory, take_shape
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
+    CUT_DETACH, DISPATCHES, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
     requires_grad as needs_grad, wrap, wrap_like)
 from cygrad._core.tensor import predicates
 from cygrad._core.types import memory_format as formats
@@ -157,7 +157,7 @@ cpdef Tensor fresh(
     cdef Tensor t
     if place is not None:
         array = arrays.moved(array, place)
-    if state.dispatching and function:
+    if function and (state.dispatching or model is not None and model.flags & DISPATCHES):
         done = described(function, OP, () if model is None else (model,), None, None)
         done.hint = given
         t = <Tensor?>dispatched(done, (wrap(array),))[0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import cygrad
 from cygrad._core.graph.internals import identity_of, own_array
+from cygrad.fx._codegen import CodeGen
 from cygrad.fx.graph import Graph
 from cygrad.fx.graph_module import GraphModule
 from cygrad.fx.node import Node
@@ -205,9 +206,43 @@ def dispatch_trace(root: Any, tracer: PythonKeyTracer, mode: ProxyTorchDispatchM
     tracer.create_node("output", "output", (results,), {})
     tracer.graph.eliminate_dead_code(_has_effect)
     tracer.graph.lint()
+    if len(leaves) != len(args) or any(_is_container(value) for value in args):
+        tracer.graph.set_codegen(_Containers(names, spec, len(args)))
     name = type(root).__name__ if isinstance(root, cygrad.nn.Module) else getattr(root, "__name__", "traced")
     module = GraphModule(tracer.root, tracer.graph, "<lambda>" if name == "<lambda>" else name)
     return module
+
+
+def _is_container(value: Any) -> bool:
+    """Whether an argument is a list, a dictionary or another container of values."""
+    leaves = pytree.tree_leaves(value)
+    return len(leaves) != 1 or leaves[0] is not value
+
+
+class _Containers(CodeGen):
+    """Writes functions that take the arguments as they were given, and unpack them."""
+
+    def __init__(self, names: list[str], spec: Any, n: int) -> None:
+        super().__init__()
+        self._names, self._spec, self._n = names, spec, n
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
+        given = [f"arg{i}" for i in range(self._n)]
+        head = super().gen_fn_def(["self", *given], maybe_return_annotation, expanded_def=expanded_def)
+        inputs = [name for name in free_vars if name != "self"]
+        return f"{head}\n    {', '.join(inputs)}, = _flat([{', '.join(given)}])"
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        return [*super().additional_globals(), ("_flat", self._flat)]
+
+    def _flat(self, args: list[Any]) -> list[Any]:
+        leaves, spec = pytree.tree_flatten(tuple(args))
+        if spec != self._spec:
+            raise ValueError(f"the graph takes arguments of the structure {self._spec}, not {spec}")
+        return leaves
+
+    def process_inputs(self, *args: Any) -> Any:
+        return self._flat(list(args))
 
 
 def _has_effect(node: Node) -> bool:
