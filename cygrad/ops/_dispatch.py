@@ -12,7 +12,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.opdef import ELEMENTWISE
-from cygrad._core.graph.record import apply_n
+from cygrad._core.graph.record import apply1, apply_n
 from cygrad._core.registry import dispatch
 from cygrad._core.registry.out_dtypes import name_of as _name_of
 from cygrad.ops import OpOverload, OpOverloadPacket, aten
@@ -44,6 +44,8 @@ class _Row(OpOverload):
                 f"{self} can only be called with the arguments that were received\n"
                 "  PyTorch has no such op, and it depends on more than its arguments say"
             )
+        if len(args) == n == 1:
+            return apply1(self.row, args[0], None)  # which converts integers
         return apply_n(self.row, args[:n], args[n:])
 
 

@@ -370,7 +370,7 @@ def _column(columns: Any, wanted: Tensor) -> Tensor:
     return next((one for one in columns if (memory_of(one) == values).all()), columns[0])
 
 
-@_rule("unique unique_consecutive searchsorted bucketize isin histc histogram histogramdd kthvalue bincount")
+@_rule("unique unique_consecutive searchsorted bucketize isin histc histogram histogramdd kthvalue bincount prelu")
 def _unknown(done: Any, made: Any) -> Any:
     return NotImplemented  # the arguments are not all recorded
 
@@ -722,8 +722,8 @@ def _matmul(done: Any, made: Any) -> Any:
 
 @_rule("linalg_solve_ex")
 def _solve(done: Any, made: Any) -> Step:
-    left = () if done.args[0] else (False,)
-    return Step(aten.linalg_solve.default, done.inputs[:2], {} if not left else {"left": False})
+    op = aten.linalg_solve_ex.default if len(made) > 1 else aten.linalg_solve.default
+    return Step(op, done.inputs[:2], {} if done.args[0] else {"left": False})
 
 
 @_rule("convolution")
@@ -742,7 +742,23 @@ def _convolution(done: Any, made: Any) -> Step:
             return Several(
                 lambda: do(aten.convolution.default, do(aten.constant_pad_nd.default, x, sides, 0.0), weight, bias, *how)
             )
+    elif list(made[0].shape[2:]) != (sizes := _upsampled(x, weight, *how)):
+
+        def run() -> Any:
+            found = do(aten.convolution.default, x, weight, bias, *how)
+            for dim, (n, wanted) in enumerate(zip(sizes, made[0].shape[2:], strict=True), 2):
+                if n != wanted:
+                    found = do(aten.slice.Tensor, found, dim, 0, wanted)
+            return found
+
+        return Several(run)
     return Step(aten.convolution.default, (*done.inputs[:3], *how))
+
+
+def _upsampled(x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, _: Any, more: Any, groups: Any) -> Any:
+    """Return the lengths of the images that a transposed convolution makes."""
+    lengths = zip(x.shape[2:], stride, padding, dilation, weight.shape[2:], more, strict=True)
+    return [(n - 1) * s - 2 * p + d * (k - 1) + m + 1 for n, s, p, d, k, m in lengths]
 
 
 @_rule("max_pool2d_with_indices")
