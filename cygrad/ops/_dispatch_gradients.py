@@ -19,6 +19,18 @@ def _gradient(names: str) -> Callable[[Any], Any]:
     return note
 
 
+@_gradient("mul")
+def _mul(n: Any, g: Any) -> Any:
+    other = n.saved(1) if n.needs(0) else None
+    return (do(aten.mul.Tensor, g, other), None) if isinstance(other, (int, float)) else NotImplemented
+
+
+@_gradient("div")
+def _div(n: Any, g: Any) -> Any:
+    other = n.saved(1) if n.needs(0) else None
+    return (do(aten.div.Tensor, g, other), None) if isinstance(other, (int, float)) else NotImplemented
+
+
 @_gradient("mean")
 def _mean(n: Any, g: Any) -> Any:
     count, size = n.args

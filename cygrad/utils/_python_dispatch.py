@@ -39,7 +39,7 @@ class TorchDispatchMode:
     aten.sum.default
     aten.ones_like.default
     aten.expand.default
-    aten.mul.Scalar
+    aten.mul.Tensor
     aten.detach.default
     """
 

@@ -56,7 +56,7 @@ def test_a_mode_sees_the_backward_pass_below_autograd():
         "aten.ones_like.default",
         "aten.expand.default",
         "aten.div.Scalar",
-        "aten.mul.Scalar",
+        "aten.mul.Tensor",
         "aten.sigmoid_backward.default",
         "aten.detach.default",
     ]
