@@ -24,7 +24,8 @@ _FAMILIES = (
 )
 
 with _library.uncollected():
-    from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.graph.tensor import Tensor  # first, since others import it in turn
+    from cygrad._core.graph.opdef import registry as _registry  # isort: skip
     from cygrad._core.registry.publish import published as _published
     from cygrad._core.tensor import convert as _convert
     from cygrad._core.tensor import shared_memory as _shared_memory
@@ -46,6 +47,7 @@ _published(
     {"__name__": __name__}, _import_module("cygrad._ops.base.creation").functions
 )  # enables the checks of failing calls for them
 globals().update(_inquiries)
+_registry.names_of_ops = lambda: _import_module("cygrad.ops._dispatch")  # for `__torch_dispatch__`
 newaxis = None  # in an index: adds a dimension
 
 # Imported on first use: not every program needs them, and they would take as long to import as all of the above.

@@ -17,6 +17,7 @@ from typing import Any
 import cygrad
 from cygrad._core.graph.opdef import registry
 from cygrad._core.registry.autocast import POLICY_OF
+from cygrad._core.registry.dispatch import taken_up
 from cygrad.ops._overload_names import overloads_of
 from cygrad.ops._schema import FunctionSchema
 
@@ -45,6 +46,9 @@ _SAME |= dict.fromkeys(
 _KNOWN = {"convolution"} | _SAME.keys()
 _MODULES = (
     "_aten",
+    "_dispatch",
+    "_dispatch_gradients",
+    "_dispatch_rules",
     "_higher_order",
     "_overload_names",
     "_schema",
@@ -96,7 +100,8 @@ class OpOverload:
         return _SAME.get(name, name), self._overloadname
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self.overloadpacket(*args, **kwargs)
+        found = taken_up(self, args, kwargs)
+        return self.overloadpacket(*args, **kwargs) if found is None else found[0]
 
     @property
     def op(self) -> Callable[..., Any]:

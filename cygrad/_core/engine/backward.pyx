@@ -10,7 +10,7 @@ from cygrad._core.graph.node cimport Node
 from cygrad._core.engine.run cimport Run
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_BACKWARD, CUT_NONE, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
+    CUT_BACKWARD, CUT_NONE, DISPATCHES, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, dispatched_call, grad_fn_of, requires_grad, set_leaf_requires_grad,
     wrap_in_mode)
 from cygrad._kernels.cpu.base.arrays cimport array_of_number
 from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
@@ -184,6 +184,8 @@ cdef list roots_of(tuple tensors, tuple gradients):
         if grad is None and t.origin_kind != CUT_NONE and grad_fn_of(t) is None:
             from cygrad._core.diagnostics.missing_grad import warn_late_leaf  # needed only for the warning
             warn_late_leaf(t)
+        if grad is None and (t.flags & DISPATCHES or thread_state().dispatching):
+            grad = dispatched_call("ones_like", t, wrap_in_mode(ones_like(t.array)))
         roots.append(wrap_in_mode(ones_like(t.array)) if grad is None else grad)
     return roots
 

@@ -30,7 +30,7 @@ from cygrad._core.graph.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, is_op_n
 from cygrad._core.graph.saved_slots cimport value_in
 from cygrad._core.graph.spent_gradients cimport add_arrays, add_gradients, is_unshared, offer
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
-from cygrad._core.graph.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
+from cygrad._core.graph.tensor cimport DISPATCHES, Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.array_ops cimport cast, sum_to
 from cygrad._kernels.cpu.reduction.non_finite cimport are_small, has_bad
 
@@ -558,6 +558,11 @@ def set_anomaly(tuple wanted not None):
 # A rule returns the gradient of an input in the shape and dtype of the *result*. If the input was smaller, its gradient is
 # the sum over the broadcast elements; if it had another dtype, the gradient is cast.
 
+cdef inline bint is_dispatched(Tensor grad) noexcept:
+    """Whether modes or a class of `__torch_dispatch__` must see what is done with a gradient."""
+    return grad.flags & DISPATCHES or thread_state().dispatching
+
+
 cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int index):
     cdef int num
     if isinstance(target, Tensor):
@@ -568,7 +573,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
     if grad.array.shape != shape:
         if not expands_to(shape, grad.array.shape):
             raise graph_errors.invalid_gradient_shape(source, index, grad.array.shape, shape)
-        if thread_state().modes & NO_GRAD:
+        if thread_state().modes & NO_GRAD and not is_dispatched(grad):
             grad = wrap_in_mode(sum_to(grad.array, shape))
         else:
             grad = lookup("sum_to_size").entry(grad, shape)
@@ -577,7 +582,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
             if not is_op_node(source) and not changes_by_op(source):
                 raise graph_errors.complex_gradient(source, index)
             grad = lookup("real_part").entry(grad)
-        if thread_state().modes & NO_GRAD:
+        if thread_state().modes & NO_GRAD and not is_dispatched(grad):
             grad = wrap_in_mode(cast(grad.array, num))
         else:
             grad = grad.to(dtype_of_num(num))

@@ -144,12 +144,12 @@ def __init_subclass__(cls, **kwargs):
             cls._results_keep_class = False
         else:
             begin_overriding(cls)
-    if vars(cls).get("__torch_dispatch__") is not None:
-        warn(
-            f"{cls.__name__}.__torch_dispatch__ will not be called: ops are not dispatched to classes. "
-            "`__torch_function__` and methods and operators that the class defines itself are called, and results are "
-            "instances of it; see docs/architecture.md, Subclasses"
-        )
+    handler = cls.__torch_dispatch__
+    if handler is not None and getattr(handler, "__func__", handler) is not disabled_torch_dispatch:
+        from cygrad._core.registry import dispatch  # which few programs need
+
+        cls._results_keep_class = "dispatches"
+        dispatch.begin()
 
 
 def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -161,6 +161,41 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
     from cygrad._core.registry.torch_function import call_plainly  # needed only for subclasses
 
     return call_plainly(cls, func, types, args, kwargs)
+
+
+def disabled_torch_dispatch(cls, func, types, args=(), kwargs=None):
+    """As a class's `__torch_dispatch__`: ops are not dispatched to the class. Calls `func`."""
+    from cygrad._core.registry import dispatch  # needed only for subclasses
+
+    with dispatch.without_classes():
+        return func(*args, **(kwargs or {}))
+
+
+def _make_wrapper_subclass(
+    cls,
+    size,
+    strides=None,
+    storage_offset=None,
+    memory_format=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    dispatch_sizes_strides_policy=None,
+    dispatch_device=False,
+    dispatch_layout=False,
+    _extra_dispatch_keys=None,
+    storage_size=None,
+):
+    """Return a tensor of a class with `__torch_dispatch__` that has a shape, dtype and device, but no elements.
+
+    Ops on it are answered by its class, which holds other tensors in its attributes. Raises TypeError if the class
+    does not define `__torch_dispatch__`.
+    """
+    from cygrad._core.registry.wrappers import make  # needed only for such classes
+
+    return make(cls, size, strides, storage_offset, memory_format, dtype, device, requires_grad)
 
 
 # -- pickles --
@@ -287,6 +322,8 @@ bind(
         "__array__": __array__,
         "__array_priority__": 1000,  # the value of PyTorch's tensors
         "_make_subclass": staticmethod(_make_subclass),
+        "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
+        "__torch_dispatch__": classmethod(disabled_torch_dispatch),
         "as_subclass": as_subclass,
         "__init_subclass__": classmethod(__init_subclass__),
         "__torch_function__": classmethod(__torch_function__),

@@ -212,6 +212,9 @@ def storage_offset(self):
     """Return the offset of the first element in the base's memory, in elements; 0 for tensors that are not views."""
     memory = memory_of(self)
     own = own_memory(self)
+    shown = getattr(own, "shown_offset", None)  # of a tensor without elements of its own
+    if shown is not None:
+        return shown
     return 0 if memory is own else (address(own) - address(memory)) // self.itemsize
 
 

@@ -53,9 +53,9 @@ def zero_rule(n, g):
 
 
 def _recorded(row, array, inputs, out, args):
-    """Record the result of an op; its arguments are used only by batching rules."""
-    args = args if is_forward() else None
-    return record_n(row, array, inputs, args) if out is None else write_into(row, out, array, inputs, args)
+    """Record the result of an op; its arguments are used only by batching rules, and shown to modes."""
+    known, args = args, args if is_forward() else None
+    return record_n(row, array, inputs, args, known) if out is None else write_into(row, out, array, inputs, args)
 
 
 # -- integers --
@@ -82,7 +82,7 @@ def randperm(
     if count > 128:  # every dtype can hold smaller ones
         _check_holds(count, kind)
     kernels, numbers = source_of(generator, "randperm", place if out is None else place_of(out))
-    found = delivered(kernels.permutation(numbers, count, wanted), out, requires_grad, "randperm")
+    found = delivered(kernels.permutation(numbers, count, wanted), out, requires_grad, "randperm", None, (count,))
 
     def permutations(shape):
         rows = [kernels.permutation(numbers, count, wanted) for _ in range(math.prod(shape[:-1]))]

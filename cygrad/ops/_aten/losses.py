@@ -31,6 +31,11 @@ _loss(pointwise_losses.l1_loss, "l1_loss", ("reduction",))
 _loss(pointwise_losses.smooth_l1_loss, "smooth_l1_loss", ("reduction", "beta"))
 _loss(pointwise_losses.huber_loss, "huber_loss", ("reduction", "delta"))
 _loss(distribution_losses.binary_cross_entropy, "binary_cross_entropy", ("weight", "reduction"))
+_loss(
+    distribution_losses.binary_cross_entropy_with_logits,
+    "binary_cross_entropy_with_logits",
+    ("weight", "pos_weight", "reduction"),
+)
 _loss(margin_losses.soft_margin_loss, "soft_margin_loss", ("reduction",))
 _loss(margin_losses.multilabel_margin_loss, "multilabel_margin_loss", ("reduction",))
 _loss(margin_losses.multi_margin_loss, "multi_margin_loss", ("p", "margin", "weight", "reduction"))
