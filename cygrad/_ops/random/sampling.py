@@ -335,18 +335,18 @@ def _picked(call):
 
 
 def _with_sums(kernels, weights, needed):
-    """Return rows of weights, and their running sums in float64.
+    """Return rows of weights, and what `picked` needs of them besides.
 
     Raises RuntimeError for invalid weights, and for rows with fewer than `needed` weights above 0.
     """
-    wide = weights.astype(np.float64)
-    sums = kernels.running_weights(wide)
+    sums = kernels.running_weights(weights)
     if sums is None:
+        wide = weights.astype(np.float64)
         if (wide >= 0).all() and (wide.sum(1) < math.inf).all():
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if needed > 1 and not is_meta(wide) and np.count_nonzero(wide) < wide.size:
-        _check_enough(np.count_nonzero(wide, 1), needed)
+    if needed > 1 and not is_meta(weights) and np.count_nonzero(weights) < weights.size:
+        _check_enough(np.count_nonzero(weights, 1), needed)
     return weights, sums
 
 

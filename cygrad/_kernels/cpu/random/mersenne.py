@@ -10,10 +10,10 @@ from cygrad._kernels.cpu.base.arrays import dense
 from cygrad._kernels.cpu.base.copying import copy_into
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.random.draw import DRAWS, draw
-from cygrad._kernels.cpu.random.random import running_weights, spread
-from cygrad._kernels.cpu.random.twister import KINDS, draw_alike, draw_each, draw_picks
+from cygrad._kernels.cpu.random.random import spread
+from cygrad._kernels.cpu.random.twister import KINDS, are_weights, draw_alike, draw_each, draw_picks
 
-__all__ = ["draw", "running_weights", "spread"]
+__all__ = ["draw", "spread"]
 
 _SINGLE: np.dtype
 _DOUBLE: np.dtype
@@ -118,6 +118,11 @@ def _each(numbers, what, first, second=None):
 
 def _wide(dtype):
     return _DOUBLE if dtype == _DOUBLE else _SINGLE
+
+
+def running_weights(weights):
+    """Return True; None if a weight is negative or the sum of a row is 0 or not finite."""
+    return are_weights(dense(np.asarray(weights, _wide(weights.dtype)))) or None
 
 
 def picked(numbers, weights, edges, count):

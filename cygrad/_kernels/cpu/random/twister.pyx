@@ -35,6 +35,10 @@ cdef extern from "random/twister_draws.h":
         OF_FLOATS
         OF_DOUBLES
         OF_WHOLES
+        AS_FLOATS
+        AS_DOUBLES
+        AS_INT32
+        AS_UINT8
     ctypedef struct twister_wish:
         int what
         int type
@@ -48,6 +52,7 @@ cdef extern from "random/twister_draws.h":
     void twister_write(const twister* t, char* state) noexcept nogil
     bint twister_read(twister* t, const char* state) noexcept nogil
     void twister_fill(twister* t, const twister_wish* w) noexcept nogil
+    void twister_fill_as(twister* t, const twister_wish* w, int kind) noexcept nogil
 
 cdef extern from "random/twister_samples.h":
     enum:
@@ -58,6 +63,8 @@ cdef extern from "random/twister_samples.h":
         BY_CHANCE
     bint floats_lie_between(const float* x, Py_ssize_t n, double low, double high) noexcept nogil
     bint doubles_lie_between(const double* x, Py_ssize_t n, double low, double high) noexcept nogil
+    bint floats_are_weights(const float* x, Py_ssize_t rows, Py_ssize_t length) noexcept nogil
+    bint doubles_are_weights(const double* x, Py_ssize_t rows, Py_ssize_t length) noexcept nogil
     void sample_each(twister* t, int what, bint is_float, const void* first, const void* second, void* out,
                      Py_ssize_t size) noexcept nogil
     void pick_by_floats(twister* t, const float* weights, float* sums, int64_t* out, Py_ssize_t rows,
@@ -128,11 +135,15 @@ cdef bint _makes(int what, int type) noexcept:
 cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) except -1:
     cdef twister_wish wish
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
+    cdef int kind = -1
     wish.type = _type_of(cnp.PyArray_TYPE(out))
     if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
         return False
     if not _makes(what, wish.type):
-        return _drew_converted(numbers, out, what, a, b)
+        kind = _kind_of(cnp.PyArray_TYPE(out)) if what == INTEGERS or what == WORDS_BELOW else -1
+        if kind < 0:
+            return _drew_converted(numbers, out, what, a, b)
+        wish.type = OF_WHOLES
     wish.what, wish.size, wish.out = what, size, cnp.PyArray_DATA(out)
     if wish.type == OF_WHOLES:
         wish.low, wish.span = a, b
@@ -141,11 +152,22 @@ cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) e
         if what == NORMAL_NUMBERS and size >= PAIR_GROUP:
             wish.what = DENSE_NORMAL_NUMBERS
     if size <= RELEASE_ABOVE:
-        _fill(numbers, &wish)
+        _fill(numbers, &wish, kind)
     else:
         with nogil:
-            _fill(numbers, &wish)
+            _fill(numbers, &wish, kind)
     return True
+
+
+# How `twister_fill_as` names a type to which it converts integers, or -1.
+cdef int _kind_of(int typenum) noexcept:
+    if typenum == cnp.NPY_FLOAT:
+        return AS_FLOATS
+    if typenum == cnp.NPY_DOUBLE:
+        return AS_DOUBLES
+    if typenum == cnp.NPY_INT32:
+        return AS_INT32
+    return AS_UINT8 if typenum == cnp.NPY_UINT8 else -1
 
 
 # The same for numbers that are made in one type only, and converted to that of the array.
@@ -159,9 +181,12 @@ cdef bint _drew_converted(Twister numbers, cnp.ndarray out, int what, object a, 
     return True
 
 
-cdef void _fill(Twister numbers, const twister_wish* wish) noexcept nogil:
+cdef void _fill(Twister numbers, const twister_wish* wish, int kind) noexcept nogil:
     cygrad_acquire(&numbers.lock)
-    twister_fill(&numbers.state, wish)
+    if kind < 0:
+        twister_fill(&numbers.state, wish)
+    else:
+        twister_fill_as(&numbers.state, wish, kind)
     cygrad_release_lock(&numbers.lock)
 
 
@@ -174,7 +199,7 @@ def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, dou
     if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out) or not _makes(what, wish.type):
         raise TypeError("expected a dense array of a type that the generator makes")
     with nogil:
-        _fill(numbers, &wish)
+        _fill(numbers, &wish, -1)
     return out
 
 
@@ -216,6 +241,22 @@ def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cn
         sample_each(&numbers.state, what, is_float, cnp.PyArray_DATA(first), others, cnp.PyArray_DATA(out), size)
         cygrad_release_lock(&numbers.lock)
     return out
+
+
+def are_weights(cnp.ndarray weights not None):
+    """Whether no weight in a dense matrix of floats or doubles is negative and each row has a finite sum above 0."""
+    cdef int type = _type_of(cnp.PyArray_TYPE(weights))
+    if (not is_plain(weights) or cnp.PyArray_NDIM(weights) != 2 or not cnp.PyArray_IS_C_CONTIGUOUS(weights)
+            or type not in (OF_FLOATS, OF_DOUBLES)):
+        raise TypeError("expected a dense matrix of floats or doubles")
+    cdef Py_ssize_t rows = cnp.PyArray_DIM(weights, 0), length = cnp.PyArray_DIM(weights, 1)
+    cdef bint are
+    with nogil:
+        if type == OF_FLOATS:
+            are = floats_are_weights(<float*>cnp.PyArray_DATA(weights), rows, length)
+        else:
+            are = doubles_are_weights(<double*>cnp.PyArray_DATA(weights), rows, length)
+    return are
 
 
 def draw_picks(Twister numbers not None, cnp.ndarray weights not None, Py_ssize_t count):

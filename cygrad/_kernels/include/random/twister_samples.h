@@ -5,6 +5,7 @@
 #ifndef CYGRAD_TWISTER_SAMPLES_H
 #define CYGRAD_TWISTER_SAMPLES_H
 
+#include <float.h>
 #include <math.h>
 #include "random/twister.h"
 #include "random/normal_pairs.h"
@@ -22,6 +23,32 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 DEFINE_RANGE_CHECK(float, floats_lie_between)
 DEFINE_RANGE_CHECK(double, doubles_lie_between)
 #undef DEFINE_RANGE_CHECK
+
+/* Whether no weight is negative and the sum of each row is above 0 and finite. */
+#define DEFINE_WEIGHT_CHECK(TYPE, NAME)                                                                         \
+    static CYGRAD_CLONES int NAME(const TYPE *x, Py_ssize_t rows, Py_ssize_t length)                            \
+    {                                                                                                           \
+        for (; rows > 0; rows--, x += length) {                                                                 \
+            double sums[8] = {0};                                                                               \
+            int is_out = 0;                                                                                     \
+            Py_ssize_t i = 0;                                                                                   \
+            for (; i + 8 <= length; i += 8)                                                                     \
+                for (int j = 0; j < 8; j++) {                                                                   \
+                    is_out |= !(x[i + j] >= 0);                                                                 \
+                    sums[j] += x[i + j];                                                                        \
+                }                                                                                               \
+            for (; i < length; i++) {                                                                           \
+                is_out |= !(x[i] >= 0);                                                                         \
+                sums[0] += x[i];                                                                                \
+            }                                                                                                   \
+            const double sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])); \
+            if (is_out || !(sum > 0 && sum <= DBL_MAX)) return 0;                                               \
+        }                                                                                                       \
+        return 1;                                                                                               \
+    }
+DEFINE_WEIGHT_CHECK(float, floats_are_weights)
+DEFINE_WEIGHT_CHECK(double, doubles_are_weights)
+#undef DEFINE_WEIGHT_CHECK
 
 CYGRAD_END_LOOPS
 

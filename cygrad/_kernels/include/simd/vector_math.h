@@ -19,7 +19,7 @@
 #define STAGES(STAGE)                                                                                           \
     STAGE(EXP, exponential_of_double(x))                                                                        \
     STAGE(EXPM1, exponential_less_1_double(x))          /* x up to 80 */                                        \
-    STAGE(LOG1P, log_of_1_and_double(x))                /* x from 0 to 1 */                                     \
+    STAGE(LOG1P, log_of_1_and_double(x))                /* x from -0.29 to 1 */                                     \
     STAGE(LOGISTIC, logistic_of_double(x))                                                                                \
     STAGE(ERF, error_function(x))
 
@@ -77,7 +77,7 @@ CYGRAD_INLINE double logistic_of_double(double x)
     return 1 / (1 + e * power_of_2_double(k));
 }
 
-/* log(1 + t) for t from 0 to 1, via log((1 + t) / 2) where that is nearer to 1, as 2 artanh(s) = 2 s + 2 s q p(q) with
+/* log(1 + t) for t from -0.29 to 1, via log((1 + t) / 2) where that is nearer to 1, as 2 artanh(s) = 2 s + 2 s q p(q) with
    q = s^2. p is a minimax polynomial with error 1e-18. */
 CYGRAD_INLINE double log_of_1_and_double(double t)
 {
