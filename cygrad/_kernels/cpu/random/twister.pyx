@@ -243,42 +243,62 @@ def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cn
     return out
 
 
+cdef bint _is_matrix(cnp.ndarray weights) noexcept:
+    return (is_plain(weights) and cnp.PyArray_NDIM(weights) == 2 and cnp.PyArray_IS_C_CONTIGUOUS(weights)
+            and (cnp.PyArray_TYPE(weights) == cnp.NPY_FLOAT or cnp.PyArray_TYPE(weights) == cnp.NPY_DOUBLE))
+
+
 def are_weights(cnp.ndarray weights not None):
-    """Whether no weight in a dense matrix of floats or doubles is negative and each row has a finite sum above 0."""
-    cdef int type = _type_of(cnp.PyArray_TYPE(weights))
-    if (not is_plain(weights) or cnp.PyArray_NDIM(weights) != 2 or not cnp.PyArray_IS_C_CONTIGUOUS(weights)
-            or type not in (OF_FLOATS, OF_DOUBLES)):
-        raise TypeError("expected a dense matrix of floats or doubles")
-    cdef Py_ssize_t rows = cnp.PyArray_DIM(weights, 0), length = cnp.PyArray_DIM(weights, 1)
-    cdef bint are
+    """Whether no weight in a matrix is negative and each row has a finite sum above 0.
+
+    None if it is not a dense matrix of floats or doubles.
+    """
+    if not _is_matrix(weights):
+        return None
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(weights)
+    if size <= RELEASE_ABOVE:
+        return _are_weights(weights)
     with nogil:
-        if type == OF_FLOATS:
-            are = floats_are_weights(<float*>cnp.PyArray_DATA(weights), rows, length)
-        else:
-            are = doubles_are_weights(<double*>cnp.PyArray_DATA(weights), rows, length)
+        are = _are_weights(weights)
     return are
+
+
+cdef bint _are_weights(cnp.ndarray weights) noexcept nogil:
+    cdef Py_ssize_t rows = cnp.PyArray_DIM(weights, 0), length = cnp.PyArray_DIM(weights, 1)
+    if cnp.PyArray_TYPE(weights) == cnp.NPY_FLOAT:
+        return floats_are_weights(<float*>cnp.PyArray_DATA(weights), rows, length)
+    return doubles_are_weights(<double*>cnp.PyArray_DATA(weights), rows, length)
 
 
 def draw_picks(Twister numbers not None, cnp.ndarray weights not None, Py_ssize_t count):
     """Return `count` indices for each row of weights, with probabilities proportional to them: int64.
 
-    The weights are a dense matrix of floats or doubles, checked by the caller, with at least one column.
+    The weights have been checked by the caller. None, and nothing is drawn, if they are not a dense matrix of floats or
+    doubles with at least one column.
     """
-    cdef int type = _type_of(cnp.PyArray_TYPE(weights))
-    if (not is_plain(weights) or cnp.PyArray_NDIM(weights) != 2 or not cnp.PyArray_IS_C_CONTIGUOUS(weights)
-            or type not in (OF_FLOATS, OF_DOUBLES) or count < 0 or cnp.PyArray_DIM(weights, 1) < 1):
-        raise TypeError("expected a dense matrix of floats or doubles")
+    if not _is_matrix(weights) or cnp.PyArray_DIM(weights, 1) < 1 or count < 0:
+        return None
     cdef cnp.npy_intp[2] shape
     shape[0], shape[1] = cnp.PyArray_DIM(weights, 0), count
     cdef cnp.npy_intp length = cnp.PyArray_DIM(weights, 1)
     cdef cnp.ndarray out = empty(2, shape, cnp.NPY_INT64), sums = empty(1, &length, cnp.PyArray_TYPE(weights))
-    with nogil:
-        cygrad_acquire(&numbers.lock)
-        if type == OF_FLOATS:
-            pick_by_floats(&numbers.state, <float*>cnp.PyArray_DATA(weights), <float*>cnp.PyArray_DATA(sums),
-                           <int64_t*>cnp.PyArray_DATA(out), shape[0], length, count)
-        else:
-            pick_by_doubles(&numbers.state, <double*>cnp.PyArray_DATA(weights), <double*>cnp.PyArray_DATA(sums),
-                            <int64_t*>cnp.PyArray_DATA(out), shape[0], length, count)
-        cygrad_release_lock(&numbers.lock)
+    if cnp.PyArray_SIZE(weights) <= RELEASE_ABOVE and cnp.PyArray_SIZE(out) <= RELEASE_ABOVE:
+        _pick(numbers, weights, sums, out)
+    else:
+        with nogil:
+            _pick(numbers, weights, sums, out)
     return out
+
+
+cdef void _pick(Twister numbers, cnp.ndarray weights, cnp.ndarray sums, cnp.ndarray out) noexcept nogil:
+    cdef Py_ssize_t rows = cnp.PyArray_DIM(weights, 0), length = cnp.PyArray_DIM(weights, 1)
+    cdef Py_ssize_t count = cnp.PyArray_DIM(out, 1)
+    cdef int64_t* to = <int64_t*>cnp.PyArray_DATA(out)
+    cygrad_acquire(&numbers.lock)
+    if cnp.PyArray_TYPE(weights) == cnp.NPY_FLOAT:
+        pick_by_floats(&numbers.state, <float*>cnp.PyArray_DATA(weights), <float*>cnp.PyArray_DATA(sums), to, rows,
+                       length, count)
+    else:
+        pick_by_doubles(&numbers.state, <double*>cnp.PyArray_DATA(weights), <double*>cnp.PyArray_DATA(sums), to, rows,
+                        length, count)
+    cygrad_release_lock(&numbers.lock)

@@ -209,30 +209,44 @@ static void sample_each(twister *t, int what, int is_float, const void *first, c
 }
 
 /* `count` indices for each of `rows` rows of weights of this length: those whose running sums, which `sums` has room
-   for, first reach a uniform number. Weights are floats or doubles, and so are the sums. */
+   for, divided by the last, first reach a uniform number. Weights are floats or doubles, and so are the sums. All are
+   divided at once, unless fewer are looked at. */
 #define DEFINE_PICKS(TYPE, NAME)                                                                                \
+    static CYGRAD_CLONES void NAME##_divided(TYPE *sums, Py_ssize_t n, TYPE sum)                                \
+    {                                                                                                           \
+        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) sums[i] /= sum;                                   \
+    }                                                                                                           \
+                                                                                                                \
+    CYGRAD_INLINE Py_ssize_t NAME##_first(const TYPE *sums, Py_ssize_t last, TYPE sum, int is_divided, double drawn) \
+    {                                                                                                           \
+        Py_ssize_t low = 0;                                                                                     \
+        for (Py_ssize_t rest = last, half; rest > 0; rest -= half) {    /* the last sum is at least `drawn` */  \
+            half = (rest + 1) / 2;                                                                              \
+            const TYPE at = sums[low + half - 1], part = is_divided ? at : at / sum;                            \
+            low += part < drawn ? half : 0;                                                                     \
+        }                                                                                                       \
+        return low;                                                                                             \
+    }                                                                                                           \
+                                                                                                                \
     static void NAME(twister *t, const TYPE *weights, TYPE *sums, int64_t *out, Py_ssize_t rows,                \
                      Py_ssize_t length, Py_ssize_t count)                                                       \
     {                                                                                                           \
+        const int is_divided = 16 * count > length;                                                             \
         for (; rows > 0; rows--, weights += length) {                                                           \
             TYPE sum = 0;                                                                                       \
             for (Py_ssize_t i = 0; i < length; i++) sums[i] = sum += weights[i];                                \
-            for (Py_ssize_t i = 0; i < length; i++) sums[i] /= sum;                                             \
-            sums[length - 1] = 1;                                                                               \
+            if (is_divided) NAME##_divided(sums, length, sum);                                                  \
             for (Py_ssize_t k = 0; k < count; k++) {                                                            \
                 const double drawn = next_unit(t);                                                              \
-                Py_ssize_t low = 0, high = length;                                                              \
-                while (low < high) {                                                                            \
-                    const Py_ssize_t middle = low + (high - low) / 2;                                           \
-                    if (sums[middle] < drawn) low = middle + 1;                                                 \
-                    else high = middle;                                                                         \
-                }                                                                                               \
-                *out++ = low;                                                                                   \
+                *out++ = is_divided ? NAME##_first(sums, length - 1, sum, 1, drawn)                             \
+                                    : NAME##_first(sums, length - 1, sum, 0, drawn);                            \
             }                                                                                                   \
         }                                                                                                       \
     }
+CYGRAD_BEGIN_PLAIN_LOOPS
 DEFINE_PICKS(float, pick_by_floats)
 DEFINE_PICKS(double, pick_by_doubles)
+CYGRAD_END_LOOPS
 #undef DEFINE_PICKS
 
 #endif
