@@ -340,7 +340,7 @@ def _entered(recorder: Recorder, name: str, value: Any) -> Any:
 def _by_parameter(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
     """Return (name of the parameter, argument) pairs."""
     try:
-        kinds = inspect.signature(function).parameters
+        kinds = inspect.signature(getattr(function, "forward", function)).parameters
     except (TypeError, ValueError):
         kinds = {}
     names: list[str] = []
