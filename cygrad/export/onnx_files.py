@@ -10,7 +10,7 @@ from cygrad.export.onnx_forms.graph import Graph, Value
 from cygrad.export.onnx_forms.indexing import written
 from cygrad.export.onnx_forms.table import Unsupported
 from cygrad.export.programs.program import Call, Program, Ref, at_path, leaves, mapped
-from cygrad.export.programs.recording import RecordingError, record
+from cygrad.export.programs.recording import RecordingError, memory_of, record
 from cygrad.export.programs.sizes import Group, generalized
 from cygrad.onnx.errors import OnnxExporterError, UnsupportedOperatorError
 from cygrad.onnx.onnx_program import ONNXProgram
@@ -112,11 +112,11 @@ class Writer:
         later = {n for call in self.program.calls[position + 1 :] for n in (*call.refs(), *call.changed)}
         later |= {value.name for value in leaves(self.program.output) if type(value) is Ref}
         tensors = self.program.tensors
-        memory = _memory(tensors[name])
+        memory = memory_of(tensors[name])
         others = [
             n
             for n in self.graph.values
-            if n in later and n != name and n not in results and memory and _memory(tensors[n]) == memory
+            if n in later and n != name and n not in results and memory and memory_of(tensors[n]) == memory
         ]
         if not others:
             return
@@ -138,17 +138,16 @@ class Writer:
             other_root, steps = self._root(other)
             if other_root != root:
                 raise Unsupported("a change in place of memory that is seen in several ways")
-            if steps:
-                self._bind(other, self._viewed(self.graph.values[root], root, steps))
+            self._bind(other, self._viewed(self.graph.values[root], root, steps))
 
     def _root(self, name: str) -> tuple[str, list[tuple[Call, str]]]:
         """Return the tensor that a view was made from, and the calls (with the names of their results) that made it."""
         chain: list[tuple[Call, str]] = []
-        memory = _memory(self.program.tensors[name])
+        memory = memory_of(self.program.tensors[name])
         while name in self.producers:
             call = self.producers[name]
             source = call.args[0] if call.args else None
-            if type(source) is not Ref or _memory(self.program.tensors[source.name]) != memory:
+            if type(source) is not Ref or memory_of(self.program.tensors[source.name]) != memory:
                 break
             if not call.changed:
                 chain.append((call, name))
@@ -171,13 +170,6 @@ class Writer:
             value = at_path(found, path)
             shape = self.graph.values[name].shape
         return value
-
-
-def _memory(t: Tensor) -> int:
-    try:
-        return t.untyped_storage().data_ptr() if t.numel() else 0
-    except (RuntimeError, NotImplementedError):
-        return 0
 
 
 def _place(t: Tensor) -> Any:

@@ -24,11 +24,16 @@ def bilinear(g: Graph, input1: Value, input2: Value, weight: Value, bias: Value 
     return found if bias is None else g.op("Add", found, bias)
 
 
-@form("matmul", "mm", "bmm", "mv", "dot", "inner", "vdot", "linalg.vecdot", "linalg.matmul", "__matmul__")
+@form("matmul", "mm", "bmm", "mv", "dot", "vdot", "linalg.vecdot", "linalg.matmul", "__matmul__")
 def matmul(g: Graph, input: Value, other: Value, *, out: Any = None, **options: Any) -> Value:
     if options:
         raise Unsupported(f"the options {', '.join(options)}")
     return g.op("MatMul", input, other)
+
+
+@form("inner")
+def inner(g: Graph, input: Value, other: Value, *, out: Any = None) -> Value:
+    return tensordot(g, input, other, ([-1], [-1])) if input.rank and other.rank else g.op("Mul", input, other)
 
 
 @form("__rmatmul__")

@@ -185,7 +185,7 @@ class Recorder(TorchFunctionMode):
         if target in READS:
             self._warn_of_read(READS[target], args)
         operands: list[Tensor] = []
-        _tensors((args, kwargs), operands)
+        _tensors((kwargs.get("out"), args, kwargs), operands)
         versions = [_version(t) for t in operands]
         try:
             written = self.written(args), self.written(kwargs)
@@ -197,7 +197,7 @@ class Recorder(TorchFunctionMode):
             result = func(*args, **kwargs)
         finally:
             self._depth -= 1
-        changed = [t for t, before in zip(operands, versions) if _version(t) != before]
+        changed = _distinct([t for t, before in zip(operands, versions) if _version(t) != before])
         made: list[tuple[tuple[Any, ...], Tensor]] = []
         _results(result, (), made)
         if (made or changed) and target not in READS:
@@ -282,6 +282,23 @@ def _results(value: Any, path: tuple[Any, ...], found: list[tuple[tuple[Any, ...
     elif isinstance(value, dict):
         for key, each in value.items():
             _results(each, (*path, key), found)
+
+
+def _distinct(changed: list[Tensor]) -> list[Tensor]:
+    """Return the tensors that a call has changed: of those that share memory, and so a version, the first."""
+    found: list[Tensor] = []
+    for t in changed:
+        if not any(t is other or memory_of(t) == memory_of(other) for other in found):
+            found.append(t)
+    return found
+
+
+def memory_of(t: Tensor) -> int:
+    """Return what all views of a tensor share; 0 for tensors without memory."""
+    try:
+        return t.untyped_storage().data_ptr() if t.numel() else 0
+    except (RuntimeError, NotImplementedError):
+        return 0
 
 
 def _version(t: Tensor) -> int:

@@ -77,10 +77,10 @@ class Formula:
 
 
 def resized(t: Tensor, dim: int, length: int) -> Tensor:
-    """Return a tensor with another length of one dimension, whose further elements repeat those of `t`."""
+    """Return a tensor with another length of one dimension, whose further elements repeat the last one of `t`."""
     if not t.shape[dim]:
         raise SizeError(f"dimension {dim} of an argument has the length 0, so other lengths cannot be tried")
-    index = cygrad.arange(length, device=t.device) % t.shape[dim]
+    index = cygrad.arange(length, device=t.device).clamp_(max=t.shape[dim] - 1)
     return t.detach().index_select(dim, index).requires_grad_(t.requires_grad)
 
 
