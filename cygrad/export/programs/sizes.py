@@ -13,7 +13,8 @@ line.
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from cygrad.export.programs.program import Call, Program, Ref, leaves, mapped
 from cygrad.export.programs.recording import RecordingError, TracerWarning, record
 from cygrad.utils.warning import warn
 
-__all__ = ["Formula", "Group", "SizeError", "discovered", "generalized", "resized"]
+__all__ = ["Formula", "Group", "SizeError", "Variants", "alike", "discovered", "generalized", "resized", "undone"]
 
 Group = list[tuple[str, int]]  # (argument, dimension) pairs that always have the same length
 _POWERS = (1.0, -1.0, 0.5, -0.5)
@@ -84,7 +85,21 @@ def resized(t: Tensor, dim: int, length: int) -> Tensor:
     return t.detach().index_select(dim, index).requires_grad_(t.requires_grad)
 
 
-class _Variants:
+@contextmanager
+def undone(attributes: Mapping[str, Tensor]) -> Iterator[None]:
+    """Context in which nothing requires grad, and after which buffers and random numbers are as they were."""
+    state = {name: t.detach().clone() for name, t in attributes.items() if not t.requires_grad}
+    try:
+        with cygrad.random.fork_rng(), cygrad.no_grad():
+            yield
+    finally:
+        with cygrad.no_grad():
+            for name, before in state.items():
+                if not cygrad.allclose(attributes[name], before, rtol=0, atol=0, equal_nan=True):
+                    attributes[name].copy_(before)
+
+
+class Variants:
     """Records a function again for arguments of other lengths, without lasting effects."""
 
     def __init__(self, function: Any, args: Any, kwargs: Any, base: Program, options: dict[str, Any]) -> None:
@@ -106,19 +121,11 @@ class _Variants:
             return value
 
         args, kwargs = mapped(other, self.args), mapped(other, self.kwargs)
-        state = {name: t.detach().clone() for name, t in self.options["attributes"].items() if not t.requires_grad}
-        try:
-            with cygrad.random.fork_rng(), cygrad.no_grad():
-                return record(self.function, args, kwargs, **self.options)
-        finally:
-            with cygrad.no_grad():
-                for name, before in state.items():
-                    t = self.options["attributes"][name]
-                    if not cygrad.equal(t, before):
-                        t.copy_(before)
+        with undone(self.options["attributes"]):
+            return record(self.function, args, kwargs, **self.options)
 
 
-def discovered(variants: _Variants) -> list[Group]:
+def discovered(variants: Variants) -> list[Group]:
     """Return the groups of dimensions of the arguments whose lengths may be others, as trying shows."""
     dims = [(name, dim) for name in variants.base.inputs() for dim in range(variants.base.tensors[name].dim())]
     lengths = {(name, dim): variants.base.tensors[name].shape[dim] for name, dim in dims}
@@ -131,20 +138,20 @@ def discovered(variants: _Variants) -> list[Group]:
     return groups
 
 
-def _runs(variants: _Variants, group: Group, lengths: Mapping[tuple[str, int], int]) -> bool:
+def _runs(variants: Variants, group: Group, lengths: Mapping[tuple[str, int], int]) -> bool:
     if not lengths[group[0]]:
         return False
     try:
         other = variants.record({each: lengths[each] + 1 for each in group})
     except Exception:  # whatever the function raises for lengths that it was not written for
         return False
-    return _alike(variants.base, other) is None
+    return alike(variants.base, other) is None
 
 
 # -- comparing ---------------------------------------------------------------------------------------------
 
 
-def _alike(one: Program, other: Program) -> str | None:
+def alike(one: Program, other: Program) -> str | None:
     """Return where the calls of two recordings differ, or None."""
     for a, b in zip(one.calls, other.calls):
         if a.target != b.target:
@@ -185,7 +192,7 @@ def generalized(
     `groups` are the dimensions that vary; None finds them by trying. The rest of the arguments are those of `record`.
     With `strict`, what does not generalize raises SizeError; otherwise it stays as it is, with a TracerWarning.
     """
-    variants = _Variants(function, args, kwargs, base, options)
+    variants = Variants(function, args, kwargs, base, options)
     if groups is None:
         groups = discovered(variants)
     if not groups:
@@ -194,7 +201,7 @@ def generalized(
     return _Fit([base, *others], groups, strict).program() if others else base
 
 
-def _recorded(variants: _Variants, groups: list[Group], strict: bool) -> tuple[list[Program], list[Group]]:
+def _recorded(variants: Variants, groups: list[Group], strict: bool) -> tuple[list[Program], list[Group]]:
     """Return the recordings for other lengths, and the groups; those that only vary together are joined."""
     base = variants.base
     own = {each: base.tensors[each[0]].shape[each[1]] for group in groups for each in group}
@@ -233,9 +240,9 @@ def _recorded(variants: _Variants, groups: list[Group], strict: bool) -> tuple[l
     return others, joined
 
 
-def _variant(variants: _Variants, lengths: Mapping[tuple[str, int], int]) -> Program:
+def _variant(variants: Variants, lengths: Mapping[tuple[str, int], int]) -> Program:
     other = variants.record(lengths)
-    difference = _alike(variants.base, other)
+    difference = alike(variants.base, other)
     if difference is not None:
         raise SizeError(f"the program depends on the lengths of its arguments: {difference}")
     return other
