@@ -5,7 +5,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor, nn
-from cygrad.export.onnx_forms import form_of
+from cygrad.export.onnx_forms import base_name, form_of
 from cygrad.export.onnx_forms.graph import Graph, Value
 from cygrad.export.onnx_forms.indexing import written
 from cygrad.export.onnx_forms.table import Unsupported
@@ -14,6 +14,7 @@ from cygrad.export.programs.recording import RecordingError, memory_of, record
 from cygrad.export.programs.sizes import Group, generalized
 from cygrad.onnx.errors import OnnxExporterError, UnsupportedOperatorError
 from cygrad.onnx.onnx_program import ONNXProgram
+from cygrad.utils.warning import warn
 
 __all__ = ["NATIVE_OPSETS", "model_of"]
 
@@ -80,6 +81,7 @@ class Writer:
 
         args = mapped(operand, call.args)
         kwargs = {key: mapped(operand, value) for key, value in call.kwargs.items() if key not in ("out", "inplace")}
+        self.graph.target = base_name(call.target)
         self.graph.results = [self.program.tensors[name] for _, name in call.results]
         if not self.graph.results:
             self.graph.results = [self.program.tensors[name] for name in call.changed]
@@ -164,6 +166,7 @@ class Writer:
             assert write is not None
             rest = mapped(lambda each: self.value(each.name) if type(each) is Ref else each, call.args[1:])
             kwargs = mapped(lambda each: self.value(each.name) if type(each) is Ref else each, call.kwargs)
+            self.graph.target = base_name(call.target)
             self.graph.results = [self.program.tensors[n] for _, n in call.results]
             found = write(self.graph, value, *rest, **kwargs)
             path = next(path for path, n in call.results if n == name)
@@ -219,11 +222,12 @@ def model_of(
         t = program.tensors[each]
         given = (dim_names or {}).get(each, {})
         varying = program.varying.get(each, set())
-        shape = [given.get(d, f"{names[each]}_dim_{d}") if d in varying or d in given else n for d, n in enumerate(t.shape)]
+        shape = [
+            given.get(d, f"{names[each]}_dim_{d}") if d in varying or d in given else n for d, n in enumerate(t.shape)
+        ]
         inputs.append(helper.make_tensor_value_info(names[each], graph.code(t.dtype), shape))
     weights = [
-        helper.make_tensor_value_info(each, graph.code(t.dtype), list(t.shape))
-        for each, t in writer.weights.items()
+        helper.make_tensor_value_info(each, graph.code(t.dtype), list(t.shape)) for each, t in writer.weights.items()
     ]
     nodes = list(graph.nodes)
     infos = []
@@ -315,7 +319,7 @@ def exported(
         with mode, cygrad.no_grad():
             copies = mapped(lambda each: each.detach().clone() if isinstance(each, Tensor) else each, (args, named))
             base = record(model, *copies, **options)
-            groups, dim_names = named_dims(base, input_names, dynamic_axes, dynamic_shapes)
+            groups, dim_names = named_dims(base, input_names, output_names, dynamic_axes, dynamic_shapes)
             program = generalized(model, *copies, base, groups, True, **options)
             made = model_of(
                 program, attributes, opset=opset, input_names=input_names, output_names=output_names,
@@ -347,18 +351,38 @@ def _arguments(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, 
 
 
 def named_dims(
-    program: Program, input_names: Sequence[str] | None, dynamic_axes: Any, dynamic_shapes: Any
+    program: Program,
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+    dynamic_axes: Any,
+    dynamic_shapes: Any,
 ) -> tuple[list[Group], dict[str, dict[int, str]]]:
     """Return the groups of dimensions that vary together, and the names of all by input."""
     own = program.inputs()
     shown = dict(zip([*(input_names or [])[: len(own)], *own[len(input_names or []) :]], own))
     found: list[tuple[str, int, str]] = []
     for name, axes in (dynamic_axes or {}).items():
-        if name in shown:
-            pairs = axes.items() if isinstance(axes, Mapping) else [(d, f"{name}_dynamic_axes_{i + 1}") for i, d in enumerate(axes)]
+        if name not in shown:
+            if name not in (output_names or ()):
+                warn(f"Provided key {name} for dynamic axes is not a valid input/output name")
+        else:
+            pairs = (
+                axes.items()
+                if isinstance(axes, Mapping)
+                else [(d, f"{name}_dynamic_axes_{i + 1}") for i, d in enumerate(axes)]
+            )
             found += [(shown[name], dim, str(label)) for dim, label in pairs]
     if dynamic_shapes is not None:
-        found += _dims_of_shapes(program, dynamic_shapes)
+        found += _labelled(program, dynamic_shapes)
+    return _grouped(program, found)
+
+
+def dims_of_shapes(program: Program, shapes: Any) -> tuple[list[Group], dict[str, dict[int, str]]]:
+    """Return the same for `dynamic_shapes` as `torch.export` takes them."""
+    return _grouped(program, _labelled(program, shapes))
+
+
+def _grouped(program: Program, found: list[tuple[str, int, str]]) -> tuple[list[Group], dict[str, dict[int, str]]]:
     names: dict[str, dict[int, str]] = {}
     groups: dict[str, Group] = {}
     for name, dim, label in found:
@@ -370,7 +394,7 @@ def named_dims(
     return list(groups.values()), names
 
 
-def _dims_of_shapes(program: Program, shapes: Any) -> list[tuple[str, int, str]]:
+def _labelled(program: Program, shapes: Any) -> list[tuple[str, int, str]]:
     structures = [structure for _, structure in program.parameters]
     if isinstance(shapes, Mapping):
         pairs = [(dict(program.parameters)[name], shape) for name, shape in shapes.items()]

@@ -155,8 +155,9 @@ def onednn_fusion_enabled() -> bool:
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     """Save what `torch.jit.trace` has made: the program, its parameters and buffers.
 
-    `f` is a path or a binary file, `_extra_files` {name: text or bytes} to keep along. `load` needs none of the code that the
-    module was made of. The file is one of `torch.save`, in cygrad's own terms; PyTorch's `torch.jit.load` does not read it.
+    `f` is a path or a binary file, `_extra_files` {name: text or bytes} to keep along. `load` needs none of the code
+    that the module was made of. The file is one of `torch.save`, in cygrad's own terms; PyTorch's `torch.jit.load` does
+    not read it.
 
     >>> import cygrad, io
     >>> file = io.BytesIO()
@@ -165,6 +166,8 @@ def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     >>> cygrad.jit.load(file)(cygrad.ones(4, 3)).shape
     torch.Size([4, 2])
     """
+    if isinstance(m, Module) and not hasattr(m, "save"):
+        raise _lacking("save", _HOW_TO_SAVE)
     m.save(f, _extra_files=_extra_files)
 
 

@@ -192,15 +192,16 @@ def _traced(function: Any, module: Any, name: str, args: Any, kwargs: Any, check
         for inputs in [args] if check_inputs is None else check_inputs:
             inputs = inputs if isinstance(inputs, tuple) else (inputs,)
             _compare(program, function, inputs, kwargs, attributes, tolerance)
-    program.tensors = {name: t for name, t in program.tensors.items() if name in program.inputs()}
-    program.varying, program.alive = {}, None  # type: ignore[attr-defined]
+    program.forget()
     return program
 
 
 def _known_as(base: Program, args: Any, kwargs: Any) -> Program:
     """Let the program know its arguments as those that the caller holds, which were not changed."""
-    originals = [value for value in leaves([*args, *kwargs.values()])]
-    for name, t in zip([value.name for value in leaves([v for _, v in base.parameters]) if type(value) is Ref], originals):
+    originals = leaves([*args, *kwargs.values()])
+    for name, t in zip(
+        [value.name for value in leaves([v for _, v in base.parameters]) if type(value) is Ref], originals
+    ):
         base.tensors[name] = t
     return base
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -65,6 +66,10 @@ class _Running:
         """Run the program."""
         return self._run("forward", args, kwargs)
 
+    def parameter_names(self) -> list[str]:
+        """Return the names of the arguments."""
+        return [name for name, _ in self._program().parameters]
+
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__.get("_programs", {}):
             return lambda *args, **kwargs: self._run(name, args, kwargs)
@@ -87,9 +92,25 @@ class _Running:
         """The program as Python code, and the tensors it has besides parameters and buffers."""
         return self.code, self._program().constants
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError(
+            "ScriptModules cannot be saved using torch.save. Mixed serialization of script and non-script modules is "
+            "not supported. For purely script modules use my_script_module.save(<filename>) instead."
+        )
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        made = mirrored(self, type(self), TracedModule)
+        for module in made.modules():
+            for table in (module._parameters, module._buffers):
+                for name, t in table.items():
+                    table[name] = copy.deepcopy(t, memo)
+        own = {key: value for key, value in self.__dict__.items() if key in ("_programs", "_shapes")}
+        made.__dict__.update(own)
+        return made
+
     def save(self, f: Any, _extra_files: Any = None, **kwargs: Any) -> None:
         """Save the program with its weights; see `torch.jit.save`."""
-        save_module(self, f, _extra_files)
+        write_module(self, self._programs, f, _extra_files)
 
 
 class TopLevelTracedModule(_Running, TracedModule):
@@ -129,6 +150,10 @@ class TracedFunction(ScriptFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._program.run(args, kwargs, _no_attribute)
+
+    def parameter_names(self) -> list[str]:
+        """Return the names of the arguments."""
+        return [name for name, _ in self._program.parameters]
 
     @property
     def graph(self) -> Graph:
@@ -187,13 +212,15 @@ def _files(extra: Any) -> dict[str, Any]:
     return {name: text.encode() if isinstance(text, str) else bytes(text) for name, text in (extra or {}).items()}
 
 
-def save_module(module: Any, f: Any, extra: Any = None) -> None:
-    """Save a module that runs programs."""
+def write_module(
+    module: Any, programs: Mapping[str, Program], f: Any, extra: Any, kind: str = "module", **more: Any
+) -> None:
+    """Save a module with the programs that it runs."""
     modules, tensors, ties = [], [], []
     known: dict[int, str] = {}
     for path, each in module.named_modules(remove_duplicate=False):
         modules.append([path, getattr(each, "original_name", type(each).__name__), each.training])
-        for kind, table in (("parameter", each._parameters), ("buffer", each._buffers)):
+        for sort, table in (("parameter", each._parameters), ("buffer", each._buffers)):
             for name, t in table.items():
                 if t is None:
                     continue
@@ -203,9 +230,9 @@ def save_module(module: Any, f: Any, extra: Any = None) -> None:
                     continue
                 known[id(t)] = full
                 persistent = name not in each._non_persistent_buffers_set
-                tensors.append([full, kind, t.detach(), t.requires_grad, persistent])
-    content = {"modules": modules, "tensors": tensors, "ties": ties, "extra_files": _files(extra)}
-    write_package(f, "module", {**content, **_programs(module._programs)})
+                tensors.append([full, sort, t.detach(), t.requires_grad, persistent])
+    content = {"modules": modules, "tensors": tensors, "ties": ties, "extra_files": _files(extra), **more}
+    write_package(f, kind, {**content, **_programs(programs)})
 
 
 def load(f: Any, map_location: Any, extra: Any) -> Any:
@@ -216,6 +243,11 @@ def load(f: Any, map_location: Any, extra: Any) -> Any:
         if os.path.isdir(f):
             raise ValueError(f"The provided filename {os.fspath(f)} is a directory")
     content = read_package(f, _KINDS, map_location)
+    return module_in(content, extra)
+
+
+def module_in(content: dict[str, Any], extra: Any) -> Any:
+    """Return the module or function that a file describes, and fill in the values of `extra`."""
     try:
         found = _function(content) if content["kind"] == "function" else _module(content)
         files = content["extra_files"]

@@ -16,7 +16,7 @@ from cygrad.onnx.utils import (
 
 __all__ = [
     "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "errors",
-    "export", "is_in_onnx_export", "operators", "register_custom_op_symbolic", "select_model_mode_for_export",
+    "export", "is_in_onnx_export", "onnx_program", "operators", "register_custom_op_symbolic", "select_model_mode_for_export",
     "symbolic_helper", "unregister_custom_op_symbolic", "utils",
 ]  # fmt: skip
 

@@ -70,9 +70,7 @@ class ONNXProgram:
         known = {value.name for value in model.graph.input}
         for each in model.graph.initializer:
             if each.name not in known:
-                model.graph.input.append(
-                    onnx.helper.make_tensor_value_info(each.name, each.data_type, list(each.dims))
-                )
+                model.graph.input.append(onnx.helper.make_tensor_value_info(each.name, each.data_type, list(each.dims)))
         if not include_initializers:
             del model.graph.initializer[:]
         return model

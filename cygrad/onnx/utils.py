@@ -57,9 +57,9 @@ def export(
     name, as `kwargs` do. Returns an `ONNXProgram`, and saves it if there is a file `f`; with `dynamo=False` there
     must be one, and None is returned.
 
-    `dynamic_axes` names the dimensions whose lengths vary, {name of an input: {dimension: name}} or {...: [dimensions]};
-    `dynamic_shapes` does the same by the arguments, with names or `torch.export.Dim`. Dimensions of one name have
-    one length. Which numbers of the model follow these lengths is found by trying others.
+    `dynamic_axes` names the dimensions whose lengths vary, {name of an input: {dimension: name}} or
+    {name: [dimensions]}; `dynamic_shapes` does the same by the arguments, with names or `torch.export.Dim`. Dimensions
+    of one name have one length. Which numbers of the model follow these lengths is found by trying others.
 
     `input_names` and `output_names` name tensors in their order. `opset_version` is ONNX's version of ops (default:
     20). Without `export_params`, weights become inputs; with `keep_initializers_as_inputs` they are inputs with

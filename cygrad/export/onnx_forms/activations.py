@@ -41,7 +41,9 @@ def prelu(g: Graph, input: Value, weight: Value) -> Value:
 
 
 @form("rrelu")
-def rrelu(g: Graph, input: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Value:
+def rrelu(
+    g: Graph, input: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Value:
     if training:
         raise Unsupported("rrelu in training mode")
     return leaky_relu(g, input, (lower + upper) / 2)
@@ -146,7 +148,7 @@ def glu(g: Graph, input: Value, dim: int = -1) -> Value:
     return g.op("Mul", a, g.op("Sigmoid", b))
 
 
-@form("softmax", "special.softmax")
+@form("softmax")
 def softmax(g: Graph, input: Value, dim: Any = None, *args: Any, dtype: Any = None, **kwargs: Any) -> Value:
     return _normalized(g, "Softmax", input, dim, dtype)
 
@@ -160,7 +162,7 @@ def _normalized(g: Graph, kind: str, input: Value, dim: Any, dtype: Any) -> Valu
     return g.op(kind, input_, axis=input.axis(dim))
 
 
-@form("log_softmax", "special.log_softmax")
+@form("log_softmax")
 def log_softmax(g: Graph, input: Value, dim: Any = None, *args: Any, dtype: Any = None, **kwargs: Any) -> Value:
     return _normalized(g, "LogSoftmax", input, dim, dtype)
 

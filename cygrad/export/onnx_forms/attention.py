@@ -33,7 +33,17 @@ def _weights(g: Graph, scores: Value, masked: bool, empty_rows: bool) -> Value:
 
 
 @form("scaled_dot_product_attention")
-def scaled_dot_product_attention(g: Graph, query: Value, key: Value, value: Value, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Value:  # fmt: skip
+def scaled_dot_product_attention(
+    g: Graph,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Value:
     if dropout_p:
         raise Unsupported("random numbers (dropout)")
     if enable_gqa and query.rank >= 3 and query.shape[-3] != key.shape[-3]:

@@ -22,12 +22,23 @@ def batched(g: Graph, input: Value, n: int, function: Any) -> Any:
     one = g.op("Unsqueeze", input, [0])
     one._shape = (1, *input.shape)
     found = function(one)
-    return tuple(g.op("Squeeze", each, [0]) for each in found) if isinstance(found, tuple) else g.op("Squeeze", found, [0])
+    return (
+        tuple(g.op("Squeeze", each, [0]) for each in found) if isinstance(found, tuple) else g.op("Squeeze", found, [0])
+    )
 
 
 def _convolution(n: int) -> None:
     @form(f"conv{n}d")
-    def conv(g: Graph, input: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Value:  # fmt: skip
+    def conv(
+        g: Graph,
+        input: Value,
+        weight: Value,
+        bias: Value | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Value:
         kernel, dilations = weight.fixed(range(2, n + 2)), spread(dilation, n)
         if isinstance(padding, str):
             total = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilations, kernel)]
@@ -40,7 +51,17 @@ def _convolution(n: int) -> None:
             group=groups))  # fmt: skip
 
     @form(f"conv_transpose{n}d")
-    def transposed(g: Graph, input: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Value:  # fmt: skip
+    def transposed(
+        g: Graph,
+        input: Value,
+        weight: Value,
+        bias: Value | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Value:
         return batched(g, input, n, lambda x: g.op(
             "ConvTranspose", x, weight, bias, kernel_shape=weight.fixed(range(2, n + 2)), strides=spread(stride, n),
             pads=spread(padding, n) * 2, output_padding=spread(output_padding, n), dilations=spread(dilation, n),
@@ -74,7 +95,9 @@ def im2col(g: Graph, input: Value, kernel_size: Any, dilation: Any = 1, padding:
 
 
 @form("fold")
-def fold(g: Graph, input: Value, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Value:  # fmt: skip
+def fold(
+    g: Graph, input: Value, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Value:
     return batched(g, input, 1, lambda x: g.op(
         "Col2Im", x, spread(output_size, 2), spread(kernel_size, 2), dilations=spread(dilation, 2),
         pads=spread(padding, 2) * 2, strides=spread(stride, 2)))  # fmt: skip

@@ -11,6 +11,8 @@ _SAME = {  # functions that ONNX has, too
     "abs": "Abs",
     "absolute": "Abs",
     "neg": "Neg",
+    "__neg__": "Neg",
+    "__abs__": "Abs",
     "negative": "Neg",
     "ceil": "Ceil",
     "floor": "Floor",
@@ -38,6 +40,9 @@ _FLOAT = {  # the same, for floating-point numbers
     "arcsin": "Asin",
     "arccos": "Acos",
     "arctan": "Atan",
+    "arcsinh": "Asinh",
+    "arccosh": "Acosh",
+    "arctanh": "Atanh",
     "erf": "Erf",
     "sigmoid": "Sigmoid",
 }
@@ -107,7 +112,7 @@ def _quotient(g: Graph, a: Value, b: Value) -> Value:
     return g.op("Div", a, b)
 
 
-@form("__rtruediv__", "__rdiv__")
+@form("__rtruediv__")
 def rdiv(g: Graph, input: Value, other: Any) -> Value:
     a, b = g.promoted(input, other)
     return _quotient(g, b, a)
@@ -192,12 +197,25 @@ def hypot(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
     return g.op("Sqrt", g.op("Add", g.op("Mul", a, a), g.op("Mul", b, b)))
 
 
-@form("xlogy", "special.xlogy")
+@form("xlogy")
 def xlogy(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
     a, b = (g.value(each, g.results[0].dtype) for each in (input, other))
     zero = g.constant(0, a.dtype)
     product = g.op("Mul", a, g.op("Log", b))
     return g.where(g.op("Equal", a, zero, dtype=cygrad.bool), g.op("Mul", zero, b), product)
+
+
+@form("logaddexp2")
+def logaddexp2(g: Graph, input: Any, other: Any, *, out: Any = None) -> Value:
+    a, b = (_scaled(g, each, math.log(2)) for each in g.promoted(input, other))
+    return _scaled(g, logaddexp(g, a, b), 1 / math.log(2))
+
+
+@form("heaviside")
+def heaviside(g: Graph, input: Value, values: Value, *, out: Any = None) -> Value:
+    zero = g.constant(0, input.dtype)
+    step = g.cast(g.op("Greater", input, zero, dtype=cygrad.bool), input.dtype)
+    return g.where(g.op("Equal", input, zero, dtype=cygrad.bool), values, step)
 
 
 @form("logaddexp")
@@ -281,6 +299,25 @@ def isinf(g: Graph, input: Value) -> Value:
     return g.op("IsInf", g.cast(input, _float_of(input)), dtype=cygrad.bool)
 
 
+@form("isposinf", "isneginf")
+def is_signed_inf(g: Graph, input: Value, *, out: Any = None) -> Value:
+    positive = int(g.target == "isposinf")
+    value = g.cast(input, _float_of(input))
+    return g.op("IsInf", value, dtype=cygrad.bool, detect_positive=positive, detect_negative=1 - positive)
+
+
+@form("isclose")
+def isclose(
+    g: Graph, input: Value, other: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Value:
+    if equal_nan or not input.is_float:
+        raise Unsupported("`equal_nan=True` and integers")
+    gap = g.op("Abs", g.op("Sub", input, other))
+    limit = g.op("Add", _scaled(g, g.op("Abs", other), rtol), g.constant(atol, input.dtype))
+    near = g.op("LessOrEqual", gap, limit, dtype=cygrad.bool)
+    return g.op("Or", g.op("And", near, isfinite(g, gap)), g.op("Equal", input, other, dtype=cygrad.bool))
+
+
 @form("isfinite")
 def isfinite(g: Graph, input: Value) -> Value:
     return g.op("Not", g.op("Or", isnan(g, input), isinf(g, input)))
@@ -343,6 +380,15 @@ def _as_result(g: Graph, value: Value) -> Value:
     return g.cast(value, g.results[0].dtype) if g.results else value
 
 
+@form("sinc")
+def sinc(g: Graph, input: Value, *, out: Any = None) -> Value:
+    x = _scaled(g, _as_result(g, input), math.pi)
+    zero, one = g.constant(0, x.dtype), g.constant(1, x.dtype)
+    at_zero = g.op("Equal", x, zero, dtype=cygrad.bool)
+    divisor = g.where(at_zero, one, x)
+    return g.where(at_zero, one, g.op("Div", g.op("Sin", divisor), divisor))
+
+
 @form("rsqrt")
 def rsqrt(g: Graph, input: Value, *, out: Any = None) -> Value:
     return g.op("Reciprocal", g.op("Sqrt", _as_result(g, input)))
@@ -363,7 +409,7 @@ def log10(g: Graph, input: Value, *, out: Any = None) -> Value:
     return _scaled(g, g.op("Log", _as_result(g, input)), 1 / math.log(10))
 
 
-@form("log1p", "special.log1p")
+@form("log1p")
 def log1p(g: Graph, input: Value, *, out: Any = None) -> Value:
     # log(1 + x) * x / ((1 + x) - 1), which mends what rounding 1 + x loses (Higham, Accuracy and Stability, 1.14.1)
     x = input if input.is_float else _as_result(g, input)
@@ -375,7 +421,7 @@ def log1p(g: Graph, input: Value, *, out: Any = None) -> Value:
     return g.where(exact, x, g.where(far, u, g.op("Mul", g.op("Log", u), g.op("Div", x, gap))))
 
 
-@form("expm1", "special.expm1")
+@form("expm1")
 def expm1(g: Graph, input: Value, *, out: Any = None) -> Value:
     # exp(x) - 1 = 2 sinh(x/2) exp(x/2) loses nothing near 0
     x = _as_result(g, input)
@@ -383,7 +429,7 @@ def expm1(g: Graph, input: Value, *, out: Any = None) -> Value:
     return g.op("Mul", _scaled(g, g.op("Sinh", half), 2), g.op("Exp", half))
 
 
-@form("exp2", "special.exp2")
+@form("exp2")
 def exp2(g: Graph, input: Value, *, out: Any = None) -> Value:
     x = _as_result(g, input)
     return g.op("Pow", g.constant(2, x.dtype), x)
@@ -401,13 +447,13 @@ def frac(g: Graph, input: Value, *, out: Any = None) -> Value:
     return g.op("Sub", input, trunc(g, input))
 
 
-@form("erfc", "special.erfc")
+@form("erfc")
 def erfc(g: Graph, input: Value, *, out: Any = None) -> Value:
     x = _as_result(g, input)
     return g.op("Sub", g.constant(1, x.dtype), g.op("Erf", x))
 
 
-@form("logit", "special.logit")
+@form("logit")
 def logit(g: Graph, input: Value, eps: float | None = None, *, out: Any = None) -> Value:
     x = _as_result(g, input)
     if eps is not None:
@@ -426,7 +472,9 @@ def rad2deg(g: Graph, input: Value, *, out: Any = None) -> Value:
 
 
 @form("nan_to_num")
-def nan_to_num(g: Graph, input: Value, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, *, out: Any = None) -> Value:
+def nan_to_num(
+    g: Graph, input: Value, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, *, out: Any = None
+) -> Value:
     if not input.is_float:
         return input
     limits = cygrad.finfo(input.dtype)
@@ -439,7 +487,7 @@ def nan_to_num(g: Graph, input: Value, nan: Any = 0.0, posinf: Any = None, negin
 
 
 @form("clone", "detach", "contiguous", "positive", "__pos__", "conj", "resolve_conj", "resolve_neg", "alias_copy",
-      "detach_copy", "cuda", "cpu", "requires_grad", "real", "to_dense", "conj_physical")  # fmt: skip
+      "detach_copy", "cuda", "cpu", "real", "to_dense", "conj_physical")  # fmt: skip
 def same(g: Graph, input: Value, *args: Any, **kwargs: Any) -> Value:
     return input
 

@@ -91,7 +91,8 @@ class Graph:
         self.constants: dict[str, np.ndarray] = {}
         self.domains: dict[str, int] = {}
         self.values: dict[str, Value] = {}  # by the name in the program
-        self.results: list[Tensor] = []  # what the call in hand returned while recording
+        self.target = ""  # the name of the function in hand
+        self.results: list[Tensor] = []  # what it returned while recording
         self._known: dict[Any, Value] = {}
         self._count = 0
 
@@ -149,7 +150,7 @@ class Graph:
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
 
     def number(self, value: Any, dtype: Any, shape: tuple[int, ...] = ()) -> Value:
-        """Return a number, a formula or a value with one element as a tensor of this dtype and shape (`()` or `(1,)`)."""
+        """Return a number, a formula or a value with one element as a tensor of shape `()` or `(1,)`."""
         if isinstance(value, Formula):
             found = self._formula(value)
             value = found if shape else self.op("Squeeze", found)

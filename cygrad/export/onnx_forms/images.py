@@ -15,7 +15,16 @@ _MODES = {"nearest": "nearest", "nearest-exact": "nearest", "linear": "linear", 
 
 
 @form("interpolate", "upsample")
-def interpolate(g: Graph, input: Value, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False) -> Value:  # fmt: skip
+def interpolate(
+    g: Graph,
+    input: Value,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Value:
     n = input.rank - 2
     if mode == "area":
         return adaptive_mean(g, input, n, list(g.results[0].shape[2:]))
@@ -51,7 +60,14 @@ def upsample_bilinear(g: Graph, input: Value, size: Any = None, scale_factor: An
 
 
 @form("grid_sample")
-def grid_sample(g: Graph, input: Value, grid: Value, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Value:  # fmt: skip
+def grid_sample(
+    g: Graph,
+    input: Value,
+    grid: Value,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Value:
     if g.opset >= 20:
         mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     elif input.rank != 4:

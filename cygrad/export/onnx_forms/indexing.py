@@ -78,9 +78,10 @@ def _gathered(g: Graph, value: Value, kinds: list[Any]) -> Value:
     arrays = [d for d, item in enumerate(kinds) if item is not None and not _is_int(item)]
     if len(arrays) <= 1:
         # one index at most: integers drop their dimension, from the last on
-        for d in reversed([d for d, item in enumerate(kinds) if item is not None]):
-            if arrays and _is_int(kinds[d]) and not _together(kinds):
-                return _several(g, value, kinds)
+        used = [d for d, item in enumerate(kinds) if item is not None]
+        if arrays and not _together(kinds):
+            return _several(g, value, kinds)
+        for d in reversed(used):
             value = g.op("Gather", value, _index(g, kinds[d]), axis=d)
         return value
     return _several(g, value, kinds)
@@ -223,7 +224,17 @@ def take(g: Graph, input: Value, index: Value) -> Value:
 
 
 @form("scatter")
-def scatter(g: Graph, input: Value, dim: int, index: Value, src: Any = None, value: Any = None, *, reduce: Any = None, out: Any = None) -> Value:  # fmt: skip
+def scatter(
+    g: Graph,
+    input: Value,
+    dim: int,
+    index: Value,
+    src: Any = None,
+    value: Any = None,
+    *,
+    reduce: Any = None,
+    out: Any = None,
+) -> Value:
     kind = {None: None, "add": "add", "multiply": "mul"}[reduce]
     new = _updates(g, input, index, value if src is None else src)
     return g.op("ScatterElements", input, index, new, axis=input.axis(dim), reduction=kind)
@@ -245,7 +256,9 @@ def scatter_add(g: Graph, input: Value, dim: int, index: Value, src: Value) -> V
 
 
 @form("scatter_reduce")
-def scatter_reduce(g: Graph, input: Value, dim: int, index: Value, src: Value, reduce: str, *, include_self: bool = True) -> Value:  # fmt: skip
+def scatter_reduce(
+    g: Graph, input: Value, dim: int, index: Value, src: Value, reduce: str, *, include_self: bool = True
+) -> Value:
     kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
     if reduce not in kinds or not include_self:
         raise Unsupported("`reduce='mean'` and `include_self=False`")
@@ -257,6 +270,18 @@ def scatter_reduce(g: Graph, input: Value, dim: int, index: Value, src: Value, r
 def index_fill(g: Graph, input: Value, dim: int, index: Value, value: Any) -> Value:
     axis = input.axis(dim)
     return written(g, input, lambda numbers: g.op("Gather", numbers, index, axis=axis), value)
+
+
+@form("index_add")
+def index_add(
+    g: Graph, input: Value, dim: int, index: Value, source: Value, *, alpha: Any = 1, out: Any = None
+) -> Value:
+    axis = input.axis(dim)
+    shape = [-1 if d == axis else 1 for d in range(input.rank)]
+    places = g.op("Expand", g.reshape(index, shape), g.sizes(source))
+    new = g.cast(source, input.dtype)
+    new = new if alpha == 1 else g.op("Mul", new, g.value(alpha, new.dtype))
+    return g.op("ScatterElements", input, places, new, axis=axis, reduction="add")
 
 
 @form("index_copy")
@@ -271,7 +296,9 @@ def select_scatter(g: Graph, input: Value, src: Value, dim: int, index: Any) -> 
 
 
 @form("slice_scatter")
-def slice_scatter(g: Graph, input: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Value:
+def slice_scatter(
+    g: Graph, input: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
+) -> Value:
     index = (*[slice(None)] * input.axis(dim), slice(start, end, step))
     return written(g, input, lambda numbers: getitem(g, numbers, index), src)
 
@@ -323,7 +350,16 @@ def embedding_bag(
     return g.op("Div", total, count)
 
 
-def _bags_of_offsets(g: Graph, input: Value, weight: Value, offsets: Value, mode: str, weights: Value | None, last: bool, padding_idx: int | None) -> Value:  # fmt: skip
+def _bags_of_offsets(
+    g: Graph,
+    input: Value,
+    weight: Value,
+    offsets: Value,
+    mode: str,
+    weights: Value | None,
+    last: bool,
+    padding_idx: int | None,
+) -> Value:
     """Sum rows by the bag that their position belongs to: the number of offsets up to it, less one."""
     if mode == "max" or padding_idx is not None:
         raise Unsupported("offsets with `mode='max'` or `padding_idx`")

@@ -31,7 +31,18 @@ def _by_statistics(g: Graph, x: Value, mean: Value, var: Value, weight: Any, bia
 
 
 @form("batch_norm")
-def batch_norm(g: Graph, input: Value, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5, *args: Any) -> Value:  # fmt: skip
+def batch_norm(
+    g: Graph,
+    input: Value,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: Any = 0.1,
+    eps: float = 1e-5,
+    *args: Any,
+) -> Value:
     if training:
         if running_mean is not None:
             raise Unsupported("running statistics in training mode; call model.eval()")
@@ -41,7 +52,18 @@ def batch_norm(g: Graph, input: Value, running_mean: Any, running_var: Any, weig
 
 
 @form("instance_norm")
-def instance_norm(g: Graph, input: Value, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None, use_input_stats: bool = True, momentum: Any = 0.1, eps: float = 1e-5, *args: Any) -> Value:  # fmt: skip
+def instance_norm(
+    g: Graph,
+    input: Value,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: Any = 0.1,
+    eps: float = 1e-5,
+    *args: Any,
+) -> Value:
     if not use_input_stats:
         return _by_statistics(g, input, running_mean, running_var, weight, bias, eps)
     if running_mean is not None:
@@ -51,14 +73,18 @@ def instance_norm(g: Graph, input: Value, running_mean: Any = None, running_var:
 
 
 @form("group_norm")
-def group_norm(g: Graph, input: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *args: Any) -> Value:  # fmt: skip
+def group_norm(
+    g: Graph, input: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *args: Any
+) -> Value:
     groups = g.op("Reshape", input, [0, num_groups, -1])
     found = g.op("Reshape", _standardized(g, groups, [2], eps), g.sizes(input))
     return _per_channel(g, found, input.rank, weight, bias)
 
 
 @form("layer_norm")
-def layer_norm(g: Graph, input: Value, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *args: Any) -> Value:  # fmt: skip
+def layer_norm(
+    g: Graph, input: Value, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *args: Any
+) -> Value:
     scale = g.constant(np.ones(tuple(normalized_shape)), input.dtype) if weight is None else weight
     return g.op("LayerNormalization", input, scale, bias, axis=-len(normalized_shape), epsilon=float(eps))
 
@@ -73,7 +99,9 @@ def rms_norm(g: Graph, input: Value, normalized_shape: Any, weight: Any = None, 
 
 
 @form("local_response_norm")
-def local_response_norm(g: Graph, input: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Value:  # fmt: skip
+def local_response_norm(
+    g: Graph, input: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Value:
     planes = g.op("Unsqueeze", g.op("Reshape", g.op("Mul", input, input), [0, input.length(1), -1]), [1])
     pads = [size // 2, 0, (size - 1) // 2, 0]
     mean = g.op("AveragePool", planes, kernel_shape=[size, 1], pads=pads, strides=[1, 1], count_include_pad=1)

@@ -17,9 +17,23 @@ def _more_padding(x: Value, n: int, out: Any, kernel: Any, stride: Any, padding:
     return [max((o - 1) * s + d * (k - 1) + 1 - (length + 2 * p), 0) for length, o, k, s, p, d in sizes]
 
 
+def _names(n: int) -> list[str]:
+    """Return the names of the adaptive maximum: there is one with indices for images and volumes."""
+    return [f"adaptive_max_pool{n}d", *([f"adaptive_max_pool{n}d_with_indices"] if n > 1 else [])]
+
+
 def _max_pool(n: int) -> None:
     @form(f"max_pool{n}d", f"max_pool{n}d_with_indices")
-    def pool(g: Graph, input: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:  # fmt: skip
+    def pool(
+        g: Graph,
+        input: Value,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
         kernel, pads, dilations = (spread(each, n) for each in (kernel_size, padding, dilation))
         steps = kernel if stride is None or stride == [] or stride == () else spread(stride, n)
 
@@ -43,7 +57,16 @@ def _max_pool(n: int) -> None:
         return batched(g, input, n, pooled)
 
     @form(f"avg_pool{n}d")
-    def average(g: Graph, input: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Value:  # fmt: skip
+    def average(
+        g: Graph,
+        input: Value,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Value:
         kernel, pads = spread(kernel_size, n), spread(padding, n)
         steps = kernel if stride is None or stride == [] or stride == () else spread(stride, n)
         out = g.results[0].shape[-n:]
@@ -51,7 +74,9 @@ def _max_pool(n: int) -> None:
             g, x, n, kernel, steps, pads, out if ceil_mode else None, count_include_pad, divisor_override))  # fmt: skip
 
     @form(f"lp_pool{n}d")
-    def lp(g: Graph, input: Value, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Value:  # fmt: skip
+    def lp(
+        g: Graph, input: Value, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> Value:
         kernel = spread(kernel_size, n)
         steps = kernel if stride is None else spread(stride, n)
         out = g.results[0].shape[-n:]
@@ -69,12 +94,20 @@ def _max_pool(n: int) -> None:
     def adaptive(g: Graph, input: Value, output_size: Any) -> Value:
         return batched(g, input, n, lambda x: adaptive_mean(g, x, n, spread(output_size, n)))
 
-    @form(f"adaptive_max_pool{n}d", f"adaptive_max_pool{n}d_with_indices")
+    @form(*_names(n))
     def largest(g: Graph, input: Value, output_size: Any, return_indices: bool = False) -> Any:
         return batched(g, input, n, lambda x: _adaptive_max(g, x, n, spread(output_size, n)))
 
     @form(f"max_unpool{n}d")
-    def unpool(g: Graph, input: Value, indices: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Value:  # fmt: skip
+    def unpool(
+        g: Graph,
+        input: Value,
+        indices: Value,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        output_size: Any = None,
+    ) -> Value:
         if any(length is None for length in input.shape[-n:]):
             raise Unsupported("planes whose lengths vary")
         size = list(g.results[0].shape[-n:])
@@ -85,7 +118,9 @@ def _max_pool(n: int) -> None:
         return g.reshape(found, g.ints([*lead, *size]))
 
 
-def averaged(g: Graph, x: Value, n: int, kernel: Any, steps: Any, pads: Any, ceil_out: Any, include: bool, divisor: Any) -> Value:  # fmt: skip
+def averaged(
+    g: Graph, x: Value, n: int, kernel: Any, steps: Any, pads: Any, ceil_out: Any, include: bool, divisor: Any
+) -> Value:
     """Write an average pool; `ceil_out` are the lengths of the result if they are rounded up."""
     more = _more_padding(x, n, ceil_out, kernel, steps, pads, [1] * n) if ceil_out else [0] * n
     if divisor is not None or any(more):

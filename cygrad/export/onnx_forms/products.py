@@ -24,7 +24,7 @@ def bilinear(g: Graph, input1: Value, input2: Value, weight: Value, bias: Value 
     return found if bias is None else g.op("Add", found, bias)
 
 
-@form("matmul", "mm", "bmm", "mv", "dot", "vdot", "linalg.vecdot", "linalg.matmul", "__matmul__")
+@form("matmul", "mm", "bmm", "mv", "dot", "vdot", "__matmul__")
 def matmul(g: Graph, input: Value, other: Value, *, out: Any = None, **options: Any) -> Value:
     if options:
         raise Unsupported(f"the options {', '.join(options)}")
@@ -49,6 +49,22 @@ def _scaled(g: Graph, value: Value, factor: Any) -> Value:
 def addmm(g: Graph, input: Value, mat1: Value, mat2: Value, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Value:
     product = _scaled(g, g.op("MatMul", mat1, mat2), alpha)
     return product if beta == 0 else g.op("Add", _scaled(g, input, beta), product)
+
+
+@form("chain_matmul", "linalg.multi_dot")
+def chain_matmul(g: Graph, *matrices: Any, out: Any = None) -> Value:
+    values = list(matrices[0]) if isinstance(matrices[0], (list, tuple)) else list(matrices)
+    found = values[0]
+    for value in values[1:]:
+        found = g.op("MatMul", found, value)
+    return found
+
+
+@form("linalg.vecdot")
+def vecdot(g: Graph, x: Value, y: Value, *, dim: int = -1, out: Any = None) -> Value:
+    if x.rank != y.rank:
+        raise Unsupported("operands with different numbers of dimensions")
+    return g.op("ReduceSum", g.op("Mul", *g.promoted(x, y)), [x.axis(dim)], keepdims=0)
 
 
 @form("outer", "ger")
@@ -116,7 +132,9 @@ def norm_along(g: Graph, value: Value, p: float, axes: list[int], keepdim: bool)
 
 
 @form("pairwise_distance")
-def pairwise_distance(g: Graph, x1: Value, x2: Value, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Value:
+def pairwise_distance(
+    g: Graph, x1: Value, x2: Value, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Value:
     a, b = g.promoted(x1, x2)
     gap = g.op("Add", g.op("Sub", a, b), g.constant(eps, a.dtype))
     return norm_along(g, gap, p, [-1], keepdim)

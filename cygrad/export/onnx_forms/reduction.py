@@ -5,6 +5,7 @@ from typing import Any
 import cygrad
 from cygrad.export.onnx_forms.graph import Graph, Value
 from cygrad.export.onnx_forms.products import norm_along
+from cygrad.export.onnx_forms.shape import diagonal
 from cygrad.export.onnx_forms.table import Unsupported, form
 
 
@@ -15,7 +16,17 @@ def reduced(g: Graph, kind: str, value: Value, axes: list[int], keepdim: Any) ->
 
 def _reduce(name: str, kind: str) -> None:
     @form(name)
-    def write(g: Graph, input: Value, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, out: Any = None, axis: Any = None, keepdims: Any = False) -> Value:  # fmt: skip
+    def write(
+        g: Graph,
+        input: Value,
+        dim: Any = None,
+        keepdim: Any = False,
+        *,
+        dtype: Any = None,
+        out: Any = None,
+        axis: Any = None,
+        keepdims: Any = False,
+    ) -> Value:
         value = g.cast(input, g.results[0].dtype)
         return reduced(g, kind, value, input.axes(axis if dim is None else dim), keepdim or keepdims)
 
@@ -28,7 +39,9 @@ _reduce("logsumexp", "ReduceLogSumExp")
 
 
 @form("prod")
-def prod(g: Graph, input: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Value:
+def prod(
+    g: Graph, input: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
+) -> Value:
     return reduced(g, "ReduceProd", g.cast(input, g.results[0].dtype), input.axes(dim), keepdim)
 
 
@@ -106,28 +119,60 @@ def _variance(g: Graph, input: Value, dim: Any, unbiased: Any, correction: Any, 
 
 
 @form("var")
-def var(g: Graph, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None, out: Any = None) -> Value:  # fmt: skip
+def var(
+    g: Graph,
+    input: Value,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    out: Any = None,
+) -> Value:
     return _variance(g, input, dim, unbiased, correction, keepdim)[0]
 
 
 @form("std")
-def std(g: Graph, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None, out: Any = None) -> Value:  # fmt: skip
+def std(
+    g: Graph,
+    input: Value,
+    dim: Any = None,
+    unbiased: Any = None,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+    out: Any = None,
+) -> Value:
     return g.op("Sqrt", _variance(g, input, dim, unbiased, correction, keepdim)[0])
 
 
 @form("var_mean")
-def var_mean(g: Graph, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # fmt: skip
+def var_mean(
+    g: Graph, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
     return _variance(g, input, dim, unbiased, correction, keepdim)
 
 
 @form("std_mean")
-def std_mean(g: Graph, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:  # fmt: skip
+def std_mean(
+    g: Graph, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+) -> Any:
     found, mean = _variance(g, input, dim, unbiased, correction, keepdim)
     return g.op("Sqrt", found), mean
 
 
 @form("norm", "linalg.vector_norm")
-def norm(g: Graph, input: Value, p: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, ord: Any = None) -> Value:  # fmt: skip
+def norm(
+    g: Graph,
+    input: Value,
+    p: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+    ord: Any = None,
+) -> Value:
     order = p if ord is None else ord
     if order in ("fro", None):
         order = 2
@@ -139,7 +184,16 @@ def norm(g: Graph, input: Value, p: Any = 2, dim: Any = None, keepdim: bool = Fa
 
 
 @form("linalg.norm")
-def linalg_norm(g: Graph, input: Value, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Value:  # fmt: skip
+def linalg_norm(
+    g: Graph,
+    input: Value,
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Any = None,
+) -> Value:
     if ord is not None and (len(input.axes(dim)) > 1 or isinstance(ord, str)):
         raise Unsupported("norms of matrices")
     return norm(g, input, ord, dim, keepdim)
@@ -156,7 +210,9 @@ def dist(g: Graph, input: Value, other: Value, p: float = 2) -> Value:
 
 
 @form("topk")
-def topk(g: Graph, input: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
+def topk(
+    g: Graph, input: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None
+) -> Any:
     values, indices = g.op("TopK", input, g.ints([k]), n=2, axis=input.axis(dim), largest=int(largest), sorted=int(sorted))  # fmt: skip
     indices.dtype = cygrad.int64
     return values, indices
@@ -170,7 +226,9 @@ def _sorted(g: Graph, input: Value, dim: int, descending: bool) -> Any:
 
 
 @form("sort")
-def sort(g: Graph, input: Value, dim: Any = -1, descending: bool = False, *, stable: Any = None, out: Any = None) -> Any:
+def sort(
+    g: Graph, input: Value, dim: Any = -1, descending: bool = False, *, stable: Any = None, out: Any = None
+) -> Any:
     return _sorted(g, input, dim, descending)
 
 
@@ -182,6 +240,27 @@ def argsort(g: Graph, input: Value, dim: int = -1, descending: bool = False, *, 
 @form("msort")
 def msort(g: Graph, input: Value, *, out: Any = None) -> Value:
     return _sorted(g, input, 0, False)[0]
+
+
+@form("nansum", "nanmean")
+def ignoring_nan(
+    g: Graph, input: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
+) -> Value:
+    value = g.cast(input, g.results[0].dtype)
+    if not value.is_float:
+        return reduced(g, "ReduceSum", value, input.axes(dim), keepdim)
+    missing = g.op("IsNaN", value, dtype=cygrad.bool)
+    axes = input.axes(dim)
+    total = reduced(g, "ReduceSum", g.where(missing, g.constant(0, value.dtype), value), axes, keepdim)
+    if g.target == "nansum":
+        return total
+    count = reduced(g, "ReduceSum", g.cast(g.op("Not", missing), value.dtype), axes, keepdim)
+    return g.op("Div", total, count)
+
+
+@form("trace")
+def trace(g: Graph, input: Value) -> Value:
+    return reduced(g, "ReduceSum", diagonal(g, input), [0], False)
 
 
 @form("cumsum")

@@ -23,7 +23,7 @@ def _without_formula(numbers: list[Any]) -> list[Any]:
     return numbers
 
 
-@form("view", "reshape", "_unsafe_view", "view_copy")
+@form("view", "reshape", "view_copy")
 def view(g: Graph, input: Value, *shape: Any, **named: Any) -> Value:
     shape = shape or tuple(named.values())
     if isinstance(shape[0], cygrad.dtype):
@@ -65,7 +65,7 @@ def unflatten(g: Graph, input: Value, dim: int, sizes: Any) -> Value:
     return g.op("Reshape", input, g.ints([*before, *_without_formula(list(sizes)), *after]))
 
 
-@form("squeeze")
+@form("squeeze", "squeeze_copy")
 def squeeze(g: Graph, input: Value, dim: Any = None) -> Value:
     if dim is None and None in input.shape:
         raise Unsupported("`squeeze` of all dimensions, some of which vary; give `dim`")
@@ -73,17 +73,17 @@ def squeeze(g: Graph, input: Value, dim: Any = None) -> Value:
     return g.op("Squeeze", input, axes) if axes else input
 
 
-@form("unsqueeze")
+@form("unsqueeze", "unsqueeze_copy")
 def unsqueeze(g: Graph, input: Value, dim: int) -> Value:
     return g.op("Unsqueeze", input, [dim + input.rank + 1 if dim < 0 else dim])
 
 
-@form("transpose", "swapaxes", "swapdims")
+@form("transpose", "swapaxes", "transpose_copy")
 def transpose(g: Graph, input: Value, dim0: int, dim1: int) -> Value:
     return g.swapped(input, input.axis(dim0), input.axis(dim1)) if input.rank else input
 
 
-@form("t")
+@form("t", "t_copy")
 def t(g: Graph, input: Value) -> Value:
     return g.swapped(input, 0, 1) if input.rank == 2 else input
 
@@ -93,7 +93,7 @@ def adjoint(g: Graph, input: Value) -> Value:
     return g.swapped(input, input.rank - 2, input.rank - 1)
 
 
-@form("permute")
+@form("permute", "permute_copy")
 def permute(g: Graph, input: Value, *dims: Any, **named: Any) -> Value:
     return g.transpose(input, [input.axis(d) for d in _numbers(dims or tuple(named.values()))])
 
@@ -106,7 +106,7 @@ def movedim(g: Graph, input: Value, source: Any, destination: Any) -> Value:
     return g.transpose(input, order)
 
 
-@form("expand", "broadcast_to")
+@form("expand", "broadcast_to", "expand_copy")
 def expand(g: Graph, input: Value, *sizes: Any, **named: Any) -> Value:
     numbers = _numbers(sizes or tuple(named.values()))
     # -1 keeps a length, and so does 1 in ONNX
@@ -160,7 +160,7 @@ def repeat_interleave(g: Graph, input: Value, repeats: Any, dim: Any = None, *, 
 # -- joining and splitting ---------------------------------------------------------------------------------
 
 
-@form("cat", "concat", "concatenate")
+@form("cat")
 def cat(g: Graph, tensors: Any, dim: int = 0, *, out: Any = None) -> Value:
     values = [value for value in tensors if value.shape != (0,)] or list(tensors)
     return g.op("Concat", *g.promoted(*values), axis=values[0].axis(dim))
@@ -184,13 +184,41 @@ def vstack(g: Graph, tensors: Any, *, out: Any = None) -> Value:
     return g.op("Concat", *g.promoted(*values), axis=0)
 
 
+@form("dstack")
+def dstack(g: Graph, tensors: Any, *, out: Any = None) -> Value:
+    values = []
+    for value in tensors:
+        sizes = {0: [1, 1, 1], 1: [1, -1, 1]}.get(value.rank)
+        deep = g.op("Unsqueeze", value, [2]) if value.rank == 2 else value
+        values.append(deep if sizes is None else g.reshape(value, sizes))
+    return g.op("Concat", *g.promoted(*values), axis=2)
+
+
+@form("column_stack")
+def column_stack(g: Graph, tensors: Any, *, out: Any = None) -> Value:
+    values = [g.reshape(value, [-1, 1]) if value.rank <= 1 else value for value in tensors]
+    return g.op("Concat", *g.promoted(*values), axis=1)
+
+
+@form("atleast_1d", "atleast_2d", "atleast_3d")
+def atleast(g: Graph, *tensors: Any) -> Any:
+    if len(tensors) > 1 or isinstance(tensors[0], (list, tuple)):
+        raise Unsupported("several tensors")
+    (value,) = tensors
+    rank = int(g.target[-2])
+    shapes = {(0, 1): [1], (0, 2): [1, 1], (1, 2): [1, -1], (0, 3): [1, 1, 1], (1, 3): [1, -1, 1]}
+    if (value.rank, rank) == (2, 3):
+        return g.op("Unsqueeze", value, [2])
+    return g.reshape(value, shapes[value.rank, rank]) if value.rank < rank else value
+
+
 def _parts(g: Graph, input: Value, axis: int, lengths: list[Any]) -> Any:
     if len(lengths) == 1:
         return (input,)
     return g.op("Split", input, g.ints(lengths), n=len(lengths), axis=axis)
 
 
-@form("split", "split_with_sizes", "unsafe_split", "split_copy")
+@form("split", "split_with_sizes", "unsafe_split", "split_copy", "split_with_sizes_copy", "unsafe_split_with_sizes")
 def split(g: Graph, tensor: Value, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:
     sizes = split_size_or_sections if split_size_or_sections is not None else next(iter(named.values()))
     axis = tensor.axis(dim)
@@ -218,7 +246,7 @@ def tensor_split(g: Graph, input: Value, indices_or_sections: Any, dim: int = 0)
     return chunk(g, input, len(g.results), dim)
 
 
-@form("unbind")
+@form("unbind", "unbind_copy")
 def unbind(g: Graph, input: Value, dim: int = 0) -> Any:
     axis, count = input.axis(dim), len(g.results)
     return tuple([g.op("Gather", input, g.constant(i, cygrad.int64), axis=axis) for i in range(count)])
@@ -362,7 +390,7 @@ def _divided(g: Graph, value: Value, dim: int, by: int) -> Any:
     return g.op("Div", g.size(value, dim), g.ints([by])) if length is None else length // by
 
 
-@form("channel_shuffle", "native_channel_shuffle")
+@form("channel_shuffle")
 def channel_shuffle(g: Graph, input: Value, groups: int) -> Value:
     sizes = [_keep(g, input, d) for d in range(input.rank)]
     channels = input.length(1)
@@ -371,7 +399,7 @@ def channel_shuffle(g: Graph, input: Value, groups: int) -> Value:
     return g.reshape(g.op("Transpose", parts, perm=order), g.ints(sizes))
 
 
-@form("diagonal", "linalg.diagonal")
+@form("diagonal", "linalg.diagonal", "diagonal_copy")
 def diagonal(g: Graph, input: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     rows, columns = input.length(input.axis(dim1)), input.length(input.axis(dim2))
     at = np.arange(max(min(rows + min(offset, 0), columns - max(offset, 0)), 0))

@@ -1,9 +1,10 @@
 """The table of ONNX forms.
 
-A form writes the ONNX nodes of a function: it receives the `Graph`, and the function's arguments as the program wrote them, with a
-`Value` in place of each tensor and a `Formula` in place of a number that varies; it returns a `Value` for each result.
-A form that cannot express the arguments raises `Unsupported`. Names are those of programs without the namespaces
-`Tensor` and `nn.functional`, and without the underscore of in-place functions: the graph sees to what these change.
+A form writes the ONNX nodes of a function: it receives the `Graph`, and the function's arguments as the program wrote
+them, with a `Value` in place of each tensor and a `Formula` in place of a number that varies; it returns a `Value` for
+each result. A form that cannot express the arguments raises `Unsupported`. Names are those of programs without the
+namespaces `Tensor` and `nn.functional` (unless both have a function of that name), and without the underscore of
+in-place functions: the graph sees to what these change.
 """
 
 from collections.abc import Callable

@@ -2,10 +2,11 @@
 
 Note [Program files]
 --------------------
-A file is one of `torch.save`, a dictionary of tensors, numbers and text, and is read as such with `weights_only=True`: no object
-of another class is made. The program is JSON text in it. Reading it checks each part: functions are among those that
-programs call (functions.py), each tensor is an argument, a constant, a weight or an earlier result, and values are of the
-kinds below. JSON's own values stand for themselves, a list for a list, and an object with one key for the rest.
+A file is one of `torch.save`, a dictionary of tensors, numbers and text, and is read as such with `weights_only=True`:
+no object of another class is made. The program is JSON text in it. Reading it checks each part: functions are among
+those that programs call (functions.py), each tensor is an argument, a constant, a weight or an earlier result, and values
+are of the kinds below. JSON's own values stand for themselves, a list for a list, and an object with one key for the
+rest.
 """
 
 import json

@@ -2,11 +2,12 @@
 
 Note [Programs]
 ---------------
-A program is data. A call names its function, and holds the arguments as they were written: numbers, dtypes, slices, lists,
-with a `Ref` in place of each tensor and a `Formula` in place of each number that follows the lengths of the inputs. The
-names of tensors are those of inputs, of results of earlier calls, of constants, and "self.layer.weight" for parameters and
-buffers, which belong to the module that runs the program. What a function changes in place it changes when it is called
-anew, so a program that runs needs to know nothing of memory. A program written as an ONNX graph does: `Call.changed`.
+A program is data. A call names its function, and holds the arguments as they were written: numbers, dtypes, slices,
+lists, with a `Ref` in place of each tensor and a `Formula` in place of each number that follows the lengths of the
+inputs. The names of tensors are those of inputs, of results of earlier calls, of constants, and "self.layer.weight" for
+parameters and buffers, which belong to the module that runs the program. What a function changes in place it changes
+when it is called anew, so a program that runs needs to know nothing of memory. A program written as an ONNX graph
+does: `Call.changed`.
 """
 
 from collections.abc import Callable, Iterator
@@ -97,6 +98,11 @@ class Program:
     # Known only to the one that recorded it: the tensors by name, and how the lengths varied
     tensors: dict[str, Tensor] = field(default_factory=dict, repr=False)
     varying: dict[str, set[int]] = field(default_factory=dict, repr=False)
+    alive: Any = field(default=None, repr=False)  # what keeps the addresses of tensors from being used again
+
+    def forget(self) -> None:
+        """Let go of all tensors but the constants, and of the arguments' lengths."""
+        self.tensors, self.varying, self.alive = {}, {}, None
 
     def __post_init__(self) -> None:
         self._steps: list[Any] | None = None

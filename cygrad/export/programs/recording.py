@@ -2,10 +2,10 @@
 
 Note [Recording]
 ----------------
-A mode (`TorchFunctionMode`) receives the calls that a program makes with their arguments as written, and not what these
-functions call in turn, so each op is seen once, at the level at which other libraries define theirs. What a mode does not
-see are attributes that compute, such as `x.T`, and unpacking; the listener of ops (`Listener`) sees these, by their
-rows. Tensors are known by identity; one that is not, such as `x.data`, by its memory. All tensors are kept until the
+A mode (`TorchFunctionMode`) receives the calls that a program makes with their arguments as written, and not what
+these functions call in turn, so each op is seen once, at the level at which other libraries define theirs. What a mode
+does not see are attributes that compute, such as `x.T`, and unpacking; the listener of ops (`Listener`) sees these, by
+their rows. Tensors are known by identity; one that is not, such as `x.data`, by its memory. All tensors are kept until the
 end, so that neither identities nor addresses are used twice.
 """
 
@@ -336,7 +336,7 @@ def record(
         output = function(*args, **kwargs)
         structure = recorder.written(output)
     program = Program(name, parameters, recorder.calls, structure, recorder.constants, recorder.tensors)
-    program.alive = recorder._alive  # type: ignore[attr-defined]
+    program.alive = recorder._alive
     return program
 
 
@@ -356,13 +356,16 @@ def _entered(recorder: Recorder, name: str, value: Any) -> Any:
 
 def _by_parameter(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
     """Return (name of the parameter, argument) pairs."""
-    try:
-        kinds = inspect.signature(getattr(function, "forward", function)).parameters
-    except (TypeError, ValueError):
-        kinds = {}
     names: list[str] = []
-    for name, parameter in kinds.items():
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            names.append(name)
+    if hasattr(function, "parameter_names"):  # it runs a program itself
+        names += function.parameter_names()
+    else:
+        try:
+            kinds = inspect.signature(getattr(function, "forward", function)).parameters
+        except (TypeError, ValueError):
+            kinds = {}
+        for name, parameter in kinds.items():
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                names.append(name)
     names += [f"arg_{i}" for i in range(len(names), len(args))]
     return [*zip(names, args), *kwargs.items()]

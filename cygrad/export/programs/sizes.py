@@ -3,9 +3,9 @@
 Note [Lengths that vary]
 ------------------------
 Sizes are plain integers, so `x.view(x.size(0), -1)` is recorded as `view(x, 2, -1)`. Whether the 2 is a constant shows
-when the program is recorded again for arguments of other lengths: each group of dimensions that vary together is made
-1 and 3 longer, alone, and all of them together. A number that stays the same is a constant. For another one a formula is
-searched that holds in every recording: the length of a dimension of an argument, of an operand of the call or of an
+when the program is recorded again for arguments of other lengths: each group of dimensions that vary together is
+made 1 and 3 longer, alone, and all of them together. A number that stays the same is a constant. For another one a
+formula is searched that holds in every recording: the length of a dimension of an argument, of an operand of the call or of an
 earlier result, a multiple plus a constant, a product, or a polynomial of the lengths; for floats also a power. If
 there is none, or if the calls themselves differ, the program does not generalize, and that is an error which names the
 line.
@@ -312,7 +312,7 @@ class _Fit:
                     self._add(name, dim)
         output = self._fitted(None, [program.output for program in self.programs])
         program = Program(base.name, base.parameters, calls, output, base.constants, base.tensors, self.varying)
-        program.alive = base.alive  # type: ignore[attr-defined]
+        program.alive = base.alive
         return program
 
     def _same_constant(self, name: str) -> bool:
@@ -399,7 +399,7 @@ def _line(lengths: Sequence[int], values: Sequence[int]) -> tuple[int, int] | No
 
 
 def _polynomial(values: Sequence[int], symbols: Any, names: Any) -> Formula | None:
-    """Return a polynomial in which each length has at most the power 1; it must hold in more recordings than it has terms."""
+    """Return a polynomial that is linear in each length; it must hold in more recordings than it has terms."""
     subsets = [each for n in range(len(symbols) + 1) for each in itertools.combinations(range(len(symbols)), n)]
     if len(subsets) >= len(values):
         return None

@@ -47,7 +47,9 @@ def _written(program: Program, value: Any) -> str:
 def _expression(program: Program, call: Call) -> str:
     if call.target == "Tensor.__getitem__" and len(call.args) == 2:
         index = call.args[1]
-        inside = ", ".join(_written(program, each) for each in index) if type(index) is tuple else _written(program, index)
+        inside = (
+            ", ".join(_written(program, each) for each in index) if type(index) is tuple else _written(program, index)
+        )
         return f"{_written(program, call.args[0])}[{inside or '()'}]"
     arguments = [_argument(program, each) for each in call.args]
     arguments += [f"{key}={_argument(program, each)}" for key, each in call.kwargs.items()]
