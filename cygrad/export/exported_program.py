@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from cygrad import Tensor, fx, nn
-from cygrad.export.programs.fx_graph import graph_module_of
-from cygrad.export.programs.program import Program
+from cygrad.export._programs.fx_graph import graph_module_of
+from cygrad.export._programs.program import Program
 
 __all__ = ["ExportedProgram", "UnflattenedModule"]
 
@@ -45,7 +45,7 @@ class ExportedProgram:
 
     def module(self, check_guards: bool = True) -> Any:
         """Return a module that runs the program; it shares the parameters and buffers."""
-        from cygrad.export.exported_module import module_of
+        from cygrad.export._exported_module import module_of
 
         return module_of(self._source, self._program, self._shapes)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.export.programs.program import Program, Ref, leaves, mapped
-from cygrad.export.programs.recording import RecordingError, TracerWarning, is_recording, record
-from cygrad.export.programs.sizes import Variants, alike, generalized, undone
-from cygrad.export.programs.text import Graph
+from cygrad.export._programs.program import Program, Ref, leaves, mapped
+from cygrad.export._programs.recording import RecordingError, TracerWarning, is_recording, record
+from cygrad.export._programs.sizes import Variants, alike, generalized, undone
+from cygrad.export._programs.text import Graph
 from cygrad.jit._script import ScriptFunction, ScriptModule
 from cygrad.jit._traced import TopLevelTracedModule, TracedFunction, TracedModule, mirrored
 from cygrad.nn import Module

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from cygrad import Tensor
-from cygrad.export.programs.files import from_text, read_package, to_text, write_package
-from cygrad.export.programs.program import Program
-from cygrad.export.programs.text import Graph, code_of
+from cygrad.export._programs.files import from_text, read_package, to_text, write_package
+from cygrad.export._programs.program import Program
+from cygrad.export._programs.text import Graph, code_of
 from cygrad.jit._script import RecursiveScriptModule, ScriptFunction, ScriptModule
 from cygrad.nn import Module, Parameter
 

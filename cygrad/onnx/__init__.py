@@ -2,9 +2,9 @@
 
 from enum import IntEnum
 
-from cygrad.onnx import errors, onnx_program, operators, symbolic_helper, utils
+from cygrad.onnx import errors, operators, symbolic_helper, utils
+from cygrad.onnx._onnx_program import ONNXProgram
 from cygrad.onnx.errors import OnnxExporterError
-from cygrad.onnx.onnx_program import ONNXProgram
 from cygrad.onnx.symbolic_helper import SYMBOLIC_MODULES as _SYMBOLIC_MODULES
 from cygrad.onnx.utils import (
     export,
@@ -16,8 +16,8 @@ from cygrad.onnx.utils import (
 
 __all__ = [
     "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "errors",
-    "export", "is_in_onnx_export", "onnx_program", "operators", "register_custom_op_symbolic", "select_model_mode_for_export",
-    "symbolic_helper", "unregister_custom_op_symbolic", "utils",
+    "export", "is_in_onnx_export", "operators", "register_custom_op_symbolic",
+    "select_model_mode_for_export",    "symbolic_helper", "unregister_custom_op_symbolic", "utils",
 ]  # fmt: skip
 
 globals().update(_SYMBOLIC_MODULES)

@@ -77,7 +77,7 @@ def export(
     >>> [node.op_type for node in program.model_proto.graph.node]
     ['Gemm', 'Identity']
     """
-    from cygrad.export.onnx_files import exported
+    from cygrad.export._onnx_files import exported
 
     if custom_translation_table or export_modules_as_functions:
         raise NotImplementedError(

@@ -4,9 +4,9 @@ Note [Program files]
 --------------------
 A file is one of `torch.save`, a dictionary of tensors, numbers and text, and is read as such with `weights_only=True`:
 no object of another class is made. The program is JSON text in it. Reading it checks each part: functions are among
-those that programs call (functions.py), each tensor is an argument, a constant, a weight or an earlier result, and values
-are of the kinds below. JSON's own values stand for themselves, a list for a list, and an object with one key for the
-rest.
+those that programs call (functions.py), each tensor is an argument, a constant, a weight or an earlier result, and
+values are of the kinds below. JSON's own values stand for themselves, a list for a list, and an object with one key
+for the rest.
 """
 
 import json
@@ -16,9 +16,9 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.export.programs.functions import function_named
-from cygrad.export.programs.program import Call, Program, Ref, leaves
-from cygrad.export.programs.sizes import Formula
+from cygrad.export._programs.functions import function_named
+from cygrad.export._programs.program import Call, Program, Ref, leaves
+from cygrad.export._programs.sizes import Formula
 
 __all__ = ["FORMAT", "from_text", "read_package", "to_text", "write_package"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor, nn
+from cygrad.export._onnx_files import dims_of_shapes
+from cygrad.export._programs.files import read_package
+from cygrad.export._programs.program import Program, mapped
+from cygrad.export._programs.recording import RecordingError, record
+from cygrad.export._programs.sizes import generalized
 from cygrad.export.exported_program import ExportedProgram, shapes_of
-from cygrad.export.onnx_files import dims_of_shapes
-from cygrad.export.programs.files import read_package
-from cygrad.export.programs.program import Program, mapped
-from cygrad.export.programs.recording import RecordingError, record
-from cygrad.export.programs.sizes import generalized
 from cygrad.jit._traced import LoadedModule, TopLevelTracedModule, TracedModule, mirrored, module_in, write_module
 
 __all__ = ["ExportedModule", "exported", "loaded", "module_of", "save"]

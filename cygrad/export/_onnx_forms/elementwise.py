@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 import cygrad
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.table import Unsupported, form
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.table import Unsupported, form
 
 _SAME = {  # functions that ONNX has, too
     "abs": "Abs",

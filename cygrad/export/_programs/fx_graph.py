@@ -5,9 +5,9 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor, fx, nn
-from cygrad.export.programs.functions import function_named
-from cygrad.export.programs.program import Program, Ref, mapped
-from cygrad.export.programs.sizes import Formula
+from cygrad.export._programs.functions import function_named
+from cygrad.export._programs.program import Program, Ref, mapped
+from cygrad.export._programs.sizes import Formula
 
 __all__ = ["graph_module_of"]
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 import cygrad
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.table import Unsupported, form
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.table import Unsupported, form
 
 
 def spread(value: Any, n: int) -> list[int]:

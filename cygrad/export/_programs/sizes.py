@@ -3,9 +3,9 @@
 Note [Lengths that vary]
 ------------------------
 Sizes are plain integers, so `x.view(x.size(0), -1)` is recorded as `view(x, 2, -1)`. Whether the 2 is a constant shows
-when the program is recorded again for arguments of other lengths: each group of dimensions that vary together is
-made 1 and 3 longer, alone, and all of them together. A number that stays the same is a constant. For another one a
-formula is searched that holds in every recording: the length of a dimension of an argument, of an operand of the call or of an
+when the program is recorded again for arguments of other lengths: each group of dimensions that vary together is made
+1 and 3 longer, alone, and all of them together. A number that stays the same is a constant. For another one a formula
+is searched that holds in every recording: the length of a dimension of an argument, of an operand of the call or of an
 earlier result, a multiple plus a constant, a product, or a polynomial of the lengths; for floats also a power. If
 there is none, or if the calls themselves differ, the program does not generalize, and that is an error which names the
 line.
@@ -21,8 +21,8 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad.export.programs.program import Call, Program, Ref, leaves, mapped
-from cygrad.export.programs.recording import RecordingError, TracerWarning, record
+from cygrad.export._programs.program import Call, Program, Ref, leaves, mapped
+from cygrad.export._programs.recording import RecordingError, TracerWarning, record
 from cygrad.utils.warning import warn
 
 __all__ = ["Formula", "Group", "SizeError", "Variants", "alike", "discovered", "generalized", "resized", "undone"]
@@ -300,8 +300,10 @@ class _Fit:
         used = {name for call in base.calls for name in call.refs()}
         for name in base.constants:
             if name in used and not self._same_constant(name):
-                self._fail(f"a tensor made of Python values ({name!r}, of shape {tuple(base.constants[name].shape)}, used "
-                           f"at {self._first_use(name)}) differs")  # fmt: skip
+                shape = tuple(base.constants[name].shape)
+                self._fail(
+                    f"a tensor made of Python values (of shape {shape}, used at {self._first_use(name)}) differs"
+                )
         calls = []
         for calls_of in zip(*(program.calls for program in self.programs)):
             call = calls_of[0]

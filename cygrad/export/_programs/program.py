@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cygrad import Tensor
-from cygrad.export.programs.functions import function_named
+from cygrad.export._programs.functions import function_named
 
 __all__ = ["Call", "Program", "Ref", "at_path", "leaves", "mapped"]
 

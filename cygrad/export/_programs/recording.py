@@ -5,8 +5,8 @@ Note [Recording]
 A mode (`TorchFunctionMode`) receives the calls that a program makes with their arguments as written, and not what
 these functions call in turn, so each op is seen once, at the level at which other libraries define theirs. What a mode
 does not see are attributes that compute, such as `x.T`, and unpacking; the listener of ops (`Listener`) sees these, by
-their rows. Tensors are known by identity; one that is not, such as `x.data`, by its memory. All tensors are kept until the
-end, so that neither identities nor addresses are used twice.
+their rows. Tensors are known by identity; one that is not, such as `x.data`, by its memory. All tensors are kept until
+the end, so that neither identities nor addresses are used twice.
 """
 
 import enum
@@ -21,8 +21,8 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.errors.sites import is_ours
 from cygrad._core.graph.observers import Listener
-from cygrad.export.programs.functions import READS, name_of
-from cygrad.export.programs.program import Call, Program, Ref, mapped
+from cygrad.export._programs.functions import READS, name_of
+from cygrad.export._programs.program import Call, Program, Ref, mapped
 from cygrad.overrides import TorchFunctionMode
 from cygrad.utils.warning import warn
 
@@ -323,9 +323,9 @@ def record(
 ) -> Program:
     """Return the program that a function runs for these arguments.
 
-    `attributes` are the parameters and buffers, by name. The arguments are passed as they are: what the function changes
-    in place is changed. Raises RecordingError if a part of the function cannot be recorded; what the function raises
-    is passed on.
+    `attributes` are the parameters and buffers, by name. The arguments are passed as they are: what the function
+    changes in place is changed. Raises RecordingError if a part of the function cannot be recorded; what the function
+    raises is passed on.
     """
     kwargs = kwargs or {}
     recorder = Recorder(attributes or {}, constants_may_require_grad, quiet)

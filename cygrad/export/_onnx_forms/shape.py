@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 import cygrad
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.table import Unsupported, form
-from cygrad.export.programs.sizes import Formula
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.table import Unsupported, form
+from cygrad.export._programs.sizes import Formula
 
 
 def _numbers(args: Any) -> list[Any]:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 import cygrad
-from cygrad.export.onnx_forms.convolution import batched, spread
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.table import Unsupported, form
+from cygrad.export._onnx_forms.convolution import batched, spread
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.table import Unsupported, form
 
 
 def _more_padding(x: Value, n: int, out: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[int]:
@@ -137,7 +137,8 @@ def averaged(
             count = np.minimum(starts + kernel[d], high) - np.maximum(starts, low)
             counts = np.multiply.outer(counts, count)
         return g.op("Mul", total, g.constant(math.prod(kernel) / counts, x.dtype))
-    return g.op("AveragePool", x, kernel_shape=kernel, strides=steps, pads=[*pads, *pads], count_include_pad=int(include))  # fmt: skip
+    include = int(include)
+    return g.op("AveragePool", x, kernel_shape=kernel, strides=steps, pads=[*pads, *pads], count_include_pad=include)
 
 
 def _ends(length: int, out: int) -> list[tuple[int, int]]:

@@ -47,7 +47,7 @@ def base_name(target: str) -> str:
 @cache
 def _families() -> None:
     for name in FAMILIES:
-        import_module(f"cygrad.export.onnx_forms.{name}")
+        import_module(f"cygrad.export._onnx_forms.{name}")
 
 
 def form_of(target: str) -> Callable[..., Any] | None:

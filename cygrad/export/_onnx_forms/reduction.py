@@ -3,10 +3,10 @@
 from typing import Any
 
 import cygrad
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.products import norm_along
-from cygrad.export.onnx_forms.shape import diagonal
-from cygrad.export.onnx_forms.table import Unsupported, form
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.products import norm_along
+from cygrad.export._onnx_forms.shape import diagonal
+from cygrad.export._onnx_forms.table import Unsupported, form
 
 
 def reduced(g: Graph, kind: str, value: Value, axes: list[int], keepdim: Any) -> Value:
@@ -213,7 +213,8 @@ def dist(g: Graph, input: Value, other: Value, p: float = 2) -> Value:
 def topk(
     g: Graph, input: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None
 ) -> Any:
-    values, indices = g.op("TopK", input, g.ints([k]), n=2, axis=input.axis(dim), largest=int(largest), sorted=int(sorted))  # fmt: skip
+    order = {"largest": int(largest), "sorted": int(sorted)}
+    values, indices = g.op("TopK", input, g.ints([k]), n=2, axis=input.axis(dim), **order)
     indices.dtype = cygrad.int64
     return values, indices
 

@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 import cygrad
-from cygrad.export.onnx_forms.elementwise import expm1, log1p
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.table import Unsupported, form
+from cygrad.export._onnx_forms.elementwise import expm1, log1p
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.table import Unsupported, form
 
 
 def _number(g: Graph, value: Any, like: Value) -> Value:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 import cygrad
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.table import Unsupported, form
-from cygrad.export.programs.sizes import Formula
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.table import Unsupported, form
+from cygrad.export._programs.sizes import Formula
 
 _END = 2**63 - 1
 
@@ -45,7 +45,7 @@ def getitem(g: Graph, input: Value, index: Any) -> Value:
 
 
 def _sliced(g: Graph, input: Value, items: list[Any]) -> tuple[Value, list[Any]]:
-    """Apply slices and Nones; return the value and its dimensions: None, or an index for a dimension that is gathered."""
+    """Apply slices and Nones; return the value, and for each dimension the index by which it is gathered, or None."""
     starts, stops, axes, steps = [], [], [], []
     kinds: list[Any] = []
     added = []
@@ -112,7 +112,7 @@ def _several(g: Graph, value: Value, kinds: list[Any]) -> Value:
         total = g.op("Add", total, g.op("Mul", each, g.constant(0, cygrad.int64)))
     sizes = g.op("Shape", total, dtype=cygrad.int64)
     wrapped = []
-    for d, each in zip(used, indices):
+    for each in indices:
         wrapped.append(g.op("Unsqueeze", g.op("Expand", each, sizes), [rank]))
     index = g.op("Concat", *wrapped, axis=rank)
     front = g.op("Transpose", value, perm=[*used, *rest]) if [*used, *rest] != list(range(len(kinds))) else value

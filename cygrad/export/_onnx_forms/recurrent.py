@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.table import Unsupported, form
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.table import Unsupported, form
 
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}  # ONNX's order of the gates
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 import cygrad
-from cygrad.export.onnx_forms.convolution import spread
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.pooling import adaptive_mean
-from cygrad.export.onnx_forms.table import Unsupported, form
+from cygrad.export._onnx_forms.convolution import spread
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.pooling import adaptive_mean
+from cygrad.export._onnx_forms.table import Unsupported, form
 
 _MODES = {"nearest": "nearest", "nearest-exact": "nearest", "linear": "linear", "bilinear": "linear",
           "trilinear": "linear", "bicubic": "cubic"}  # fmt: skip

@@ -5,15 +5,15 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor, nn
-from cygrad.export.onnx_forms import base_name, form_of
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.indexing import written
-from cygrad.export.onnx_forms.table import Unsupported
-from cygrad.export.programs.program import Call, Program, Ref, at_path, leaves, mapped
-from cygrad.export.programs.recording import RecordingError, memory_of, record
-from cygrad.export.programs.sizes import Group, generalized
+from cygrad.export._onnx_forms import base_name, form_of
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.indexing import written
+from cygrad.export._onnx_forms.table import Unsupported
+from cygrad.export._programs.program import Call, Program, Ref, at_path, leaves, mapped
+from cygrad.export._programs.recording import RecordingError, memory_of, record
+from cygrad.export._programs.sizes import Group, generalized
+from cygrad.onnx._onnx_program import ONNXProgram
 from cygrad.onnx.errors import OnnxExporterError, UnsupportedOperatorError
-from cygrad.onnx.onnx_program import ONNXProgram
 from cygrad.utils.warning import warn
 
 __all__ = ["NATIVE_OPSETS", "model_of"]

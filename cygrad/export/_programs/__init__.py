@@ -4,8 +4,8 @@
 lengths of the arguments. `cygrad.jit` runs and saves programs, `cygrad.export.onnx` writes them as ONNX graphs.
 """
 
-from cygrad.export.programs.program import Call, Program, Ref
-from cygrad.export.programs.recording import record
-from cygrad.export.programs.sizes import Formula, generalized
+from cygrad.export._programs.program import Call, Program, Ref
+from cygrad.export._programs.recording import record
+from cygrad.export._programs.sizes import Formula, generalized
 
 __all__ = ["Call", "Formula", "Program", "Ref", "generalized", "record"]

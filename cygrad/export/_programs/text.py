@@ -5,7 +5,7 @@ from typing import Any
 
 import cygrad
 from cygrad import Tensor
-from cygrad.export.programs.program import Call, Program, Ref, kind_of, leaves
+from cygrad.export._programs.program import Call, Program, Ref, kind_of, leaves
 
 __all__ = ["Graph", "Node", "code_of"]
 
@@ -80,7 +80,8 @@ def _targets(call: Call) -> str:
 def code_of(program: Program, is_method: bool) -> str:
     """Return a program as Python code."""
     parameters = [f"{name}: {kind_of(value)}" for name, value in program.parameters]
-    lines = [f"def {program.name}({', '.join([*(['self'] if is_method else []), *parameters])}) -> {kind_of(program.output)}:"]  # fmt: skip
+    head = ", ".join([*(["self"] if is_method else []), *parameters])
+    lines = [f"def {program.name}({head}) -> {kind_of(program.output)}:"]
     lines += [f"  {_targets(call)}{_expression(program, call)}" for call in program.calls]
     return "\n".join([*lines, f"  return {_written(program, program.output)}", ""])
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 import cygrad
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.table import Unsupported, form
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.table import Unsupported, form
 
 
 def _causal(g: Graph, rows: Value, columns: Value) -> Value:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 import cygrad
-from cygrad.export.onnx_forms.graph import Graph, Value
-from cygrad.export.onnx_forms.products import norm_along
-from cygrad.export.onnx_forms.table import Unsupported, form
+from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.products import norm_along
+from cygrad.export._onnx_forms.table import Unsupported, form
 
 
 def _standardized(g: Graph, x: Value, axes: list[int], eps: float) -> Value:

@@ -8,8 +8,8 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad.export.onnx_forms.table import Unsupported
-from cygrad.export.programs.sizes import Formula
+from cygrad.export._onnx_forms.table import Unsupported
+from cygrad.export._programs.sizes import Formula
 
 __all__ = ["ONNX_DTYPES", "Graph", "Value"]
 
