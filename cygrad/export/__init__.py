@@ -42,7 +42,7 @@ def export(
     >>> program.module()(cygrad.ones(5, 3)).shape
     torch.Size([5, 2])
     """
-    from cygrad.export._exported_module import exported
+    from cygrad.export._exported_module import exported  # which imports this package
 
     return exported(mod, args, kwargs, dynamic_shapes)
 
@@ -58,7 +58,7 @@ def save(ep: Any, f: Any, *, extra_files: Any = None, opset_version: Any = None,
     `extra_files` are texts or bytes by name to keep along. The file is one of `torch.save`, in cygrad's own terms;
     PyTorch's `torch.export.load` does not read it. Raises TypeError for what is no exported program.
     """
-    from cygrad.export._exported_module import save
+    from cygrad.export._exported_module import save  # which imports this package
 
     save(ep, f, extra_files)
 
@@ -69,7 +69,7 @@ def load(f: Any, *, extra_files: Any = None, expected_opset_version: Any = None)
     The values of `extra_files` are replaced by those in the file. Raises RuntimeError for other files, including those
     of PyTorch's `torch.export.save`.
     """
-    from cygrad.export._exported_module import loaded
+    from cygrad.export._exported_module import loaded  # which imports this package
 
     return loaded(f, extra_files)
 

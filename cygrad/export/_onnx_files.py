@@ -6,7 +6,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor, nn
 from cygrad.export._onnx_forms import base_name, form_of
-from cygrad.export._onnx_forms.graph import Graph, Value
+from cygrad.export._onnx_forms.graph import ONNX_DTYPES, Graph, Value
 from cygrad.export._onnx_forms.indexing import written
 from cygrad.export._onnx_forms.table import Unsupported
 from cygrad.export._programs.program import Call, Program, Ref, at_path, leaves, mapped
@@ -25,8 +25,8 @@ _PRODUCER = "cygrad"
 class Writer:
     """Writes one program as a graph."""
 
-    def __init__(self, program: Program, opset: int, attributes: Mapping[str, Tensor], fixed_weights: bool) -> None:
-        self.program, self.attributes, self.fixed_weights = program, attributes, fixed_weights
+    def __init__(self, program: Program, opset: int, attributes: Mapping[str, Tensor]) -> None:
+        self.program, self.attributes = program, attributes
         self.graph = Graph(opset)
         self.weights: dict[str, Tensor] = {}  # parameters and buffers that the graph reads
         self.producers: dict[str, Call] = {}
@@ -64,10 +64,7 @@ class Writer:
         attribute = name.removeprefix("self.")
         t = self.attributes[attribute]
         self.weights[attribute] = t
-        found = self._enter(name, attribute)
-        if self.fixed_weights and t.dtype is not cygrad.bfloat16:
-            self.graph.constants[attribute] = _array(t)
-        return found
+        return self._enter(name, attribute)
 
     def _write(self, call: Call, position: int) -> None:
         write = form_of(call.target)
@@ -208,10 +205,10 @@ def model_of(
 
     `dim_names` names the dimensions that vary: {name of an input in the program: {dimension: name}}.
     """
-    import onnx
+    import onnx  # an extra
 
     native = min(max(opset, NATIVE_OPSETS[0]), NATIVE_OPSETS[-1])
-    writer = Writer(program, native, attributes, export_params)
+    writer = Writer(program, native, attributes)
     writer.write()
     graph, helper = writer.graph, onnx.helper
     outputs = _outputs(writer)
@@ -229,21 +226,26 @@ def model_of(
     weights = [
         helper.make_tensor_value_info(each, graph.code(t.dtype), list(t.shape)) for each, t in writer.weights.items()
     ]
-    nodes = list(graph.nodes)
-    infos = []
+    nodes, infos = list(graph.nodes), []
+    produced = {each for node in nodes for each in node.output}
     for value, out in zip(outputs, renamed[1]):
-        nodes.append(helper.make_node("Identity", [value.name], [out], name=f"output.{out}"))
+        if value.name in produced and value.name not in names:
+            produced.discard(value.name)
+            names[value.name] = out
+        else:  # an argument, a constant or another result
+            nodes.append(helper.make_node("Identity", [value.name], [out], name=f"/output/{out}"))
         shape = [f"{out}_dim_{d}" if n is None else n for d, n in enumerate(value.shape)]
         infos.append(helper.make_tensor_value_info(out, graph.code(value.dtype), shape))
     for node in nodes:
-        for i, each in enumerate(node.input):
-            node.input[i] = names.get(each, each) if each in names and each not in graph.constants else each
+        for values in (node.input, node.output):
+            for i, each in enumerate(values):
+                values[i] = names.get(each, each)
     read = {each for node in nodes for each in node.input}
     initializers = [
-        onnx.numpy_helper.from_array(array, each)
-        for each, array in graph.constants.items()
-        if each in read and (export_params or each not in writer.weights)
+        onnx.numpy_helper.from_array(array, each) for each, array in graph.constants.items() if each in read
     ]
+    if export_params:
+        initializers += [_initializer(onnx, each, t) for each, t in writer.weights.items()]
     if not export_params or keep_initializers_as_inputs:
         inputs += weights
     made = helper.make_graph(nodes, name, inputs, infos, initializer=initializers)
@@ -254,9 +256,24 @@ def model_of(
         producer_version=str(cygrad.__version__),
         ir_version=min(onnx.IR_VERSION, 10),
     )
-    if opset != native:
-        model = onnx.version_converter.convert_version(model, opset)
-    return model
+    return model if opset == native else _converted(onnx, model, opset)
+
+
+def _converted(onnx: Any, model: Any, opset: int) -> Any:
+    try:
+        return onnx.version_converter.convert_version(model, opset)
+    except RuntimeError as error:
+        raise OnnxExporterError(
+            f"the model cannot be written in opset version {opset}: {error}\n"
+            f"  versions {NATIVE_OPSETS[0]} to {NATIVE_OPSETS[-1]} are written directly"
+        ) from None
+
+
+def _initializer(onnx: Any, name: str, t: Tensor) -> Any:
+    if t.dtype is not cygrad.bfloat16:
+        return onnx.numpy_helper.from_array(_array(t), name)
+    raw = t.detach().cpu().contiguous().view(cygrad.int16).numpy().tobytes()
+    return onnx.TensorProto(name=name, dims=list(t.shape), data_type=ONNX_DTYPES[t.dtype], raw_data=raw)
 
 
 def _outputs(writer: Writer) -> list[Value]:
@@ -310,7 +327,7 @@ def exported(
     keep_initializers_as_inputs: bool,
 ) -> Any:
     """Return an `ONNXProgram`; see `torch.onnx.export`."""
-    import onnx
+    import onnx  # an extra
 
     args, named = _arguments(args, kwargs)
     attributes = attributes_of(model)

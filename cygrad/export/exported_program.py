@@ -45,7 +45,7 @@ class ExportedProgram:
 
     def module(self, check_guards: bool = True) -> Any:
         """Return a module that runs the program; it shares the parameters and buffers."""
-        from cygrad.export._exported_module import module_of
+        from cygrad.export._exported_module import module_of  # which imports this module
 
         return module_of(self._source, self._program, self._shapes)
 

@@ -178,6 +178,6 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
     replaced by those in the file. Raises ValueError if there is no such file, and RuntimeError for other files,
     including those of PyTorch's `torch.jit.save`, whose programs are in TorchScript.
     """
-    from cygrad.jit._traced import load
+    from cygrad.jit._traced import load  # which imports this module
 
     return load(f, map_location, _extra_files)

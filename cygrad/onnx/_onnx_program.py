@@ -46,7 +46,7 @@ class ONNXProgram:
         With `external_data`, and if it would exceed 2 GiB, the weights go to a second file beside it, `NAME.data`.
         Without `include_initializers` the weights are left out.
         """
-        import onnx
+        import onnx  # an extra
 
         model = self.model_proto
         if not include_initializers or keep_initializers_as_inputs:
@@ -63,7 +63,7 @@ class ONNXProgram:
             onnx.save_model(model, destination)
 
     def _with_inputs(self, include_initializers: bool) -> Any:
-        import onnx
+        import onnx  # an extra
 
         model = onnx.ModelProto()
         model.CopyFrom(self.model_proto)
@@ -77,7 +77,7 @@ class ONNXProgram:
 
     def initialize_inference_session(self, initializer: Any = None) -> None:
         """Make the session of onnxruntime that calls use."""
-        import onnxruntime
+        import onnxruntime  # an extra
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
@@ -117,7 +117,7 @@ class ONNXProgram:
 
     def apply_weights(self, state_dict: Any) -> None:
         """Replace weights by those of a state dict."""
-        import onnx
+        import onnx  # an extra
 
         for each in self.model_proto.graph.initializer:
             if each.name in state_dict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from cygrad.onnx.errors import OnnxExporterError
@@ -67,7 +68,8 @@ def export(
     with the model in onnxruntime. The remaining arguments are taken, and change nothing: weights stay within the file
     unless it would exceed 2 GiB, and constants are folded as they are written.
 
-    Raises `torch.onnx.errors.UnsupportedOperatorError` for an op that has no ONNX form, with its line, and
+    Needs the package onnx (`pip install "cygrad[onnx]"`); raises ModuleNotFoundError without it. Raises
+    `torch.onnx.errors.UnsupportedOperatorError` for an op that has no ONNX form, with its line, and
     `OnnxExporterError` for a model that cannot be recorded or that works for one length only.
 
     >>> import cygrad
@@ -75,9 +77,11 @@ def export(
     >>> axes = {"x": {0: "batch"}}
     >>> program = cygrad.onnx.export(model, cygrad.ones(1, 3), input_names=["x"], dynamic_axes=axes)
     >>> [node.op_type for node in program.model_proto.graph.node]
-    ['Gemm', 'Identity']
+    ['Gemm']
     """
-    from cygrad.export._onnx_files import exported
+    if find_spec("onnx") is None:
+        raise ModuleNotFoundError('torch.onnx.export needs the package onnx: pip install "cygrad[onnx]"', name="onnx")
+    from cygrad.export._onnx_files import exported  # not needed before
 
     if custom_translation_table or export_modules_as_functions:
         raise NotImplementedError(

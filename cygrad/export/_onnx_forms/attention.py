@@ -132,9 +132,6 @@ def multi_head_attention_forward(
 
 
 def _third(g: Graph, packed: Value, i: int, dim: int) -> Value:
-    part = g.constants[packed.name][i * dim : (i + 1) * dim] if packed.name in g.constants else None
-    if part is not None:
-        return g.constant(part, packed.dtype)
     found = g.slice(packed, 0, i * dim, (i + 1) * dim)
     found._shape = (dim, *packed.shape[1:])
     return found

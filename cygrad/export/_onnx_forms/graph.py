@@ -249,13 +249,11 @@ class Graph:
         return self.op("Slice", value, self.ints([start]), self.ints([stop]), [axis], [step])
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
-        """Return a value with its dimensions in another order; a constant is turned here."""
+        """Return a value with its dimensions in another order."""
         order = list(order)
         if order == list(range(len(order))):
             return value
         shape = None if value._shape is None else [value._shape[d] for d in order]
-        if value.name in self.constants:
-            return self.constant(self.constants[value.name].transpose(order), value.dtype)
         turned = self.op("Transpose", value, perm=order)
         turned._shape = None if shape is None else tuple(shape)
         return turned

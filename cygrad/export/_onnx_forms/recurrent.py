@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from cygrad.export._onnx_forms.graph import Graph, Value
 from cygrad.export._onnx_forms.table import Unsupported, form
 
@@ -13,10 +11,6 @@ _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}  # ONNX's order o
 def _in_order(g: Graph, value: Value, kind: str) -> Value:
     """Return weights or biases with the gates in ONNX's order, and a dimension for the direction in front."""
     order = _GATES[kind]
-    if value.name in g.constants:
-        array = g.constants[value.name]
-        parts = np.split(array, len(order))
-        return g.constant(np.concatenate([parts[i] for i in order])[None], value.dtype)
     if len(order) > 1:
         size = value.length(0) // len(order)
         pieces = g.op("Split", value, [size] * len(order), n=len(order), axis=0)

@@ -28,7 +28,7 @@ def _written(program: Program, value: Any) -> str:
 
     def write(value: Any) -> str:
         if type(value) is Ref:
-            return f"CONSTANTS.{value.name}" if value.name in program.constants else value.name
+            return f"CONSTANTS.{value.name}" if value.name in program.constants else _dotted(value.name)
         if isinstance(value, (list, tuple)):
             inner = ", ".join(map(write, value))
             return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
@@ -42,6 +42,14 @@ def _written(program: Program, value: Any) -> str:
         return repr(value)
 
     return write(value)
+
+
+def _dotted(name: str) -> str:
+    """Return the expression for a parameter or buffer: those of a `Sequential` have numbers for names."""
+    first, *parts = name.split(".")
+    for part in parts:
+        first = f"{first}.{part}" if part.isidentifier() else f'getattr({first}, "{part}")'
+    return first
 
 
 def _expression(program: Program, call: Call) -> str:
