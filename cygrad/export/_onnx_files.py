@@ -8,6 +8,7 @@ from cygrad import Tensor, nn
 from cygrad.export._onnx_forms import base_name, form_of
 from cygrad.export._onnx_forms.graph import ONNX_DTYPES, Graph, Value
 from cygrad.export._onnx_forms.indexing import written
+from cygrad.export._onnx_forms.older import OLDEST, in_version
 from cygrad.export._onnx_forms.table import Unsupported
 from cygrad.export._programs.program import Call, Program, Ref, at_path, leaves, mapped
 from cygrad.export._programs.recording import RecordingError, memory_of, record
@@ -18,7 +19,7 @@ from cygrad.utils.warning import warn
 
 __all__ = ["NATIVE_OPSETS", "model_of"]
 
-NATIVE_OPSETS = range(18, 24)  # others are converted from or to these
+NATIVE_OPSETS = range(OLDEST, 24)  # newer ones are converted from these
 _PRODUCER = "cygrad"
 
 
@@ -226,7 +227,10 @@ def model_of(
     weights = [
         helper.make_tensor_value_info(each, graph.code(t.dtype), list(t.shape)) for each, t in writer.weights.items()
     ]
-    nodes, infos = list(graph.nodes), []
+    try:
+        nodes, infos = in_version(graph, native), []
+    except Unsupported as reason:
+        raise OnnxExporterError(f"the model cannot be exported: {reason}") from None
     produced = {each for node in nodes for each in node.output}
     for value, out in zip(outputs, renamed[1]):
         if value.name in produced and value.name not in names:
@@ -264,7 +268,7 @@ def _converted(onnx: Any, model: Any, opset: int) -> Any:
         return onnx.version_converter.convert_version(model, opset)
     except RuntimeError as error:
         raise OnnxExporterError(
-            f"the model cannot be written in opset version {opset}: {error}\n"
+            f"the model cannot be exported: not in opset version {opset}: {error}\n"
             f"  versions {NATIVE_OPSETS[0]} to {NATIVE_OPSETS[-1]} are written directly"
         ) from None
 

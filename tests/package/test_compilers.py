@@ -225,8 +225,6 @@ def test_names_for_onnx():
         assert model.training and not model[0].training
     assert not model[0].training
     assert issubclass(torch.onnx.errors.UnsupportedOperatorError, RuntimeError)
-    with pytest.raises(NotImplementedError, match="cannot write ONNX"):
-        torch.onnx.ONNXProgram()
 
 
 def test_descriptions_of_shapes():
@@ -241,9 +239,8 @@ def test_descriptions_of_shapes():
         Dim("batch", min=4, max=2)
     with pytest.raises(AssertionError, match="valid identifier"):
         Dim("1")
-    for call in (ExportedProgram, lambda: torch.export.export(nn.Linear(1, 1), (torch.ones(1),))):
-        with pytest.raises(RuntimeError, match="cygrad exports no programs\n"):
-            call()
+    with pytest.raises(RuntimeError, match="torch.export.export makes exported programs"):
+        ExportedProgram()
     with pytest.raises(AssertionError, match="Only dataclasses"):
         torch.export.register_dataclass(int)
 

@@ -113,9 +113,10 @@ def _variance(g: Graph, input: Value, dim: Any, unbiased: Any, correction: Any, 
     count = g.constant(1, cygrad.int64)
     for axis in axes:
         count = g.op("Mul", count, g.op("Squeeze", g.size(input, axis)))
+    count = g.cast(count, input.dtype)
     if correction:
-        count = g.op("Max", g.op("Sub", count, g.constant(correction, cygrad.int64)), g.constant(0, cygrad.int64))
-    return g.op("Div", total, g.cast(count, input.dtype)), mean if keepdim else g.op("Squeeze", mean, axes)
+        count = g.op("Max", g.op("Sub", count, g.constant(correction, input.dtype)), g.constant(0, input.dtype))
+    return g.op("Div", total, count), mean if keepdim else g.op("Squeeze", mean, axes)
 
 
 @form("var")

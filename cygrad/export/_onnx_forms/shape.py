@@ -345,7 +345,8 @@ def padded(g: Graph, input: Value, pads: list[Any], mode: str, number: Any = Non
     if input.dtype is cygrad.bool:
         value = g.cast(input, cygrad.int32)
         fill = None if fill is None else g.cast(fill, cygrad.int32)
-    found = g.op("Pad", value, g.ints([*before, *after]), fill, g.ints(axes), mode=kinds[mode])
+    rest = [0] * (input.rank - count)
+    found = g.op("Pad", value, g.ints([*rest, *before, *rest, *after]), fill, mode=kinds[mode])
     return g.cast(found, input.dtype)
 
 
