@@ -55,17 +55,21 @@ def exported(mod: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> ExportedP
     attributes = {**dict(mod.named_parameters()), **dict(mod.named_buffers())}
     options: dict[str, Any] = {"attributes": attributes, "name": "forward"}
     kwargs = dict(kwargs or {})
-    given = mapped(lambda each: each.detach().clone() if isinstance(each, Tensor) else each, (args, kwargs))
+    copies, copied = (mapped(_copied, each) for each in (args, kwargs))
     try:
         with cygrad.no_grad():
-            base = record(mod, *given, quiet=True, **options)
+            base = record(mod, copies, copied, quiet=True, **options)
             groups = list(dims_of_shapes(base, dynamic_shapes)[0]) if dynamic_shapes is not None else []
-            program = generalized(mod, *given, base, groups, True, **options)
+            program = generalized(mod, copies, copied, base, groups, True, **options)
     except RecordingError as error:
         raise UserError(f"the module cannot be exported: {error}") from error
     shapes = shapes_of(program)
     program.forget()
     return ExportedProgram._made(mod, program, shapes, (args, kwargs))
+
+
+def _copied(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, Tensor) else value
 
 
 def save(ep: Any, f: Any, extra_files: Any = None) -> None:

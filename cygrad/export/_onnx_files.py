@@ -335,13 +335,13 @@ def exported(
 
     args, named = _arguments(args, kwargs)
     attributes = attributes_of(model)
-    options = {"attributes": attributes, "name": "forward"}
+    options: dict[str, Any] = {"attributes": attributes, "name": "forward"}
     try:
         with mode, cygrad.no_grad():
-            copies = mapped(lambda each: each.detach().clone() if isinstance(each, Tensor) else each, (args, named))
-            base = record(model, *copies, **options)
+            copies, copied = (mapped(_copied, each) for each in (args, named))
+            base = record(model, copies, copied, **options)
             groups, dim_names = named_dims(base, input_names, output_names, dynamic_axes, dynamic_shapes)
-            program = generalized(model, *copies, base, groups, True, **options)
+            program = generalized(model, copies, copied, base, groups, True, **options)
             made = model_of(
                 program, attributes, opset=opset, input_names=input_names, output_names=output_names,
                 dim_names=dim_names, export_params=export_params,
@@ -359,6 +359,10 @@ def exported(
     )
     found._example = args, named
     return found
+
+
+def _copied(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, Tensor) else value
 
 
 def _arguments(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -176,7 +176,7 @@ def _traced(function: Any, module: Any, name: str, args: Any, kwargs: Any, check
             tolerance: float, strict: bool) -> Program:  # fmt: skip
     """Return the program of a function, checked and generalized."""
     attributes = {} if module is None else {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    options = {"attributes": attributes, "name": name, "constants_may_require_grad": module is not None}
+    options: dict[str, Any] = {"attributes": attributes, "name": name, "constants_may_require_grad": module is not None}
     given = mapped(_copied, args), mapped(_copied, kwargs)
     try:
         base = record(function, *given, **options)
@@ -221,7 +221,7 @@ def _check_output(output: Any, strict: bool) -> None:
 def _check_again(base: Program, again: Program, variants: Variants) -> None:
     if alike(base, again) is not None or _numbers(base) != _numbers(again):
         lines = [str(Graph(program, None)).splitlines() for program in (base, again)]
-        difference = "\n".join("\t\t" + line for line in difflib.ndiff(*lines) if not line.startswith("?"))
+        difference = "\n".join("\t\t" + line for line in difflib.ndiff(lines[0], lines[1]) if not line.startswith("?"))
         raise TracingCheckError(f"\tGraph diff:\n{difference}", None)
     for name, value in base.constants.items():
         other = again.constants.get(name)
@@ -261,11 +261,10 @@ def _is_training(call: Any) -> bool:
 
 
 def _compare(program: Program, function: Any, args: Any, kwargs: Any, attributes: Any, tolerance: float) -> None:
-    given = [mapped(_copied, (args, kwargs)) for _ in range(2)]
     with undone(attributes):
-        expected = function(*given[0][0], **given[0][1])
+        expected = function(*mapped(_copied, args), **mapped(_copied, kwargs))
     with undone(attributes):
-        found = program.run(*given[1], lambda name: attributes[name])
+        found = program.run(mapped(_copied, args), mapped(_copied, kwargs), lambda name: attributes[name])
     for i, (a, b) in enumerate(zip(leaves(found), leaves(expected))):
         try:
             cygrad.testing.assert_close(a.double(), b.double(), rtol=tolerance, atol=1e-5, equal_nan=True)

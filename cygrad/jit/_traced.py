@@ -99,7 +99,7 @@ class _Running:
         )
 
     def __deepcopy__(self, memo: Any) -> Any:
-        made = mirrored(self, type(self), TracedModule)
+        made = mirrored(self, type(self), TracedModule)  # type: ignore[arg-type]
         for module in made.modules():
             for table in (module._parameters, module._buffers):
                 for name, t in table.items():
@@ -141,6 +141,9 @@ class TracedFunction(ScriptFunction):
     """What `torch.jit.trace` makes of a function."""
 
     __module__ = "cygrad.jit"
+    _program: Program
+    name: str
+    __name__: str
 
     def __new__(cls, program: Program) -> Any:
         made = object.__new__(cls)

@@ -237,7 +237,7 @@ class Graph:
     def numel(self, value: Value) -> Value:
         """Return the number of elements as a 0-dim tensor."""
         if value._shape is not None and None not in value._shape:
-            return self.constant(math.prod(value._shape), cygrad.int64)  # type: ignore[arg-type]
+            return self.constant(math.prod(value._shape), cygrad.int64)
         return self.op("Size", value, dtype=cygrad.int64)
 
     def reshape(self, value: Value, sizes: Any) -> Value:

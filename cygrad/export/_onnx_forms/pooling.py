@@ -137,8 +137,8 @@ def averaged(
             count = np.minimum(starts + kernel[d], high) - np.maximum(starts, low)
             counts = np.multiply.outer(counts, count)
         return g.op("Mul", total, g.constant(math.prod(kernel) / counts, x.dtype))
-    include = int(include)
-    return g.op("AveragePool", x, kernel_shape=kernel, strides=steps, pads=[*pads, *pads], count_include_pad=include)
+    counted = int(include)
+    return g.op("AveragePool", x, kernel_shape=kernel, strides=steps, pads=[*pads, *pads], count_include_pad=counted)
 
 
 def _ends(length: int, out: int) -> list[tuple[int, int]]:

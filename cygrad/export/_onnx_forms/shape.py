@@ -42,7 +42,7 @@ def flatten(g: Graph, input: Value, start_dim: int = 0, end_dim: int = -1) -> Va
     if not input.rank:
         return g.reshape(input, [1])
     first, last = input.axis(start_dim), input.axis(end_dim)
-    before = [_keep(g, input, d) for d in range(first)]
+    before = [0] * first  # which keeps a length
     after = [_keep(g, input, d) for d in range(last + 1, input.rank)]
     return g.op("Reshape", input, g.ints([*before, -1, *after]))
 
@@ -60,7 +60,7 @@ def ravel(g: Graph, input: Value) -> Value:
 @form("unflatten")
 def unflatten(g: Graph, input: Value, dim: int, sizes: Any) -> Value:
     axis = input.axis(dim)
-    before = [_keep(g, input, d) for d in range(axis)]
+    before = [0] * axis  # which keeps a length
     after = [_keep(g, input, d) for d in range(axis + 1, input.rank)]
     return g.op("Reshape", input, g.ints([*before, *_without_formula(list(sizes)), *after]))
 

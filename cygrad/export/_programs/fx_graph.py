@@ -52,8 +52,11 @@ def _put(root: nn.Module, path: str, t: Tensor) -> None:
     for part in parts:
         if part not in root._modules:
             root.add_module(part, nn.Module())
-        root = root._modules[part]  # type: ignore[assignment]
-    (root.register_parameter if isinstance(t, nn.Parameter) else root.register_buffer)(last, t)
+        root = root._modules[part]
+    if isinstance(t, nn.Parameter):
+        root.register_parameter(last, t)
+    else:
+        root.register_buffer(last, t)
 
 
 def _number(graph: fx.Graph, node_of: Any, formula: Formula) -> Any:

@@ -13,6 +13,7 @@ import enum
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def is_recording() -> bool:
 
 def site_of_user() -> str:
     """Return `file:line` of the innermost line that runs outside this package."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_code):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "an unknown line"
@@ -215,7 +216,8 @@ class Recorder(TorchFunctionMode):
                 f"a call of {getattr(func, '__name__', func)} cannot be recorded, at {site_of_user()}\n"
                 "  it is no function of this package"
             )
-        names = tuple(dict.fromkeys(self._names[id(t)] for t in changed if id(t) in self._names))
+        known = [self._names.get(id(t)) or self._places.get(place_of(t)) for t in changed]
+        names = tuple(dict.fromkeys(name for name in known if name is not None))
         wish = target.rpartition(".")[2].strip("_")
         results = [(path, self.name(t, wish)) for path, t in made]
         self.calls.append(Call(target, written[0], written[1], results, site_of_user(), names))
@@ -361,10 +363,10 @@ def _by_parameter(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         names += function.parameter_names()
     else:
         try:
-            kinds = inspect.signature(getattr(function, "forward", function)).parameters
+            parameters = list(inspect.signature(getattr(function, "forward", function)).parameters.items())
         except (TypeError, ValueError):
-            kinds = {}
-        for name, parameter in kinds.items():
+            parameters = []
+        for name, parameter in parameters:
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 names.append(name)
     names += [f"arg_{i}" for i in range(len(names), len(args))]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import cygrad
-from cygrad import Tensor
+from cygrad import Tensor, nn
 from cygrad.export._programs.program import Call, Program, Ref, leaves, mapped
 from cygrad.export._programs.recording import RecordingError, TracerWarning, record
 from cygrad.utils.warning import warn
@@ -87,8 +87,8 @@ def resized(t: Tensor, dim: int, length: int) -> Tensor:
 
 @contextmanager
 def undone(attributes: Mapping[str, Tensor]) -> Iterator[None]:
-    """Context in which nothing requires grad, and after which buffers and random numbers are as they were."""
-    state = {name: t.detach().clone() for name, t in attributes.items() if not t.requires_grad}
+    """Context in which nothing is recorded for gradients, and after which buffers and random numbers are as they were."""
+    state = {name: t.detach().clone() for name, t in attributes.items() if not isinstance(t, nn.Parameter)}
     try:
         with cygrad.random.fork_rng(), cygrad.no_grad():
             yield
@@ -377,16 +377,19 @@ def _of_ints(
     for lengths, source in sources.items():
         line = _line(lengths, values)
         if line is not None:
-            terms = ((line[0], (source,)),)
-            return Formula(terms if not line[1] else (*terms, (line[1], ())))
+            return _of_line(line, (source,))
     for count in (2, 3):
         for chosen in itertools.combinations_with_replacement(own.items(), count):
             products = [math.prod(each) for each in zip(*(lengths for lengths, _ in chosen))]
             line = _line(products, values)
             if line is not None:
-                terms = ((line[0], tuple(source for _, source in chosen)),)
-                return Formula(terms if not line[1] else (*terms, (line[1], ())))
+                return _of_line(line, tuple(source for _, source in chosen))
     return _polynomial(values, symbols, [sources[each] for each in symbols])
+
+
+def _of_line(line: tuple[int, int], sizes: tuple[tuple[str, int], ...]) -> Formula:
+    factor, offset = line
+    return Formula(((factor, sizes), (offset, ())) if offset else ((factor, sizes),))
 
 
 def _line(lengths: Sequence[int], values: Sequence[int]) -> tuple[int, int] | None:
