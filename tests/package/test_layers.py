@@ -51,7 +51,8 @@ UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/module
 # nn.functional, the repr of a tensor, DLPack devices, gamma distributed numbers, hook handles, whether a profiler is
 # active, the memory behind tensors and the state of modules (for files), the running backward pass (for checkpoints),
 # and the user's source lines (for checkpoints, pictures and the graph growth warning); modules of settings; and what
-# modules stand for that PyTorch has and that are private there.
+# modules stand for that PyTorch has and that are private there; and recorded programs, which `export`, `jit` and `onnx`
+# share.
 INWARD = {
     ("cygrad/_C/__init__.py", "cygrad.__config__"),
     ("cygrad/_C/__init__.py", "cygrad._core.registry.torch_function"),
@@ -70,9 +71,17 @@ INWARD = {
     ("cygrad/_weights_only_unpickler.py", "cygrad.serialization._unpickler"),
     ("cygrad/as_torch/ops.py", "cygrad.ops._higher_order"),
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
+    ("cygrad/export/_exported_module.py", "cygrad._dynamo.exc"),
+    ("cygrad/export/_exported_module.py", "cygrad.jit._traced"),
+    ("cygrad/export/_onnx_files.py", "cygrad.onnx._onnx_program"),
+    ("cygrad/export/_programs/recording.py", "cygrad._core.errors.sites"),
+    ("cygrad/export/_programs/recording.py", "cygrad._core.graph.observers"),
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad._core.graph.internals"),
+    ("cygrad/jit/_trace.py", "cygrad.export._programs"),
+    ("cygrad/jit/_traced.py", "cygrad.export._programs"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.registry.dispatch"),
+    ("cygrad/onnx/utils.py", "cygrad.export._onnx_files"),
     ("cygrad/utils/_python_dispatch.py", "cygrad._core.registry.dispatch"),
     ("cygrad/nn/parameter.py", "cygrad._core.tensor.tensor_str"),
     ("cygrad/optim/adam.py", "cygrad._core.graph.internals"),
