@@ -1,4 +1,4 @@
-"""Checks of every collective against NumPy, which all ranks of a world call: threads of `simulate`, or MPI processes."""
+"""Checks of all collectives against NumPy, which all ranks of a world call: threads of `simulate`, or processes."""
 
 import itertools
 import operator
