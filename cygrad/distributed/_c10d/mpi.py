@@ -1,9 +1,13 @@
-"""The engine on MPI, through mpi4py: non-blocking transfers, which move on in each call of `test`."""
+"""The engine on MPI, through mpi4py: non-blocking transfers, which move on in each call of `test`.
+
+Importing this file starts MPI, so that only what connects processes does it (`connection.py`).
+"""
 
 import numpy as np
+from mpi4py import MPI
 
 from cygrad.distributed._c10d.engine import Engine, Handle
-from cygrad.distributed._c10d.errors import HOW_TO_INSTALL, DistBackendError
+from cygrad.distributed._c10d.errors import DistBackendError
 from cygrad.distributed._c10d.launchers import command, launched
 
 __all__ = ["Mpi", "world"]
@@ -12,14 +16,10 @@ _OPS = {"sum": "SUM", "product": "PROD", "min": "MIN", "max": "MAX", "band": "BA
 
 
 def world():
-    """MPI's communicator of all processes. Starts MPI; raises RuntimeError if it is missing or no process finds others.
+    """MPI's communicator of all processes. Raises RuntimeError if a process does not find the others.
 
     Processes that a launcher has started, but whose MPI library does not know that launcher, would each be rank 0 of 1.
     """
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is there, and no library
-        raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {error}\n  {HOW_TO_INSTALL}") from None
     launch = launched()
     if launch is not None and MPI.COMM_WORLD.size != launch.size:
         library = MPI.Get_library_version().partition("\n")[0].strip().rstrip("\0")
@@ -56,8 +56,6 @@ class _Receipt(_Transfer):
     _source = None
 
     def test(self):
-        from mpi4py import MPI
-
         status = MPI.Status()
         try:
             done = self._request.Test(status)
@@ -89,8 +87,6 @@ class Mpi(Engine):
     """The processes of a communicator, which is this engine's own."""
 
     def __init__(self, communicator):
-        from mpi4py import MPI
-
         self._communicator = communicator
         self.rank, self.size = communicator.rank, communicator.size
         self._in_place, self._any = MPI.IN_PLACE, MPI.ANY_SOURCE
@@ -132,8 +128,6 @@ class Mpi(Engine):
         return _Transfer(self._communicator.Ibarrier())
 
     def split(self, ranks):
-        from mpi4py import MPI
-
         old = self._communicator.Get_group()
         new = old.Incl(ranks)
         made = self._communicator.Create_group(new)

@@ -1,8 +1,13 @@
-"""The store of a world on MPI: rank 0 holds the values, and a thread of it answers the others."""
+"""The store of a world on MPI: rank 0 holds the values, and a thread of it answers the others.
+
+Importing this file starts MPI.
+"""
 
 import atexit
 import threading
 import time
+
+from mpi4py import MPI
 
 from cygrad.distributed._c10d.errors import DistStoreError, QueueEmptyError
 from cygrad.distributed._c10d.mpi import world
@@ -105,8 +110,6 @@ class _Server:
         atexit.register(self._close)  # before MPI ends
 
     def _serve(self):
-        from mpi4py import MPI
-
         status = MPI.Status()
         last = time.monotonic()
         answers: list = []
