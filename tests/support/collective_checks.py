@@ -328,6 +328,17 @@ def check_store():
     with pytest.raises(dist.DistStoreError, match="^Wait timeout"):
         store.wait(["missing"], timedelta(milliseconds=50))
     dist.barrier()
+    for first in (True, False):  # the server comes first
+        if (rank == 0) == first:
+            tcp = dist.TCPStore("127.0.0.1", 29555, size, is_master=rank == 0)
+        dist.barrier()
+    tcp.set(f"from-{rank}", "here")
+    assert tcp.get(f"from-{(rank + 1) % size}") == b"here" and not store.check([f"from-{rank}"])
+    tcp.queue_push("ranks", str(rank))
+    dist.barrier()
+    taken = [None] * size
+    dist.all_gather_object(taken, int(tcp.queue_pop("ranks")))
+    assert sorted(taken) == list(range(size)) and tcp.queue_len("ranks") == 0
 
 
 def check_gradients():

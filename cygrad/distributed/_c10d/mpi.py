@@ -9,6 +9,7 @@ from mpi4py import MPI
 from cygrad.distributed._c10d.engine import Engine, Handle
 from cygrad.distributed._c10d.errors import DistBackendError
 from cygrad.distributed._c10d.launchers import command, launched
+from cygrad.distributed._c10d.shared_memory import LEAST, SharedMemory, is_ordered
 
 __all__ = ["Mpi", "world"]
 
@@ -90,9 +91,16 @@ class Mpi(Engine):
         self._communicator = communicator
         self.rank, self.size = communicator.rank, communicator.size
         self._in_place, self._any = MPI.IN_PLACE, MPI.ANY_SOURCE
+        self._memory = SharedMemory(self) if self.size > 1 and is_ordered() and _is_on_one_machine(communicator) else None
         self._ops = {name: getattr(MPI, of_mpi) for name, of_mpi in _OPS.items()}
 
     def all_reduce(self, buffer, op):
+        if self._memory is not None and buffer.nbytes >= LEAST and buffer.dtype.char != "e":
+            return self._memory.all_reduce(buffer, op)
+        return self.all_reduce_by_mpi(buffer, op)
+
+    def all_reduce_by_mpi(self, buffer, op):
+        """Reduce by MPI, even if there is shared memory."""
         return _Transfer(self._communicator.Iallreduce(self._in_place, buffer, self._ops[op]), buffer)
 
     def reduce(self, buffer, root, op):
@@ -138,6 +146,14 @@ class Mpi(Engine):
 
     def close(self):
         self._communicator.Free()
+
+
+def _is_on_one_machine(communicator):
+    """Whether all processes of a communicator share memory; all of them ask."""
+    here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
+    is_whole = here.size == communicator.size
+    here.Free()
+    return is_whole
 
 
 def _layout(sizes):

@@ -1,7 +1,7 @@
 """The engine on NCCL, through CuPy: transfers between GPUs, on a stream of the group's own.
 
-Its arrays are one-dimensional tensors on the GPU. The stream waits for what the current stream has computed; waiting for
-a transfer lets the current stream wait, not the program. Not run on several GPUs yet: tests have a stand-in for NCCL.
+Its arrays are one-dimensional tensors on the GPU. The stream waits for what the current stream has computed; waiting
+for a transfer lets the current stream wait, not the program. Not run on several GPUs yet: tests have a stand-in for NCCL.
 """
 
 import numpy as np
