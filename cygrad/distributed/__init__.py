@@ -15,7 +15,7 @@ from cygrad.distributed.distributed_c10d import _rank_not_in_group as _rank_not_
 from cygrad.distributed.distributed_c10d import _reduce_scatter_base as _reduce_scatter_base
 from cygrad.distributed.distributed_c10d import default_pg_timeout as default_pg_timeout
 
-__all__ = ["DeviceMesh", "default_pg_timeout", "init_device_mesh", *distributed_c10d.__all__]
+__all__ = ["DeviceMesh", "MicroBatchSampler", "deterministic", "get_shards", "my_shards", "default_pg_timeout", "init_device_mesh", *distributed_c10d.__all__]
 
 # Imported on first use: few programs need them.
 _MODULES = {
@@ -25,6 +25,8 @@ _MODULES = {
 }  # fmt: skip
 _ELSEWHERE = {
     "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_c10d.grad_bucket",
+    "MicroBatchSampler": "_deterministic", "deterministic": "_deterministic", "get_shards": "_deterministic",
+    "my_shards": "_deterministic",
 }  # fmt: skip
 
 

@@ -4,13 +4,10 @@ from collections.abc import Iterator, Sized
 from typing import Any
 
 import cygrad
+from cygrad.distributed._c10d.world import current
 from cygrad.utils.data.sampler import Sampler
 
 __all__ = ["MicroBatchSampler", "deterministic", "get_shards", "my_shards", "share"]
-
-
-class _Setting:
-    shards: int | None = None
 
 
 class deterministic:
@@ -35,18 +32,19 @@ class deterministic:
     def __init__(self, mode: bool = True, *, shards: int = 8) -> None:
         if isinstance(shards, bool) or not isinstance(shards, int) or shards < 1:
             raise ValueError(f"deterministic(): shards must be a positive int, but got {shards!r}")
-        self._former, _Setting.shards = _Setting.shards, shards if mode else None
+        world = current()
+        self._former, world.shards = world.shards, shards if mode else None
 
     def __enter__(self) -> "deterministic":
         return self
 
     def __exit__(self, *_: object) -> None:
-        _Setting.shards = self._former
+        current().shards = self._former
 
 
 def get_shards() -> int | None:
     """The number of micro-batches in a step, or None if `deterministic` is off."""
-    return _Setting.shards
+    return current().shards
 
 
 def share(shards: int, size: int, rank: int) -> tuple[int, int]:
@@ -59,11 +57,12 @@ def my_shards(group: Any = None, *, rank: int | None = None, world_size: int | N
 
     Raises RuntimeError if `deterministic` is off.
     """
-    if _Setting.shards is None:
+    shards = get_shards()
+    if shards is None:
         raise RuntimeError("my_shards(): call `distributed.deterministic(True)` first")
     size = cygrad.distributed.get_world_size(group) if world_size is None else world_size
     rank = cygrad.distributed.get_rank(group) if rank is None else rank
-    return range(*share(_Setting.shards, size, rank))
+    return range(*share(shards, size, rank))
 
 
 class MicroBatchSampler(Sampler[list[int]]):
@@ -91,7 +90,7 @@ class MicroBatchSampler(Sampler[list[int]]):
         shuffle: bool = True,
         seed: int = 0,
     ) -> None:
-        shards = _Setting.shards if shards is None else shards
+        shards = get_shards() if shards is None else shards
         if shards is None:
             raise RuntimeError("MicroBatchSampler(): pass `shards`, or call `distributed.deterministic(True)` first")
         if batch_size < 1 or shards < 1:

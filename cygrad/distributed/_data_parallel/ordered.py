@@ -153,6 +153,10 @@ class OrderedReducer(Reducer):
     def set_hook(self, state, hook):
         raise RuntimeError("register_comm_hook: distributed.deterministic(True) reduces gradients in its own order")
 
+    def send_buffers(self, buffers, root=0):
+        if self._seed is None:  # processes have different numbers of micro-batches, and a step is what they share
+            super().send_buffers(buffers, root)
+
     def _restore_statistics(self):
         with cygrad.no_grad():
             for buffer, value in zip(self._statistics, self._before):
