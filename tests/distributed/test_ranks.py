@@ -2,6 +2,7 @@
 
 import pytest
 from support import data_parallel_checks as checks
+from support import sharding_checks
 
 from cygrad.distributed._fake import simulate
 
@@ -10,6 +11,12 @@ from cygrad.distributed._fake import simulate
 @pytest.mark.parametrize("name", checks.CHECKS)
 def test_data_parallel(name, size):
     simulate(checks.CHECKS[name], size, timeout=30.0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", sharding_checks.CHECKS)
+def test_sharding(name, size):
+    simulate(sharding_checks.CHECKS[name], size, timeout=30.0)
 
 
 @pytest.mark.parametrize("shards", [4, 6, 8])

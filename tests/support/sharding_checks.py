@@ -1,0 +1,140 @@
+"""What holds for sharded optimizers, meshes and synchronized batch norms: functions that every rank runs."""
+
+import copy
+
+import pytest
+from support import data_parallel_checks as base
+
+import cygrad as torch
+import cygrad.distributed as dist
+from cygrad import nn
+from cygrad.distributed.optim import ZeroRedundancyOptimizer
+from cygrad.nn.parallel import DistributedDataParallel
+
+
+def check_zero():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    alone = base.mlp()
+    opt = torch.optim.Adam(alone.parameters(), lr=0.01)
+    model = DistributedDataParallel(base.mlp())
+    zero = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01)
+    schedules = [torch.optim.lr_scheduler.StepLR(each, 2, 0.5) for each in (opt, zero)]
+    for step in range(5):
+        xs, ys = zip(*(base.data(alone, step, each) for each in range(size)))
+        for each, module, x, y in ((opt, alone, torch.cat(xs), torch.cat(ys)), (zero, model, xs[rank], ys[rank])):
+            each.zero_grad()
+            base.loss_of(module(x), y).backward()
+            each.step()
+        for each in schedules:
+            each.step()
+    torch.testing.assert_close(base.weights(model.module), base.weights(alone), rtol=1e-5, atol=1e-5)
+    assert zero.param_groups[0]["lr"] == opt.param_groups[0]["lr"] < 0.01
+    owned = sum(p.numel() for p in zero.optim.param_groups[0]["params"])
+    assert len(zero.optim.state) == len(zero.optim.param_groups[0]["params"]) and (size == 1 or owned < 300)
+    if size > 1:
+        with pytest.raises(RuntimeError, match="^Optimizer state has not been consolidated on this rank"):
+            zero.state_dict()
+    zero.consolidate_state_dict(to=size - 1)
+    if rank == size - 1:
+        state, expected = zero.state_dict(), opt.state_dict()
+        assert state["param_groups"] == expected["param_groups"] and list(state["state"]) == list(expected["state"])
+        for number, values in expected["state"].items():
+            for key, value in values.items():
+                torch.testing.assert_close(state["state"][number][key], value, rtol=1e-4, atol=1e-5)
+    holder = [opt.state_dict()]
+    zero.load_state_dict(copy.deepcopy(holder[0]))
+    zero.consolidate_state_dict()
+    if rank == 0:
+        assert str(zero.state_dict()) == str(holder[0])
+    zero.add_param_group({"params": [nn.Parameter(torch.full((3,), float(rank)))], "lr": 0.5})
+    assert [group["lr"] for group in zero.param_groups] == [0.0025, 0.5]
+
+
+def check_zero_joins():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    from cygrad.distributed.algorithms.join import Join
+
+    model = DistributedDataParallel(base.mlp())
+    zero = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
+    with Join([model, zero]):
+        for step in range(rank + 1):
+            zero.zero_grad()
+            x, y = base.data(model.module, step, rank)
+            base.loss_of(model(x), y).backward()
+            zero.step()
+    base.same_everywhere(base.digest(model.module))
+
+
+def check_meshes():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    whole = dist.init_device_mesh("cpu", (size,))
+    assert whole.get_group() is dist.group.WORLD and whole.get_local_rank() == rank and whole.get_coordinate() == [rank]
+    with pytest.raises(RuntimeError, match=f"^Mesh should not be bigger than default world size {size}, but found"):
+        dist.init_device_mesh("cpu", (size + 1,))
+    if size != 4:
+        return
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "model"))
+    assert mesh.get_coordinate() == [rank // 2, rank % 2] and mesh.size() == 4
+    assert repr(mesh) == "DeviceMesh((data=2, model=2), 'cpu', stride=(2, 1))"
+    data, model = mesh["data"], mesh["model"]
+    assert data.mesh.tolist() == [rank % 2, rank % 2 + 2] and model.mesh.tolist() == [rank - rank % 2, rank - rank % 2 + 1]
+    assert data.get_local_rank() == mesh.get_local_rank("data") == rank // 2
+    assert dist.get_process_group_ranks(data.get_group()) == data.mesh.tolist()
+    x = torch.tensor([float(rank)])
+    dist.all_reduce(x, group=model.get_group())
+    assert x.item() == sum(model.mesh.tolist())
+    assert mesh["model", "data"].mesh.tolist() == [[0, 2], [1, 3]]
+    flat = mesh._flatten("all")
+    assert mesh["all"] is flat and flat.mesh.tolist() == [0, 1, 2, 3] and flat.get_group().size() == 4
+    part = dist.DeviceMesh("cpu", [1, 3])
+    assert part.get_coordinate() == ([[1, 3].index(rank)] if rank in (1, 3) else None)
+    DistributedDataParallel(nn.Linear(1, 1), device_mesh=data)
+
+
+def check_batch_norm():
+    """As the batch norm of one process with the joined batch, forward and backward, and twice differentiable."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    sizes = [2 + each for each in range(size)]
+    generator = torch.Generator().manual_seed(0)  # threads share the default one
+    whole = torch.randn(sum(sizes), 3, 4, dtype=torch.float64, generator=generator)
+    target = torch.randn(sum(sizes), 3, 4, dtype=torch.float64, generator=generator)
+    plain = nn.BatchNorm1d(3).double()
+    with torch.no_grad():
+        plain.weight.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    synced = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(plain))
+    x = whole.clone().requires_grad_()
+    first = sum(sizes[:rank])
+    mine = whole[first : first + sizes[rank]].clone().requires_grad_()
+    expected, output = plain(x), synced(mine)
+    torch.testing.assert_close(output, expected[first : first + sizes[rank]])
+    for name in ("running_mean", "running_var", "num_batches_tracked"):
+        torch.testing.assert_close(getattr(synced, name), getattr(plain, name))
+    (gx,) = torch.autograd.grad((expected * target).sin().sum(), x, create_graph=True)
+    loss = (output * target[first : first + sizes[rank]]).sin().sum()
+    (gm,) = torch.autograd.grad(loss, mine, create_graph=True)
+    torch.testing.assert_close(gm, gx[first : first + sizes[rank]])
+    gx.square().sum().backward()
+    gm.square().sum().backward()
+    torch.testing.assert_close(mine.grad, x.grad[first : first + sizes[rank]], rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(synced.eval()(mine), plain.eval()(x)[first : first + sizes[rank]])
+    layer = nn.SyncBatchNorm(3, affine=False, momentum=None)  # one process has nothing
+    count = 0 if rank == size - 1 and size > 1 else 2
+    y = torch.randn(count, 3, 2, requires_grad=True)
+    layer(y).square().sum().backward()
+    assert y.grad.shape == y.shape and layer.running_mean.isfinite().all()
+    base.same_everywhere(layer.running_mean.tolist())
+    if size > 1:
+        with pytest.raises(ValueError, match="^Expected more than 1 value per channel when training"):
+            layer(torch.ones(int(rank == 0), 3))
+
+
+def check_sampler():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    sampler = torch.utils.data.DistributedSampler(range(10))
+    assert (sampler.rank, sampler.num_replicas) == (rank, size)
+    found = [None] * size
+    dist.all_gather_object(found, list(sampler))
+    assert sorted({index for part in found for index in part}) == list(range(10))
+
+
+CHECKS = {name: value for name, value in list(globals().items()) if name.startswith("check_")}
