@@ -138,3 +138,190 @@ def check_sampler():
 
 
 CHECKS = {name: value for name, value in list(globals().items()) if name.startswith("check_")}
+
+
+# --- fully_shard -----------------------------------------------------------------------------------
+
+
+def sharded(make, **options):
+    from cygrad.distributed.fsdp import fully_shard
+
+    model = make()
+    layers = model.layers if isinstance(model, base.Transformer) else [model[0], model[2]]
+    for layer in layers:
+        fully_shard(layer, **options)
+    return fully_shard(model, **options)
+
+
+def full_weights(model):
+    return torch.cat([p.full_tensor().reshape(-1) for p in model.parameters()])
+
+
+def check_fully_shard():
+    from cygrad.distributed.fsdp import FSDPModule
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for make in (base.mlp, base.transformer):
+        for options in ({}, {"reshard_after_forward": True}, {"reshard_after_forward": False}):
+            model = sharded(make, **options)
+            assert isinstance(model, FSDPModule)
+            opt = torch.optim.Adam(model.parameters(), lr=0.01, eps=1e-3)
+            alone = make()
+            plain = torch.optim.Adam(alone.parameters(), lr=0.01, eps=1e-3)
+            for step in range(4):
+                xs, ys = zip(*(base.data(alone, step, each) for each in range(size)))
+                for each, module, x, y in ((plain, alone, torch.cat(xs), torch.cat(ys)), (opt, model, xs[rank], ys[rank])):
+                    each.zero_grad()
+                    base.loss_of(module(x), y).backward()
+                    if step == 1:
+                        a = torch.nn.utils.clip_grad_norm_(module.parameters(), 0.05)
+                        if module is alone:
+                            expected_norm = a
+                        else:
+                            torch.testing.assert_close(a, expected_norm, rtol=1e-4, atol=1e-6)
+                    each.step()
+                if step == 2:
+                    with torch.no_grad():
+                        torch.testing.assert_close(model(xs[0]), alone(xs[0]), rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(full_weights(model), base.weights(alone), rtol=1e-4, atol=2e-5)
+            elements = sum(p.numel() for p in model.parameters())
+            everything = sum(p.numel() for p in alone.parameters())
+            assert elements <= everything / size + everything * 0.2
+            assert sum(v.numel() for s in opt.state.values() for v in s.values() if v.dim()) == 2 * elements
+            assert not model._fsdp_unit.state.places and all(u._wholes is None for u in units(model))
+            assert [p.shape[1:] for p in model.parameters()] == [p.shape[1:] for p in alone.parameters()]
+
+
+def units(model):
+    from cygrad.distributed.fsdp._unit import units_in
+
+    return units_in(model)
+
+
+def check_sharded_accumulation():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    model, alone = sharded(base.mlp), base.mlp()
+    for step in range(2):
+        for each in range(size):
+            x, y = base.data(alone, step, each)
+            (base.loss_of(alone(x), y) / size).backward()
+    for way in range(2):
+        model.zero_grad()
+        for step in range(2):
+            model.set_requires_gradient_sync(way == 0 or step == 1)
+            x, y = base.data(alone, step, rank)
+            base.loss_of(model(x), y).backward()
+            if way and not step:
+                assert all(p.grad is None for p in model.parameters())
+        for p, q in zip(model.parameters(), alone.parameters()):
+            torch.testing.assert_close(p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], size, rank)), rtol=1e-5, atol=1e-6)
+
+
+def part(length, size, rank):
+    from cygrad.distributed.tensor._shards import bounds
+
+    first, last = bounds(length, size, rank)
+    return first, last - first
+
+
+def check_sharded_precision():
+    from cygrad.distributed.fsdp import MixedPrecisionPolicy
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    seen = []
+    model = base.mlp()
+    model[3].register_forward_hook(lambda m, args, out: seen.append((out.dtype, model[2].weight.dtype)))
+    policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32, torch.float32)
+    from cygrad.distributed.fsdp import fully_shard
+
+    fully_shard(model[2], mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32))
+    fully_shard(model, mp_policy=policy)
+    x, y = base.data(model, 0, rank)
+    output = model(x)
+    assert output.dtype == torch.float32 and seen == [(torch.bfloat16, torch.float32)]
+    base.loss_of(output, y).backward()
+    assert all(p.grad.dtype == torch.float32 for p in model.parameters() if p.numel())
+    alone = base.mlp()
+    for each in range(size):
+        x, y = base.data(alone, 0, each)
+        (base.loss_of(alone(x), y) / size).backward()
+    for p, q in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], size, rank)), rtol=0.1, atol=0.05)
+
+
+def check_sharded_state():
+    from cygrad.distributed.tensor import DTensor
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    model, whole = sharded(base.transformer), base.transformer(seed=3)
+    model.load_state_dict(whole.state_dict())
+    torch.testing.assert_close(full_weights(model), base.weights(whole), rtol=0, atol=0)
+    state = model.state_dict()
+    assert list(state) == list(whole.state_dict()) and all(isinstance(each, DTensor) for each in state.values())
+    assert torch.equal(state["words.weight"].full_tensor(), whole.words.weight)
+    if size > 1:
+        with pytest.raises(RuntimeError, match="^add: cygrad computes with whole or local tensors only"):
+            torch.add(state["words.weight"], 1)
+    other = sharded(base.transformer)
+    other.load_state_dict(state)
+    torch.testing.assert_close(full_weights(other), base.weights(whole), rtol=0, atol=0)
+    model.unshard()
+    assert torch.equal(model.words.weight, whole.words.weight) and model.words.weight.requires_grad
+    model.reshard()
+    assert model.words.weight.shape == (part(11, size, rank)[1], 16)
+
+
+def check_sharded_with_copies():
+    from cygrad.distributed.fsdp import fully_shard
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    if size != 4:
+        return
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("copies", "parts"))
+    model, alone = fully_shard(base.mlp(), mesh=mesh), base.mlp()
+    for each in range(size):
+        x, y = base.data(alone, 0, each)
+        (base.loss_of(alone(x), y) / size).backward()
+    x, y = base.data(alone, 0, rank)
+    base.loss_of(model(x), y).backward()
+    for p, q in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], 2, rank % 2)), rtol=1e-5, atol=1e-6)
+
+
+def check_sharded_checkpointing():
+    """Recomputed layers, frozen and unused parameters, and an error in `forward`."""
+    from cygrad.distributed.fsdp import fully_shard
+    from cygrad.utils.checkpoint import checkpoint
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.a, self.b, self.unused = nn.Linear(3, 5), nn.Linear(5, 3), nn.Linear(2, 2)
+            self.a.bias.requires_grad_(False)
+
+        def forward(self, x, recompute=True, fail=False):
+            h = checkpoint(self.a, x, use_reentrant=False) if recompute else self.a(x)
+            if fail:
+                raise ZeroDivisionError("in forward")
+            return self.b(h.tanh())
+
+    model, alone = Net(), Net()
+    for each in (model.a, model.b, model):
+        fully_shard(each)
+    x = torch.linspace(0, 1, 6).view(2, 3)
+    with pytest.raises(ZeroDivisionError):
+        model(x, fail=True)
+    assert type(model.a.weight).__name__ == "ShardedParameter"
+    model(x).square().sum().backward()
+    alone(x, recompute=False).square().sum().backward()
+    for (name, p), q in zip(model.named_parameters(), alone.parameters()):
+        if q.grad is not None:
+            torch.testing.assert_close(p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], size, rank)), rtol=1e-5, atol=1e-6)
+        else:
+            assert p.grad is None or not p.grad.any(), name
+
+
+CHECKS = {name: value for name, value in list(globals().items()) if name.startswith("check_")}
