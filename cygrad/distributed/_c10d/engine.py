@@ -1,12 +1,14 @@
 """`Engine`: what moves and reduces arrays between the processes of a group, and `Handle`: one such transfer."""
 
+import os
 import time
 from abc import ABC, abstractmethod
 
 __all__ = ["FINISHED", "Engine", "Handle"]
 
-_SPINS = 1000  # looks at a transfer before the first pause between two
+_SPINS = 500  # looks at a transfer before the first pause between two
 _SHORT, _LONG, _OFTEN = 5e-5, 1e-3, 0.05  # seconds: pauses, and the time between two looks at the other processes
+_give_way = getattr(os, "sched_yield", lambda: None)  # to whom this process waits for, if they share a core
 
 
 class Handle(ABC):
@@ -24,6 +26,7 @@ class Handle(ABC):
         for _ in range(_SPINS):
             if self.test():
                 return
+            _give_way()
         begin = looked = time.monotonic()
         while not self.test():
             now = time.monotonic()
@@ -35,7 +38,8 @@ class Handle(ABC):
             time.sleep(_SHORT if now - begin < 1 else _LONG)
 
     def abort(self):
-        """Give the transfer up, if the engine can."""
+        """Give the transfer up, if the engine can: a receipt, that is."""
+        return None
 
     def source(self):
         """The rank in the group that has sent what was received; None for other transfers."""
@@ -115,3 +119,4 @@ class Engine(ABC):
 
     def close(self):
         """Leave the group. No transfer is under way any more."""
+        return None

@@ -33,6 +33,12 @@ class QueueEmptyError(DistStoreError):
     __module__ = "cygrad.distributed"
 
 
+HOW_TO_INSTALL = (
+    "to fix it: pip install 'cygrad[distributed]', which brings mpi4py and mpich; on a cluster, mpi4py with the "
+    "cluster's own MPI"
+)
+
+
 def one_process(what: str) -> RuntimeError:
     """The error for anything that needs more than one process."""
     return RuntimeError(

@@ -1,13 +1,13 @@
 """The groups of this process: making, asking and leaving them."""
 
 import os
-from importlib.util import find_spec
 from datetime import timedelta
+from importlib.util import find_spec
 from typing import Any
 
 from cygrad import cuda
-from cygrad.distributed._c10d.connection import connect, engines_for, how_to_install
-from cygrad.distributed._c10d.errors import one_process
+from cygrad.distributed._c10d.connection import connect, engines_for
+from cygrad.distributed._c10d.errors import HOW_TO_INSTALL, one_process
 from cygrad.distributed._c10d.process_group import Backend, BackendConfig, ProcessGroup
 from cygrad.distributed._c10d.world import current
 from cygrad.distributed.constants import default_pg_timeout
@@ -179,7 +179,7 @@ def _checked_backend(backend):
         if part == Backend.FAKE and current().engine is not None:
             continue
         if part == Backend.MPI and not is_mpi_available():
-            raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {how_to_install()}")
+            raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {HOW_TO_INSTALL}")
         if part not in (Backend.GLOO, Backend.NCCL, Backend.MPI):
             raise RuntimeError(f'Distributed package doesn\'t have {part.upper()} built in. Pass "gloo" or "nccl"')
     return name
@@ -191,7 +191,7 @@ def _made(name, ranks, engine, group_name, group_desc, device_id, timeout):
     group_name = group_name or str(world.count)
     config = BackendConfig(name)
     made = ProcessGroup(
-        engines_for(config, engine, world.connection),
+        engines_for(config, engine),
         ranks,
         engine.rank,
         name=name,

@@ -378,10 +378,13 @@ class ProcessGroup:
     def _bytes(self, name, begin):
         """Carry out one transfer of bytes between the processes' main memories, for objects."""
         watch = self._guard.entered(self, name, [], "") if self._guard is not None else None
-        engine = next((each for each in self._engines.values() if not each.on_device), self._engine())
-        work = Work((), [begin(engine)], (), watch, self._timeout)
+        work = Work((), [begin(self._bytes_engine())], (), watch, self._timeout)
         work.wait()
         return work
+
+    def _bytes_engine(self):
+        """The engine for the main memory."""
+        return next((each for each in self._engines.values() if not each.on_device), self._engine())
 
     # --- Checks ----------------------------------------------------------------------------------
 

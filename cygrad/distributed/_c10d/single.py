@@ -10,6 +10,9 @@ class Single(Engine):
 
     rank, size = 0, 1
 
+    def __init__(self, on_device=False):
+        self.on_device = on_device
+
     def all_reduce(self, buffer, op):
         return FINISHED
 
@@ -44,7 +47,7 @@ class Single(Engine):
         return FINISHED
 
     def split(self, ranks):
-        return Single()
+        return Single(self.on_device)
 
 
 def _copied(output, input):

@@ -25,8 +25,12 @@ class Work:
 
         timeout: a `timedelta`; by default the one of the group.
         """
-        if not self._is_done:
+        if not self._is_done and not self.is_completed():
+            if self._watch is not None:
+                self._watch.begin()
             self._guarded(self._wait, self._timeout if timeout is None else timeout.total_seconds())
+            if self._watch is not None and self._error is None:
+                self._watch.end()
         if self._error is not None:
             raise self._error
         return True
@@ -51,6 +55,7 @@ class Work:
             raise DistBackendError(
                 f"Timed out waiting {timeout * 1000:.0f}ms for the collective to complete"
                 + (f"\n  {error}" if str(error) else "")
+                + (f"\n{self._watch.table()}" if self._watch is not None else "")
             ) from None
         except Exception as error:
             self._error = error
@@ -154,7 +159,7 @@ def _future_of(work, result):
         if is_blocking:
             try:
                 work.wait()
-            except Exception as error:
+            except Exception:
                 if work_error() is None:
                     raise  # too long: it is still under way
         if work.is_completed():
