@@ -1,6 +1,7 @@
 """What holds for data parallel training in a world of any size: functions that every rank runs, in threads or processes."""
 
 import hashlib
+import threading
 
 import numpy as np
 
@@ -10,8 +11,21 @@ from cygrad import nn
 from cygrad.nn.parallel import DistributedDataParallel
 
 
+_LOCK = threading.Lock()
+
+
+def seeded(seed, make):
+    """What `make()` returns after seeding: threads share the random numbers, so that one at a time may."""
+    with _LOCK:
+        torch.manual_seed(seed)
+        return make()
+
+
 def mlp(seed=0):
-    torch.manual_seed(seed)
+    return seeded(seed, _mlp)
+
+
+def _mlp():
     return nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
 
 
@@ -34,8 +48,7 @@ class Transformer(nn.Module):
 
 
 def transformer(seed=0):
-    torch.manual_seed(seed)
-    return Transformer()
+    return seeded(seed, Transformer)
 
 
 def data(model, step, rank, n=3):
@@ -134,7 +147,6 @@ def check_modules_that_differ():
 class TwoHeads(nn.Module):
     def __init__(self):
         super().__init__()
-        torch.manual_seed(0)
         self.body, self.left, self.right = nn.Linear(3, 3), nn.Linear(3, 2), nn.Linear(3, 2)
 
     def forward(self, x, heads):
@@ -146,7 +158,7 @@ def check_unused_parameters():
     rank, size = dist.get_rank(), dist.get_world_size()
     x = torch.ones(2, 3)
     for options in ({}, {"bucket_cap_mb_list": [1e-6]}):
-        model = DistributedDataParallel(TwoHeads(), **options)
+        model = DistributedDataParallel(seeded(0, TwoHeads), **options)
         model(x, ["left", "right"]).sum().backward()
         for heads, where in (
             (["left"], "on every rank"),
@@ -163,13 +175,13 @@ def check_unused_parameters():
                 raise AssertionError("no error")
         model(x, ["left", "right"]).sum().backward()  # and it goes on
 
-        model = DistributedDataParallel(TwoHeads(), find_unused_parameters=True, **options)
+        model = DistributedDataParallel(seeded(0, TwoHeads), find_unused_parameters=True, **options)
         model(x, ["left"]).sum().backward()
         assert model.module.right.weight.grad is None
         mine = ["left"] if rank else ["left", "right"]
         model.zero_grad()
         model(x, mine).sum().backward()
-        plain = TwoHeads()
+        plain = seeded(0, TwoHeads)
         plain(x, ["left", "right"]).sum().backward()
         torch.testing.assert_close(model.module.right.weight.grad, plain.right.weight.grad / size)
         torch.testing.assert_close(model.module.left.weight.grad, plain.left.weight.grad)
@@ -220,8 +232,7 @@ def check_buffers_and_ignored():
     norm[1].running_mean.fill_(rank + 5)
     model.eval()(torch.ones(2, 3))
     assert norm[1].running_mean.tolist() == [5] * 4
-    torch.manual_seed(rank)
-    alone = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4))
+    alone = seeded(rank, lambda: nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4)))
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(alone, ["1.weight"])
     with torch.no_grad():
         alone[1].weight.fill_(rank)
@@ -311,12 +322,15 @@ def check_hooks():
     assert [index for index, _, _ in seen] == list(range(count)) * 3 and [last for _, last, _ in seen][count - 1]
 
 
+def with_norm():
+    return nn.Sequential(nn.Linear(12, 5), nn.BatchNorm1d(5, affine=False), nn.Linear(5, 4)).eval()
+
+
 def check_join():
     """Ranks with 1, 2, ... batches: as if those without had sent zeros."""
     rank, size = dist.get_rank(), dist.get_world_size()
     for by_all in (True, False):
-        torch.manual_seed(1)
-        inner = nn.Sequential(nn.Linear(12, 5), nn.BatchNorm1d(5, affine=False), nn.Linear(5, 4)).eval()
+        inner = seeded(1, with_norm)
         model = DistributedDataParallel(inner, bucket_cap_mb_list=[0.0001])
         opt = torch.optim.SGD(model.parameters(), lr=0.1)
         with model.join(divide_by_initial_world_size=by_all):
@@ -326,8 +340,7 @@ def check_join():
                 loss_of(model(x), y).backward()
                 opt.step()
         same_everywhere(digest(model.module))
-        torch.manual_seed(1)
-        alone = nn.Sequential(nn.Linear(12, 5), nn.BatchNorm1d(5, affine=False), nn.Linear(5, 4)).eval()
+        alone = seeded(1, with_norm)
         opt = torch.optim.SGD(alone.parameters(), lr=0.1)
         for step in range(size):
             active = range(step, size)
@@ -350,10 +363,13 @@ def check_join():
 
 def weights_in_order(shards=4, steps=4, dropout=0.0):
     """Digests of weights and statistics under `deterministic`. Threads share random numbers: there, no dropout."""
-    torch.manual_seed(0)
-    inner = nn.Sequential(
-        nn.Linear(12, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Dropout(dropout), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4)
-    )  # fmt: skip
+    def make():
+        return nn.Sequential(
+            nn.Linear(12, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Dropout(dropout), nn.Linear(16, 16), nn.ReLU(),
+            nn.Linear(16, 4),
+        )  # fmt: skip
+
+    inner = seeded(0, make)
     g = np.random.default_rng(0)
     xs = torch.from_numpy(g.standard_normal((shards * steps * 4, 12), dtype=np.float32))
     ys = torch.from_numpy(g.integers(0, 4, shards * steps * 4))

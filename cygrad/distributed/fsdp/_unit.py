@@ -150,9 +150,9 @@ class Unit:
             rows = everything.view(self.size, flat.length)
             for number, place in zip(flat.numbers, rows.split(flat.sizes, 1)):
                 shape = self.shapes[number]
-                tensor = place.reshape(self.widths[number] * self.size, *shape[1:])[: shape[0]]
-                if len(flat.numbers) > 1 and self.size == 1:
-                    tensor = tensor.clone()  # memory of its own, by whose address it is found
+                if len(flat.numbers) > 1:  # memory of its own, by whose address it is found
+                    place = place.clone(memory_format=cygrad.contiguous_format)
+                tensor = place.view(self.widths[number] * self.size, *shape[1:])[: shape[0]]
                 self._wholes[number] = tensor
                 self.state.places[tensor.data_ptr()] = (self, number)
         self._gathering = None
