@@ -328,3 +328,55 @@ def check_sharded_checkpointing():
 
 
 CHECKS = {name: value for name, value in list(globals().items()) if name.startswith("check_")}
+
+
+def check_fsdp_wrapper():
+    from cygrad.distributed.fsdp import FullyShardedDataParallel as FSDP
+    from cygrad.distributed.fsdp import ShardingStrategy, StateDictType
+    from cygrad.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    names = list(base.mlp().state_dict())
+    for strategy in (None, ShardingStrategy.SHARD_GRAD_OP):
+        policy = ModuleWrapPolicy({nn.Linear})
+        model = FSDP(base.mlp(), auto_wrap_policy=policy, sharding_strategy=strategy)
+        alone = base.mlp()
+        pair = [
+            (torch.optim.Adam(module.parameters(), lr=0.01, eps=1e-3), module) for module in (model, alone)
+        ]
+        for step in range(3):
+            xs, ys = zip(*(base.data(alone, step, each) for each in range(size)))
+            for (opt, module), x, y in zip(pair, (xs[rank], torch.cat(xs)), (ys[rank], torch.cat(ys))):
+                opt.zero_grad()
+                base.loss_of(module(x), y).backward()
+                opt.step()
+        state = model.state_dict()
+        assert list(state) == names
+        for name, value in alone.state_dict().items():
+            torch.testing.assert_close(state[name], value, rtol=1e-4, atol=1e-5)
+        optim = FSDP.optim_state_dict(model, pair[0][0])
+        for (name, p), number in zip(alone.named_parameters(), range(6)):
+            expected = pair[1][0].state[p]["exp_avg"]
+            torch.testing.assert_close(optim["state"][name]["exp_avg"], expected, rtol=1e-4, atol=1e-6)
+        pair[0][0].load_state_dict(FSDP.optim_state_dict_to_load(model, pair[0][0], optim))
+        with FSDP.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+            parts = model.state_dict()
+            assert list(parts) == names
+            other = FSDP(base.mlp(seed=5), auto_wrap_policy=policy)
+            other.load_state_dict(parts)
+        other.load_state_dict(state)
+        with FSDP.summon_full_params(other):
+            assert [name for name, _ in other.named_parameters()] == names
+            assert all(torch.equal(p, state[name]) for name, p in other.named_parameters())
+            with torch.no_grad():
+                for p in other.parameters():
+                    p.add_(1)
+        assert all(torch.equal(value, state[name] + 1) for name, value in other.state_dict().items())
+        with model.no_sync():
+            base.loss_of(model(xs[rank]), ys[rank]).backward()
+        base.loss_of(model(xs[rank]), ys[rank]).backward()
+    norm = model.clip_grad_norm_(0.1)
+    base.same_everywhere(norm.item())
+
+
+CHECKS = {name: value for name, value in list(globals().items()) if name.startswith("check_")}

@@ -3,10 +3,11 @@
 import cygrad
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 from cygrad.distributed.tensor._dtensor import DTensor, whole
+from cygrad.distributed.tensor._shards import local_part
 from cygrad.distributed.tensor.placement_types import DTensorSpec, Shard
 from cygrad.nn.parameter import Parameter
 
-__all__ = ["ShardedParameter", "as_dtensor", "joint_norm"]
+__all__ = ["ShardedParameter", "as_dtensor", "joint_norm", "local_values", "spread_values", "whole_values"]
 
 
 class ShardedParameter(Parameter):
@@ -74,3 +75,44 @@ def joint_norm(parameters, norm_type):
                 norm = norm ** (1 / norm_type)
         parts.append(norm)
     return cygrad.linalg.vector_norm(cygrad.stack(parts), norm_type)
+
+
+# --- The state that an optimizer has of a parameter ----------------------------------------------
+
+
+def _is_part(parameter, value):
+    """Whether a value of the state has an element for each of the parameter, of which this process has a part."""
+    return (
+        isinstance(parameter, ShardedParameter)
+        and isinstance(value, cygrad.Tensor)
+        and value.dim() > 0
+        and value.shape == parameter.shape
+    )
+
+
+def spread_values(parameter, values):
+    """The values by name, with DTensors for parts."""
+    return {k: as_dtensor(v, parameter._spec) if _is_part(parameter, v) else v for k, v in values.items()}
+
+
+def whole_values(parameter, values):
+    """The values by name, with whole tensors for parts. All processes call this."""
+    return {k: whole(v, parameter._spec) if _is_part(parameter, v) else v for k, v in values.items()}
+
+
+def local_values(parameter, values):
+    """The values by name, with parts for DTensors and whole tensors."""
+    return {name: _local_value(parameter, value) for name, value in values.items()}
+
+
+def _local_value(parameter, value):
+    if isinstance(value, DTensor):
+        return value.to_local()
+    if (
+        isinstance(parameter, ShardedParameter)
+        and isinstance(value, cygrad.Tensor)
+        and value.dim() > 0
+        and value.shape == parameter._spec.shape
+    ):
+        return local_part(value, 0, parameter.group.size(), parameter.group.rank()).clone()
+    return value

@@ -21,7 +21,7 @@ from cygrad.autograd import Function
 from cygrad.autograd.graph import saved_tensors_hooks
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 from cygrad.distributed.fsdp._sharded_parameter import ShardedParameter, as_dtensor
-from cygrad.distributed.tensor._dtensor import DTensor
+from cygrad.distributed.tensor._dtensor import DTensor, whole
 from cygrad.distributed.tensor._shards import bounds, local_part
 from cygrad.distributed.tensor.placement_types import DTensorSpec, Replicate, Shard
 from cygrad.nn.parameter import Parameter
@@ -213,11 +213,17 @@ class Unit:
         for owner, name, tensor in before:
             owner._parameters[name] = tensor
 
-    def hold(self):
-        """Keep the whole parameters in the module until `let_go`."""
-        if not self.is_held:
-            self.is_held = True
-            self._held = self.put([Parameter(w.detach(), p.requires_grad) for w, p in zip(self.gather(), self.parameters)])
+    def hold(self, with_grads=False):
+        """Keep the whole parameters, perhaps with whole gradients, in the module until `let_go`."""
+        if self.is_held:
+            return
+        self.is_held = True
+        held = [Parameter(w.detach(), p.requires_grad) for w, p in zip(self.gather(), self.parameters)]
+        if with_grads:
+            for tensor, part, spec in zip(held, self.parameters, self.specs):
+                if part.grad is not None:
+                    tensor.grad = whole(part.grad, spec)
+        self._held = self.put(held)
 
     def let_go(self, writes_back=False):
         """End `hold`; with `writes_back` the parts become those of what the whole parameters are now."""
