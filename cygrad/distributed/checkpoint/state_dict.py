@@ -99,16 +99,16 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
     options = options or StateDictOptions()
     names = _parameter_names(model)
     together: dict[str, Any] = {"state": {}, "param_groups": []}
-    for optimizer in map(_inside, _as_tuple(optimizers)):
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        order = [names[p] for p in parameters]
-        stored = optimizer.state_dict()
-        for number, values in stored["state"].items():
+    for optimizer in _as_tuple(optimizers):
+        inner = _inside(optimizer)
+        parameters = [p for group in inner.param_groups for p in group["params"]]
+        for number, values in inner.state_dict()["state"].items():
             values = _as_asked(spread_values(parameters[number], values), options)
             if values:
-                together["state"][order[number]] = values
-        for group in stored["param_groups"]:
-            together["param_groups"].append({**group, "params": [order[number] for number in group["params"]]})
+                together["state"][names[parameters[number]]] = values
+        for group in optimizer.param_groups:
+            options_of_group = {key: value for key, value in group.items() if key != "params"}
+            together["param_groups"].append({**options_of_group, "params": [names[p] for p in group["params"]]})
     return _flat(together) if options.flatten_optimizer_state_dict else together
 
 
@@ -125,7 +125,8 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
     optim_state_dict = _from_rank0(optim_state_dict, options or StateDictOptions())
     names = _parameter_names(model)
     flat = "state" not in optim_state_dict
-    for optimizer in map(_inside, _as_tuple(optimizers)):
+    for whole in _as_tuple(optimizers):
+        optimizer = _inside(whole)
         own = optimizer.state_dict()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         order = [names[p] for p in parameters]
@@ -138,6 +139,9 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
             first = order[group["params"][0]] if group["params"] else None
             groups.append({**group, **_group_of(optim_state_dict, first, flat), "params": group["params"]})
         optimizer.load_state_dict({"state": state, "param_groups": groups})
+        if whole is not optimizer:
+            for group, inner in zip(whole.param_groups, optimizer.param_groups):
+                group.update((key, value) for key, value in inner.items() if key != "params")
 
 
 def _from_flat(flat, prefix):
