@@ -1,8 +1,8 @@
 """Worlds of any size in one process, for tests: each rank is a thread.
 
 Collectives are exact: sums are taken in the order of ranks. A rank that fails makes all others raise, and ranks that
-wait for each other in vain raise after a timeout. What is global in a process (the default random number generator, say)
-is shared.
+wait for each other in vain raise after a timeout. What is global in a process (the default random number generator,
+say) is shared.
 """
 
 import threading

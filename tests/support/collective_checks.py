@@ -1,4 +1,4 @@
-"""Checks of every collective against NumPy, which all ranks of a world call: threads of `simulate`, or MPI processes."""
+"""Checks of all collectives against NumPy, which all ranks of a world call: threads of `simulate`, or processes."""
 
 import itertools
 import operator
@@ -11,6 +11,8 @@ import pytest
 import cygrad as torch
 import cygrad.distributed as dist
 from cygrad.distributed import ReduceOp
+from cygrad.distributed import _functional_collectives as funcol
+from cygrad.distributed.nn import functional
 
 DTYPES = [
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e5m2, torch.bool, torch.uint8,
@@ -326,6 +328,61 @@ def check_store():
     with pytest.raises(dist.DistStoreError, match="^Wait timeout"):
         store.wait(["missing"], timedelta(milliseconds=50))
     dist.barrier()
+
+
+def check_gradients():
+    """Each derivative against that of the same sum in one process: all ranks' inputs as rows of one tensor."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    everything = torch.arange(1.0, 1 + 3 * size).reshape(size, 3).double()
+    weights = [torch.sin(everything * (1 + i)) for i in range(size)]  # what rank i weights what it receives by
+
+    def compare(collective, whole, rows):
+        """`collective(x)` are the tensors that this rank receives, `whole(rows, i)` those that rank i receives."""
+        x = everything[rank].clone().requires_grad_() if rows == 1 else (everything + rank).clone().requires_grad_()
+        mine = sum((weights[rank][i % size] * each**2).sum() for i, each in enumerate(collective(x)))
+        (gradient,) = torch.autograd.grad(mine, x, create_graph=True)
+        (second,) = torch.autograd.grad((gradient**2).sum(), x)
+        shape = (size, 3) if rows == 1 else (size, size, 3)
+        all_rows = everything if rows == 1 else torch.stack([everything + i for i in range(size)])
+        y = all_rows.clone().reshape(shape).requires_grad_()
+        total = sum(
+            (weights[other][i % size] * each**2).sum()
+            for other in range(size)
+            for i, each in enumerate(whole(y, other))
+        )
+        (expected,) = torch.autograd.grad(total, y, create_graph=True)
+        (expected_second,) = torch.autograd.grad((expected**2).sum(), y)
+        torch.testing.assert_close(gradient, expected[rank])
+        torch.testing.assert_close(second, expected_second[rank])
+
+    last = size - 1
+    compare(lambda x: [functional.all_reduce(x)], lambda y, i: [y.sum(0)], 1)
+    compare(lambda x: functional.all_gather(x), lambda y, i: list(y), 1)
+    compare(lambda x: [functional.broadcast(x, last)], lambda y, i: [y[last]], 1)
+    compare(
+        lambda x: [functional.reduce(x, 1)] if rank == 1 else [functional.reduce(x, 1) * 0],
+        lambda y, i: [y.sum(0)] if i == 1 else [],
+        1,
+    )
+    compare(lambda x: functional.gather(x, 1), lambda y, i: list(y) if i == 1 else [], 1)
+    compare(lambda x: [functional.scatter(list(x), last)], lambda y, i: [y[last, i]], 2)
+    compare(lambda x: [functional.reduce_scatter(x[0], list(x))], lambda y, i: [y[:, i].sum(0)], 2)
+    compare(lambda x: functional.all_to_all(list(x), list(x)), lambda y, i: list(y[:, i]), 2)
+    compare(lambda x: [functional.all_to_all_single(x, x)], lambda y, i: [y[:, i]], 2)
+
+
+def check_functional_collectives():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    group = dist.group.WORLD
+    x = torch.full((size, 2), float(rank))
+    same(funcol.wait_tensor(funcol.all_reduce(x, "avg", group)), torch.full((size, 2), (size - 1) / 2))
+    same(funcol.broadcast(x, 1, group), torch.ones(size, 2))
+    gathered = funcol.all_gather_tensor(x, 1, group)
+    same(gathered, torch.cat([torch.full((size, 2), float(i)) for i in range(size)], 1))
+    same(funcol.reduce_scatter_tensor(gathered, "sum", 1, group), x * size)
+    same(funcol.all_to_all_single(x, None, None, group), torch.arange(float(size))[:, None].expand(size, 2))
+    ring = [(i + 1) % size for i in range(size)]
+    same(funcol.permute_tensor(x, ring, group), torch.full((size, 2), float((rank - 1) % size)))
 
 
 CHECKS = {name: value for name, value in list(globals().items()) if name.startswith("check_")}

@@ -128,10 +128,10 @@ def _state_of(pid):
         return ""
 
 
-def table(board, first=None):
-    """A line for each process: what it does, or did last. `first` is the row of the one that ended the job."""
+def table(board):
+    """A line for each process: what it does, or did last."""
     lines = []
-    for index, row in enumerate(board.rows()):
+    for row in board.rows():
         call = f"#{row.number} {row.call}" if row.number else "before its first collective"
         if row.state == FAILED:
             text = f"failed: {row.place}" + (f"\n      after {call}" if row.number else "")
@@ -142,9 +142,7 @@ def table(board, first=None):
         else:
             text = f"after {call}" if row.number else call
             text += f", its program is at {row.place}" if row.place else ""
-        if index == first and row.state not in (FAILED, LEFT):
-            text = f"ended without a word (killed?): {text}"
-        elif first is None and row.state not in (FAILED, LEFT) and _state_of(row.pid) == "T":
-            text = f"is stopped (pid {row.pid}): {text}"
+        if row.state not in (FAILED, LEFT) and _state_of(row.pid) == "T":
+            text = f"is stopped: {text}"
         lines.append(f"  rank {row.rank} (pid {row.pid}) {text}")
     return "\n".join(lines)

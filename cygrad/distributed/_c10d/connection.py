@@ -125,13 +125,17 @@ def _share_cores(local_size):
         set_num_threads(max(1, min(get_num_threads(), cores // local_size)))
 
 
-def engines_for(config, engine):
+def engines_for(config, engine, store, timeout):
     """{kind of device: engine} for the devices that a group serves; `engine` is that of the main memory."""
     engines = {}
     for kind, backend in config.get_device_backend_map().items():
-        if kind == "cuda" and engine.size == 1:
+        if backend in backend.registered:
+            engines[kind] = backend.registered[backend](store, engine.rank, engine.size, timeout)
+        elif kind != "cuda":
+            engines[kind] = engine
+        elif engine.size == 1:
             engines[kind] = Single(on_device=True)
-        elif backend == "nccl" and kind == "cuda":
+        elif backend == backend.NCCL:
             from cygrad.distributed._c10d.nccl import Nccl
 
             engines[kind] = Nccl(engine)

@@ -95,7 +95,9 @@ def is_xccl_available():
 
 def is_backend_available(backend):
     """Whether groups can be made with a back end, by name."""
-    return {"gloo": is_gloo_available, "nccl": is_nccl_available}.get(backend.lower(), is_mpi_available)()
+    name = backend.lower()
+    known = {"gloo": is_gloo_available, "nccl": is_nccl_available, "mpi": is_mpi_available}
+    return known[name]() if name in known else name in Backend.registered
 
 
 def get_default_backend_for_device(device):
@@ -180,7 +182,7 @@ def _checked_backend(backend):
             continue
         if part == Backend.MPI and not is_mpi_available():
             raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {HOW_TO_INSTALL}")
-        if part not in (Backend.GLOO, Backend.NCCL, Backend.MPI):
+        if part not in (Backend.GLOO, Backend.NCCL, Backend.MPI, *Backend.registered):
             raise RuntimeError(f'Distributed package doesn\'t have {part.upper()} built in. Pass "gloo" or "nccl"')
     return name
 
@@ -191,7 +193,7 @@ def _made(name, ranks, engine, group_name, group_desc, device_id, timeout):
     group_name = group_name or str(world.count)
     config = BackendConfig(name)
     made = ProcessGroup(
-        engines_for(config, engine),
+        engines_for(config, engine, world.connection.store, timeout),
         ranks,
         engine.rank,
         name=name,

@@ -2,8 +2,8 @@
 
 Each process writes its collectives to the `Board` of its machine. One that waits looks there 20 times a second: for a
 failure, for a process that has left or died, and, after a while, for what the others do. One that fails waits for the
-others to see it, prints where each of them was, and ends the job, which MPI alone leaves hanging. What is killed with all
-others cannot speak; a program of a few lines (`reporter.py`) then does.
+others to see it, prints where each of them was, and ends the job, which MPI alone leaves hanging. What is killed with
+all others cannot speak; a program of a few lines (`reporter.py`) then does.
 """
 
 import atexit
@@ -149,6 +149,7 @@ class Guard:
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
             )
+            self._reporter.returncode = 0  # it outlives this process, and nobody waits for it
         return board
 
     def _keep_answering(self):
@@ -159,9 +160,9 @@ class Guard:
         def answer():
             answered = 0
             while not self._is_closed:
-                asked = board.row(index).asked
-                if asked != answered:
-                    answered = asked
+                row = board.row(index)
+                if row.asked != answered and row.state in (RUNNING, WAITING):
+                    answered = row.asked
                     board.place(index, _program_line(sys._current_frames().get(main)))
                 time.sleep(_ANSWER / 3)
 
@@ -214,7 +215,7 @@ class Guard:
         """An exception has reached the top of the program: let all ranks know, and end them."""
         if self._is_closed or os.getpid() != self._pid:
             return self._last_hook(kind, error, trace)
-        text = f"{kind.__name__}: {error}".rstrip()
+        text = f"{kind.__name__}: {error}".rstrip(": ")
         if isinstance(error, RankFailure):
             print(f"[rank {self.rank}] cygrad.distributed.{text}", file=sys.stderr, flush=True)
             if self.board.failure not in (None, self.index):
@@ -236,7 +237,8 @@ class Guard:
 
     def _wait_for_the_end(self):
         """Another rank ends the job; if it does not, this one does."""
-        self.board.state(self.index, ENDING)
+        if self.board.row(self.index).state == WAITING:
+            self.board.state(self.index, ENDING)
         time.sleep(2 * _GRACE)
         self._abort(1)
 

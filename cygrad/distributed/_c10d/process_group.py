@@ -1,12 +1,12 @@
 """`ProcessGroup`: the processes that take part in a collective, and the collectives by their low-level names."""
 
 import time
+from typing import Any
 
 import numpy as np
 
 from cygrad import device as _device
 from cygrad.distributed._c10d import wire
-from cygrad.distributed._c10d.errors import one_process
 from cygrad.distributed._c10d.reduce_ops import ReduceOp, check_reduction
 from cygrad.distributed._c10d.stores import PrefixStore
 from cygrad.distributed._c10d.work import Work
@@ -41,6 +41,7 @@ class Backend(str):
         MPI: ["cpu", "cuda"],
         FAKE: ["cpu", "cuda", "hpu", "xpu"],
     }
+    registered: dict[str, Any] = {}
 
     def __new__(cls, name):
         if not isinstance(name, str):
@@ -49,8 +50,19 @@ class Backend(str):
 
     @classmethod
     def register_backend(cls, name, func, extended_api=False, devices=None):
-        """Raises RuntimeError: a back end of one's own is for several processes."""
-        raise one_process(f"Backend.register_backend({name!r})")
+        """Let groups be made with a back end of one's own: `func(store, rank, size, timeout)` returns its engine.
+
+        The engine has the methods of `cygrad.distributed._c10d.engine.Engine`, for the kinds of `devices`, by default
+        "cpu" and "cuda". Raises RuntimeError if the name is taken, TypeError for the `extended_api`, which is PyTorch's.
+        """
+        name = name.lower()
+        if name in cls.backend_list:
+            raise RuntimeError(f"{name.upper()} c10d backend creator function already exist")
+        if extended_api:
+            raise TypeError("register_backend(extended_api=True): cygrad has the short form of `func` only")
+        cls.backend_list.append(name)
+        cls.backend_capability[name] = [devices] if isinstance(devices, str) else list(devices or ("cpu", "cuda"))
+        cls.registered[name] = func
 
 
 class BackendConfig:

@@ -12,48 +12,52 @@ import time
 _GRACE = 0.5  # seconds for the others to end, once one has
 
 
-def _wait_for_an_end(board, pids):
-    """Return the row of the process that ends first, of those that still run."""
-    if hasattr(os, "pidfd_open"):
-        poll, rows = select.poll(), {}
-        for index, pid in pids.items():
-            try:
-                fd = os.pidfd_open(pid)
-            except ProcessLookupError:
-                return index
-            rows[fd] = index
-            poll.register(fd, select.POLLIN)
-        first = rows[poll.poll()[0][0]]
-        for fd in rows:
-            os.close(fd)
-        return first
-    while True:
-        for index, pid in pids.items():
-            if not board_module.is_alive(pid):
-                return index
-        time.sleep(0.05)
+def _wait_for_an_end(pids):
+    """Return the rows of the processes that have ended first, of those that still run."""
+    if not hasattr(os, "pidfd_open"):
+        while all(board_module.is_alive(pid) for pid in pids.values()):
+            time.sleep(0.05)
+        return [index for index, pid in pids.items() if not board_module.is_alive(pid)]
+    poll, rows = select.poll(), {}
+    for index, pid in pids.items():
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:  # it has ended before this program has begun
+            return [index for index, pid in pids.items() if not board_module.is_alive(pid)]
+        rows[fd] = index
+        poll.register(fd, select.POLLIN)
+    ended = [rows[fd] for fd, _ in poll.poll()]
+    for fd in rows:
+        os.close(fd)
+    return ended
 
 
 def main(fd):
     board = board_module.Board(fd)
     pids = {index: row.pid for index, row in enumerate(board.rows())}
     while pids:
-        first = _wait_for_an_end(board, pids)
-        del pids[first]
-        if board.row(first).state != board_module.LEFT:
+        ended = _wait_for_an_end(pids)
+        killed = [index for index in ended if board.row(index).state != board_module.LEFT]
+        if killed:
             break
+        for index in ended:
+            del pids[index]
     else:
         return
     time.sleep(_GRACE)
-    if not board.is_reported:
-        board.set_reported()
-        row = board.row(first)
-        print(
-            f"[cygrad.distributed] the job has ended; the first process to end here was rank {row.rank} "
-            f"(pid {row.pid}):\n{board_module.table(board, first)}",
-            file=sys.stderr,
-            flush=True,
-        )
+    if board.is_reported:
+        return
+    board.set_reported()
+    # Launchers kill all once one has ended. Of several that are seen at once, those that waited were hardly the first.
+    first = [index for index in killed if board.row(index).state != board_module.WAITING] or killed
+    ranks = " or ".join(f"{board.row(index).rank} (pid {board.row(index).pid})" for index in first)
+    how = "as below" if any(board.row(index).state == board_module.FAILED for index in first) else "killed?"
+    print(
+        f"[cygrad.distributed] the job has ended; on this machine rank {ranks} was the first to end ({how}):\n"
+        f"{board_module.table(board)}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
