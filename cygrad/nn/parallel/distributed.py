@@ -96,7 +96,7 @@ class DistributedDataParallel(Module):
     def _check(self, module: Module, named: list, device_ids: Any, output_device: Any) -> None:
         if not named:
             raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameters that require a "
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
                 "gradient."
             )
         if device_ids is not None and len(device_ids) > 1:
