@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 import cygrad
 from cygrad import Tensor
 from cygrad._core.tensor.tensor_str import repr_of
+from cygrad.utils.interop import on_writable_memory
 
 __all__ = [
     "Buffer",
@@ -244,7 +245,7 @@ def is_lazy(param: Any) -> TypeGuard[UninitializedTensorMixin]:
 
 
 def _rebuild(cls: type, data: Tensor, arguments: tuple[Any, ...], attributes: dict[str, Any]) -> Tensor:
-    """Rebuild a pickled parameter or buffer."""
-    tensor = cls(data, *arguments)
+    """Rebuild a pickled parameter or buffer, on memory that can be written."""
+    tensor = cls(on_writable_memory(data), *arguments)
     tensor.__dict__.update(attributes)
     return tensor

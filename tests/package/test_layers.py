@@ -46,7 +46,12 @@ TOP_PACKAGES = {
     "_weights_only_unpickler",
 }
 
-UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
+# Error classes have their public module loaded, as some picklers look for them in loaded modules only.
+UPWARD = {
+    ("cygrad/_core/errors/classes.py", "cygrad.errors"),
+    ("cygrad/_core/graph/tensor.pyx", "cygrad._ops"),
+    ("cygrad/func/modules.py", "cygrad.nn.utils.stateless"),
+}
 # The private names that layer 5 may use: compiled optimizer steps, the op functions that are public only in
 # nn.functional, the repr of a tensor, DLPack devices, gamma distributed numbers, hook handles, whether a profiler is
 # active, the memory behind tensors and the state of modules (for files), the running backward pass (for checkpoints),

@@ -328,6 +328,43 @@ def check_store():
     with pytest.raises(dist.DistStoreError, match="^Wait timeout"):
         store.wait(["missing"], timedelta(milliseconds=50))
     dist.barrier()
+    for first in (True, False):  # the server comes first
+        if (rank == 0) == first:
+            tcp = dist.TCPStore("127.0.0.1", 29555, size, is_master=rank == 0)
+        dist.barrier()
+    tcp.set(f"from-{rank}", "here")
+    assert tcp.get(f"from-{(rank + 1) % size}") == b"here" and not store.check([f"from-{rank}"])
+    tcp.queue_push("ranks", str(rank))
+    dist.barrier()
+    taken = [None] * size
+    dist.all_gather_object(taken, int(tcp.queue_pop("ranks")))
+    assert sorted(taken) == list(range(size)) and tcp.queue_len("ranks") == 0
+
+
+def check_large():
+    """Arrays that are long enough for shared memory, in several chunks, and several at a time."""
+    for group, ranks in groups():
+        rank, size = dist.get_rank(), len(ranks)
+        for dtype in (torch.float32, torch.float64, torch.int16, torch.complex64, torch.bool, torch.bfloat16):
+            base = (torch.arange(600_007) % 7).to(dtype)
+            x = base if dtype == torch.bool else base * (ranks.index(rank) + 1)
+            dist.all_reduce(x, group=group)
+            assert torch.equal(x, base if dtype == torch.bool else base * (size * (size + 1) // 2))
+        for op, expected in ((ReduceOp.MAX, max(ranks)), (ReduceOp.MIN, min(ranks)), (ReduceOp.AVG, sum(ranks) / size)):
+            x = torch.full((100_001,), float(rank))
+            dist.all_reduce(x, op, group=group)
+            assert (x == expected).all()
+        tensors = [torch.full((n,), float(rank)) for n in (300_000, 3, 20_001, 70_000)]
+        works = [dist.all_reduce(each, group=group, async_op=True) for each in tensors]
+        for work, each in list(zip(works, tensors))[::-1]:
+            work.wait()
+            assert (each == sum(ranks)).all()
+        # What is rounded is the same everywhere.
+        x = torch.sin(torch.arange(50_000.0) * (rank + 1))
+        dist.all_reduce(x, group=group)
+        y = x.clone()
+        dist.broadcast(y, ranks[0], group=group)
+        assert torch.equal(x, y)
 
 
 def check_gradients():

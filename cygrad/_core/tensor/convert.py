@@ -167,6 +167,16 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
 
 
 def _rebuild(cls, array, requires_grad, attributes):
+    """Rebuild a pickled tensor. A leaf with gradients gets memory of its own, as optimizers write to it.
+
+    The memory that came with the pickle may be read-only, and belong to others (Ray's object store, say).
+    """
+    if requires_grad and isinstance(array, np.ndarray) and not array.flags.writeable:
+        array = array.copy()
+    return _made(cls, array, requires_grad, attributes)
+
+
+def _made(cls, array, requires_grad, attributes):
     tensor = tensor_of(array)
     if cls is not Tensor:
         tensor = Tensor._make_subclass(cls, tensor)
@@ -199,7 +209,7 @@ def _rebuild_view(rebuild, arguments):
 
 
 def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
-    return _rebuild(cls, arrays.move(array, index), requires_grad, attributes)
+    return _made(cls, arrays.move(array, index), requires_grad, attributes)
 
 
 # -- copies --
@@ -207,7 +217,7 @@ def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
 
 def __copy__(self):
     """Return a leaf on the same memory, with the user attributes."""
-    return _rebuild(type(self), own_array(self, True), self.requires_grad, attributes_of(self))
+    return _made(type(self), own_array(self, True), self.requires_grad, attributes_of(self))
 
 
 def __deepcopy__(self, memo):
@@ -222,7 +232,7 @@ def __deepcopy__(self, memo):
         return memo[id(self)]
     if not self.is_leaf:
         raise graph_errors.not_a_leaf_to_copy(self)
-    new = memo[id(self)] = _rebuild(type(self), _copied_memory(own_array(self, True), memo), self.requires_grad, {})
+    new = memo[id(self)] = _made(type(self), _copied_memory(own_array(self, True), memo), self.requires_grad, {})
     for name, value in attributes_of(self).items():
         setattr(new, name, copy.deepcopy(value, memo))
     if self._grad is not None:

@@ -5,13 +5,16 @@ import traceback
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
 
+from cygrad import get_num_threads, set_num_threads
+from cygrad.distributed._c10d.errors import HOW_TO_INSTALL
+from cygrad.distributed._c10d.guard import Guard
 from cygrad.distributed._c10d.launchers import command, launched
 from cygrad.distributed._c10d.single import Single
 from cygrad.distributed._c10d.stores import HashStore
 from cygrad.distributed._c10d.world import current
 from cygrad.distributed.rendezvous import _from_url, rendezvous
 
-__all__ = ["Connection", "connect", "engines_for"]
+__all__ = ["Connection", "connect", "engines_for", "start_mpi"]
 
 
 class Connection(NamedTuple):
@@ -87,37 +90,36 @@ def _by_mpi(launch, store, rank, world_size):
         )
     if launch is not None:
         _check_given(launch, rank, world_size)
-    # Imported here, as MPI starts with it.
-    from cygrad.distributed._c10d.mpi import Mpi, world
-    from cygrad.distributed._c10d.mpi_store import shared_store
+    start_mpi()
+    # MPI has started.
+    from cygrad.distributed._c10d.mpi import MPI, Mpi, world
+    from cygrad.distributed._c10d.mpi_store import shared_store  # likewise
 
     everyone = world()
     if everyone.size == 1:
         return Connection(Single(), store or HashStore())
     try:
-        return Connection(Mpi(everyone.Dup()), store or shared_store(), _guard(everyone))
+        here = everyone.Split_type(MPI.COMM_TYPE_SHARED)
+        guard = Guard(everyone.rank, here, everyone.Abort)
+        _share_cores(here.size)
+        here.Free()
+        return Connection(Mpi(everyone.Dup()), store or shared_store(), guard)
     except BaseException:  # from here on others wait for this process, and nothing watches yet
         traceback.print_exc()
         everyone.Abort(1)
         raise
 
 
-def _guard(everyone):
-    from mpi4py import MPI
-
-    from cygrad.distributed._c10d.guard import Guard
-
-    here = everyone.Split_type(MPI.COMM_TYPE_SHARED)
-    guard = Guard(everyone.rank, here, everyone.Abort)
-    _share_cores(here.size)
-    here.Free()
-    return guard
+def start_mpi():
+    """Start MPI. Raises RuntimeError if mpi4py or its library is missing."""
+    try:
+        import mpi4py.MPI  # noqa: F401, it starts MPI, which only programs of several processes want
+    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is there, and no library
+        raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {error}\n  {HOW_TO_INSTALL}") from None
 
 
 def _share_cores(local_size):
     """Let the processes of a machine use its cores in equal parts, unless the user has said how many."""
-    from cygrad import get_num_threads, set_num_threads
-
     if os.environ.get("CYGRAD_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS"):
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -136,7 +138,7 @@ def engines_for(config, engine, store, timeout):
         elif engine.size == 1:
             engines[kind] = Single(on_device=True)
         elif backend == backend.NCCL:
-            from cygrad.distributed._c10d.nccl import Nccl
+            from cygrad.distributed._c10d.nccl import Nccl  # which imports CuPy's NCCL
 
             engines[kind] = Nccl(engine)
         else:

@@ -1,10 +1,15 @@
-"""The engine on MPI, through mpi4py: non-blocking transfers, which move on in each call of `test`."""
+"""The engine on MPI, through mpi4py: non-blocking transfers, which move on in each call of `test`.
+
+Importing this file starts MPI, so that only what connects processes does it (`connection.py`).
+"""
 
 import numpy as np
+from mpi4py import MPI
 
 from cygrad.distributed._c10d.engine import Engine, Handle
-from cygrad.distributed._c10d.errors import HOW_TO_INSTALL, DistBackendError
+from cygrad.distributed._c10d.errors import DistBackendError
 from cygrad.distributed._c10d.launchers import command, launched
+from cygrad.distributed._c10d.shared_memory import LEAST, SharedMemory, is_ordered
 
 __all__ = ["Mpi", "world"]
 
@@ -12,14 +17,10 @@ _OPS = {"sum": "SUM", "product": "PROD", "min": "MIN", "max": "MAX", "band": "BA
 
 
 def world():
-    """MPI's communicator of all processes. Starts MPI; raises RuntimeError if it is missing or no process finds others.
+    """MPI's communicator of all processes. Raises RuntimeError if a process does not find the others.
 
     Processes that a launcher has started, but whose MPI library does not know that launcher, would each be rank 0 of 1.
     """
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is there, and no library
-        raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {error}\n  {HOW_TO_INSTALL}") from None
     launch = launched()
     if launch is not None and MPI.COMM_WORLD.size != launch.size:
         library = MPI.Get_library_version().partition("\n")[0].strip().rstrip("\0")
@@ -56,8 +57,6 @@ class _Receipt(_Transfer):
     _source = None
 
     def test(self):
-        from mpi4py import MPI
-
         status = MPI.Status()
         try:
             done = self._request.Test(status)
@@ -89,14 +88,19 @@ class Mpi(Engine):
     """The processes of a communicator, which is this engine's own."""
 
     def __init__(self, communicator):
-        from mpi4py import MPI
-
         self._communicator = communicator
         self.rank, self.size = communicator.rank, communicator.size
         self._in_place, self._any = MPI.IN_PLACE, MPI.ANY_SOURCE
+        self._memory = SharedMemory(self) if self.size > 1 and is_ordered() and _is_on_one_machine(communicator) else None
         self._ops = {name: getattr(MPI, of_mpi) for name, of_mpi in _OPS.items()}
 
     def all_reduce(self, buffer, op):
+        if self._memory is not None and buffer.nbytes >= LEAST and buffer.dtype.char != "e":
+            return self._memory.all_reduce(buffer, op)
+        return self.all_reduce_by_mpi(buffer, op)
+
+    def all_reduce_by_mpi(self, buffer, op):
+        """Reduce by MPI, even if there is shared memory."""
         return _Transfer(self._communicator.Iallreduce(self._in_place, buffer, self._ops[op]), buffer)
 
     def reduce(self, buffer, root, op):
@@ -132,8 +136,6 @@ class Mpi(Engine):
         return _Transfer(self._communicator.Ibarrier())
 
     def split(self, ranks):
-        from mpi4py import MPI
-
         old = self._communicator.Get_group()
         new = old.Incl(ranks)
         made = self._communicator.Create_group(new)
@@ -144,6 +146,14 @@ class Mpi(Engine):
 
     def close(self):
         self._communicator.Free()
+
+
+def _is_on_one_machine(communicator):
+    """Whether all processes of a communicator share memory; all of them ask."""
+    here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
+    is_whole = here.size == communicator.size
+    here.Free()
+    return is_whole
 
 
 def _layout(sizes):

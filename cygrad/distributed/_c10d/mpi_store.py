@@ -1,8 +1,13 @@
-"""The store of a world on MPI: rank 0 holds the values, and a thread of it answers the others."""
+"""The store of a world on MPI: rank 0 holds the values, and a thread of it answers the others.
+
+Importing this file starts MPI.
+"""
 
 import atexit
 import threading
 import time
+
+from mpi4py import MPI
 
 from cygrad.distributed._c10d.errors import DistStoreError, QueueEmptyError
 from cygrad.distributed._c10d.mpi import world
@@ -11,6 +16,8 @@ from cygrad.distributed._c10d.stores import _PAUSE, HashStore, Store
 __all__ = ["MpiStore", "shared_store"]
 
 _REQUEST, _ANSWER = 32001, 32002  # tags on the communicator of all processes
+_BYE = "bye"  # what a rank that has asked says at the end of its program
+_PATIENCE = 10  # seconds that rank 0 waits at its end for those that have asked
 _BUSY, _IDLE = 2e-4, 1e-2  # seconds between two looks for requests, shortly after one and else
 _METHODS = (
     "set", "add", "compare_set", "check", "delete_key", "num_keys", "list_keys", "append", "multi_set", "queue_push",
@@ -27,13 +34,16 @@ class MpiStore(Store):
     def __init__(self, communicator, values):
         super().__init__()
         self._communicator, self._values = communicator, values
-        self._lock = threading.Lock()
+        self._lock, self._has_asked = threading.Lock(), False
 
     def _ask(self, name, *args):
         """Call a method of the store of rank 0."""
         if self._values is not None:
             return getattr(self._values, name)(*args)
         with self._lock:
+            if not self._has_asked:
+                self._has_asked = True
+                atexit.register(self._communicator.send, (_BYE, ()), 0, _REQUEST)
             self._communicator.send((name, args), 0, _REQUEST)
             answer = self._communicator.irecv(source=0, tag=_ANSWER)
             end = time.monotonic() + self._timeout.total_seconds()
@@ -95,28 +105,34 @@ for _method in _METHODS:
 
 
 class _Server:
-    """Answers the requests of other ranks, in a thread of rank 0, until the program ends."""
+    """Answers the requests of other ranks, in a thread of rank 0, until its program ends and theirs do."""
 
     def __init__(self, communicator, values):
         self._communicator, self._values = communicator, values
         self._is_closed = threading.Event()
+        self._asking: set = set()
         self._thread = threading.Thread(target=self._serve, name="cygrad.distributed store", daemon=True)
         self._thread.start()
         atexit.register(self._close)  # before MPI ends
 
     def _serve(self):
-        from mpi4py import MPI
-
         status = MPI.Status()
         last = time.monotonic()
         answers: list = []
-        while not self._is_closed.is_set():
+        end = None
+        while end is None or (self._asking and time.monotonic() < end):
+            if end is None and self._is_closed.is_set():
+                end = time.monotonic() + _PATIENCE
             if not self._communicator.iprobe(tag=_REQUEST, status=status):
-                self._is_closed.wait(_BUSY if time.monotonic() - last < 0.1 else _IDLE)
+                time.sleep(_BUSY if time.monotonic() - last < 0.1 else _IDLE)
                 continue
             last = time.monotonic()
             source = status.Get_source()
             name, args = self._communicator.recv(source=source, tag=_REQUEST)
+            if name == _BYE:
+                self._asking.discard(source)
+                continue
+            self._asking.add(source)
             try:
                 value = getattr(self._values, name)(*args)
             except Exception as error:

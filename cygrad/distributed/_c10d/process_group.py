@@ -53,7 +53,7 @@ class Backend(str):
         """Let groups be made with a back end of one's own: `func(store, rank, size, timeout)` returns its engine.
 
         The engine has the methods of `cygrad.distributed._c10d.engine.Engine`, for the kinds of `devices`, by default
-        "cpu" and "cuda". Raises RuntimeError if the name is taken, TypeError for the `extended_api`, which is PyTorch's.
+        "cpu" and "cuda". Raises RuntimeError if the name is taken, and TypeError for PyTorch's `extended_api`.
         """
         name = name.lower()
         if name in cls.backend_list:

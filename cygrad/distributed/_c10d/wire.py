@@ -1,13 +1,15 @@
 """Tensors as the arrays that engines move and reduce.
 
-Engines take contiguous arrays in memory of the engine's own kind, and reduce dtypes of NumPy's own only. A tensor that
-is not so travels as a copy, and a function writes the copy back when the transfer is finished: a `Parcel` has both.
+Engines take contiguous arrays, and reduce dtypes of NumPy's own only; for those of GPUs, the arrays are tensors. A
+tensor that is not so travels as a copy, and a function writes the copy back when the transfer is finished: a `Parcel`
+has both.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cygrad import cat, float32, uint8
 from cygrad.autograd.grad_mode import no_grad
 from cygrad.distributed._c10d.reduce_ops import RedOpType, kind_of
 
@@ -50,11 +52,11 @@ def _dense(tensor, on_device):
 
 
 def _array(tensor, on_device):
-    if on_device:
-        import cupy  # is there, as the tensor is in its memory
+    return tensor.reshape(-1) if on_device else tensor.numpy().reshape(-1)
 
-        return cupy.asarray(tensor).reshape(-1)
-    return tensor.numpy().reshape(-1)
+
+def _bytes_of(array):
+    return array.view(np.uint8 if isinstance(array, np.ndarray) else uint8)
 
 
 def _written_back(tensor, plain, writes):
@@ -78,7 +80,7 @@ def moved(tensor, writes=True, on_device=False):
     array = _array(plain, on_device)
     if writes and not _is_writable(array):
         _copy(tensor, tensor)  # raises the error of a tensor that must not be written
-    return Parcel(array.view(np.uint8), _written_back(tensor, plain, writes))
+    return Parcel(_bytes_of(array), _written_back(tensor, plain, writes))
 
 
 def _is_writable(array):
@@ -95,9 +97,11 @@ def reduced(tensor, op, size, writes=True, on_device=False):
     if writes and not _is_writable(array):
         _copy(tensor, tensor)
     if _is_bool(tensor):
-        return Parcel(array.view(np.uint8), _written_back(tensor, plain, writes))
+        return Parcel(_bytes_of(array), _written_back(tensor, plain, writes))
     narrow = array
-    if array.dtype.isbuiltin != 1:
+    if on_device and str(array.dtype).startswith("torch.float8"):
+        array = array.to(float32)
+    elif not on_device and array.dtype.isbuiltin != 1:
         array = array.astype(np.float32)
     back = _written_back(tensor, plain, writes)
     is_mean = kind_of(op) is RedOpType.AVG
@@ -105,8 +109,9 @@ def reduced(tensor, op, size, writes=True, on_device=False):
         return Parcel(array, None)
 
     def write():
+        nonlocal array
         if is_mean:
-            np.divide(array, size, out=array)
+            array /= size
         if array is not narrow:
             narrow[...] = array
         if back is not None:
@@ -120,7 +125,8 @@ def joined(tensors, into, writes):
     parcels = [into(tensor, writes) for tensor in tensors]
     if len(parcels) == 1:
         return parcels[0]
-    whole = np.concatenate([parcel.array for parcel in parcels])
+    arrays = [parcel.array for parcel in parcels]
+    whole = np.concatenate(arrays) if isinstance(arrays[0], np.ndarray) else cat(arrays)
     if not writes:
         return Parcel(whole, None)
 

@@ -23,6 +23,7 @@ from cygrad.nn.modules._state import Stateful
 from cygrad.nn.parameter import is_lazy
 from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
+from cygrad.utils.interop import on_writable_memory
 from cygrad.utils.warning import warn
 
 __all__ = [
@@ -291,6 +292,9 @@ class Module(Hooked, Stateful, Members):
     def __setstate__(self, state: dict[str, Any]) -> None:
         Module.__init__(self)
         self.__dict__.update(from_torch(self, state))
+        for buffer in self._buffers.values():
+            if buffer is not None and not is_lazy(buffer):
+                on_writable_memory(buffer)
 
     def _get_name(self) -> str:
         return type(self).__name__
