@@ -89,6 +89,12 @@ class DistributedDataParallel(Module):
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 1024 * 1024)
         self.bucket_limits = [int(size * 1024 * 1024) for size in bucket_cap_mb_list or ()]
         self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self._buffer_slots = [
+            (owner, name)
+            for prefix, owner in module.named_modules()
+            for name in owner._buffers
+            if (f"{prefix}.{name}" if prefix else name) not in self.parameters_to_ignore
+        ]
         if init_sync:
             self._make_equal()
         self._reducer = self._made_reducer(named)
@@ -158,11 +164,11 @@ class DistributedDataParallel(Module):
         return output
 
     def _module_buffers(self) -> list:
-        return [b for name, b in self.module.named_buffers() if name not in self.parameters_to_ignore]
+        return [owner._buffers[name] for owner, name in self._buffer_slots if owner._buffers.get(name) is not None]
 
     def will_sync_module_buffers(self) -> bool:
         """Whether buffers are broadcast before the next forward call."""
-        return self.require_forward_param_sync and self.broadcast_buffers and bool(self._module_buffers())
+        return self.require_forward_param_sync and self.broadcast_buffers and bool(self._buffer_slots)
 
     def _sync_buffers(self, root: int) -> None:
         if self.process_group.size() > 1:
