@@ -32,7 +32,7 @@ _MODULES = {
 _ELSEWHERE = {
     "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_c10d.grad_bucket",
     "MicroBatchSampler": "_deterministic", "deterministic": "_deterministic", "get_shards": "_deterministic",
-    "my_shards": "_deterministic",
+    "my_shards": "_deterministic", "_compute_bucket_assignment_by_size": "_data_parallel.buckets",
 }  # fmt: skip
 
 

@@ -137,7 +137,7 @@ def check_sampler():
     assert sorted({index for part in found for index in part}) == list(range(10))
 
 
-CHECKS = {name: value for name, value in list(globals().items()) if name.startswith("check_")}
+
 
 
 # --- fully_shard -----------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def check_sharded_checkpointing():
             assert p.grad is None or not p.grad.any(), name
 
 
-CHECKS = {name: value for name, value in list(globals().items()) if name.startswith("check_")}
+
 
 
 def check_fsdp_wrapper():
@@ -377,6 +377,67 @@ def check_fsdp_wrapper():
         base.loss_of(model(xs[rank]), ys[rank]).backward()
     norm = model.clip_grad_norm_(0.1)
     base.same_everywhere(norm.item())
+
+
+def check_replicate_and_averagers():
+    from cygrad.distributed._composable import replicate
+    from cygrad.distributed.algorithms.model_averaging.averagers import HierarchicalModelAverager, PeriodicModelAverager
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    model, alone = replicate(base.mlp(seed=rank)), base.mlp()
+    for each in range(size):
+        x, y = base.data(alone, 0, each)
+        (base.loss_of(alone(x), y) / size).backward()
+    x, y = base.data(alone, 0, rank)
+    base.loss_of(model(x), y).backward()
+    for (name, p), (other, q) in zip(model.named_parameters(), alone.named_parameters()):
+        assert name == other and type(model) is nn.Sequential
+        torch.testing.assert_close(p.grad, q.grad, rtol=1e-5, atol=1e-6)
+    p = nn.Parameter(torch.tensor([float(rank)]))
+    p.grad = torch.zeros(1)
+    PeriodicModelAverager(1).average_parameters([p])
+    assert p.item() == (size - 1) / 2
+    if size == 4:
+        p = nn.Parameter(torch.tensor([float(rank)]))
+        p.grad = torch.zeros(1)
+        averager = HierarchicalModelAverager({1: 2, 2: 4})
+        averager.average_parameters([p])  # step 0: of all
+        assert p.item() == 1.5
+        with torch.no_grad():
+            p.fill_(rank)
+        averager.average_parameters([p])  # step 1: of pairs
+        assert p.item() == [0.5, 0.5, 2.5, 2.5][rank]
+
+
+def check_overflow_in_one_rank():
+    from cygrad.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    p = nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([p], lr=1.0)
+    scaler = ShardedGradScaler("cpu", init_scale=4.0)
+    for bad in (True, False):
+        optimizer.zero_grad()
+        factor = float("inf") if bad and rank == size - 1 else 1.0
+        scaler.scale((p * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert p.item() == (1 if bad else 0) and scaler.get_scale() == 2.0
+
+
+def check_what_is_not_divided():
+    from cygrad.distributed.tensor import distribute_module
+    from cygrad.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+
+    size = dist.get_world_size()
+    if size > 1:
+        mesh = dist.init_device_mesh("cpu", (size,))
+        for divide in (
+            lambda: distribute_module(nn.Linear(2, 2), mesh),
+            lambda: parallelize_module(nn.Linear(2, 2), mesh, ColwiseParallel()),
+        ):
+            with pytest.raises(RuntimeError, match="does not divide what a module computes"):
+                divide()
 
 
 CHECKS = {name: value for name, value in list(globals().items()) if name.startswith("check_")}

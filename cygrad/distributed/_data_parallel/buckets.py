@@ -40,6 +40,9 @@ def assignment_by_size(tensors, bucket_size_limits, expect_sparse_gradient=(), t
     return [indices for indices, _ in full], [limit for _, limit in full]
 
 
+_compute_bucket_assignment_by_size = assignment_by_size
+
+
 class Bucket:
     """The gradients of some parameters of one dtype, one after the other in `data`, with what travels with them.
 

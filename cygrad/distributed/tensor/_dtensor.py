@@ -178,6 +178,11 @@ def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None
     `input_fn` and `output_fn` see the inputs and outputs of each call. In one process parameters stay ordinary.
     """
     mesh = device_mesh if device_mesh is not None else init_device_mesh("cpu", (1,))
+    if mesh.size() > 1:
+        raise RuntimeError(
+            f"distribute_module over {mesh}: cygrad does not divide what a module computes over processes\n"
+            "  to fix it: use `fully_shard`, which divides parameters, or `DistributedDataParallel`, which divides data"
+        )
     if partition_fn is not None:
         for name, inner in module.named_modules():
             partition_fn(name, inner, mesh)
