@@ -4,8 +4,8 @@
     python -m benchmarks.data_parallel --model       # the efficiency on paper, for 8 to 1,000 processes
 
 For each model, cygrad's processes and PyTorch's are started alternately, with one thread each; a time is the median of
-the steps of rank 0, and the ratio is the median over the rounds. `hidden` is the part of the communication that takes place
-during backward: 1 - (time with reduction - time without) / time of the reduction alone.
+the steps of rank 0, and the ratio is the median over the rounds. `hidden` is the part of the communication that takes
+place during backward: 1 - (time with reduction - time without) / time of the reduction alone.
 """
 
 from __future__ import annotations
@@ -117,8 +117,11 @@ def run_rank(library: str, name: str, way: str, seconds: float) -> None:
     if way == "noop":
         from importlib import import_module
 
-        hooks = import_module(f"{torch.__name__}.distributed.algorithms.ddp_comm_hooks.debugging_hooks"
-                              if library == "torch" else "cygrad.distributed.algorithms.ddp_comm_hooks.default_hooks")
+        hooks = import_module(
+            f"{torch.__name__}.distributed.algorithms.ddp_comm_hooks.debugging_hooks"
+            if library == "torch"
+            else "cygrad.distributed.algorithms.ddp_comm_hooks.default_hooks"
+        )
         model.register_comm_hook(None, hooks.noop_hook)
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)
     batches = [batch(torch, name, rank, step) for step in range(8)]
@@ -211,7 +214,10 @@ def compare(options: argparse.Namespace) -> None:
         )
     print(f"\n{'four micro-batches':24}{'usual':>8}{'ordered':>9}{'ratio':>7}")
     for name in ORDERED:
-        pairs = [[started("cygrad", name, way, options)["step"] for way in ("usual", "ordered")] for _ in range(options.rounds)]
+        pairs = [
+            [started("cygrad", name, way, options)["step"] for way in ("usual", "ordered")]
+            for _ in range(options.rounds)
+        ]
         usual, ordered = (statistics.median(column) for column in zip(*pairs))
         ratio = statistics.median(b / a for a, b in pairs)
         print(f"{name:24}{usual:8.2f}{ordered:9.2f}{ratio:7.2f}", flush=True)
@@ -252,7 +258,9 @@ def all_reduce_time(size: int, count: float, latency: float, bandwidth: float) -
     return min(doubling, 2 * steps * latency + 2 * (size - 1) / size * count / bandwidth)
 
 
-def efficiency(size: int, count: float, step: float, latency: float, bandwidth: float, first=2**20, other=25 * 2**20) -> float:
+def efficiency(
+    size: int, count: float, step: float, latency: float, bandwidth: float, first=2**20, other=25 * 2**20
+) -> float:
     """The time of a step alone by that with reduction, each process having a batch of its own.
 
     Buckets are reduced one after the other, each once its gradients are there; the last one, of the first layers, has

@@ -9,8 +9,9 @@ from the last checkpoint when a process has died. `--train` is the part that it 
     python -m cygrad.distributed.run --nproc-per-node 2 examples/distributed_digits.py --train /tmp/digits
 
 The data are the handwritten digits that come with scikit-learn. `deterministic` lets a step consist of the same 8
-micro-batches whatever the number of processes, and adds their gradients up in the same order, so that all weights are equal
-bit for bit. With `import torch.distributed as dist` and without the lines about it, this is a program for PyTorch.
+micro-batches whatever the number of processes, and adds their gradients up in the same order, so that all weights are
+equal bit for bit. With `import torch.distributed as dist` and without the lines about it, this is a program for
+PyTorch.
 """
 
 import argparse
@@ -122,7 +123,7 @@ def start(folder: Path, size: int, epochs: int, kills: int) -> str:
         *(__file__, "--train", folder, "--epochs", epochs, "--kills", kills),
     ]
     begun = time.perf_counter()
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"the training failed with exit status {done.returncode}:\n{done.stdout}{done.stderr}")
     *steps, last = done.stdout.splitlines()

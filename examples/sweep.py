@@ -5,10 +5,10 @@
     python examples/sweep.py --trials 40 --rounds 4 --keep 3
 
 Random settings train for an epoch; those that read the most held-out digits go on for twice as long, round after round
-(successive halving). A trial is a plain function of its settings, its model and its optimizer. Model and optimizer travel
-to the process that goes on with them, and back, by pickle; their arrays are not copied where the library passes buffers out
-of band. For a Dask cluster start `dask scheduler` on one machine and `dask worker tcp://head-node:8786` on each, where
-cygrad and scikit-learn are installed too.
+(successive halving). A trial is a plain function of its settings, its model and its optimizer. Model and optimizer
+travel to the process that goes on with them, and back, by pickle; their arrays are not copied where the library passes
+buffers out of band. For a Dask cluster start `dask scheduler` on one machine and `dask worker tcp://head-node:8786` on
+each, where cygrad and scikit-learn are installed too.
 """
 
 import argparse

@@ -14,11 +14,11 @@ class deterministic:
     """`deterministic(True)` makes the weights after training the same, bit for bit, for any number of processes.
 
     A step then has `shards` micro-batches, whatever the number of processes, and each process has some of them
-    (`my_shards`; `MicroBatchSampler` reads them). Every backward pass through a `DistributedDataParallel` made while this
-    is on gives the gradient of one micro-batch. After the last one of a step `.grad` has the mean over all micro-batches
-    of all processes, added up in a fixed order (Note [Ordered sums] in `_data_parallel/ordered.py`). Dropout and other
-    random numbers in `forward` depend on the micro-batch and not on the process; running statistics of batch norms are
-    the mean over micro-batches. Seed all processes alike.
+    (`my_shards`; `MicroBatchSampler` reads them). Every backward pass through a `DistributedDataParallel` made while
+    this is on gives the gradient of one micro-batch. After the last one of a step `.grad` has the mean over all
+    micro-batches of all processes, added up in a fixed order (Note [Ordered sums] in `_data_parallel/ordered.py`).
+    Dropout and other random numbers in `forward` depend on the micro-batch and not on the process; running statistics
+    of batch norms are the mean over micro-batches. Seed all processes alike.
 
     `deterministic(False)` ends it. As a context manager it restores what was set before. Raises ValueError unless
     `shards` is positive.

@@ -101,9 +101,7 @@ class DeviceMesh:
         known = (*self.mesh_dim_names, *self._root._flattened)
         unknown = [name for name in names if name not in known]
         if unknown:
-            raise KeyError(
-                f"Invalid mesh_dim_name {unknown[0]!r}: valid are {', '.join(map(repr, known))}"
-            )
+            raise KeyError(f"Invalid mesh_dim_name {unknown[0]!r}: valid are {', '.join(map(repr, known))}")
         if names == self.mesh_dim_names:
             return self
         if len(names) == 1 and names[0] in self._root._flattened:

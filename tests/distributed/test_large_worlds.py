@@ -87,7 +87,9 @@ def test_nodes_of_all_ranks_make_the_tree(shards):
             assert len(tree.nodes) <= 2 * shards.bit_length()
             sums.update(zip(largest_nodes(begin, end, shards), tree.sums()))
         assert leaves == list(range(shards))
-        assert _root(sums, shards).text == _root({(leaf, leaf + 1): _Written(leaf) for leaf in range(shards)}, shards).text
+        assert (
+            _root(sums, shards).text == _root({(leaf, leaf + 1): _Written(leaf) for leaf in range(shards)}, shards).text
+        )
         if shards & (shards - 1) == size & (size - 1) == 0:
             assert len(sums) == size  # then each rank has one node
 

@@ -267,7 +267,9 @@ def test_a_checkpoint_comes_back(tmp_path):
     states = get_state_dict(model, optimizer)
     dcp.save({"model": states[0], "optim": states[1], "step": 3, "list": [torch.ones(1)]}, checkpoint_id=tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert [name[:2] + name[-7:] for name in names] == ["0-tensors", "0-.values", "index.json"[:2] + "ex.json"] and len(names) == 3
+    assert [name[:2] + name[-7:] for name in names] == ["0-tensors", "0-.values", "index.json"[:2] + "ex.json"] and len(
+        names
+    ) == 3
     other = network()
     fresh = torch.optim.Adam(other.parameters(), lr=0.5)
     gradients(other)

@@ -1,4 +1,4 @@
-"""What holds for data parallel training in a world of any size: functions that every rank runs, in threads or processes."""
+"""What holds for data parallel training in a world of any size: functions that every rank runs."""
 
 import hashlib
 import threading
@@ -9,7 +9,6 @@ import cygrad as torch
 import cygrad.distributed as dist
 from cygrad import nn
 from cygrad.nn.parallel import DistributedDataParallel
-
 
 _LOCK = threading.Lock()
 
@@ -130,10 +129,10 @@ def check_modules_that_differ():
     if size == 1:
         return
     for other, first, more in (
-        (nn.Linear(3, 4), "[1]: params[0] in this process with sizes [4, 3] appears not to match sizes of the same", "'weight'"),
-        (nn.Sequential(nn.Linear(3, 3)), "DDP expects same model across all ranks, but Rank 0 has 2 params", "'0.weight'"),
-        (nn.Linear(3, 3, bias=False), "DDP expects same model across all ranks, but Rank 0 has 2 params, while rank 1 has "
-         "inconsistent 1 params.", "only rank 0 has 'bias'"),
+        (nn.Linear(3, 4), "[1]: params[0] in this process with sizes [4, 3] appears not to match", "'weight'"),
+        (nn.Sequential(nn.Linear(3, 3)), "DDP expects same model across all ranks, but Rank 0 has 2", "'0.weight'"),
+        (nn.Linear(3, 3, bias=False), "DDP expects same model across all ranks, but Rank 0 has 2 params, "
+         "while rank 1 has inconsistent 1 params.", "only rank 0 has 'bias'"),
         (nn.Linear(3, 3).double(), "DDP expects same model", "torch.float64"),
     ):  # fmt: skip
         try:
@@ -162,7 +161,10 @@ def check_unused_parameters():
         model(x, ["left", "right"]).sum().backward()
         for heads, where in (
             (["left"], "on every rank"),
-            (["left"] if rank == size - 1 else ["left", "right"], f"on rank {size - 1}" if size > 1 else "on every rank"),
+            (
+                ["left"] if rank == size - 1 else ["left", "right"],
+                f"on rank {size - 1}" if size > 1 else "on every rank",
+            ),
         ):
             try:
                 model(x, heads).sum().backward()
@@ -363,6 +365,7 @@ def check_join():
 
 def weights_in_order(shards=4, steps=4, dropout=0.0):
     """Digests of weights and statistics under `deterministic`. Threads share random numbers: there, no dropout."""
+
     def make():
         return nn.Sequential(
             nn.Linear(12, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Dropout(dropout), nn.Linear(16, 16), nn.ReLU(),

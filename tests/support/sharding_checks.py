@@ -51,7 +51,7 @@ def check_zero():
 
 
 def check_zero_joins():
-    rank, size = dist.get_rank(), dist.get_world_size()
+    rank = dist.get_rank()
     from cygrad.distributed.algorithms.join import Join
 
     model = DistributedDataParallel(base.mlp())
@@ -77,7 +77,10 @@ def check_meshes():
     assert mesh.get_coordinate() == [rank // 2, rank % 2] and mesh.size() == 4
     assert repr(mesh) == "DeviceMesh((data=2, model=2), 'cpu', stride=(2, 1))"
     data, model = mesh["data"], mesh["model"]
-    assert data.mesh.tolist() == [rank % 2, rank % 2 + 2] and model.mesh.tolist() == [rank - rank % 2, rank - rank % 2 + 1]
+    assert data.mesh.tolist() == [rank % 2, rank % 2 + 2] and model.mesh.tolist() == [
+        rank - rank % 2,
+        rank - rank % 2 + 1,
+    ]
     assert data.get_local_rank() == mesh.get_local_rank("data") == rank // 2
     assert dist.get_process_group_ranks(data.get_group()) == data.mesh.tolist()
     x = torch.tensor([float(rank)])
@@ -137,9 +140,6 @@ def check_sampler():
     assert sorted({index for part in found for index in part}) == list(range(10))
 
 
-
-
-
 # --- fully_shard -----------------------------------------------------------------------------------
 
 
@@ -170,7 +170,10 @@ def check_fully_shard():
             plain = torch.optim.Adam(alone.parameters(), lr=0.01, eps=1e-3)
             for step in range(4):
                 xs, ys = zip(*(base.data(alone, step, each) for each in range(size)))
-                for each, module, x, y in ((plain, alone, torch.cat(xs), torch.cat(ys)), (opt, model, xs[rank], ys[rank])):
+                for each, module, x, y in (
+                    (plain, alone, torch.cat(xs), torch.cat(ys)),
+                    (opt, model, xs[rank], ys[rank]),
+                ):
                     each.zero_grad()
                     base.loss_of(module(x), y).backward()
                     if step == 1:
@@ -214,7 +217,9 @@ def check_sharded_accumulation():
             if way and not step:
                 assert all(p.grad is None for p in model.parameters())
         for p, q in zip(model.parameters(), alone.parameters()):
-            torch.testing.assert_close(p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], size, rank)), rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(
+                p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], size, rank)), rtol=1e-5, atol=1e-6
+            )
 
 
 def part(length, size, rank):
@@ -289,7 +294,9 @@ def check_sharded_with_copies():
     x, y = base.data(alone, 0, rank)
     base.loss_of(model(x), y).backward()
     for p, q in zip(model.parameters(), alone.parameters()):
-        torch.testing.assert_close(p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], 2, rank % 2)), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], 2, rank % 2)), rtol=1e-5, atol=1e-6
+        )
 
 
 def check_sharded_checkpointing():
@@ -322,12 +329,11 @@ def check_sharded_checkpointing():
     alone(x, recompute=False).square().sum().backward()
     for (name, p), q in zip(model.named_parameters(), alone.parameters()):
         if q.grad is not None:
-            torch.testing.assert_close(p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], size, rank)), rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(
+                p.grad, torch.narrow(q.grad, 0, *part(q.shape[0], size, rank)), rtol=1e-5, atol=1e-6
+            )
         else:
             assert p.grad is None or not p.grad.any(), name
-
-
-
 
 
 def check_fsdp_wrapper():
@@ -341,9 +347,7 @@ def check_fsdp_wrapper():
         policy = ModuleWrapPolicy({nn.Linear})
         model = FSDP(base.mlp(), auto_wrap_policy=policy, sharding_strategy=strategy)
         alone = base.mlp()
-        pair = [
-            (torch.optim.Adam(module.parameters(), lr=0.01, eps=1e-3), module) for module in (model, alone)
-        ]
+        pair = [(torch.optim.Adam(module.parameters(), lr=0.01, eps=1e-3), module) for module in (model, alone)]
         for step in range(3):
             xs, ys = zip(*(base.data(alone, step, each) for each in range(size)))
             for (opt, module), x, y in zip(pair, (xs[rank], torch.cat(xs)), (ys[rank], torch.cat(ys))):
@@ -355,7 +359,7 @@ def check_fsdp_wrapper():
         for name, value in alone.state_dict().items():
             torch.testing.assert_close(state[name], value, rtol=1e-4, atol=1e-5)
         optim = FSDP.optim_state_dict(model, pair[0][0])
-        for (name, p), number in zip(alone.named_parameters(), range(6)):
+        for name, p in alone.named_parameters():
             expected = pair[1][0].state[p]["exp_avg"]
             torch.testing.assert_close(optim["state"][name]["exp_avg"], expected, rtol=1e-4, atol=1e-6)
         pair[0][0].load_state_dict(FSDP.optim_state_dict_to_load(model, pair[0][0], optim))

@@ -57,9 +57,7 @@ class Bucket:
         self.flat = cygrad.zeros(total + 2 * count, dtype=parameters[0].dtype, device=parameters[0].device)
         self.data, self.header = self.flat[:total], self.flat[total:]
         self.lacking, self.having = self.header[:count], self.header[count:]
-        self.views = [
-            part.view(parameter.shape) for part, parameter in zip(self.data.split(self.sizes), parameters)
-        ]
+        self.views = [part.view(parameter.shape) for part, parameter in zip(self.data.split(self.sizes), parameters)]
         self._complete_header = cygrad.cat([cygrad.zeros_like(self.lacking), cygrad.ones_like(self.having)])
         self.expected = count  # gradients in a pass
         self.begin()

@@ -32,7 +32,9 @@ class DataParallelJoinHook(JoinHook):
 
     def __init__(self, model, divide_by_initial_world_size=True, **_):
         if hasattr(model._reducer, "shards"):
-            raise RuntimeError("distributed.deterministic(True): processes have batches as `my_shards` says, without join")
+            raise RuntimeError(
+                "distributed.deterministic(True): processes have batches as `my_shards` says, without join"
+            )
         self.model = model
         model._divide_by_initial_world_size = divide_by_initial_world_size
 

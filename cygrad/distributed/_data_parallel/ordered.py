@@ -2,15 +2,16 @@
 
 Note [Ordered sums]
 -------------------
-A step has V micro-batches, whatever the number of processes: process r of W has those from r * V // W to (r + 1) * V // W.
-Each backward pass gives one of them, a leaf of a binary tree: the node over the leaves [lo, hi) has the children
-[lo, mid) and [mid, hi), where mid - lo is the largest power of two below hi - lo. Floating-point addition rounds, but
-a + b is the same wherever it is computed, so that the sum at the root has the same bits if only all sums follow this tree.
+A step has V micro-batches, whatever the number of processes: process r of W has those from r * V // W to (r + 1) * V //
+W. Each backward pass gives one of them, a leaf of a binary tree: the node over the leaves [lo, hi) has the children
+[lo, mid) and [mid, hi), where mid - lo is the largest power of two below hi - lo. Floating-point addition rounds, but a
++ b is the same wherever it is computed, so that the sum at the root has the same bits if only all sums follow this
+tree.
 
 A process adds up the nodes that lie within its own range as its leaves arrive (`Tree.add`). What remains are the few
 largest nodes within it. For the rest of the tree each process takes a slice of the elements: they send each other these
-slices of their nodes (`all_to_all`), each adds its slices up in the order of the tree, and all gather the results. If V is
-a multiple of W and both are powers of two, each process has one node, and this takes as many bytes as the usual
+slices of their nodes (`all_to_all`), each adds its slices up in the order of the tree, and all gather the results. If V
+is a multiple of W and both are powers of two, each process has one node, and this takes as many bytes as the usual
 all-reduce, which is a reduce-scatter and an all-gather too.
 """
 
@@ -73,6 +74,7 @@ class Tree:
 
 def _root(sums, shards):
     """The sum at the root, from sums at the nodes {(lo, hi): tensor}."""
+
     def at(lo, hi):
         if (lo, hi) in sums:
             return sums[lo, hi]
@@ -95,7 +97,9 @@ def ordered_sum(tensors, shards, group):
     sent = cygrad.cat([each[start:stop] for start, stop in zip(bounds, bounds[1:]) for each in tensors])
     arriving = [len(theirs) * widths[rank] for theirs in nodes]
     received = sent.new_empty(sum(arriving))
-    cygrad.distributed.all_to_all_single(received, sent, arriving, [len(tensors) * each for each in widths], group=group)
+    cygrad.distributed.all_to_all_single(
+        received, sent, arriving, [len(tensors) * each for each in widths], group=group
+    )
     pieces = received.split(widths[rank]) if widths[rank] else [received] * sum(map(len, nodes))
     mine = sent.new_zeros(width)
     mine[: widths[rank]] = _root(dict(zip([node for theirs in nodes for node in theirs], pieces)), shards)
@@ -112,8 +116,8 @@ class OrderedReducer(Reducer):
             raise RuntimeError("distributed.deterministic(True): gradients that are sparse cannot be added up in order")
         if group.size() > shards:
             raise RuntimeError(
-                f"distributed.deterministic(True, shards={shards}): there are {group.size()} processes, and each needs a "
-                "micro-batch in each step\n  to fix it: raise `shards`"
+                f"distributed.deterministic(True, shards={shards}): there are {group.size()} processes, and each needs "
+                "a micro-batch in each step\n  to fix it: raise `shards`"
             )
         super().__init__(names, parameters, is_sparse, group, model)
         self._is_rebuilt = True

@@ -2,16 +2,16 @@
 
 Note [Reduction during backward]
 --------------------------------
-A pass begins at the hook on an output of `forward`, or at the first gradient of a parameter. Each parameter's hook counts
-its bucket down; a full bucket is filled with the scaled gradients, and its all-reduce begins, always in the order of the
-buckets, which is the same in all processes. MPI moves nothing by itself, so that the engine calls `_poll` every few nodes
-while reductions are under way. At the end of the pass incomplete buckets are sent too, with zeros for what lacks: all
-processes therefore take part in the same reductions whatever their graphs are, and see from the header of a bucket
-(`Bucket.header`) that some process has no gradient for a parameter. A single bucket is reduced at the end, by one blocking
-call: then there is nothing to hide it behind.
+A pass begins at the hook on an output of `forward`, or at the first gradient of a parameter. Each parameter's hook
+counts its bucket down; a full bucket is filled with the scaled gradients, and its all-reduce begins, always in the
+order of the buckets, which is the same in all processes. MPI moves nothing by itself, so that the engine calls `_poll`
+every few nodes while reductions are under way. At the end of the pass incomplete buckets are sent too, with zeros for
+what lacks: all processes therefore take part in the same reductions whatever their graphs are, and see from the header
+of a bucket (`Bucket.header`) that some process has no gradient for a parameter. A single bucket is reduced at the end,
+by one blocking call: then there is nothing to hide it behind.
 
-A pass that comes after another without `zero_grad` averages what is there anew. The mean of means is the mean, so this is
-right for any number of passes, and for gradients that have been accumulated under `no_sync`.
+A pass that comes after another without `zero_grad` averages what is there anew. The mean of means is the mean, so this
+is right for any number of passes, and for gradients that have been accumulated under `no_sync`.
 """
 
 from functools import partial
@@ -139,8 +139,8 @@ class Reducer:
         bucket = self.places[number]
         if bucket.is_launched:
             raise RuntimeError(
-                "Expected to mark a variable ready only once. This error is caused by use of a module parameter outside "
-                "the `forward` function, or by reentrant backward passes over a shared parameter.\n"
+                "Expected to mark a variable ready only once. This error is caused by use of a module parameter "
+                "outside the `forward` function, or by reentrant backward passes over a shared parameter.\n"
                 f"  {self.names[number]} has got a second gradient in one backward pass, after its bucket was sent\n"
                 "  to fix it: use `checkpoint(..., use_reentrant=False)`, or `_set_static_graph()`"
             )

@@ -115,7 +115,8 @@ class Join:
     def notify_join_context(joinable):
         """Tell the others that this process still has batches; called before the collectives of each iteration.
 
-        Returns the number of processes that have, or None outside of a `Join` context, and for all but its first object.
+        Returns the number of processes that have, or None outside of a `Join` context, and for all but its first
+        object.
         """
         config = joinable._join_config
         if not config.enable or not config.is_first_joinable:
@@ -136,6 +137,5 @@ def _count_active(group, device, mine):
 def _early_end(rank, what):
     """The error of all processes when one is out of batches."""
     return RuntimeError(
-        "Detected at least one rank that exhausted inputs. Throwing across all ranks.\n"
-        f"  rank {rank} {what}"
+        f"Detected at least one rank that exhausted inputs. Throwing across all ranks.\n  rank {rank} {what}"
     )

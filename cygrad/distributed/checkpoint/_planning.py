@@ -177,15 +177,17 @@ def assigned(plans):
             first = known.setdefault(piece.name, (rank, piece))
             if (piece.whole, piece.dtype) != (first[1].whole, first[1].dtype) and piece.whole is not None:
                 raise ValueError(
-                    f"{piece.name} has shape {piece.whole} and {piece.dtype} in rank {rank}, but shape {first[1].whole} "
-                    f"and {first[1].dtype} in rank {first[0]}"
+                    f"{piece.name} has shape {piece.whole} and {piece.dtype} in rank {rank}, but shape "
+                    f"{first[1].whole} and {first[1].dtype} in rank {first[0]}"
                 )
             if not piece.whole or all(piece.shape) or not all(piece.whole):  # processes with no rows have no piece
                 holders.setdefault((piece.name, piece.offset), []).append((rank, piece))
     load = [0] * len(plans)
     result: list = [[] for _ in plans]
     for candidates in holders.values():
-        rank, piece = candidates[0] if candidates[0][1].whole is None else min(candidates, key=lambda c: (load[c[0]], c[0]))
+        rank, piece = (
+            candidates[0] if candidates[0][1].whole is None else min(candidates, key=lambda c: (load[c[0]], c[0]))
+        )
         load[rank] += piece.size
         result[rank].append(piece)
     return result

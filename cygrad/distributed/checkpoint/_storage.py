@@ -1,10 +1,10 @@
 """The files of a checkpoint.
 
 A checkpoint is a directory. Process r writes its tensors to `<r>-<token>.safetensors`, and what is not a tensor to
-`<r>-<token>.values`, where the token is new for each call of `save`. Last, process 0 writes `index.json`, which lists the
-pieces of all tensors with their files, in place of an older one, by an atomic replacement: a directory therefore always
-holds a whole checkpoint, the one before or the new one, even if processes are killed meanwhile. Files that the index does
-not name are removed by the next complete `save`.
+`<r>-<token>.values`, where the token is new for each call of `save`. Last, process 0 writes `index.json`, which lists
+the pieces of all tensors with their files, in place of an older one, by an atomic replacement: a directory therefore
+always holds a whole checkpoint, the one before or the new one, even if processes are killed meanwhile. Files that the
+index does not name are removed by the next complete `save`.
 """
 
 import json
@@ -95,7 +95,11 @@ class FileSystemWriter(StorageWriter):
             "format": 1,
             "token": token,
             "names": {
-                name: {"shape": shape, "keys": _as_json(metadata.planner_data[name]), "pieces": metadata.storage_data[name]}
+                name: {
+                    "shape": shape,
+                    "keys": _as_json(metadata.planner_data[name]),
+                    "pieces": metadata.storage_data[name],
+                }
                 for name, shape in metadata.state_dict_metadata.items()
             },
         }

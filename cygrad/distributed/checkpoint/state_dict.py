@@ -20,9 +20,9 @@ __all__ = [
 class StateDictOptions:
     """What the functions return and accept.
 
-    `full_state_dict`: whole tensors in place of DTensors; with `cpu_offload`, which copies to the CPU, in rank 0 only, and
-    the others get nothing. `ignore_frozen_params` leaves them out. `broadcast_from_rank0`: rank 0 has the whole state to
-    load, and the others need none.
+    `full_state_dict`: whole tensors in place of DTensors; with `cpu_offload`, which copies to the CPU, in rank 0 only,
+    and the others get nothing. `ignore_frozen_params` leaves them out. `broadcast_from_rank0`: rank 0 has the whole
+    state to load, and the others need none.
     """
 
     full_state_dict: bool = False

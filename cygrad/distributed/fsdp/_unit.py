@@ -2,14 +2,14 @@
 
 Note [Sharded training]
 -----------------------
-Between uses each process has the rows of its part of every parameter, and the optimizer sees only these. Before a module's
-`forward` its unit gathers the parameters in one all-gather; during `forward` the module has the whole tensors, as results
-of `_Gather`, a recorded function of the parts. What ops save for backward and lies in the gathered memory is replaced by
-a note of where it lies there (`_pack`), so that the memory is free again after `forward`. Backward gathers it once more as
-soon as it is asked for (`_unpack`), and begins to gather that of the unit that ran before. Once the gradients of all
-parameters have come, `_Gather.backward` gives the memory back and begins a reduce-scatter of the gradients, which goes on
-during the rest of the pass; at its end each part gets its `.grad`. A process thus has its part of everything, and the
-whole parameters of the few modules at work.
+Between uses each process has the rows of its part of every parameter, and the optimizer sees only these. Before a
+module's `forward` its unit gathers the parameters in one all-gather; during `forward` the module has the whole tensors,
+as results of `_Gather`, a recorded function of the parts. What ops save for backward and lies in the gathered memory is
+replaced by a note of where it lies there (`_pack`), so that the memory is free again after `forward`. Backward gathers
+it once more as soon as it is asked for (`_unpack`), and begins to gather that of the unit that ran before. Once the
+gradients of all parameters have come, `_Gather.backward` gives the memory back and begins a reduce-scatter of the
+gradients, which goes on during the rest of the pass; at its end each part gets its `.grad`. A process thus has its part
+of everything, and the whole parameters of the few modules at work.
 """
 
 from contextlib import contextmanager
@@ -295,9 +295,7 @@ class Unit:
         state = self.state
         _at_the_end(state)
         if self._unreduced is not None:
-            gradients = [
-                b if a is None else a if b is None else a + b for a, b in zip(self._unreduced, gradients)
-            ]
+            gradients = [b if a is None else a if b is None else a + b for a, b in zip(self._unreduced, gradients)]
         if self.gives_back and not self.is_held:
             self.release()
         if self in state.order:

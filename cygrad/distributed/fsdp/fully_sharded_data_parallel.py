@@ -38,8 +38,8 @@ def clean_tensor_name(tensor_name):
 class FullyShardedDataParallel(Module):
     """Wraps a module whose parameters are spread over the processes of a group. One process has them whole.
 
-    It does what `fully_shard` does, to the module and to those that `auto_wrap_policy` wraps within it: each process has
-    some rows of every parameter (`ShardedParameter`, as with `use_orig_params=True`), and whole ones only at work.
+    It does what `fully_shard` does, to the module and to those that `auto_wrap_policy` wraps within it: each process
+    has some rows of every parameter (`ShardedParameter`, as with `use_orig_params=True`), and whole ones only at work.
     `sharding_strategy`: with `FULL_SHARD` (the default) whole parameters are given back after `forward`, with
     `SHARD_GRAD_OP` and `NO_SHARD` after `backward`; the hybrid ones, with a pair of groups or a mesh of two dimensions,
     keep copies over the second group. `mixed_precision` computes in other dtypes. `state_dict()` has the names of the
@@ -369,7 +369,7 @@ def _parameters_of(ignored):
 
 
 def _mesh_of(groups):
-    """The mesh of a process group, or of a pair: within which parameters are spread, and over which there are copies."""
+    """The mesh of a process group, or of a pair: that over which parameters are spread, and that of copies."""
     if isinstance(groups, tuple):
         parts, copies = groups
         own = [dist.get_process_group_ranks(parts)] * copies.size()

@@ -14,8 +14,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     Each parameter belongs to one process, which steps it by `optimizer_class(..., **defaults)` and sends it to the
     others; the largest are handed out first, each to the process that has the fewest elements. Gradients are those that
-    `DistributedDataParallel` has averaged. `consolidate_state_dict(to)` collects the state in one process, which then has
-    `state_dict()` as the optimizer alone would.
+    `DistributedDataParallel` has averaged. `consolidate_state_dict(to)` collects the state in one process, which then
+    has `state_dict()` as the optimizer alone would.
 
     >>> import cygrad, cygrad.distributed as dist
     >>> from cygrad.distributed.optim import ZeroRedundancyOptimizer
@@ -171,7 +171,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if [len(group["params"]) for group in state_dict["param_groups"]] != [
             len(group["params"]) for group in self.param_groups
         ]:
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
         self._copy_options(state_dict["param_groups"], self.param_groups)
         mine = [each for group in self.optim.param_groups for each in group["params"]]
         own = self.optim.state_dict()

@@ -29,9 +29,9 @@ def _as_spec(mesh, placements):
 
 # What DTensors in larger meshes can do.
 _KEEPING = {
-    "__get__", "__set__", "__repr__", "__str__", "__format__", "__hash__", "as_subclass", "clone", "copy_", "cpu", "cuda",
-    "detach", "dim", "element_size", "is_complex", "is_contiguous", "is_floating_point", "numel", "numpy", "requires_grad_",
-    "retain_grad", "size", "storage_offset", "stride", "to", "untyped_storage", "view_as", "zero_", "data_ptr",
+    "__get__", "__set__", "__repr__", "__str__", "__format__", "__hash__", "as_subclass", "clone", "copy_", "cpu",
+    "cuda", "detach", "dim", "element_size", "is_complex", "is_contiguous", "is_floating_point", "numel", "numpy",
+    "requires_grad_", "retain_grad", "size", "storage_offset", "stride", "to", "untyped_storage", "view_as", "zero_", "data_ptr",
     "contiguous", "__reduce_ex__", "__deepcopy__", "backward", "empty_like", "zeros_like", "__len__",
 }  # fmt: skip
 
@@ -59,8 +59,8 @@ class DTensor(Tensor):
         name = getattr(func, "__name__", "")
         if source is not None and "_spec" in source.__dict__ and source._spec.mesh.size() > 1 and name not in _KEEPING:
             raise RuntimeError(
-                f"{name}: cygrad computes with whole or local tensors only, and this one is spread over {source._spec.mesh}"
-                "\n  to fix it: use `to_local()`, the part of this process, or `full_tensor()`"
+                f"{name}: cygrad computes with whole or local tensors only, and this one is spread over "
+                f"{source._spec.mesh}\n  to fix it: use `to_local()`, the part of this process, or `full_tensor()`"
             )
         result = super().__torch_function__(func, types, args, kwargs or {})
         source = next((each for each in _flat((args, kwargs)) if isinstance(each, DTensor)), None)

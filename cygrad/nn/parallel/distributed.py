@@ -19,13 +19,14 @@ class DistributedDataParallel(Module):
     At construction all processes compare their parameters and buffers, and take over those of rank 0. In backward,
     gradients are reduced in buckets of `bucket_cap_mb` MB (25; the first of 1 MB) while others are still computed; the
     result is that of one process with the joined batch, if all parts are of the same size and the loss is a mean.
-    Buffers are sent from rank 0 before each `forward` (`broadcast_buffers`). With `gradient_as_bucket_view` gradients are
-    views of the buckets, which saves a copy. All parameters need a gradient in each synchronized pass, unless
-    `find_unused_parameters`, or `static_graph`, for graphs that never change, is set: otherwise RuntimeError names those
-    without one, in the same step and in all processes. See docs/data_parallel.md.
+    Buffers are sent from rank 0 before each `forward` (`broadcast_buffers`). With `gradient_as_bucket_view` gradients
+    are views of the buckets, which saves a copy. All parameters need a gradient in each synchronized pass, unless
+    `find_unused_parameters`, or `static_graph`, for graphs that never change, is set: otherwise RuntimeError names
+    those without one, in the same step and in all processes. See docs/data_parallel.md.
 
     The names in its `state_dict()` start with `module.`. Raises ValueError if there is no group
-    (`distributed.init_process_group`), and RuntimeError if no parameter requires grad, or the processes' modules differ.
+    (`distributed.init_process_group`), and RuntimeError if no parameter requires grad, or the processes' modules
+    differ.
 
     >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -194,9 +195,9 @@ class DistributedDataParallel(Module):
     ) -> Any:
         """Return a context within which processes may have different numbers of batches.
 
-        Those that have left their loop send zeros until all have, and take over the final module of one that has had the
-        most batches. Gradients are divided by the number of all processes, or of those that still have batches. With
-        `throw_on_early_termination` all raise RuntimeError as soon as one is out of batches.
+        Those that have left their loop send zeros until all have, and take over the final module of one that has had
+        the most batches. Gradients are divided by the number of all processes, or of those that still have batches.
+        With `throw_on_early_termination` all raise RuntimeError as soon as one is out of batches.
         """
         from cygrad.distributed.algorithms.join import Join  # imports this module
 

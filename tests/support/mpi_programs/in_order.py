@@ -1,4 +1,4 @@
-"""Prints the digests of the weights after training under `deterministic`, with dropout, for several numbers of shards."""
+"""Prints digests of the weights after training under `deterministic`, with dropout, for several numbers of shards."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""saves.py KIND save|load|async|kill DIRECTORY: trains and saves, or loads and prints a digest of what it goes on to."""
+"""saves.py KIND save|load|async|kill DIRECTORY: trains and saves, or loads and prints what comes of it."""
 
 import os
 import signal
