@@ -18,7 +18,10 @@ from cygrad.distributed.distributed_c10d import default_pg_timeout as default_pg
 
 _fill_environment()
 
-__all__ = ["DeviceMesh", "default_pg_timeout", "init_device_mesh", *distributed_c10d.__all__]
+__all__ = [
+    "DeviceMesh", "MicroBatchSampler", "default_pg_timeout", "deterministic", "get_shards", "init_device_mesh",
+    "my_shards", *distributed_c10d.__all__,
+]  # fmt: skip
 
 # Imported on first use: few programs need them.
 _MODULES = {
@@ -28,6 +31,8 @@ _MODULES = {
 }  # fmt: skip
 _ELSEWHERE = {
     "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_c10d.grad_bucket",
+    "MicroBatchSampler": "_deterministic", "deterministic": "_deterministic", "get_shards": "_deterministic",
+    "my_shards": "_deterministic", "_compute_bucket_assignment_by_size": "_data_parallel.buckets",
 }  # fmt: skip
 
 

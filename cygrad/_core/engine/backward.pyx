@@ -161,6 +161,18 @@ def queue_callback(callback):
     (<Run>state.run).callbacks.append(callback)
 
 
+def set_poll(callback):
+    """Call `callback()` every few nodes until the backward pass running in this thread ends; None ends it.
+
+    For what must be asked now and then in order to proceed, as collectives of MPI must. Raises RuntimeError outside of a
+    pass.
+    """
+    cdef ThreadState* state = thread_state()
+    if state.run == NULL:
+        raise RuntimeError("set_poll() can only be called during a backward pass.")
+    (<Run>state.run).poll = callback
+
+
 # -- before ------------------------------------------------------------------------------------------------
 
 cdef list roots_of(tuple tensors, tuple gradients):

@@ -50,6 +50,7 @@ cdef bint anomaly_check = False         # check for NaN
 cdef enum:
     LEAST_WHOLE = 1 << 12       # least number of elements for which avoiding a zero-filled array pays off
     TURN = 1024                 # nodes between two releases of the GIL, since short nodes never release it on their own
+    POLL = 8                    # nodes between two calls of `poll`
 
 
 @cython.final
@@ -304,6 +305,8 @@ cdef class Run:
                 if count % TURN == 0:
                     with nogil:
                         pass
+                if self.poll is not None and count % POLL == 0:
+                    self.poll()
                 PyErr_CheckSignals()
                 entry = self.pop()
                 self.step(entry, state)

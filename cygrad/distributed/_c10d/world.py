@@ -18,6 +18,7 @@ class World:
         self.count = 0
         self.connection = None
         self.engine, self.store = engine, store
+        self.shards = None  # of `deterministic`
 
 
 _OF_PROCESS = World()
