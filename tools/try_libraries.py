@@ -159,8 +159,10 @@ def main() -> None:
         print(f"{name} {version_of(program)}: {verdict}", flush=True)
         if is_wrong or (outcome.error and former[2]):
             failed.append(name)
-    if options.write:
-        write(rows)
+    if options.write:  # rows of libraries that have not run now stay as they are
+        table = before | {cells[0]: cells for cells in rows}
+        names = [package_of(program) for program in sorted(PROGRAMS.glob("*.py"))]
+        write([table[name] for name in names if name in table])
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 import threading
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from cygrad._core.errors.sites import warn
 from cygrad.autograd.profiler import profile
 from cygrad.autograd.profiler_util import EventList, FunctionEvent
 
@@ -119,7 +119,7 @@ def _disable_profiler() -> _ProfilerResult:
     """Stop collecting, and return what there is: nothing, with a warning, if no profiler was enabled."""
     running = getattr(_of_thread, "running", None)
     if running is None:
-        warnings.warn("disableProfiler called but no active profiling session found.", stacklevel=2)
+        warn("disableProfiler called but no active profiling session found.")
         return _ProfilerResult(EventList())
     _of_thread.running = None
     running.__exit__(None, None, None)

@@ -57,6 +57,10 @@ FORMS = {
         f"input, high: int | Tensor, *, generator=None, {_LIKE}, memory_format=None",
         f"input, low: int | Tensor, high: int | Tensor, *, generator=None, {_LIKE}, memory_format=None",
     ),
+    "from_file": (
+        "filename: str, shared: bool | None = None, size: int = 0, *, dtype=None, layout=None, device=None, "
+        "pin_memory=False, requires_grad=False",
+    ),
     "repeat_interleave": (
         "repeats: Tensor, *, output_size: int | None = None",
         "input, repeats, dim=None, *, output_size: int | None = None",

@@ -24,6 +24,7 @@ from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types import return_types
 from cygrad._core.types.dtypes import as_dtype, dtype_of_number
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.numpy_fallback import refuse_float8
 from cygrad._kernels.cpu.indexing import axis_ops as along
 from cygrad._kernels.cpu.reduction import scans
 from cygrad._kernels.cpu.signal import finite_differences as kernels
@@ -114,6 +115,7 @@ def accumulated_in(op, t, dtype, out):
             messages.check_out_type(np.empty(0, wanted.numpy), out)
         return wanted
     if not isinstance(out, Tensor):
+        refuse_float8(memory_of(t).dtype, f"{op.name}_out_cpu")
         return t.dtype if t.is_floating_point() or t.is_complex() else dtype_of_number(0)
     if out.dtype.name == "bool":
         raise messages.not_implemented_for(f"{op.name}_out_cpu", out.dtype)

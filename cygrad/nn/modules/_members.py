@@ -16,7 +16,7 @@ from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 TABLES = {"_parameters": "parameters", "_modules": "module", "_buffers": "buffer"}
 
 # Hooks of all modules that see each new member: {table: {number: hook}}.
-registration_hooks = {table: HookDict() for table in TABLES}
+registration_hooks: dict[str, HookDict] = {table: HookDict() for table in TABLES}
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
