@@ -14,6 +14,7 @@ import sys
 from functools import wraps
 
 from cygrad._core.graph.opdef import has_modes, is_in_pass, is_taken, let_override
+from cygrad._core.graph.internals import bind
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry import function_modes
 
@@ -45,6 +46,12 @@ _METHODS = {
     **{f"__{name}__": f"__{name}__" for name in _THEMSELVES},
     **{name: name for name in "backward detach item".split()},
 }
+
+
+# Attributes that modes and classes see as the functions `Tensor.<name>.__get__`, `__set__` and `__delete__`
+_ATTRIBUTES = """T mT H mH shape ndim dtype device layout grad grad_fn requires_grad is_leaf data _base _version _grad
+output_nr is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_mkldnn is_xpu is_mps is_nested real imag itemsize
+nbytes names name retains_grad volatile""".split()
 
 
 def function_of(name):
@@ -204,10 +211,63 @@ def begin_asking(cls):
 def begin_overriding(cls):
     """Let a subclass of Tensor override calls."""
     begin_asking(cls)
+    _show_attributes_of(cls)
     for name, method in _METHODS.items():
         plain = getattr(Tensor, name)
         if getattr(cls, name) is plain:
             setattr(cls, name, _asking(plain, getattr(Tensor, method)))
+
+
+# -- attributes --
+#
+# They are read often, and by C code as fields. So nothing stands before them until there is a mode or a class; then the
+# type, or the class, gets properties that ask first.
+
+
+class _Seen(property):
+    """An attribute that modes and classes are asked for; `plain` is the attribute itself."""
+
+    def __init__(self, name, plain):
+        super().__init__(self._get, self._set, self._delete, getattr(plain, "__doc__", None))
+        self.__name__, self.plain = name, plain
+
+    def _is_plain(self, tensor):
+        if has_modes():
+            return is_in_pass()
+        return type(tensor) not in classes or is_taken()
+
+    def _get(self, tensor):
+        return self.plain.__get__(tensor) if self._is_plain(tensor) else call(self.__get__, (tensor,), {})
+
+    def _set(self, tensor, value):
+        if self._is_plain(tensor):
+            self.plain.__set__(tensor, value)
+        else:
+            call(self.__set__, (tensor, value), {})
+
+    def _delete(self, tensor):
+        if self._is_plain(tensor):
+            self.plain.__delete__(tensor)
+        else:
+            call(self.__delete__, (tensor,), {})
+
+
+_seen: dict = {}  # {name: what stands before an attribute of Tensor while there are modes}
+
+
+def show_attributes(shown):
+    """Let modes see the attributes of tensors, or end that."""
+    if not _seen:
+        own = vars(Tensor)
+        _seen.update({name: _Seen(name, own[name]) for name in _ATTRIBUTES if name in own})
+    bind({name: seen if shown else seen.plain for name, seen in _seen.items()})
+
+
+def _show_attributes_of(cls):
+    for name in _ATTRIBUTES:
+        plain = getattr(cls, name, None)
+        if hasattr(plain, "__get__") and plain is getattr(Tensor, name, None):
+            setattr(cls, name, _Seen(name, getattr(plain, "plain", plain)))
 
 
 def _asking(plain, method):
