@@ -258,6 +258,8 @@ _seen: dict = {}  # {name: what stands before an attribute of Tensor while there
 def show_attributes(shown):
     """Let modes see the attributes of tensors, or end that."""
     if not _seen:
+        for name in _ATTRIBUTES:
+            getattr(Tensor, name, None)  # imports those that are there on first use
         own = vars(Tensor)
         _seen.update({name: _Seen(name, own[name]) for name in _ATTRIBUTES if name in own})
     bind({name: seen if shown else seen.plain for name, seen in _seen.items()})
