@@ -194,8 +194,10 @@ def call(name: str, t: Tensor, out: Any) -> Any:
     if name == "ones_like":
         kwargs = {"pin_memory": False, "memory_format": cygrad.preserve_format}
         return dispatch.ask(aten.ones_like.default, (t,), kwargs, lambda: out)
-    return do(getattr(aten, name).default, t) if out is None else dispatch.ask(
-        getattr(aten, name).default, (t,), {}, lambda: out
+    return (
+        do(getattr(aten, name).default, t)
+        if out is None
+        else dispatch.ask(getattr(aten, name).default, (t,), {}, lambda: out)
     )
 
 

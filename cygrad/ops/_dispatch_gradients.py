@@ -74,8 +74,10 @@ for _name in ("silu", "mish", "hardswish", "hardsigmoid"):
 
 @_gradient("leaky_relu")
 def _leaky_relu(n: Any, g: Any) -> Any:
-    return do(aten.leaky_relu_backward.default, g, n.saved(0), n.args[0], False) if n.saved(0) is not None else (
-        NotImplemented
+    return (
+        do(aten.leaky_relu_backward.default, g, n.saved(0), n.args[0], False)
+        if n.saved(0) is not None
+        else (NotImplemented)
     )
 
 
@@ -159,7 +161,8 @@ def _is_one_sided(n: Any, g: Any, x: Any, weight: Any) -> bool:
     """Whether the images have been padded on one side only, as by `padding="same"`."""
     stride, padding, dilation = map(_lists, n.args[:3])
     return any(
-        (x.shape[i + 2] + 2 * padding[i] - dilation[i] * (weight.shape[i + 2] - 1) - 1) // stride[i] + 1 != g.shape[i + 2]
+        (x.shape[i + 2] + 2 * padding[i] - dilation[i] * (weight.shape[i + 2] - 1) - 1) // stride[i] + 1
+        != g.shape[i + 2]
         for i in range(len(stride))
     )
 

@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
     op: OpOverload
     args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = {}  # noqa: RUF012
+    kwargs: dict[str, Any] = {}
     pack: Callable[[tuple[Tensor, ...]], Any] = _one_or_all
 
 
@@ -294,8 +294,10 @@ def _any(done: Any, made: Any) -> Step:
         return Step(packet.default, done.inputs)
     dims = _lists(dims)
     more = [True] if keepdim else []
-    return Step(packet.dim, (*done.inputs, dims[0], *more)) if len(dims) == 1 else (
-        Step(packet.dims, (*done.inputs, dims, *more))
+    return (
+        Step(packet.dim, (*done.inputs, dims[0], *more))
+        if len(dims) == 1
+        else (Step(packet.dims, (*done.inputs, dims, *more)))
     )
 
 
@@ -740,7 +742,9 @@ def _convolution(done: Any, made: Any) -> Step:
         if any(more):  # padding="same" with even lengths, on one side only
             sides = [side for extra in reversed(more) for side in (0, extra // 2)]
             return Several(
-                lambda: do(aten.convolution.default, do(aten.constant_pad_nd.default, x, sides, 0.0), weight, bias, *how)
+                lambda: do(
+                    aten.convolution.default, do(aten.constant_pad_nd.default, x, sides, 0.0), weight, bias, *how
+                )
             )
     elif list(made[0].shape[2:]) != (sizes := _upsampled(x, weight, *how)):
 
@@ -755,7 +759,9 @@ def _convolution(done: Any, made: Any) -> Step:
     return Step(aten.convolution.default, (*done.inputs[:3], *how))
 
 
-def _upsampled(x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, _: Any, more: Any, groups: Any) -> Any:
+def _upsampled(
+    x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, _: Any, more: Any, groups: Any
+) -> Any:
     """Return the lengths of the images that a transposed convolution makes."""
     lengths = zip(x.shape[2:], stride, padding, dilation, weight.shape[2:], more, strict=True)
     return [(n - 1) * s - 2 * p + d * (k - 1) + m + 1 for n, s, p, d, k, m in lengths]

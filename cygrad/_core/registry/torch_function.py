@@ -13,8 +13,8 @@ no ops, bypass this check, so the class gets its own versions that dispatch to i
 import sys
 from functools import wraps
 
-from cygrad._core.graph.opdef import has_modes, is_in_pass, is_taken, let_override
 from cygrad._core.graph.internals import bind
+from cygrad._core.graph.opdef import has_modes, is_in_pass, is_taken, let_override
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry import function_modes
 
@@ -197,7 +197,9 @@ def call_plainly(cls, func, types, args, kwargs):
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
-        return _of_class(func(*args, **(kwargs or {})), cls)
+        found = func(*args, **(kwargs or {}))
+    is_as_it_is = getattr(getattr(func, "__self__", None), "__name__", None) in _AS_THEY_ARE
+    return found if is_as_it_is else _of_class(found, cls)
 
 
 def begin_asking(cls):
@@ -253,6 +255,9 @@ class _Seen(property):
 
 
 _seen: dict = {}  # {name: what stands before an attribute of Tensor while there are modes}
+
+
+_AS_THEY_ARE = ("grad", "_grad", "_base")  # attributes whose tensors keep their class
 
 
 def show_attributes(shown):

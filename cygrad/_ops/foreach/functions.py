@@ -103,8 +103,10 @@ def _three(name, in_place):
     def quick(args, kwargs):
         if len(args) == 3 and kwargs.keys() <= {"value"}:
             return passes.weighted(registry[name], args[0], args[1:], kwargs.get("value", 1), in_place)
-        return None if len(args) != 4 or kwargs else (
-            passes.weighted(registry[name], args[0], args[1:3], args[3], in_place)
+        return (
+            None
+            if len(args) != 4 or kwargs
+            else (passes.weighted(registry[name], args[0], args[1:3], args[3], in_place))
         )
 
     return quick

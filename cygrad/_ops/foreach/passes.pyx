@@ -6,7 +6,7 @@ calls the op for one tensor after the other, without Python between them; so gra
 """
 
 from numpy cimport ndarray, PyArray_CHKFLAGS, PyArray_DATA, PyArray_NBYTES, PyArray_SAMESHAPE, PyArray_TYPE
-from numpy cimport NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE
+from numpy cimport NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NPY_FLOAT16
 
 from cygrad._core.types.dtypes cimport FLOATING, category_of_num
 from cygrad._core.graph.inplace import check_changes
@@ -159,7 +159,7 @@ def weighted(OpDef row not None, tensors, tuple others, number, bint in_place):
     for i in range(len(tensors)):
         t = tensors[i]
         rest = tuple([other[i] for other in others])
-        if not may_write(t, rest):
+        if PyArray_TYPE(<ndarray>t.array) == NPY_FLOAT16 or not may_write(t, rest):     # kernels compute in float32
             return None
         if is_recording():
             for value in (t, *rest):

@@ -102,7 +102,10 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
     """In the block, ops are added to the graph of a tracer."""
 
     def __init__(
-        self, tracer: PythonKeyTracer, tracing_mode: str = "real", decompositions: dict[Any, Callable[..., Any]] | None = None
+        self,
+        tracer: PythonKeyTracer,
+        tracing_mode: str = "real",
+        decompositions: dict[Any, Callable[..., Any]] | None = None,
     ) -> None:
         self.tracer, self.tracing_mode = tracer, tracing_mode
         self.decompositions = decompositions or {}
