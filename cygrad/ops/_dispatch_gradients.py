@@ -5,7 +5,8 @@ from typing import Any
 
 from cygrad._core.graph.internals import tensor_of
 from cygrad.ops import aten
-from cygrad.ops._dispatch_rules import _lists, _nothing, do
+from cygrad.ops._dispatch_layers import _nothing
+from cygrad.ops._dispatch_rules import _lists, do
 
 GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {}
 

@@ -50,8 +50,8 @@ _METHODS = {
 
 # Attributes that modes and classes see as the functions `Tensor.<name>.__get__`, `__set__` and `__delete__`
 _ATTRIBUTES = """T mT H mH shape ndim dtype device layout grad grad_fn requires_grad is_leaf data _base _version _grad
-output_nr is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_mkldnn is_xpu is_mps is_nested real imag itemsize
-nbytes names name retains_grad volatile""".split()
+output_nr is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_mkldnn is_xpu is_mps is_nested real imag
+itemsize nbytes names name retains_grad volatile""".split()
 
 
 def function_of(name):
