@@ -93,7 +93,7 @@ def _solve(done: Any, made: Any) -> Step:
 
 
 @_rule("convolution")
-def _convolution(done: Any, made: Any) -> Step:
+def _convolution(done: Any, made: Any) -> Any:
     stride, padding, dilation, transposed, output_padding, groups = done.args[:6]
     how = _lists(stride), _lists(padding), _lists(dilation), transposed, _lists(output_padding), groups
     x, weight, bias = done.inputs[:3]

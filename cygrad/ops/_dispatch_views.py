@@ -129,7 +129,7 @@ def _roll(done: Any, made: Any) -> Step:
 
 def _pads(kind: str, name: str) -> None:
     def pad(done: Any, made: Any) -> Any:
-        op = getattr(getattr(aten, name), "default", None)
+        op = getattr(aten, name).default
         return Step(op, (done.inputs[0], _lists(done.args[1])))
 
     RULES[kind] = pad

@@ -5,6 +5,7 @@ the op. An in-place function first makes sure that it can change all tensors: op
 tensors of one shape and dtype take a compiled pass over the lists (`passes.pyx`).
 """
 
+import cygrad._ops.foreach.passes as passes
 from cygrad._core.errors import messages
 from cygrad._core.graph.inplace import are_alike, check_changes
 from cygrad._core.graph.opdef import facts_of, publish, registry
@@ -12,7 +13,6 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.predicates import result_type
 from cygrad._ops.common.overloads import bound, parsed
 from cygrad._ops.creation.from_data import scalar_tensor
-from cygrad._ops.foreach import passes
 from cygrad._ops.foreach.table import SELF, TABLE
 from cygrad._ops.linalg.vector_norms import linalg_vector_norm
 
