@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Union
 
 import cygrad
-from cygrad.ops import OpOverload, OpOverloadPacket
 from cygrad.fx.immutable_collections import immutable_dict, immutable_list
+from cygrad.ops import OpOverload, OpOverloadPacket
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 

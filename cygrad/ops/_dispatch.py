@@ -1,8 +1,8 @@
 """Which ops of PyTorch's library an op here stands for, as `__torch_dispatch__` receives them: see Note [Dispatch].
 
-`RULES` (`_dispatch_rules.py`) says it for ops whose name or arguments differ: an op and its arguments, or a function that
-calls several in turn. The others are taken to be PyTorch's op of the same name, called with the arguments that their
-function here has. `GRADIENTS` (`_dispatch_gradients.py`) does the same for nodes whose rule PyTorch has as an op.
+`RULES` (`_dispatch_rules.py`) says it for ops whose name or arguments differ: an op and its arguments, or a function
+that calls several in turn. The others are taken to be PyTorch's op of the same name, called with the arguments that
+their function here has. `GRADIENTS` (`_dispatch_gradients.py`) does the same for nodes whose rule is an op there.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from cygrad._core.graph.opdef import ELEMENTWISE
 from cygrad._core.graph.record import apply1, apply_n
 from cygrad._core.registry import dispatch
 from cygrad._core.registry.out_dtypes import name_of as _name_of
-from cygrad.ops import OpOverload, OpOverloadPacket, aten
+from cygrad.ops import OpOverload, OpOverloadPacket, _dispatch_layers, _dispatch_views, aten  # noqa: F401  more rules
 from cygrad.ops._dispatch_gradients import GRADIENTS
 from cygrad.ops._dispatch_rules import REPLAYABLE, RULES, Several, Step, do
 from cygrad.ops._overload_names import overloads_of
@@ -194,8 +194,10 @@ def call(name: str, t: Tensor, out: Any) -> Any:
     if name == "ones_like":
         kwargs = {"pin_memory": False, "memory_format": cygrad.preserve_format}
         return dispatch.ask(aten.ones_like.default, (t,), kwargs, lambda: out)
-    return do(getattr(aten, name).default, t) if out is None else dispatch.ask(
-        getattr(aten, name).default, (t,), {}, lambda: out
+    return (
+        do(getattr(aten, name).default, t)
+        if out is None
+        else dispatch.ask(getattr(aten, name).default, (t,), {}, lambda: out)
     )
 
 

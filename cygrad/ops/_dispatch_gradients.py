@@ -5,7 +5,8 @@ from typing import Any
 
 from cygrad._core.graph.internals import tensor_of
 from cygrad.ops import aten
-from cygrad.ops._dispatch_rules import _lists, _nothing, do
+from cygrad.ops._dispatch_layers import _nothing
+from cygrad.ops._dispatch_rules import _lists, do
 
 GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {}
 
@@ -74,8 +75,10 @@ for _name in ("silu", "mish", "hardswish", "hardsigmoid"):
 
 @_gradient("leaky_relu")
 def _leaky_relu(n: Any, g: Any) -> Any:
-    return do(aten.leaky_relu_backward.default, g, n.saved(0), n.args[0], False) if n.saved(0) is not None else (
-        NotImplemented
+    return (
+        do(aten.leaky_relu_backward.default, g, n.saved(0), n.args[0], False)
+        if n.saved(0) is not None
+        else (NotImplemented)
     )
 
 
@@ -159,7 +162,8 @@ def _is_one_sided(n: Any, g: Any, x: Any, weight: Any) -> bool:
     """Whether the images have been padded on one side only, as by `padding="same"`."""
     stride, padding, dilation = map(_lists, n.args[:3])
     return any(
-        (x.shape[i + 2] + 2 * padding[i] - dilation[i] * (weight.shape[i + 2] - 1) - 1) // stride[i] + 1 != g.shape[i + 2]
+        (x.shape[i + 2] + 2 * padding[i] - dilation[i] * (weight.shape[i + 2] - 1) - 1) // stride[i] + 1
+        != g.shape[i + 2]
         for i in range(len(stride))
     )
 

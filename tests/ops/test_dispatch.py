@@ -8,8 +8,8 @@ import cygrad
 from cygrad.utils._python_dispatch import TorchDispatchMode
 from cygrad.utils._pytree import tree_map
 
-RANDOM = """alpha_dropout bernoulli binomial dropout feature_dropout gumbel_softmax multinomial normal poisson rand randint
-randn randperm rrelu
+RANDOM = """alpha_dropout bernoulli binomial dropout feature_dropout gumbel_softmax multinomial normal poisson rand
+randint randn randperm rrelu
 as_strided_copy""".split()  # the last reads memory beside that of its operand, which copies of the operand do not have
 
 

@@ -13,7 +13,7 @@ class Holder(torch.Tensor):
     """Holds a tensor, and passes each op on to it."""
 
     __slots__ = ["elem", "seen"]
-    noted: list = []  # noqa: RUF012
+    noted: list = []
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
@@ -137,7 +137,9 @@ def test_ops_in_place():
 
 def test_values_and_ops_whose_results_depend_on_values():
     x = Holder(data(3))
-    assert x.sum().item() == pytest.approx(6 / 7) and bool(x.sum() > 0) and float(Holder(data(1))) == pytest.approx(1 / 7)
+    assert (
+        x.sum().item() == pytest.approx(6 / 7) and bool(x.sum() > 0) and float(Holder(data(1))) == pytest.approx(1 / 7)
+    )
     assert x.nonzero().elem.tolist() == [[0], [1], [2]]
     with pytest.raises(NotImplementedError, match="nonzero"):
         x[x > 0.2]
@@ -146,7 +148,9 @@ def test_values_and_ops_whose_results_depend_on_values():
 def test_new_tensors_and_conversions():
     x = Holder(data(3))
     assert torch.zeros_like(x).elem.tolist() == x.new_zeros(3).elem.tolist() == [0, 0, 0]
-    assert x.double().dtype is torch.float64 and type(x.detach()) is Holder and x.clone().elem.tolist() == data(3).tolist()
+    assert (
+        x.double().dtype is torch.float64 and type(x.detach()) is Holder and x.clone().elem.tolist() == data(3).tolist()
+    )
 
 
 def test_the_operand_may_be_anywhere():

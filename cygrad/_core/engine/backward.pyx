@@ -10,8 +10,8 @@ from cygrad._core.graph.node cimport Node
 from cygrad._core.engine.run cimport Run
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_BACKWARD, CUT_NONE, DISPATCHES, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, dispatched_call, grad_fn_of, requires_grad, set_leaf_requires_grad,
-    wrap_in_mode)
+    CUT_BACKWARD, CUT_NONE, DISPATCHES, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, dispatched_call, grad_fn_of, requires_grad,
+    set_leaf_requires_grad, wrap_in_mode)
 from cygrad._kernels.cpu.base.arrays cimport array_of_number
 from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
 from cygrad._core import graph_errors

@@ -255,7 +255,7 @@ cdef inline bint of_other_size(object saved, Tensor grad) noexcept:
         PyArray_SIZE(<ndarray>(<Tensor>saved).array) != PyArray_SIZE(<ndarray>grad.array))
 
 
-cdef object seen_rules = None       # the function of dispatch.py; None until there is a mode or class of `__torch_dispatch__`
+cdef object seen_rules = None       # the function of dispatch.py; None until there is a mode or class that it serves
 
 
 def show_rules(function):

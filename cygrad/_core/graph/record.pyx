@@ -38,8 +38,7 @@ from cygrad._core.graph.tensor cimport (
     CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, DISPATCHES, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD,
     KEEPS_CLASS,
     VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, alias, become_volatile,
-    bump, counter_of, cut, dtype_of, grad_fn_of, held_array, is_dual, is_tensor, requires_grad, version_of, wrap, wrap_as,
-    wrap_like)
+    bump, counter_of, cut, dtype_of, grad_fn_of, held_array, is_dual, is_tensor, requires_grad, version_of, wrap, wrap_as)
 from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.device import gpu_forms
@@ -295,7 +294,8 @@ cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None, obj
     if op.flags & IMAGE:
         array = in_format_of(array, (<Tensor>inputs[0]).array)
     model = model_of(inputs)
-    out = wrap(array) if model is None and not (dispatches and hint is not None) else result_of_class(op, array, inputs, args, hint)
+    out = wrap(array) if model is None and not (dispatches and hint is not None) else (
+        result_of_class(op, array, inputs, args, hint))
     flags, source = flags_and_source(inputs)
     if state.watch and is_bad_result(op, array, state):
         refuse_result(op, array, inputs, state)

@@ -3,7 +3,6 @@
 import numpy as np
 
 from cygrad._core import graph_errors
-from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import (
     array_of,

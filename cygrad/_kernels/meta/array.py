@@ -228,7 +228,7 @@ class ndarray(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if any(type(value) is Outline for value in inputs):
-            inputs = [ndarray(v.shape, v.dtype) if isinstance(v, np.ndarray) and v.ndim else v for v in inputs]
+            inputs = tuple(ndarray(v.shape, v.dtype) if isinstance(v, np.ndarray) and v.ndim else v for v in inputs)
         for value in inputs:
             if isinstance(value, np.ndarray) and value.ndim:
                 raise other_device("meta", "cpu") if self is inputs[0] else other_device("cpu", "meta")
@@ -269,6 +269,8 @@ class Outline(ndarray):
     It may stand beside arrays in memory, of which only shapes and dtypes count then. Arrays made of it are ordinary.
     """
 
+    shown_device: object
+    shown_offset: int
     __slots__ = ("shown_device", "shown_offset")  # where the tensor claims to be, and to begin in its memory
 
     def __reduce__(self):

@@ -66,7 +66,7 @@ def run_on(kernel, *args):
 
 
 def beside(arrays, args):
-    """Return arguments with meta arrays in place of arrays in memory, if one of the operands `arrays` is an `Outline`."""
+    """Return arguments with meta arrays in place of those in memory, if one of the operands is an `Outline`."""
     if not any(type(a) is Outline for a in arrays):
         return args
     return tuple(map(_outlined, args))

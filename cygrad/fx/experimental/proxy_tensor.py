@@ -102,7 +102,10 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
     """In the block, ops are added to the graph of a tracer."""
 
     def __init__(
-        self, tracer: PythonKeyTracer, tracing_mode: str = "real", decompositions: dict[Any, Callable[..., Any]] | None = None
+        self,
+        tracer: PythonKeyTracer,
+        tracing_mode: str = "real",
+        decompositions: dict[Any, Callable[..., Any]] | None = None,
     ) -> None:
         self.tracer, self.tracing_mode = tracer, tracing_mode
         self.decompositions = decompositions or {}
@@ -144,7 +147,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 raise RuntimeError(
                     "It appears that you're trying to get value out of a tracing tensor with "
                     f"{func} - erroring out! It's likely that this is caused by data-dependent control flow or similar."
-                    "\\n  a graph holds for all values of its inputs: keep the value a tensor, or choose with torch.where"
+                    "\n  a graph holds for all values of its inputs: keep it a tensor, or choose with torch.where"
                 )
 
     def _note(self, found: Any, node: Node) -> None:

@@ -42,11 +42,25 @@ def data(torch, *size, grad=False):
 
 
 FORWARD = {
-    "arithmetic": lambda t, x, y: [(x + y) * 2, y / x, x**2 - 3, -x, 2 - x, 2**x, x**y, t.add(x, y, alpha=2), y // x, x % 2],
+    "arithmetic": lambda t, x, y: [
+        (x + y) * 2,
+        y / x,
+        x**2 - 3,
+        -x,
+        2 - x,
+        2**x,
+        x**y,
+        t.add(x, y, alpha=2),
+        y // x,
+        x % 2,
+    ],
     "comparisons": lambda t, x, y: [x > y, x > 0, x == y, x != 1, t.where(x > y, x, y), x.clamp(0, 1), t.maximum(x, y)],
     "units": lambda t, x, y: [
         *(getattr(t.nn.functional, name)(x) for name in ("relu", "gelu", "silu", "leaky_relu", "elu", "softplus")),
-        *(getattr(t, name)(x) for name in ("sigmoid", "tanh", "exp", "log", "sqrt", "abs", "sign", "sin", "erf", "isnan")),
+        *(
+            getattr(t, name)(x)
+            for name in ("sigmoid", "tanh", "exp", "log", "sqrt", "abs", "sign", "sin", "erf", "isnan")
+        ),
         t.softmax(x, 1),
         t.log_softmax(x, 1),
     ],
