@@ -162,7 +162,9 @@ def test_results_do_not_depend_on_place_or_length():
                 np.testing.assert_array_equal(gradient(g[part], x[part]), gradient(g, x)[part])
 
 
-SINGLE = np.array([0.0, -0.0, 1e-45, -1e-45, 1e-39, np.inf, -np.inf, np.nan, 1e30, -1e30, 3e38, -104, -88, 89], np.float32)
+SINGLE = np.array(
+    [0.0, -0.0, 1e-45, -1e-45, 1e-39, np.inf, -np.inf, np.nan, 1e30, -1e30, 3e38, -104, -88, 89], np.float32
+)
 
 
 def test_special_values_in_single_precision():

@@ -13,7 +13,7 @@ from libc.math cimport pow, sqrt
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport qsort
 
-from cygrad._kernels.cpu.base.arrays cimport PURE, is_plain, same_shape
+from cygrad._kernels.cpu.base.arrays cimport PURE, is_on_cpu, is_plain, same_shape
 from cygrad._kernels.platform.thread_pool cimport LIGHT, RELEASE_ABOVE, Elements, elements_t, enter, share
 from cygrad._kernels.cpu.base import numpy_fallback
 
@@ -198,6 +198,17 @@ def count_steps(list arrays):
             counts.append(array.item() + 1)
             array.fill(counts[len(counts) - 1])
     return counts
+
+
+def any_complex(list arrays not None):
+    """Whether one of these arrays, of any kind, has complex elements."""
+    for array in arrays:
+        if is_on_cpu(array):
+            if cnp.PyTypeNum_ISCOMPLEX(cnp.PyArray_TYPE(<cnp.ndarray>array)):
+                return True
+        elif array.dtype.kind == "c":
+            return True
+    return False
 
 
 # ---------------------------------------------------------------------------------------- steps
