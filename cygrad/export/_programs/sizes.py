@@ -87,7 +87,7 @@ def resized(t: Tensor, dim: int, length: int) -> Tensor:
 
 @contextmanager
 def undone(attributes: Mapping[str, Tensor]) -> Iterator[None]:
-    """Context in which nothing is recorded for gradients, and after which buffers and random numbers are as they were."""
+    """Context without gradients, after which buffers and random numbers are as they were."""
     state = {name: t.detach().clone() for name, t in attributes.items() if not isinstance(t, nn.Parameter)}
     try:
         with cygrad.random.fork_rng(), cygrad.no_grad():
