@@ -180,7 +180,7 @@ def _traced(function: Any, module: Any, name: str, args: Any, kwargs: Any, check
         "attributes": attributes,
         "name": name,
         "constants_may_require_grad": module is not None,
-        "strict": True,
+        "warn_of_constants": True,
     }
     given = mapped(_copied, args), mapped(_copied, kwargs)
     try:

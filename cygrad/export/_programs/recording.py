@@ -328,10 +328,9 @@ def record(
 ) -> Program:
     """Return the program that a function runs for these arguments.
 
-    `attributes` are the parameters and buffers, by name. `warn_of_constants` warns of tensors made of Python values, `quiet` of
-    nothing. The arguments are passed as they are: what the function
-    changes in place is changed. Raises RecordingError if a part of the function cannot be recorded; what the function
-    raises is passed on.
+    `attributes` are the parameters and buffers, by name. The arguments are passed as they are: what the function
+    changes in place is changed. `warn_of_constants` warns of tensors made of Python values, `quiet` of nothing. Raises
+    RecordingError if a part of the function cannot be recorded; what the function raises is passed on.
     """
     kwargs = kwargs or {}
     recorder = Recorder(attributes or {}, warn_of_constants, constants_may_require_grad, quiet)
