@@ -247,7 +247,7 @@ def test_dtypes():
     assert {each.data_type for each in program.model_proto.graph.initializer} == {16}
 
 
-@pytest.mark.filterwarnings("ignore:Converting a tensor to a Python list")
+@pytest.mark.filterwarnings("ignore:Converting a tensor to a Python")
 @pytest.mark.parametrize("module", [nn.LSTM(3, 4, proj_size=2), nn.LSTM(3, 4)], ids=["proj_size", "packed sequences"])
 def test_recurrent_layers_without_a_form(module, request):
     def run(x):

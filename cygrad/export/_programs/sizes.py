@@ -211,19 +211,19 @@ def _recorded(variants: Variants, groups: list[Group], strict: bool) -> tuple[li
         try:
             others += _longer(variants, group, own)
             joined.append(group)
-        except Exception as error:  # whatever the function raises for lengths that it was not written for
-            failed.setdefault(own[group[0]], []).append((group, error))
+        except Exception as failure:  # whatever the function raises for lengths that it was not written for
+            failed.setdefault(own[group[0]], []).append((group, failure))
     for members in failed.values():
-        together, error = [each for group, _ in members for each in group], members[0][1]
+        together, reason = [each for group, _ in members for each in group], members[0][1]
         if len(members) > 1:
             try:
                 others += _longer(variants, together, own)
                 joined.append(together)
                 continue
-            except Exception as reason:
-                error = reason
+            except Exception as failure:
+                reason = failure
         if strict:
-            raise _refusal(error, together) from error
+            raise _refusal(reason, together) from reason
     if len(joined) > 1:
         others += _all_longer(variants, joined, own, strict)
     return others, joined
