@@ -176,7 +176,12 @@ def _traced(function: Any, module: Any, name: str, args: Any, kwargs: Any, check
             tolerance: float, strict: bool) -> Program:  # fmt: skip
     """Return the program of a function, checked and generalized."""
     attributes = {} if module is None else {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    options: dict[str, Any] = {"attributes": attributes, "name": name, "constants_may_require_grad": module is not None}
+    options: dict[str, Any] = {
+        "attributes": attributes,
+        "name": name,
+        "constants_may_require_grad": module is not None,
+        "warn_of_constants": True,
+    }
     given = mapped(_copied, args), mapped(_copied, kwargs)
     try:
         base = record(function, *given, **options)

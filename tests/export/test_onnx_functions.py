@@ -47,6 +47,13 @@ def changed_views(x):
     return y, turned, part
 
 
+def changed_data(x):
+    y = x * 1
+    y.data[0] = 5
+    y.data.mul_(2)
+    return y
+
+
 def into_out(x):
     y = torch.empty_like(x)
     torch.add(x, 1, out=y)
@@ -105,6 +112,7 @@ FUNCTIONS = {
     "masked": masked,
     "changed": changed,
     "changed views": changed_views,
+    "changed data": changed_data,
     "into out": into_out,
     "arithmetic": lambda x, y: (
         *(x + 1, 1 - x, x * 2, x / 3, 2 / y, x // 2, x % 2, y**2, y**0.5, 2**x, x - y, x + y, -x, abs(x), x // y),

@@ -230,6 +230,34 @@ def test_masks_of_attention():
     check(Masked(add_bias_kv=True), (x[0], hidden[0], torch.eye(5).bool()))
 
 
+@pytest.mark.parametrize("parametrize", ["weight_norm", "spectral_norm"])
+def test_weights_that_are_computed(parametrize):
+    module = getattr(nn.utils.parametrizations, parametrize)(nn.Linear(3, 4)).eval()
+    check(module, (torch.randn(2, 3),), (BATCH,), (torch.randn(5, 3),))
+
+
+def test_dtypes():
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.LayerNorm(4))
+    check(module.double(), (torch.randn(2, 3).double(),), (BATCH,), (torch.randn(5, 3).double(),))
+    program = torch.onnx.export(module.half(), torch.randn(2, 3).half())
+    torch.testing.assert_close(
+        program(torch.ones(2, 3).half())[0], module(torch.ones(2, 3).half()), rtol=1e-2, atol=1e-2
+    )
+    program = torch.onnx.export(module.bfloat16(), torch.randn(2, 3).bfloat16())
+    assert {each.data_type for each in program.model_proto.graph.initializer} == {16}
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor to a Python")
+@pytest.mark.parametrize("module", [nn.LSTM(3, 4, proj_size=2), nn.LSTM(3, 4)], ids=["proj_size", "packed sequences"])
+def test_recurrent_layers_without_a_form(module, request):
+    def run(x):
+        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 2]))
+        return module(x if module.proj_size else packed)[0]
+
+    with pytest.raises(torch.onnx.errors.UnsupportedOperatorError, match=request.node.callspec.id):
+        torch.onnx.export(run, torch.ones(3, 2, 3))
+
+
 def test_layers_without_a_test():
     known = {name.partition("-")[0] for name in LAYERS} | {"Embedding", "EmbeddingBag"}
     layers = {

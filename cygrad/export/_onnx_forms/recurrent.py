@@ -30,7 +30,7 @@ def _layers(kind: str, names: dict[str, Any]) -> None:
 def _layer(kind: str, name: str, attributes: dict[str, Any]) -> None:
     @form(name)
     def write(g: Graph, input: Value, hx: Any, params: Any, *options: Any) -> Any:
-        if isinstance(params, Value) or len(options) != 6:
+        if isinstance(options[0], (list, tuple)):
             raise Unsupported("packed sequences")
         has_biases, layers, dropout, training, bidirectional, batch_first = options
         if dropout and training:

@@ -83,12 +83,14 @@ def place_of(t: Tensor) -> tuple[Any, ...] | None:
 class Recorder(TorchFunctionMode):
     """Takes down the calls made in its block."""
 
-    def __init__(self, attributes: Mapping[str, Tensor], constants_may_require_grad: bool, quiet: bool = False):
+    def __init__(
+        self, attributes: Mapping[str, Tensor], warn_of_constants: bool, constants_may_require_grad: bool, quiet: bool
+    ):
         self.calls: list[Call] = []
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Tensor] = {}
         self.quiet = quiet
-        self._strict = not constants_may_require_grad
+        self._warn_of_constants, self._constants_may_require_grad = warn_of_constants, constants_may_require_grad
         self._names: dict[int, str] = {}
         self._places: dict[Any, str] = {}
         self._alive: list[Tensor] = []
@@ -142,7 +144,7 @@ class Recorder(TorchFunctionMode):
                 f"{site_of_user()}"
             )
         if name is None:
-            if self._strict and t.requires_grad:
+            if not self._constants_may_require_grad and t.requires_grad:
                 raise RuntimeError(
                     "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or "
                     f"input, or detaching the gradient\n  a tensor of shape {tuple(t.shape)} at {site_of_user()}"
@@ -223,7 +225,7 @@ class Recorder(TorchFunctionMode):
         self.calls.append(Call(target, written[0], written[1], results, site_of_user(), names))
 
     def _note_data(self, target: str, made: Any) -> None:
-        if not self.quiet and target in _WARNED:
+        if self._warn_of_constants and not self.quiet and target in _WARNED:
             warn(
                 f"torch.{target} results are registered as constants in the trace. You can safely ignore this "
                 "warning if you use this function to create tensors out of constant variables that would be the "
@@ -321,16 +323,17 @@ def record(
     attributes: Mapping[str, Tensor] | None = None,
     name: str = "forward",
     constants_may_require_grad: bool = True,
+    warn_of_constants: bool = False,
     quiet: bool = False,
 ) -> Program:
     """Return the program that a function runs for these arguments.
 
     `attributes` are the parameters and buffers, by name. The arguments are passed as they are: what the function
-    changes in place is changed. Raises RecordingError if a part of the function cannot be recorded; what the function
-    raises is passed on.
+    changes in place is changed. `warn_of_constants` warns of tensors made of Python values, `quiet` of nothing. Raises
+    RecordingError if a part of the function cannot be recorded; what the function raises is passed on.
     """
     kwargs = kwargs or {}
-    recorder = Recorder(attributes or {}, constants_may_require_grad, quiet)
+    recorder = Recorder(attributes or {}, warn_of_constants, constants_may_require_grad, quiet)
     parameters = []
     for parameter, value in _by_parameter(function, args, kwargs):
         parameters.append((parameter, _entered(recorder, parameter, value)))

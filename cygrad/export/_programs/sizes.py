@@ -87,7 +87,7 @@ def resized(t: Tensor, dim: int, length: int) -> Tensor:
 
 @contextmanager
 def undone(attributes: Mapping[str, Tensor]) -> Iterator[None]:
-    """Context in which nothing is recorded for gradients, and after which buffers and random numbers are as they were."""
+    """Context without gradients, after which buffers and random numbers are as they were."""
     state = {name: t.detach().clone() for name, t in attributes.items() if not isinstance(t, nn.Parameter)}
     try:
         with cygrad.random.fork_rng(), cygrad.no_grad():
@@ -203,41 +203,46 @@ def generalized(
 
 def _recorded(variants: Variants, groups: list[Group], strict: bool) -> tuple[list[Program], list[Group]]:
     """Return the recordings for other lengths, and the groups; those that only vary together are joined."""
-    base = variants.base
-    own = {each: base.tensors[each[0]].shape[each[1]] for group in groups for each in group}
+    own = {each: variants.base.tensors[each[0]].shape[each[1]] for group in groups for each in group}
     others: list[Program] = []
     joined: list[Group] = []
-    failed: list[Group] = []
-    errors: list[Exception] = []
+    failed: dict[int, list[tuple[Group, Exception]]] = {}  # by length
     for group in groups:
         try:
-            others += [_variant(variants, {each: own[each] + more for each in group}) for more in (1, 3)]
+            others += _longer(variants, group, own)
             joined.append(group)
-        except Exception as error:
-            failed.append(group)
-            errors.append(error)
-    for length in dict.fromkeys(own[group[0]] for group in failed):
-        members = [group for group in failed if own[group[0]] == length]
-        together = [each for group in members for each in group]
-        if len(members) == 1:
-            if strict:
-                raise _refusal(errors[failed.index(members[0])], together) from errors[failed.index(members[0])]
-            continue
-        try:
-            others += [_variant(variants, {each: own[each] + more for each in together}) for more in (1, 3)]
-            joined.append(together)
-        except Exception as error:
-            if strict:
-                raise _refusal(error, together) from error
-    if len(joined) > 1:
-        for first in (2, 5):
-            lengths = {each: own[each] + first + 2 * i for i, group in enumerate(joined) for each in group}
+        except Exception as failure:  # whatever the function raises for lengths that it was not written for
+            failed.setdefault(own[group[0]], []).append((group, failure))
+    for members in failed.values():
+        together, reason = [each for group, _ in members for each in group], members[0][1]
+        if len(members) > 1:
             try:
-                others.append(_variant(variants, lengths))
-            except Exception as error:
-                if strict:
-                    raise _refusal(error, [each for group in joined for each in group]) from error
+                others += _longer(variants, together, own)
+                joined.append(together)
+                continue
+            except Exception as failure:
+                reason = failure
+        if strict:
+            raise _refusal(reason, together) from reason
+    if len(joined) > 1:
+        others += _all_longer(variants, joined, own, strict)
     return others, joined
+
+
+def _longer(variants: Variants, group: Group, own: Mapping[tuple[str, int], int]) -> list[Program]:
+    return [_variant(variants, {each: own[each] + more for each in group}) for more in (1, 3)]
+
+
+def _all_longer(variants: Variants, groups: list[Group], own: Any, strict: bool) -> list[Program]:
+    found = []
+    for first in (2, 5):
+        lengths = {each: own[each] + first + 2 * i for i, group in enumerate(groups) for each in group}
+        try:
+            found.append(_variant(variants, lengths))
+        except Exception as error:
+            if strict:
+                raise _refusal(error, [each for group in groups for each in group]) from error
+    return found
 
 
 def _variant(variants: Variants, lengths: Mapping[tuple[str, int], int]) -> Program:
