@@ -154,7 +154,7 @@ class Guard:
 
     def _keep_answering(self):
         """Write where the program is, when someone asks: in a thread, as the program may be anywhere."""
-        main = threading.main_thread().ident
+        main = threading.main_thread().ident or 0
         board, index = self.board, self.index
 
         def answer():
