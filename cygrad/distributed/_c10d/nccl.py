@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cygrad import complex64, complex128, cuda, float32, float64, int16, int32, uint16
-from cygrad.cuda._nccl import DTYPES, OPS, communicator, group, unique_id
+from cygrad.cuda.nccl import DTYPES, OPS, communicator, group, unique_id
 from cygrad.distributed._c10d.engine import Engine, Handle
 from cygrad.distributed._c10d.errors import DistBackendError
 
