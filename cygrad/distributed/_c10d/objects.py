@@ -138,7 +138,10 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
 
 def _check_length(group, objects, name):
     if len(objects) < group.size():
-        raise ValueError(f"{name} has {len(objects)} places for the objects of {group.size()} processes")
+        raise IndexError(
+            "list assignment index out of range\n"
+            f"  {name} has {len(objects)} places for the objects of {group.size()} processes"
+        )
 
 
 # --- Objects as bytes, and bytes between processes -----------------------------------------------
