@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from importlib.util import find_spec
 from statistics import median
 from time import perf_counter
@@ -35,21 +34,21 @@ def main() -> None:
 def measure() -> None:
     """Print a line for each size: the median times, and the median ratio of neighboring rounds."""
     import cygrad
-    import cygrad.distributed as dist
+    import cygrad.distributed as own
 
-    dist.init_process_group("mpi")
-    rivals: list[Any] = [(cygrad, dist)]
+    own.init_process_group("mpi")
+    rivals: list[Any] = [(cygrad, own)]
     if find_spec("torch") is not None:
         import torch  # optional: without it there is nothing to compare with
 
         torch.set_num_threads(1)
         torch.distributed.init_process_group("gloo")
         rivals.append((torch, torch.distributed))
-    if dist.get_rank() == 0:
-        print(f"{dist.get_world_size()} processes    " + "".join(f"{name:>12}" for name in ("cygrad", "gloo", "ratio")))
+    if own.get_rank() == 0:
+        print(f"{own.get_world_size()} processes    " + "".join(f"{name:>12}" for name in ("cygrad", "gloo", "ratio")))
     for name, (elements, times, target) in SIZES.items():
-        rounds = [[one_round(*rival, elements, times) for rival in rivals] for _ in range(ROUNDS)]
-        if dist.get_rank() == 0:
+        rounds = [[one_round(library, dist, elements, times) for library, dist in rivals] for _ in range(ROUNDS)]
+        if own.get_rank() == 0:
             shown = "".join(f"{median(each) * 1e3:9.3f} ms" for each in zip(*rounds))
             ratio = f"{median(each[0] / each[1] for each in rounds):12.3f}" if len(rivals) == 2 else ""
             print(f"{name:>12}    {shown}{ratio}    target {target}", flush=True)
@@ -69,4 +68,4 @@ def one_round(library: Any, dist: Any, elements: int, times: int) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -151,7 +151,7 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
     found: Future[list[Future]] = Future()
     advances = [future._advance for future in futures if future._advance is not None]
     if advances:
-        found._advance = lambda is_blocking: [advance(is_blocking) for advance in advances] and None
+        found._advance = lambda is_blocking: _advance_all(advances, is_blocking)
     missing = list(futures)
     lock = Condition()
 
@@ -174,6 +174,11 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
     if not futures:
         finish()
     return found
+
+
+def _advance_all(advances: list[Callable[[bool], None]], is_blocking: bool) -> None:
+    for advance in advances:
+        advance(is_blocking)
 
 
 def wait_all(futures: list[Future]) -> list:

@@ -82,6 +82,39 @@ def test_a_rank_that_leaves():
     assert re.search(r"rank 1 \(pid \d+\) has left its program, after #3 all_reduce", output), output
 
 
+def test_a_rank_that_fails_on_another_machine():
+    code, output = mpiexec(3, "faults.py", "fails elsewhere", 60, timeout=40)
+    assert code != 0 and "all through" not in output
+    assert re.search(r"\[rank 1\] ends the job: ValueError: bad batch\n  rank 1 \(pid \d+\) failed: ", output), output
+    text = f"rank 1 has failed: ValueError: bad batch at {line_of('ValueError(')}\n"
+    for rank in (0, 2):
+        assert f"[rank {rank}] cygrad.distributed.RankFailure: {text}  this rank waited in #4 all_reduce" in output, (
+            output
+        )
+
+
+def test_a_rank_that_is_slow_is_named_while_others_wait():
+    code, output = mpiexec(2, "faults.py", "is slow", 60)
+    assert code == 0 and output.count("all through") == 2, output
+    assert re.search(rf"\[rank 0\] #4 all_reduce of \(1000,\) float32 at {WAITS_AT} has waited \d+ s for", output), (
+        output
+    )
+    place = line_of("time.sleep(2)")
+    assert re.search(rf"  rank 1 \(pid \d+\) after #3 all_reduce .*, its program is at {place}\n", output), output
+
+
+def test_a_forked_process_is_not_a_rank():
+    code, output = mpiexec(2, "faults.py", "forks", 60)
+    assert code == 0 and output.count("all through") == 2, output
+    assert "child: barrier: this process was forked after init_process_group, and is not one of the ranks" in output
+
+
+def test_a_monitored_barrier_names_who_is_missing():
+    output = failed("skips a monitored barrier")
+    assert "RuntimeError: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 500 ms" in output
+    assert "Rank 2 successfully reached monitoredBarrier, but received errors while waiting" in output
+
+
 @pytest.mark.parametrize("how", ["is late", "is stopped"])
 def test_a_rank_that_does_not_come(how):
     output = failed(how, limit=1.5)

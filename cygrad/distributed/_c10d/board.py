@@ -47,7 +47,8 @@ class Board:
     def row(self, index):
         """What a process has written."""
         at = (index + 1) * _SIZE
-        return Row(*_ROW.unpack_from(self._memory, at), self._text(at + _CALL_AT), self._text(at + _PLACE_AT))
+        rank, pid, state, asked, number = _ROW.unpack_from(self._memory, at)
+        return Row(rank, pid, state, asked, number, self._text(at + _CALL_AT), self._text(at + _PLACE_AT))
 
     def rows(self):
         """All rows."""

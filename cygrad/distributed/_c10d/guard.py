@@ -2,8 +2,8 @@
 
 Each process writes its collectives to the `Board` of its machine. One that waits looks there 20 times a second: for a
 failure, for a process that has left or died, and, after a while, for what the others do. One that fails waits for the
-others to see it, prints where each of them was, and ends the job, which MPI alone leaves hanging. What is killed with
-all others cannot speak; a program of a few lines (`reporter.py`) then does.
+others to see it (those of other machines get a message), prints where each of them was, and ends the job, which MPI
+alone leaves hanging. What is killed with all others cannot speak; a program of a few lines (`reporter.py`) then does.
 """
 
 import atexit
@@ -29,6 +29,7 @@ _NOTE_AFTER = 30.0  # seconds in one collective until where the others are is pr
 _LEFT_FOR = 2.0  # seconds that a collective may last after a process that takes part has left its program
 _GRACE = 4.0  # seconds for the others to see a failure
 _ANSWER = 0.6  # seconds for the others to write where their programs are
+_FAILED = 32003  # the tag of messages about failures to ranks of other machines
 _SIGNATURE = 1024  # bytes of a call when calls are compared
 _OURS = os.path.dirname(cygrad.__file__) + os.sep
 _UNEQUAL = ("all_to_all", "gather_object", "all_gather_object", "broadcast_object_list", "scatter_object_list")
@@ -77,6 +78,9 @@ class _Watch:
         if board.failure not in (None, guard.index):
             row = board.row(board.failure)
             raise RankFailure(f"rank {row.rank} has failed: {row.place}\n  this rank waited in {self._text}")
+        if guard.far_failure is not None:
+            rank, text = guard.far_failure
+            raise RankFailure(f"rank {rank} has failed: {text}\n  this rank waited in {self._text}")
         if waited > _LEFT_FOR:
             self._look_for_those_who_left()
         if waited > _NOTE_AFTER and not self._has_noted:
@@ -116,12 +120,15 @@ class _Watch:
 class Guard:
     """Watches over the collectives of this process.
 
-    here: mpi4py's communicator of the processes of this machine. abort: ends all processes with a code.
+    everyone, here: mpi4py's communicators of all processes, and of those of this machine.
     """
 
-    def __init__(self, rank, here, abort):
-        self.rank, self.index = rank, here.rank
-        self._pid, self._abort = os.getpid(), abort
+    def __init__(self, everyone, here):
+        self.rank, self.index = everyone.rank, here.rank
+        self._pid, self._abort, self._everyone = os.getpid(), everyone.Abort, everyone
+        self._has_far = here.size < everyone.size
+        self.far_failure = None  # rank and text of a failure on another machine
+        self._is_ended = threading.Event()
         self._numbers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._is_closed = False
         self.board = self._meet(here)
@@ -154,19 +161,21 @@ class Guard:
 
     def _keep_answering(self):
         """Write where the program is, when someone asks: in a thread, as the program may be anywhere."""
-        main = threading.main_thread().ident
+        main = threading.main_thread().ident or 0
         board, index = self.board, self.index
 
         def answer():
             answered = 0
-            while not self._is_closed:
+            while not self._is_ended.wait(_ANSWER / 3):
+                if self._has_far and self._everyone.iprobe(tag=_FAILED):
+                    self.far_failure = self._everyone.recv(tag=_FAILED)
                 row = board.row(index)
                 if row.asked != answered and row.state in (RUNNING, WAITING):
                     answered = row.asked
                     board.place(index, _program_line(sys._current_frames().get(main)))
-                time.sleep(_ANSWER / 3)
 
-        threading.Thread(target=answer, name="cygrad.distributed", daemon=True).start()
+        self._thread = threading.Thread(target=answer, name="cygrad.distributed", daemon=True)
+        self._thread.start()
 
     # --- Collectives -----------------------------------------------------------------------------
 
@@ -218,7 +227,7 @@ class Guard:
         text = f"{kind.__name__}: {error}".rstrip(": ")
         if isinstance(error, RankFailure):
             print(f"[rank {self.rank}] cygrad.distributed.{text}", file=sys.stderr, flush=True)
-            if self.board.failure not in (None, self.index):
+            if self.far_failure is not None or self.board.failure not in (None, self.index):
                 self._wait_for_the_end()
         else:
             self._last_hook(kind, error, trace)
@@ -228,6 +237,8 @@ class Guard:
             self.board.failure = self.index
         if self.board.failure != self.index:
             self._wait_for_the_end()
+        if self._has_far:
+            self._tell_others(f"{first_line} at {_failure_line(trace)}")
         self._let_others_see()
         if not self.board.is_reported:
             self.board.set_reported()
@@ -242,6 +253,14 @@ class Guard:
         time.sleep(2 * _GRACE)
         self._abort(1)
 
+    def _tell_others(self, text):
+        """Let the ranks of other machines know of a failure."""
+        here = {row.rank for row in self.board.rows()}
+        for rank in range(self._everyone.size):
+            if rank not in here:
+                self._everyone.isend((self.rank, text), rank, _FAILED)
+        time.sleep(2 * _ANSWER)
+
     def _let_others_see(self):
         """Wait until the others that wait have seen the failure, and those that do not have said where they are."""
         self.board.ask()
@@ -255,6 +274,9 @@ class Guard:
             time.sleep(0.05)
 
     def _left(self):
+        if os.getpid() == self._pid:
+            self._is_ended.set()
+            self._thread.join()  # before MPI ends
         if os.getpid() == self._pid and not self._is_closed and self.board.row(self.index).state != FAILED:
             self.board.state(self.index, LEFT)
 

@@ -91,7 +91,8 @@ class Mpi(Engine):
         self._communicator = communicator
         self.rank, self.size = communicator.rank, communicator.size
         self._in_place, self._any = MPI.IN_PLACE, MPI.ANY_SOURCE
-        self._memory = SharedMemory(self) if self.size > 1 and is_ordered() and _is_on_one_machine(communicator) else None
+        has_memory = self.size > 1 and is_ordered() and _is_on_one_machine(communicator)
+        self._memory = SharedMemory(self) if has_memory else None
         self._ops = {name: getattr(MPI, of_mpi) for name, of_mpi in _OPS.items()}
 
     def all_reduce(self, buffer, op):

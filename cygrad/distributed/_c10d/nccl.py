@@ -1,8 +1,10 @@
 """The engine on NCCL, through CuPy: transfers between GPUs, on a stream of the group's own.
 
 Its arrays are one-dimensional tensors on the GPU. The stream waits for what the current stream has computed; waiting
-for a transfer lets the current stream wait, not the program. Not run on several GPUs yet: tests have a stand-in for NCCL.
+for a transfer lets the current stream wait, not the program. It has not run on several GPUs yet: tests have a stand-in.
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +49,8 @@ class Nccl(Engine):
     def __init__(self, host):
         self._host = host
         self.rank, self.size = host.rank, host.size
-        self._communicator = self._stream = None  # made when the first tensor tells the GPU
+        self._communicator: Any = None  # made, as the stream is, when the first tensor tells the GPU
+        self._stream: Any = None
 
     def _prepare(self, tensor):
         if self._communicator is not None:

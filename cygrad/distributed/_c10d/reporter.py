@@ -62,6 +62,6 @@ def main(fd):
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import board as board_module
+    import board as board_module  # type: ignore[import-not-found]  # the file beside this one
 
     main(int(sys.argv[1]))

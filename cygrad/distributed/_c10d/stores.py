@@ -8,6 +8,7 @@ import time
 from collections import defaultdict, deque
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from cygrad.distributed._c10d.errors import DistNetworkError, DistStoreError, QueueEmptyError
 from cygrad.distributed._c10d.launchers import launched
@@ -344,11 +345,12 @@ class TCPStore(PrefixStore):
         if is_master:
             port = port or _free_port()
         launch = launched()
+        store: Any
         if launch is not None and launch.size > 1 and world_size != 1:
             store = PrefixStore(f"port {port}", _shared_store())
         elif is_master:
-            store = self._servers[port] if multi_tenant and port in self._servers else HashStore()
-            self._servers[port] = store
+            is_there = multi_tenant and port in self._servers
+            store = self._servers[port] = self._servers[port] if is_there else HashStore()
         elif port in self._servers:
             store = self._servers[port]
         else:
