@@ -53,12 +53,12 @@ def main() -> int:
 
 def make(torch: Any, name: str) -> Any:
     """The model of this name."""
-    nn = torch.nn
+    nn: Any = torch.nn
     if name == "784-128-10":
         return nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
     width, depth = (64, 2) if name.endswith("64") else (256, 4)
 
-    class Transformer(nn.Module):
+    class Transformer(nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.words, self.places = nn.Embedding(64, width), nn.Parameter(torch.zeros(32, width))
@@ -80,6 +80,8 @@ def make(torch: Any, name: str) -> Any:
 def batch(torch: Any, name: str, rank: int, step: int) -> tuple[Any, Any]:
     """The batch of one rank: 64 images, or 8 texts of 32 words."""
     g = np.random.default_rng((step, rank))
+    x: Any
+    y: Any
     if name == "784-128-10":
         x, y = g.standard_normal((64, 784), dtype=np.float32), g.integers(0, 10, 64)
     else:

@@ -363,6 +363,29 @@ def check_join():
             raise AssertionError("no error")
 
 
+def check_wrapped_anew():
+    """A former wrapper does nothing any more; one that is used once is enough."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    module = mlp()
+    old = DistributedDataParallel(module)
+    count = len(module[0].weight._post_accumulate_grad_hooks)
+    del old
+    DistributedDataParallel(module)(torch.ones(1, 12) * (rank + 1)).sum().backward()
+    same_everywhere(module[0].weight.grad.tolist())
+    model = DistributedDataParallel(module)
+    assert len(module[0].weight._post_accumulate_grad_hooks) == count == 1
+    module.zero_grad()
+    try:
+        output = model(torch.ones(1, 12))
+        output.register_hook(lambda gradient: 1 / 0)
+        output.sum().backward()
+    except ZeroDivisionError:
+        pass
+    model(torch.ones(1, 12) * (rank + 1)).sum().backward()  # a pass that has failed is forgotten
+    same_everywhere(module[0].weight.grad.tolist())
+    assert size == dist.get_world_size()
+
+
 def weights_in_order(shards=4, steps=4, dropout=0.0):
     """Digests of weights and statistics under `deterministic`. Threads share random numbers: there, no dropout."""
 

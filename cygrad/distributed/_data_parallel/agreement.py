@@ -66,7 +66,8 @@ def send(tensors, group, root, cap=2**28):
         kinds.setdefault((tensor.dtype, tensor.device), []).append(tensor.detach())
     for together in kinds.values():
         while together:
-            part, size = [], 0
+            part: list = []
+            size = 0
             while together and (not part or size + together[0].nbytes <= cap):
                 size += together[0].nbytes
                 part.append(together.pop(0))

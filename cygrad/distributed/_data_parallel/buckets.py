@@ -126,7 +126,9 @@ class SparseBucket:
         self.expected, self.lacking_ranks = 1, []
         self.begin()
 
-    begin = Bucket.begin
+    def begin(self):
+        """Forget the last pass."""
+        self.left, self.work, self.is_launched = self.expected, None, False
 
     def reduce(self, gather, scale):
         """Add up the gradients of all processes; `gather(object)` returns those of all. Returns who lacks it."""

@@ -14,6 +14,7 @@ A pass that comes after another without `zero_grad` averages what is there anew.
 is right for any number of passes, and for gradients that have been accumulated under `no_sync`.
 """
 
+import weakref
 from functools import partial
 from typing import Any
 
@@ -31,7 +32,8 @@ class Reducer:
 
     def __init__(self, names, parameters, is_sparse, group, model):
         self.names, self.parameters, self.is_sparse, self.group = names, parameters, is_sparse, group
-        self.model = model  # for its settings, which may change
+        self._model = weakref.ref(model)  # for its settings, which may change
+        self._running: Any = None  # the model during a pass
         self.hook: Any = None
         self.is_in_pass = False
         self.divisor = None  # other than the number of processes, for `join`
@@ -42,10 +44,17 @@ class Reducer:
         self._arrivals: list = []
         self._is_rebuilt = False
         self._make_buckets(*self.first_assignment())
-        self._hooks = [
-            parameter.register_post_accumulate_grad_hook(partial(self._arrived, number))
+        own = weakref.ref(self)  # a model that is wrapped anew must not be reduced by its former wrapper too
+        hooks = [
+            parameter.register_post_accumulate_grad_hook(partial(_arrived, own, number))
             for number, parameter in enumerate(parameters)
         ]
+        weakref.finalize(self, _remove, hooks).atexit = False
+
+    @property
+    def model(self):
+        """The `DistributedDataParallel`."""
+        return self._model()
 
     # --- Buckets ---------------------------------------------------------------------------------
 
@@ -117,17 +126,18 @@ class Reducer:
         self.forward_at = caller()
         if self.is_in_pass and not _is_in_backward():
             self._end()
+        hook = partial(self._begin_at_output, self.model)
         for tensor in tensors_in(output):
             if tensor.requires_grad:
-                tensor.register_hook(self._begin_at_output)
+                tensor.register_hook(hook)
 
-    def _begin_at_output(self, gradient):
-        if not self.is_in_pass and self.model.require_backward_grad_sync:
+    def _begin_at_output(self, model, gradient):
+        if not self.is_in_pass and model.require_backward_grad_sync:
             self._begin()
 
     def _begin(self):
         queue_callback(self._finish)
-        self.is_in_pass = True
+        self.is_in_pass, self._running = True, self.model
 
     def _arrived(self, number, parameter):
         """The hook of a parameter: its gradient is complete."""
@@ -252,7 +262,7 @@ class Reducer:
         self.times = [self._arrivals.count(number) for number in range(len(self.parameters))]
 
     def _end(self):
-        self.is_in_pass = False
+        self.is_in_pass, self._running = False, None
         self._next = 0
         self.touched = [False] * len(self.parameters)
         for bucket in self.buckets:
@@ -269,6 +279,17 @@ class Reducer:
     def send_buffers(self, buffers, root=0):
         """Send buffers of one rank to all."""
         send(buffers, self.group, root)
+
+
+def _arrived(own, number, parameter):
+    reducer = own()
+    if reducer is not None:
+        reducer._arrived(number, parameter)
+
+
+def _remove(hooks):
+    for hook in hooks:
+        hook.remove()
 
 
 def _is_in_backward():

@@ -138,7 +138,7 @@ class Piece:
 
 def region_of(value):
     """(shape of the whole, first and last index along which dimension): what part of a tensor this process has."""
-    spec = value._spec if isinstance(value, (DTensor, ShardedParameter)) else None
+    spec: Any = value._spec if isinstance(value, (DTensor, ShardedParameter)) else None
     cut = spec.sharded_dim() if spec is not None else None
     if cut is None:
         return tuple(value.shape), None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import wraps
+from typing import Any
 
 import cygrad
 from cygrad.distributed._c10d.groups import get_world_size, is_initialized
@@ -66,6 +67,7 @@ class FSDPModule:
     """What `fully_shard` adds to a module's class: it controls when parameters are whole and gradients are reduced."""
 
     __slots__ = ()  # so that a module can be made one
+    _fsdp_unit: Any
 
     def unshard(self, async_op=False):
         """Make the parameters of this module whole until `reshard`; all processes call it."""

@@ -1,5 +1,7 @@
 """`ZeroRedundancyOptimizer`: each process has the optimizer's state of a part of the parameters."""
 
+from typing import Any
+
 from cygrad import cat, no_grad
 from cygrad.distributed._c10d.objects import gather_object
 from cygrad.distributed.algorithms.join import Join, Joinable, JoinHook
@@ -45,7 +47,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             )
         self.process_group = process_group if process_group is not None else _get_default_group()
         self._optim_constructor, self._optim_defaults = optimizer_class, defaults
-        self._consolidated = None
+        self._consolidated: Any = None
         super().__init__(params, defaults)
         self._make_inner()
 

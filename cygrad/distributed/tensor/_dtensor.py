@@ -29,10 +29,11 @@ def _as_spec(mesh, placements):
 
 # What DTensors in larger meshes can do.
 _KEEPING = {
-    "__get__", "__set__", "__repr__", "__str__", "__format__", "__hash__", "as_subclass", "clone", "copy_", "cpu",
-    "cuda", "detach", "dim", "element_size", "is_complex", "is_contiguous", "is_floating_point", "numel", "numpy",
-    "requires_grad_", "retain_grad", "size", "storage_offset", "stride", "to", "untyped_storage", "view_as", "zero_", "data_ptr",
-    "contiguous", "__reduce_ex__", "__deepcopy__", "backward", "empty_like", "zeros_like", "__len__",
+    "__get__", "__set__", "__repr__", "__str__", "__format__", "__hash__", "as_subclass", "clone", "copy_",
+    "cpu", "cuda", "detach", "dim", "element_size", "is_complex", "is_contiguous", "is_floating_point", "numel",
+    "numpy", "requires_grad_", "retain_grad", "size", "storage_offset", "stride", "to", "untyped_storage",
+    "view_as", "zero_", "data_ptr", "contiguous", "__reduce_ex__", "__deepcopy__", "backward", "empty_like",
+    "zeros_like", "__len__",
 }  # fmt: skip
 
 

@@ -95,6 +95,7 @@ class SyncBatchNorm(_BatchNorm):
     @cygrad.no_grad()
     def _track(self, mean: Tensor, variance: Tensor, count: int) -> None:
         """Move the running statistics towards those of a batch."""
+        assert self.num_batches_tracked is not None and self.running_mean is not None and self.running_var is not None
         self.num_batches_tracked.add_(1)
         factor = 1 / float(self.num_batches_tracked.item()) if self.momentum is None else self.momentum
         unbiased = variance * (count / (count - 1))
