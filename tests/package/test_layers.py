@@ -70,6 +70,8 @@ INWARD = {
     ("cygrad/as_torch/ops.py", "cygrad.ops._higher_order"),
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad._core.graph.internals"),
+    ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._pytree"),
+    ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._python_dispatch"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
     ("cygrad/nn/parameter.py", "cygrad._core.registry.dispatch"),
     ("cygrad/utils/_python_dispatch.py", "cygrad._core.registry.dispatch"),
