@@ -82,6 +82,8 @@ INWARD = {
     ("cygrad/export/_programs/recording.py", "cygrad._core.errors.sites"),
     ("cygrad/export/_programs/recording.py", "cygrad._core.graph.observers"),
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad._core.graph.internals"),
+    ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._python_dispatch"),
+    ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._pytree"),
     ("cygrad/jit/_trace.py", "cygrad.export._programs"),
     ("cygrad/jit/_traced.py", "cygrad.export._programs"),
     ("cygrad/nn/functional.py", "cygrad._ops"),

@@ -94,6 +94,7 @@ FORMS = {
     ),
     "Tensor.__reduce_ex__": ("self, protocol: SupportsIndex, /",),
     "Tensor.__repr__": ("self",),
+    "Tensor.__torch_dispatch__": ("cls, func: Any, types: Any, args: Any = (), kwargs: Any = None -> Any",),
     "Tensor.__torch_function__": ("cls, func: Any, types: Any, args: Any = (), kwargs: Any = None -> Any",),
     "Tensor.__array__": ("self, dtype: Any = None, copy: bool | None = None",),
     "Tensor.__contains__": ("self, key: Any, /",),
