@@ -206,6 +206,8 @@ def any_complex(list arrays not None):
         if is_on_cpu(array):
             if cnp.PyTypeNum_ISCOMPLEX(cnp.PyArray_TYPE(<cnp.ndarray>array)):
                 return True
+        elif array is None:
+            raise TypeError("arrays: None is not an array")
         elif array.dtype.kind == "c":
             return True
     return False
