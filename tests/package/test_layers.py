@@ -59,6 +59,14 @@ UPWARD = {
 # modules stand for that PyTorch has and that are private there; and recorded programs, which `export`, `jit` and `onnx`
 # share.
 INWARD = {
+    # hooks of a running backward pass, and what layers of training on several processes share
+    ("cygrad/distributed/_data_parallel/reducer.py", "cygrad._core.engine.backward"),
+    ("cygrad/distributed/fsdp/_unit.py", "cygrad._core.engine.backward"),
+    ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._data_parallel"),
+    ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._data_parallel.agreement"),
+    ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._data_parallel.joining"),
+    ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._deterministic"),
+    ("cygrad/nn/utils/clip_grad.py", "cygrad.distributed.fsdp._sharded_parameter"),
     ("cygrad/_C/__init__.py", "cygrad.__config__"),
     ("cygrad/_C/__init__.py", "cygrad._core.registry.torch_function"),
     ("cygrad/_C/__init__.py", "cygrad.overrides._modes"),

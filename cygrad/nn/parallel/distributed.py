@@ -131,7 +131,7 @@ class DistributedDataParallel(Module):
 
     def _made_reducer(self, named: list) -> Any:
         from cygrad.distributed._data_parallel import ordered, reducer  # many programs use no process group
-        from cygrad.distributed._deterministic import get_shards
+        from cygrad.distributed._deterministic import get_shards  # the same
 
         sparse = {
             id(inner.weight)
