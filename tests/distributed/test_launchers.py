@@ -147,11 +147,11 @@ names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_R
 told = [os.environ[name] for name in names]
 import cygrad.distributed as dist
 dist.init_process_group("gloo")
-print("told", *told, *sys.argv[1:], flush=True)
+sys.stdout.write(" ".join(["told", *told, *sys.argv[1:]]) + "\\n")  # at once, as others write too
 if sys.argv[1] == "fails" and told[0] == told[4] == "0":
     raise ValueError("first try")
 if sys.argv[1] == "sleeps":
-    print("pid", os.getpid(), flush=True)
+    sys.stdout.write(f"pid {os.getpid()}\\n")
     time.sleep(100)
 dist.barrier()
 """
