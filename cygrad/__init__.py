@@ -24,7 +24,8 @@ _FAMILIES = (
 )
 
 with _library.uncollected():
-    from cygrad._core.graph.tensor import Tensor
+    from cygrad._core.graph.tensor import Tensor  # first, since others import it in turn
+    from cygrad._core.graph.opdef import registry as _registry  # isort: skip
     from cygrad._core.registry.publish import published as _published
     from cygrad._core.tensor import convert as _convert
     from cygrad._core.tensor import shared_memory as _shared_memory
@@ -46,6 +47,7 @@ _published(
     {"__name__": __name__}, _import_module("cygrad._ops.base.creation").functions
 )  # enables the checks of failing calls for them
 globals().update(_inquiries)
+_registry.names_of_ops = lambda: _import_module("cygrad.ops._dispatch")  # for `__torch_dispatch__`
 newaxis = None  # in an index: adds a dimension
 
 # Imported on first use: not every program needs them, and they would take as long to import as all of the above.
@@ -59,6 +61,7 @@ _MODULES = (
     "_guards",
     "_inductor",
     "_jit_internal",
+    "_prims_common",
     "_subclasses",
     "_tensor",
     "_tensor_str",
@@ -86,11 +89,13 @@ _MODULES = (
     "jit",
     "library",
     "linalg",
+    "masked",
     "mps",
     "mtia",
     "multiprocessing",
     "nested",
     "nn",
+    "numa",
     "onnx",
     "ops",
     "optim",
@@ -250,13 +255,24 @@ _ON_FIRST_USE |= dict.fromkeys(
     """.split(),
     "cygrad.ops._aten",
 )
-_ON_FIRST_USE |= dict.fromkeys(("_log_softmax_backward_data", "_softmax_backward_data"), "cygrad.ops._aten_backward")
 _ON_FIRST_USE |= dict.fromkeys(
-    ("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "_pin_memory"), "cygrad.ops._aten"
+    (
+        "_convert_indices_from_coo_to_csr",
+        "_convert_indices_from_csr_to_coo",
+        "_log_softmax_backward_data",
+        "_make_per_channel_quantized_tensor",
+        "_make_per_tensor_quantized_tensor",
+        "_nested_view_from_buffer",
+        "_pin_memory",
+        "_softmax_backward_data",
+    ),
+    "cygrad.ops._aten",
 )
 _ON_FIRST_USE |= dict.fromkeys(("cond", "while_loop"), "cygrad._control_flow")
 _ON_FIRST_USE |= dict.fromkeys(("_sample_dirichlet", "_standard_gamma"), "cygrad.distributions._implicit")
 _ON_FIRST_USE["Future"] = "cygrad.futures"
+_KINDS_OF_STORAGE = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short".split()
+_ON_FIRST_USE |= {f"{kind}Storage": "cygrad.storage" for kind in _KINDS_OF_STORAGE}
 _ON_FIRST_USE["GradScaler"] = "cygrad.amp.grad_scaler"
 
 

@@ -36,15 +36,21 @@ class Future(Generic[T]):
         self._result: Any = None
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Future], Any]] = []
+        # What moves the work on that the result comes from, where no other thread does: waits for it if given True.
+        self._advance: Callable[[bool], None] | None = None
 
     def done(self) -> bool:
         """Whether the result or an error is there."""
+        if self._advance is not None and not self._is_done:
+            self._advance(False)
         return self._is_done
 
     def wait(self) -> T:
         """Wait for the result, and return it; raise the error if there is one."""
+        if self._advance is not None and not self._is_done:
+            self._advance(True)
         with self._changed:
-            self._changed.wait_for(self.done)
+            self._changed.wait_for(lambda: self._is_done)
         return self.value()
 
     def value(self) -> T:
@@ -62,6 +68,7 @@ class Future(Generic[T]):
         """
         _check_callable("then", callback)
         following: Future[S] = Future()
+        following._advance = self._advance
 
         def proceed(done):
             try:
@@ -142,6 +149,9 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
     """
     futures = list(futures)
     found: Future[list[Future]] = Future()
+    advances = [future._advance for future in futures if future._advance is not None]
+    if advances:
+        found._advance = lambda is_blocking: _advance_all(advances, is_blocking)
     missing = list(futures)
     lock = Condition()
 
@@ -164,6 +174,11 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
     if not futures:
         finish()
     return found
+
+
+def _advance_all(advances: list[Callable[[bool], None]], is_blocking: bool) -> None:
+    for advance in advances:
+        advance(is_blocking)
 
 
 def wait_all(futures: list[Future]) -> list:

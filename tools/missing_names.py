@@ -20,7 +20,7 @@ OUT_OF_SCOPE = {
     "nested layouts, copies of sparse indices, and products by half of a sparse matrix": r"""
         .*sparse.* .*_(csr|csc|bsr|bsc|coo) (hs|ds|s|sp|h|ss|sa).?(mm|pmm|paddmm|addmm)
         (c?col|c?row|crow)_indices(_copy)? indices(_copy)? values(_copy)? coalesce is_coalesced dense_dim
-        jagged nested is_nested to_padded_tensor strided_to_.* masked torch\.sparse.*
+        nested is_nested to_padded_tensor strided_to_.* torch\.sparse.*
     """,
     "quantized dtypes": r"""
         .*quanti[sz].* q_.* .*qparams.* qscheme q?u?int_repr per_(tensor|channel)_.* (quint|qint)\d.* Q.*Storage
@@ -47,7 +47,7 @@ OUT_OF_SCOPE = {
         scaled_(grouped_)?mm grouped_mm .*flash_attention_impls?
     """,
     "storage objects: memory is NumPy's": r"""
-        .*Storage StorageBase storage_type is_set_to from_file
+        Storage storage_type is_set_to
         const_data_ptr
     """,
     "half-precision complex numbers": "complex32 chalf",

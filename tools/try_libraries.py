@@ -5,12 +5,16 @@
     python tools/try_libraries.py --write            write the table to docs/as_torch.md
     python tools/try_libraries.py --torch PYTHON     also run them on PyTorch by that interpreter, and compare numbers
 
+Programs print the losses and other numbers that they compute. The table says how many there are and how far they are
+from PyTorch's; `--write` without `--torch` keeps what it said.
+
 The libraries are those of this interpreter's environment: `tox -e ecosystem` makes one without PyTorch, `tox -e
 ecosystem-torch` one with it.
 """
 
 import argparse
 import ast
+import math
 import os
 import re
 import subprocess
@@ -21,11 +25,15 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "ecosystem" / "programs"
+ON_PYTORCH = ROOT / "tests" / "ecosystem" / "on_pytorch.py"
 PAGE = ROOT / "docs" / "as_torch.md"
 BEGIN, END = "<!-- libraries: written by tools/try_libraries.py -->", "<!-- end of libraries -->"
 PACKAGES = {"pyro": "pyro-ppl", "ignite": "pytorch-ignite"}  # the others are called as their programs
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+)(?:e[-+]?\d+)?")
 SECONDS = 600
+MOST = 0.02  # how far numbers may be apart: training amplifies rounding
+SMALL = 0.05  # numbers below are compared with this, since they may be rounding alone
+HEAD = ("library", "version", "what ran", "numbers, and how far from PyTorch's", "what does not")
 
 
 class Outcome(NamedTuple):
@@ -74,9 +82,23 @@ def error_in(text: str) -> str:
     return found[-1] if found else (text.strip().splitlines() or ["no message"])[-1]
 
 
-def differs(ours: list[float], theirs: list[float]) -> bool:
-    """Whether the numbers that a program prints differ by more than training amplifies rounding."""
-    return len(ours) != len(theirs) or any(abs(a - b) > 0.02 * max(abs(a), abs(b), 0.05) for a, b in zip(ours, theirs))
+def apart(ours: list[float], theirs: list[float]) -> float:
+    """Return the largest difference of the numbers that a program prints, relative to them; inf if some are missing."""
+    if len(ours) != len(theirs):
+        return math.inf
+    return max((abs(a - b) / max(abs(a), abs(b), SMALL) for a, b in zip(ours, theirs)), default=0.0)
+
+
+def comparison(ours: Outcome, theirs: Outcome) -> str:
+    """Say in the table's words how the numbers compare."""
+    if theirs.error:
+        return f"PyTorch: {theirs.error}".replace("|", "\\|")
+    count, distance = len(ours.numbers), apart(ours.numbers, theirs.numbers)
+    if not count:
+        return "none; asserts"
+    if distance == math.inf:
+        return f"{count}, of PyTorch {len(theirs.numbers)}"
+    return f"{count}, {f'within {distance:.0e}' if distance else 'equal'}"
 
 
 def title_of(program: Path) -> str:
@@ -84,28 +106,29 @@ def title_of(program: Path) -> str:
     return " ".join((ast.get_docstring(ast.parse(program.read_text(encoding="utf-8"))) or "").split())
 
 
-def row(program: Path, outcome: Outcome) -> str:
-    """A row of the table: library, version, what ran, what does not work."""
-    cells = [package_of(program), version_of(program)]
+def row(program: Path, outcome: Outcome, compared: str) -> list[str]:
+    """A row of the table."""
+    ran, title = not outcome.error, title_of(program)
     error = outcome.error.replace("|", "\\|")
-    cells += ["", f"{title_of(program)} `{error}`"] if error else [title_of(program), ""]
-    return f"| {' | '.join(cells)} |"
+    cells = [title, compared, ""] if ran else ["", "", f"{title} `{error}`"]
+    return [package_of(program), version_of(program), *cells]
 
 
-def write(rows: list[str]) -> None:
+def write(rows: list[list[str]]) -> None:
     """Put the table into the page."""
-    table = ["| library | version | what ran | what does not |", "|---|---|---|---|", *rows]
+    lines = [f"| {' | '.join(cells)} |" for cells in (HEAD, *rows)]
+    table = [lines[0], "|---" * len(HEAD) + "|", *lines[1:]]
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     PAGE.write_text("\n".join([before + BEGIN, *table, END + after]), encoding="utf-8")
 
 
-def ran_before() -> set[str]:
-    """The libraries that ran when the table was written."""
+def written() -> dict[str, list[str]]:
+    """The rows of the table as it stands, by library."""
     listed = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
-    rows = [line.split(" | ") for line in listed.splitlines()]
-    return {cells[0].removeprefix("| ") for cells in rows if len(cells) == 4 and cells[2].strip()}
+    rows = [[cell.strip() for cell in line[1:-1].split(" | ")] for line in listed.splitlines()[3:]]
+    return {cells[0]: cells for cells in rows if len(cells) == len(HEAD)}
 
 
 def main() -> None:
@@ -122,21 +145,24 @@ def main() -> None:
         for each in sorted(PROGRAMS.glob("*.py"))
         if not options.libraries or each.stem.removesuffix("_") in options.libraries
     ]
-    rows, failed, expected = [], [], ran_before()
+    rows, failed, before = [], [], written()
     for program in programs:
-        outcome = run(program, sys.executable, "-m", "cygrad")
-        rows.append(row(program, outcome))
-        verdict = outcome.error or "ran"
+        name, outcome = package_of(program), run(program, sys.executable, "-m", "cygrad")
+        former = before.get(name, [""] * len(HEAD))
+        compared, is_wrong = former[3], False
         if options.torch and not outcome.error:
-            theirs = run(program, options.torch)
-            verdict = theirs.error or (
-                "differs from PyTorch" if differs(outcome.numbers, theirs.numbers) else "as PyTorch"
-            )
-        print(f"{package_of(program)} {version_of(program)}: {verdict}", flush=True)
-        if (outcome.error and package_of(program) in expected) or verdict == "differs from PyTorch":
-            failed.append(package_of(program))
-    if options.write:
-        write(rows)
+            theirs = run(program, options.torch, str(ON_PYTORCH))
+            compared = comparison(outcome, theirs)
+            is_wrong = bool(theirs.error) or apart(outcome.numbers, theirs.numbers) > MOST
+        rows.append(row(program, outcome, compared))
+        verdict = outcome.error or (f"ran; numbers: {compared}" if options.torch else "ran")
+        print(f"{name} {version_of(program)}: {verdict}", flush=True)
+        if is_wrong or (outcome.error and former[2]):
+            failed.append(name)
+    if options.write:  # rows of libraries that have not run now stay as they are
+        table = before | {cells[0]: cells for cells in rows}
+        names = [package_of(program) for program in sorted(PROGRAMS.glob("*.py"))]
+        write([table[name] for name in names if name in table])
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

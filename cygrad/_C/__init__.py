@@ -24,7 +24,7 @@ __all__ = [
     "_len_torch_function_stack",
 ]
 
-_MODULES = ("_autograd", "_functorch", "_nn")  # imported on first use
+_MODULES = ("_autograd", "_distributed_c10d", "_distributed_rpc", "_functorch", "_nn")  # imported on first use
 _TensorMeta = type(cygrad.Tensor)
 _OF_PACKAGE = {"TensorBase": "Tensor", "_TensorBase": "Tensor"}
 _OF_PACKAGE |= {name: f"serialization.{name}" for name in ("PyTorchFileReader", "PyTorchFileWriter")}

@@ -1,10 +1,11 @@
-"""The functions of `torch._C._nn`, which programs call for those of `nn.functional`."""
+"""The functions of `torch._C._nn`: those of `ops.aten`, where reductions are codes, and of `nn.functional`."""
 
 from typing import Any
 
 import cygrad
 from cygrad.nn import functional as F
 from cygrad.nn.utils.rnn import pad_sequence
+from cygrad.ops._aten import functions
 
 __all__ = ["_parse_to", "flatten_dense_tensors", "pad_sequence", "unflatten_dense_tensors"]
 
@@ -40,7 +41,7 @@ def unflatten_dense_tensors(flat: Any, tensors: Any) -> tuple[Any, ...]:
 
 
 def __getattr__(name: str) -> Any:
-    found = getattr(F, {"log_sigmoid": "logsigmoid", "cross_entropy_loss": "cross_entropy"}.get(name, name), None)
-    if name.startswith("__") or found is None:
+    found = None if name.startswith("__") else functions.get(name) or getattr(F, name, None)
+    if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return found

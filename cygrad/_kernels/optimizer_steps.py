@@ -4,6 +4,7 @@ import cygrad._kernels.cpu.optim.optim as optim
 from cygrad._kernels.device.cupy_library import is_array, is_elsewhere, is_meta, is_sparse
 
 count_steps = optim.count_steps  # for arrays in memory
+any_complex = optim.any_complex  # for all arrays
 
 
 def any_sparse(grads):

@@ -264,7 +264,7 @@ FUNCTIONS = {
         "combinations dstack hstack row_stack vstack "
     ),
     "shape.storage": (
-        "TypedStorage UntypedStorage "
+        "StorageBase TypedStorage UntypedStorage from_file "
     ),
     "shape.strided": (
         "as_strided as_strided_ "

@@ -39,7 +39,9 @@ def _import_dotted_name(name: str) -> Any:
 
 
 def _element_size(dtype: Any) -> int:
-    """Return the number of bytes of an element."""
+    """Return the number of bytes of an element. Raises RuntimeError for anything but a dtype."""
+    if not isinstance(dtype, cygrad.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
     return dtype.itemsize
 
 

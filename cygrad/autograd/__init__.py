@@ -53,7 +53,15 @@ def _profiler_enabled():
     return is_observed()
 
 
+_MODULES = ("_functions", "profiler", "profiler_legacy", "profiler_util")  # imported on first use
+_SWITCH = ("ProfilerConfig", "ProfilerState", "_disable_profiler", "_enable_profiler", "_prepare_profiler")
+
+
 def __getattr__(name):
-    if name != "profiler":
+    if name in _SWITCH:
+        return getattr(import_module("cygrad.autograd._profiler_switch"), name)
+    if name == "ProfilerActivity":
+        return import_module("cygrad.profiler").ProfilerActivity
+    if name not in _MODULES:
         raise AttributeError(f"module 'cygrad.autograd' has no attribute {name!r}")
-    return import_module("cygrad.autograd.profiler")  # bound in this namespace by the import
+    return import_module(f"cygrad.autograd.{name}")  # bound in this namespace by the import

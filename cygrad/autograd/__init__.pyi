@@ -14,6 +14,7 @@ from cygrad.autograd import graph as graph
 from cygrad.autograd import hook_order as hook_order
 from cygrad.autograd import jacobians as jacobians
 from cygrad.autograd import profiler as profiler
+from cygrad.autograd import profiler_legacy as profiler_legacy
 from cygrad.autograd import profiler_util as profiler_util
 from cygrad.autograd import variable as variable
 from cygrad.autograd.anomaly_mode import detect_anomaly as detect_anomaly

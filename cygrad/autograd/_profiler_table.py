@@ -28,7 +28,10 @@ def memory_text(size):
     return f"{size} B"
 
 
-def _share(part, whole):
+def share_text(part, whole):
+    """Format a part of a whole in percent. Raises AssertionError for a part of nothing."""
+    if whole == 0 and part != 0:
+        raise AssertionError(f"Expected time_us == 0 but got {part}")
     return f"{100 * part / whole:.2f}%" if whole > 0 else "NaN"
 
 
@@ -68,9 +71,9 @@ def event_table(events, sort_by, row_limit, widths, header, top_level_only, unit
     shown = rows if row_limit is None or row_limit < 0 else rows[:row_limit]
     columns: list[tuple[str, Callable[[Any], Any]]] = [
         ("Name", lambda e: _cut(e.key, widths["name"])),
-        ("Self CPU %", lambda e: _share(e.self_cpu_time_total, total)),
+        ("Self CPU %", lambda e: share_text(e.self_cpu_time_total, total)),
         ("Self CPU", lambda e: time_text(e.self_cpu_time_total, unit)),
-        ("CPU total %", lambda e: _share(e.cpu_time_total, total)),
+        ("CPU total %", lambda e: share_text(e.cpu_time_total, total)),
         ("CPU total", lambda e: time_text(e.cpu_time_total, unit)),
         ("CPU time avg", lambda e: time_text(e.cpu_time, unit)),
     ]
@@ -79,7 +82,7 @@ def event_table(events, sort_by, row_limit, widths, header, top_level_only, unit
         on_device = sum(event.self_device_time_total for event in events)
         columns += [
             ("Self CUDA", lambda e: time_text(e.self_device_time_total, unit)),
-            ("Self CUDA %", lambda e: _share(e.self_device_time_total, on_device)),
+            ("Self CUDA %", lambda e: share_text(e.self_device_time_total, on_device)),
             ("CUDA total", lambda e: time_text(e.device_time_total, unit)),
             ("CUDA time avg", lambda e: time_text(e.device_time, unit)),
         ]
@@ -163,7 +166,7 @@ def line_table(lines, sort_by, row_limit, width, header):
     rows = [
         (
             _cut(f"{line.file}:{line.line}", width, True), line.count, time_text(line.forward),
-            time_text(line.backward), time_text(line.time), _share(line.time, total), memory_text(line.saved_bytes),
+            time_text(line.backward), time_text(line.time), share_text(line.time, total), memory_text(line.saved_bytes),
             _cut(line.text, width),
         )
         for line in shown

@@ -7,8 +7,29 @@ from typing import Any
 from cygrad._core.errors.sites import is_ours, place
 from cygrad._core.graph.observers import FUNCTION, IN_PLACE, NODE, RANGE, WITH_OUT
 from cygrad.autograd import _profiler_table as tables
+from cygrad.autograd._profiler_names import (  # noqa: F401, tools for PyTorch's profiler look for these here
+    MEMORY_EVENT_NAME,
+    OUT_OF_MEMORY_EVENT_NAME,
+    _filter_name,
+    _filter_stack_entry,
+    _rewrite_name,
+)
+from cygrad.autograd._profiler_table import memory_text as _format_memory  # noqa: F401, likewise
+from cygrad.autograd._profiler_table import share_text as _format_time_share  # noqa: F401, likewise
+from cygrad.autograd._profiler_table import time_text
+from cygrad.autograd._profiler_tree import drop_repeated, nest
 
 __all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel"]
+
+
+def _format_time(time_us):
+    """Return a time as text, in the unit that suits it.
+
+    >>> from cygrad.autograd.profiler_util import _format_time
+    >>> _format_time(1500.5), _format_time(2.5e6)
+    ('1.500ms', '2.500s')
+    """
+    return time_text(time_us)
 
 
 class DeviceType(enum.Enum):
@@ -43,7 +64,7 @@ class Kernel:
         return f"Kernel(name={self.name!r}, device={self.device}, duration={self.duration})"
 
 
-class _Times:
+class FormattedTimesMixin:
     """Formatted and per-call times, for classes with totals in microseconds and a count."""
 
     @property
@@ -94,7 +115,7 @@ class _Times:
         return tables.time_text(self.device_time_total)
 
 
-class FunctionEvent(_Times):
+class FunctionEvent(FormattedTimesMixin):
     """One event: an op, a node of a backward pass, a custom function, or a user-named range.
 
     `cpu_parent` and `cpu_children` form a tree of events; `sequence_nr` is that of the node that an op recorded, or of
@@ -146,7 +167,9 @@ class FunctionEvent(_Times):
 
     @property
     def self_cpu_time_total(self):
-        """Microseconds, excluding nested events."""
+        """Microseconds, excluding nested events; 0 for one that runs beside the others."""
+        if self.is_async:
+            return 0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
@@ -197,7 +220,7 @@ class FunctionEvent(_Times):
         )
 
 
-class FunctionEventAvg(_Times):
+class FunctionEventAvg(FormattedTimesMixin):
     """The sum of several events of one kind."""
 
     def __init__(self):
@@ -212,7 +235,11 @@ class FunctionEventAvg(_Times):
         self.node_id, self.use_device, self.device_type = 0, None, DeviceType.CPU
 
     def add(self, other):
-        """Add an event or another sum."""
+        """Add an event or another sum. Raises AssertionError for anything else, and for an event of another name."""
+        if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
+            raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
+        if self.key not in (None, "Total", other.key):
+            raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
         if self.key is None:
             self.key, self.overload_name, self.scope = other.key, other.overload_name, other.scope
             self.input_shapes, self.stack, self.cpu_parent = other.input_shapes, other.stack, other.cpu_parent
@@ -251,9 +278,14 @@ _SUMS = (
 class EventList(list[Any]):
     """A list of events or averages that prints as a table."""
 
-    def __init__(self, events=(), profile_memory=False, with_stack=False):
+    def __init__(self, events=(), profile_memory=False, with_stack=False, use_device=None, with_flops=False):
         super().__init__(events)
         self.profile_memory, self.with_stack = profile_memory, with_stack
+
+    def _build_tree(self):
+        """Make events parents of those that ran inside them on their thread; drop those that repeat their parent."""
+        nest(self)
+        drop_repeated(self)
 
     def __str__(self):
         return self.table()
@@ -314,7 +346,7 @@ class EventList(list[Any]):
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
-        total.key = "Total"
+            total.key = "Total"
         return total
 
     def by_line(self):

@@ -1,11 +1,12 @@
 """Collectives that return their results, as compiled programs call them. Here results are there at once."""
 
+import cygrad
 from cygrad import Tensor
-from cygrad.distributed._c10d import collectives
 from cygrad.distributed._c10d.groups import _get_group, _resolve_process_group
 from cygrad.distributed._c10d.process_group import ProcessGroup
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 from cygrad.distributed.device_mesh import DeviceMesh
+from cygrad.distributed.nn import functional
 
 __all__ = [
     "AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_single", "all_gather_single_autograd",
@@ -44,14 +45,12 @@ def wait_tensor(tensor):
 
 def broadcast(self, src, group, tag=""):
     """The tensor of process `src`."""
-    _group_of(group).broadcast(self.detach(), src)
-    return self.clone()
+    return functional.broadcast(self, src, _group_of(group))
 
 
 def all_reduce(self, reduceOp, group, tag=""):
     """The tensor reduced over all processes by "sum", "avg" and the like."""
-    _group_of(group).allreduce(self.detach(), _reduction(reduceOp))
-    return self.clone()
+    return functional.all_reduce(self, _reduction(reduceOp), _group_of(group))
 
 
 def all_reduce_coalesced(self, reduceOp, group, tag=""):
@@ -61,27 +60,34 @@ def all_reduce_coalesced(self, reduceOp, group, tag=""):
 
 def all_gather_tensor(self, gather_dim, group, tag=""):
     """The tensors of all processes, joined along `gather_dim`."""
-    _group_of(group)
-    return self.clone()
+    return cygrad.cat(functional.all_gather(self, _group_of(group)), gather_dim)
 
 
 def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
     """This process's part along `scatter_dim` of the tensor reduced over all processes."""
-    _group_of(group).allreduce(self.detach(), _reduction(reduceOp))
-    return self.clone()
+    group = _group_of(group)
+    if self.shape[scatter_dim] % group.size():
+        raise AssertionError(
+            f"input dimension {scatter_dim} ({self.shape[scatter_dim]}) must be a multiple of group_size {group.size()}"
+        )
+    parts = self.chunk(group.size(), scatter_dim)
+    return functional.reduce_scatter(parts[0], parts, _reduction(reduceOp), group)
 
 
 def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""):
     """The parts that all processes have for this one."""
-    size = _group_of(group).size()
-    collectives._parts(self, input_split_sizes, size)
-    return self.clone()
+    length = sum(output_split_sizes) if output_split_sizes else self.shape[0]
+    output = self.new_empty((length, *self.shape[1:]))
+    return functional.all_to_all_single(output, self, output_split_sizes, input_split_sizes, _group_of(group))
 
 
 def permute_tensor(self, src_dst, group, tag=""):
-    """The tensor of the process that sends to this one."""
-    _group_of(group)
-    return self.clone()
+    """The tensor of the process that sends to this one: process i sends to process `src_dst[i]`."""
+    group = _group_of(group)
+    me, size = group.rank(), group.size()
+    outgoing = [self.numel() if rank == src_dst[me] else 0 for rank in range(size)]
+    incoming = [self.numel() if src_dst[rank] == me else 0 for rank in range(size)]
+    return all_to_all_single(self.reshape(-1), incoming, outgoing, group).reshape(self.shape)
 
 
 def all_gather_into_tensor_coalesced(self, group, tag=""):

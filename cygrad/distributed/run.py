@@ -1,36 +1,49 @@
-"""`python -m cygrad.distributed.run script.py`: `torchrun`, for one process.
+"""`python -m cygrad.distributed.run --nproc-per-node 4 script.py`: `torchrun`'s command line, for MPI.
 
-It sets the variables that tell a program its rank and the world size, and runs the program in this process.
+It puts together the line of `mpiexec` and starts it, again after a failure if asked to. The processes find `RANK`,
+`WORLD_SIZE`, `LOCAL_RANK` and the rest of `torchrun`'s variables. One process needs no MPI, and is this one.
 """
 
 import argparse
+import ctypes
 import os
-import runpy
+import shutil
+import signal
+import subprocess
 import sys
 
-from cygrad.distributed._c10d.errors import one_process
+from cygrad import cuda
+from cygrad.distributed._c10d.errors import HOW_TO_INSTALL
+from cygrad.distributed._child import run_script
 from cygrad.distributed.launcher import as_rank_zero
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
 _IGNORED = (
-    "--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf", "--max-restarts", "--monitor-interval", "--start-method",
-    "--role", "--log-dir", "-r", "--redirects", "-t", "--tee", "--local-ranks-filter", "--node-rank", "--master-addr",
-    "--master-port", "--local-addr",
+    "--rdzv-backend", "--rdzv-endpoint", "--rdzv-conf", "--monitor-interval", "--start-method", "--role", "--log-dir",
+    "-r", "--redirects", "-t", "--tee", "--local-ranks-filter", "--local-addr",
 )  # fmt: skip
+_END = 10  # seconds for processes to end when this one is stopped
 
 
 def get_args_parser():
-    """Return the parser of `torchrun`'s options; those that one process has no use for are read and ignored."""
+    """Return the parser of `torchrun`'s options; those that MPI has no use for are read and ignored."""
     parser = argparse.ArgumentParser(
-        prog="python -m cygrad.distributed.run", description="Run a script as one process."
+        prog="python -m cygrad.distributed.run", description="Run a script as one process or several."
     )
-    parser.add_argument("--nnodes", default="1:1", help="machines, as a number or min:max; for now 1")
-    parser.add_argument("--nproc-per-node", "--nproc_per_node", default="1", help="processes on each; for now 1")
+    parser.add_argument("--nnodes", default="1:1", help="machines, as a number or min:max")
+    parser.add_argument(
+        "--nproc-per-node", "--nproc_per_node", default="1", help="processes on each: a number, or cpu, gpu or auto"
+    )
+    parser.add_argument("--hosts", default="", help="names of the machines, as a,b; else those of the Slurm job")
+    parser.add_argument("--max-restarts", "--max_restarts", type=int, default=0, help="times to start after a failure")
     parser.add_argument("--rdzv-id", "--rdzv_id", default="none", help="a name for the run")
-    parser.add_argument("--standalone", action="store_true", help="one machine, as always for now")
+    parser.add_argument("--node-rank", "--node_rank", type=int, default=0, help="0: MPI starts the other machines")
+    parser.add_argument("--master-addr", "--master_addr", default="127.0.0.1", help="what MASTER_ADDR is set to")
+    parser.add_argument("--master-port", "--master_port", default="29500", help="what MASTER_PORT is set to")
+    parser.add_argument("--standalone", action="store_true", help="one machine")
     parser.add_argument("-m", "--module", action="store_true", help="the script is the name of a module")
-    parser.add_argument("--no-python", "--no_python", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--no-python", "--no_python", action="store_true", help="the script is a program")
     parser.add_argument("--use-env", "--use_env", action="store_true", help=argparse.SUPPRESS)
     for option in _IGNORED:
         names = sorted({option, "--" + option[2:].replace("-", "_")} if option.startswith("--") else {option})
@@ -45,25 +58,144 @@ def parse_args(args):
     return get_args_parser().parse_args(args)
 
 
-def _check_is_one(args):
-    nodes = args.nnodes.partition(":")[0]
-    processes = args.nproc_per_node
-    if processes in ("auto", "cpu", "gpu"):
-        processes = "1"
-    if (nodes, processes) != ("1", "1"):
-        raise one_process(f"--nnodes {args.nnodes} --nproc-per-node {args.nproc_per_node}")
-
-
 def run(args):
-    """Run the script of parsed options as the only process."""
-    _check_is_one(args)
-    sys.argv = [args.training_script, *args.training_script_args]
-    with as_rank_zero(args.rdzv_id):
-        if args.module:
-            runpy.run_module(args.training_script, run_name="__main__", alter_sys=True)
-        else:
-            sys.path.insert(0, os.path.dirname(os.path.abspath(args.training_script)))
-            runpy.run_path(args.training_script, run_name="__main__")
+    """Run the script of parsed options; several processes end this one with their exit code if they fail."""
+    nodes, local_size = _number_of_nodes(args), _number_on_each(args.nproc_per_node)
+    if nodes * local_size == 1 and not args.no_python:
+        with as_rank_zero(args.rdzv_id):
+            run_script(args.training_script, args.training_script_args, args.module)
+        return
+    code = _supervised(_line(args, nodes, local_size), _environment(args, local_size), args.max_restarts)
+    if code != 0:
+        sys.exit(code)
+
+
+def _number_of_nodes(args):
+    nodes = int(args.nnodes.partition(":")[0])
+    hosts = len(args.hosts.split(",")) if args.hosts else 0
+    if hosts and nodes not in (1, hosts):
+        raise ValueError(f"--nnodes {args.nnodes}, and {hosts} names of machines: {args.hosts}")
+    nodes = hosts or nodes
+    if args.node_rank > 0 or (nodes > 1 and not hosts and "SLURM_JOB_NODELIST" not in os.environ):
+        raise RuntimeError(
+            f"--nnodes {args.nnodes} --node-rank {args.node_rank}: MPI starts the processes of all machines from one\n"
+            "  to fix it: run this on the first machine only, with --hosts first,second (and ssh to them without a "
+            "password), or in a Slurm job"
+        )
+    return nodes
+
+
+def _number_on_each(text):
+    if text in ("auto", "gpu") and cuda.is_available():
+        return cuda.device_count()
+    if text == "gpu":
+        raise ValueError("Cuda is not available.\n  to fix it: --nproc-per-node cpu, or a number")
+    if text in ("auto", "cpu"):
+        return _cores()
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"Unsupported nproc_per_node value: {text}")
+    return int(text)
+
+
+def _cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# --- The command ---------------------------------------------------------------------------------
+
+
+def _mpiexec():
+    """The path of `mpiexec`: that of this environment, or else the first one in PATH."""
+    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+    found = beside if os.access(beside, os.X_OK) else shutil.which("mpiexec")
+    if found is None:
+        raise RuntimeError(f"there is no mpiexec, which starts the processes\n  {HOW_TO_INSTALL}")
+    return found
+
+
+def _line(args, nodes, local_size):
+    """The line of `mpiexec`, whose options differ between Open MPI and the others."""
+    mpiexec = _mpiexec()
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
+    size = str(nodes * local_size)
+    hosts = args.hosts.split(",") if args.hosts else []
+    if "Open MPI" in version or "open-mpi" in version or "prte" in version.lower():
+        line = [mpiexec, "-n", size, "--oversubscribe", "--map-by", f"ppr:{local_size}:node:oversubscribe"]
+        line += ["--host", ",".join(f"{host}:{local_size}" for host in hosts)] if hosts else []
+        line += ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    else:
+        line = [mpiexec, "-n", size]
+        line += ["-ppn", str(local_size)] if nodes > 1 else []
+        line += ["-hosts", ",".join(hosts)] if hosts else []
+    kind = "program" if args.no_python else "module" if args.module else "script"
+    python = [sys.executable, "-u", "-m", "cygrad.distributed._child", kind]
+    return line + python + [args.training_script, *args.training_script_args]
+
+
+def _environment(args, local_size):
+    """The variables of this process, and those that are the same in all; each core serves one process."""
+    threads = str(max(1, _cores() // local_size))
+    given = {
+        "LOCAL_WORLD_SIZE": str(local_size),
+        "MASTER_ADDR": args.master_addr,
+        "MASTER_PORT": args.master_port,
+        "TORCHELASTIC_MAX_RESTARTS": str(args.max_restarts),
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_RUN_ID": args.rdzv_id,
+    }
+    unless_set = dict.fromkeys(
+        ("CYGRAD_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
+    )
+    inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
+    return unless_set | inherited | given
+
+
+# --- The processes -------------------------------------------------------------------------------
+
+
+def _supervised(line, environment, max_restarts):
+    """Run the line, again after each failure up to so many times; returns its exit code."""
+    for restart in range(max_restarts + 1):
+        code = _run_once(line, environment | {"TORCHELASTIC_RESTART_COUNT": str(restart)})
+        if code == 0 or restart == max_restarts:
+            break
+        print(
+            f"[cygrad.distributed.run] the job has failed with code {code}; start {restart + 1} of {max_restarts} more",
+            file=sys.stderr,
+            flush=True,
+        )
+    return code
+
+
+def _run_once(line, environment):
+    """Run the line, and return its exit code; its processes end when this one is stopped."""
+    process = subprocess.Popen(line, env=environment, preexec_fn=_end_with_parent if sys.platform == "linux" else None)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:  # mpiexec has seen it too
+        _end(process)
+        sys.exit(128 + signal.SIGINT)
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return code if code >= 0 else 128 - code
+
+
+def _end(process):
+    """End mpiexec, which ends its processes."""
+    process.terminate()
+    try:
+        process.wait(_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _end_with_parent():
+    """Let the kernel end this process (mpiexec, and by it the ranks) if its parent is killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 def main(args=None):

@@ -1,4 +1,4 @@
-"""The names of `torch.export`, for libraries that describe shapes or catch a failed export. No program is exported."""
+"""Programs recorded from modules, to be saved and run without their code, and ONNX files; see docs/export.md."""
 
 from __future__ import annotations
 
@@ -8,37 +8,75 @@ from typing import Any
 from cygrad.export import dynamic_shapes, exported_program
 from cygrad.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims
 from cygrad.export.exported_program import ExportedProgram, UnflattenedModule, no_export
+from cygrad.onnx import export as onnx
 
 __all__ = [
     "AdditionalInputs", "Dim", "ExportedProgram", "ShapesCollection", "UnflattenedModule", "default_decompositions",
-    "dims", "draft_export", "dynamic_shapes", "export", "exported_program", "load", "register_dataclass", "save",
-    "unflatten",
+    "dims", "draft_export", "dynamic_shapes", "export", "exported_program", "load", "onnx", "register_dataclass",
+    "save", "unflatten",
 ]  # fmt: skip
 
 
-def export(mod: Any, args: Any, kwargs: Any = None, **options: Any) -> Any:
-    """Raises RuntimeError: programs are not exported."""
-    raise no_export("export")
+def export(
+    mod: Any,
+    args: Any,
+    kwargs: Any = None,
+    *,
+    dynamic_shapes: Any = None,
+    strict: bool = False,
+    preserve_module_call_signature: Any = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:
+    """Return the program that a module runs for example arguments, as an `ExportedProgram`.
+
+    `dynamic_shapes` tells which dimensions of the arguments vary, by a `Dim` or a name for each; all other lengths are
+    fixed, and so are arguments that are no tensors. The remaining arguments are taken, and change nothing.
+
+    Raises ValueError for what is no module, and `torch._dynamo.exc.UserError` for a module that cannot be recorded or
+    that works for one length only.
+
+    >>> import cygrad
+    >>> batch = cygrad.export.Dim("batch")
+    >>> model = cygrad.nn.Linear(3, 2)
+    >>> program = cygrad.export.export(model, (cygrad.ones(4, 3),), dynamic_shapes=({0: batch},))
+    >>> program.module()(cygrad.ones(5, 3)).shape
+    torch.Size([5, 2])
+    """
+    from cygrad.export._exported_module import exported  # which imports this package
+
+    return exported(mod, args, kwargs, dynamic_shapes)
 
 
-def draft_export(mod: Any, args: Any, kwargs: Any = None, **options: Any) -> Any:
-    """Raises RuntimeError: programs are not exported."""
-    raise no_export("draft_export")
+def draft_export(mod: Any, args: Any, kwargs: Any = None, **options: Any) -> ExportedProgram:
+    """Return the same as `export`."""
+    return export(mod, args, kwargs, **options)
 
 
-def save(ep: Any, f: Any, **options: Any) -> None:
-    """Raises RuntimeError: there are no exported programs to save."""
-    raise no_export("save")
+def save(ep: Any, f: Any, *, extra_files: Any = None, opset_version: Any = None, pickle_protocol: int = 2) -> None:
+    """Save an exported program with its parameters and buffers to a path or a binary file.
+
+    `extra_files` are texts or bytes by name to keep along. The file is one of `torch.save`, in cygrad's own terms;
+    PyTorch's `torch.export.load` does not read it. Raises TypeError for what is no exported program.
+    """
+    from cygrad.export._exported_module import save  # which imports this package
+
+    save(ep, f, extra_files)
 
 
-def load(f: Any, **options: Any) -> Any:
-    """Raises RuntimeError: exported programs cannot be run."""
-    raise no_export("load")
+def load(f: Any, *, extra_files: Any = None, expected_opset_version: Any = None) -> ExportedProgram:
+    """Load an exported program. Loading runs no code, and a program calls functions on tensors alone.
+
+    The values of `extra_files` are replaced by those in the file. Raises RuntimeError for other files, including those
+    of PyTorch's `torch.export.save`.
+    """
+    from cygrad.export._exported_module import loaded  # which imports this package
+
+    return loaded(f, extra_files)
 
 
 def unflatten(module: Any, flat_args_adapter: Any = None) -> Any:
-    """Raises RuntimeError: there are no exported programs."""
-    raise no_export("unflatten")
+    """Raises RuntimeError: the program is one for the whole module."""
+    raise no_export("unflatten", "ExportedProgram.module() has the names of the original")
 
 
 def default_decompositions() -> Any:

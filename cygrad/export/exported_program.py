@@ -1,23 +1,107 @@
-"""The classes of exported programs, which nothing makes here."""
+"""The classes of exported programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from cygrad import Tensor, fx, nn
+from cygrad.export._programs.fx_graph import graph_module_of
+from cygrad.export._programs.program import Program
+
+__all__ = ["ExportedProgram", "UnflattenedModule"]
 
 
-def no_export(name):
-    """Return the error of a function that needs an exported program."""
-    return RuntimeError(
-        f"torch.export.{name}: cygrad exports no programs\n"
-        "  save model.state_dict(), and keep the Python code that makes the model"
-    )
+def no_export(name: str, advice: str) -> RuntimeError:
+    """Return the error of a function that is not supported."""
+    return RuntimeError(f"torch.export.{name}: cygrad does not do this\n  {advice}")
 
 
 class ExportedProgram:
-    """The class of exported programs. Making one raises RuntimeError."""
+    """A program that `torch.export.export` has recorded, with its parameters and buffers."""
 
-    def __new__(cls, *args, **kwargs):
-        raise no_export("ExportedProgram")
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise no_export("ExportedProgram", "torch.export.export makes exported programs")
+
+    _source: Any
+    _program: Program
+    _shapes: dict[str, Any]
+    example_inputs: Any
+    dialect = "TRAINING"
+
+    @classmethod
+    def _made(cls, source: Any, program: Program, shapes: dict[str, Any], example_inputs: Any) -> ExportedProgram:
+        made = object.__new__(cls)
+        made._source, made._program, made._shapes, made.example_inputs = source, program, shapes, example_inputs
+        return made
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Unable to call ExportedProgram directly. You should use `exported_program.module()` instead."
+        )
+
+    def __repr__(self) -> str:
+        return f"ExportedProgram:\n{self.module().code}"
+
+    def module(self, check_guards: bool = True) -> Any:
+        """Return a module that runs the program; it shares the parameters and buffers."""
+        from cygrad.export._exported_module import module_of  # which imports this module
+
+        return module_of(self._source, self._program, self._shapes)
+
+    @property
+    def graph_module(self) -> fx.GraphModule:
+        """The program as a module of `torch.fx`, whose arguments are the tensors among those of the program."""
+        return graph_module_of(self._program, self._source)
+
+    @property
+    def graph(self) -> fx.Graph:
+        """The program as a graph of `torch.fx`."""
+        return self.graph_module.graph
+
+    @property
+    def state_dict(self) -> dict[str, Any]:
+        """The parameters and persistent buffers."""
+        return self._source.state_dict(keep_vars=True)
+
+    @property
+    def constants(self) -> dict[str, Tensor]:
+        """The tensors that are neither arguments nor parameters or buffers."""
+        return dict(self._program.constants)
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Iterate over the parameters."""
+        return self._source.parameters()
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Iterate over the parameters with their names."""
+        return self._source.named_parameters()
+
+    def buffers(self) -> Iterator[Tensor]:
+        """Iterate over the buffers."""
+        return self._source.buffers()
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Iterate over the buffers with their names."""
+        return self._source.named_buffers()
+
+    def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
+        """Return the program as it is: its calls are those of public functions."""
+        return self
 
 
 class UnflattenedModule:
     """The class of modules made from exported programs. Making one raises RuntimeError."""
 
-    def __new__(cls, *args, **kwargs):
-        raise no_export("UnflattenedModule")
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise no_export("UnflattenedModule", "ExportedProgram.module() has the names of the original")
+
+
+def shapes_of(program: Program) -> dict[str, Any]:
+    """Return {name of an input: (dtype, lengths with None for those that vary)}."""
+    found = {}
+    for name in program.inputs():
+        t = program.tensors[name]
+        varying = program.varying.get(name, set())
+        found[name] = (t.dtype, [None if d in varying else n for d, n in enumerate(t.shape)])
+    return found

@@ -8,6 +8,7 @@ from typing import Any, Union
 
 import cygrad
 from cygrad.fx.immutable_collections import immutable_dict, immutable_list
+from cygrad.ops import OpOverload, OpOverloadPacket
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
@@ -90,6 +91,8 @@ def _get_qualified_name(func: Callable[..., Any]) -> str:
     name = getattr(func, "__name__", None)
     if name is not None and getattr(builtins, name, None) is func:
         return name
+    if isinstance(func, (OpOverload, OpOverloadPacket)):
+        return f"torch.ops.{func}"
     public = cygrad.overrides.resolve_name(func)
     if public is not None:
         return public

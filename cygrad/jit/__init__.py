@@ -1,4 +1,4 @@
-"""Programs that use TorchScript: here they run as plain Python."""
+"""Traces, which can be saved and run without their code, and scripts, which run as plain Python; see docs/export.md."""
 
 from typing import Final
 

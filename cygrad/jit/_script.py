@@ -1,4 +1,7 @@
-"""Scripts, which run as plain Python: there is no compiler, and what is "compiled" is returned as it is."""
+"""Scripts, which run as plain Python: there is no compiler, and what is "compiled" is returned as it is.
+
+What `trace` has recorded can be saved and loaded.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from typing import Any
 
 from cygrad.nn import Module
 
-_HOW_TO_SAVE = "save the weights, torch.save(model.state_dict(), path), and keep the Python code that makes the model"
+_HOW_TO_SAVE = (
+    "torch.jit.trace records a program that can be saved; or save the weights, torch.save(model.state_dict(), path)"
+)
 
 
 class Error(Exception):
@@ -31,16 +36,16 @@ class ScriptModule(Module):
         raise _lacking("ScriptModule.define", "write the method in Python")
 
     def save(self, f: Any, **kwargs: Any) -> None:
-        """Raises RuntimeError: there are no compiled programs to save."""
+        """Raises RuntimeError: a module that is not traced has no program."""
         raise _lacking("ScriptModule.save", _HOW_TO_SAVE)
 
 
 class RecursiveScriptModule(ScriptModule):
-    """The class of modules that PyTorch's compiler returns. Here `script` returns the module it is given."""
+    """The class of modules that `load` returns. `script` returns the module it is given."""
 
 
 class ScriptFunction:
-    """The class of functions that PyTorch's compiler returns. Here `script` returns the function it is given."""
+    """The class of traced functions. `script` returns the function it is given."""
 
     def __new__(cls, *args, **kwargs):
         raise TypeError(
@@ -148,14 +153,31 @@ def onednn_fusion_enabled() -> bool:
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Raises RuntimeError: there are no compiled programs to save."""
-    raise _lacking("save", _HOW_TO_SAVE)
+    """Save what `torch.jit.trace` has made: the program, its parameters and buffers.
+
+    `f` is a path or a binary file, `_extra_files` {name: text or bytes} to keep along. `load` needs none of the code
+    that the module was made of. The file is one of `torch.save`, in cygrad's own terms; PyTorch's `torch.jit.load` does
+    not read it.
+
+    >>> import cygrad, io
+    >>> file = io.BytesIO()
+    >>> cygrad.jit.save(cygrad.jit.trace(cygrad.nn.Linear(3, 2), cygrad.ones(1, 3)), file)
+    >>> _ = file.seek(0)
+    >>> cygrad.jit.load(file)(cygrad.ones(4, 3)).shape
+    torch.Size([4, 2])
+    """
+    if isinstance(m, Module) and not hasattr(m, "save"):
+        raise _lacking("save", _HOW_TO_SAVE)
+    m.save(f, _extra_files=_extra_files)
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """Raises RuntimeError: TorchScript programs cannot be run."""
-    raise _lacking(
-        "load",
-        "make the model in Python and load its weights: with PyTorch, "
-        "torch.save(torch.jit.load(path).state_dict(), new_path); here, model.load_state_dict(torch.load(new_path))",
-    )
+    """Load what `torch.jit.save` has saved. Loading runs no code, and a program calls functions on tensors alone.
+
+    `f` is a path or a binary file. Tensors go to `map_location`, as in `torch.load`. The values of `_extra_files` are
+    replaced by those in the file. Raises ValueError if there is no such file, and RuntimeError for other files,
+    including those of PyTorch's `torch.jit.save`, whose programs are in TorchScript.
+    """
+    from cygrad.jit._traced import load  # which imports this module
+
+    return load(f, map_location, _extra_files)

@@ -5,6 +5,7 @@ from typing import Any
 
 import cygrad
 from cygrad import autograd
+from cygrad._core.registry import dispatch
 from cygrad.library._schema import Schema
 from cygrad.ops import OpOverload, OpOverloadPacket
 from cygrad.overrides import handle_torch_function, has_torch_function
@@ -44,6 +45,9 @@ class Operator(OpOverload):
         return self.__call__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        found = dispatch.taken_up(self, args, kwargs)
+        if found is not None:
+            return found[0]
         given = [*_flat(args), *_flat(kwargs.values())]
         if has_torch_function(given):
             return handle_torch_function(self, given, *args, **kwargs)
@@ -82,7 +86,13 @@ class Operator(OpOverload):
         return self._function
 
     def run(self, values: dict[str, Any], device: str) -> Any:
-        """Run the kernel for a type of device."""
+        """Run the kernel for a type of device, unless a mode or a class of `__torch_dispatch__` answers."""
+        args, kwargs = tuple(self._positional(values)), self._named(values)
+        if dispatch.is_asked(args, kwargs):
+            return dispatch.ask(self, args, kwargs, lambda: self._run(values, device))
+        return self._run(values, device)
+
+    def _run(self, values: dict[str, Any], device: str) -> Any:
         result = self.kernel_for(device)(*self._positional(values), **self._named(values))
         if self.checks_aliases and device != "meta":
             self._check_aliases(values, result)

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 import cygrad
 from cygrad import Tensor
 from cygrad._core.tensor.tensor_str import repr_of
+from cygrad.utils.interop import on_writable_memory
 
 __all__ = [
     "Buffer",
@@ -41,6 +42,8 @@ class Parameter(Tensor):
             data = cygrad.empty(0)
         if data.layout is not cygrad.strided and not issubclass(cls, type(data)):
             cls = _of_sparse(cls, type(data))
+        if type(data) is not Tensor and _results_are_its_own(type(data)):
+            return _of_kind(cls, data.detach(), requires_grad)
         return Tensor._make_subclass(cls, data.detach(), requires_grad)
 
     def __repr__(self) -> str:
@@ -75,6 +78,31 @@ def _of_sparse(cls: Any, kind: Any) -> Any:
     own = {"__repr__": __repr__, "__reduce_ex__": __reduce_ex__, "__deepcopy__": cls.__deepcopy__}
     made = _sparse_classes[cls] = type(cls.__name__, (kind, cls), {"__module__": cls.__module__, **own})
     return made
+
+
+_classes_of_kinds: dict[Any, Any] = {}
+
+
+def _results_are_its_own(kind: Any) -> bool:
+    return getattr(kind, "_results_keep_class", True) == "dispatches"
+
+
+def _made(self: Any, *args: Any, **kwargs: Any) -> None:
+    """As `__init__` of what `__new__` has made whole."""
+
+
+def _of_kind(cls: Any, data: Any, requires_grad: bool) -> Any:
+    """Return a parameter of class `cls` that is a tensor of a class with `__torch_dispatch__`, too, like `data`."""
+    kind = type(data)
+    if issubclass(kind, cls):
+        return data.requires_grad_(requires_grad)
+    made = _classes_of_kinds.get((cls, kind))
+    if made is None:
+        own = {"__module__": cls.__module__, "__repr__": kind.__repr__, "_dispatches_as": kind, "__init__": _made}
+        made = _classes_of_kinds[cls, kind] = type(cls.__name__, (kind, cls), own)
+    from cygrad._core.registry.dispatch import copy_as  # which few programs need
+
+    return copy_as(made, data).requires_grad_(requires_grad)
 
 
 class Buffer(Tensor):
@@ -244,7 +272,7 @@ def is_lazy(param: Any) -> TypeGuard[UninitializedTensorMixin]:
 
 
 def _rebuild(cls: type, data: Tensor, arguments: tuple[Any, ...], attributes: dict[str, Any]) -> Tensor:
-    """Rebuild a pickled parameter or buffer."""
-    tensor = cls(data, *arguments)
+    """Rebuild a pickled parameter or buffer, on memory that can be written."""
+    tensor = cls(on_writable_memory(data), *arguments)
     tensor.__dict__.update(attributes)
     return tensor

@@ -1,8 +1,9 @@
-"""The names of PyTorch's ONNX exporter, for libraries that register how their ops are exported. No file is written."""
+"""Writes models as ONNX files, under the names of PyTorch's exporter; see docs/export.md."""
 
 from enum import IntEnum
 
 from cygrad.onnx import errors, operators, symbolic_helper, utils
+from cygrad.onnx._onnx_program import ONNXProgram
 from cygrad.onnx.errors import OnnxExporterError
 from cygrad.onnx.symbolic_helper import SYMBOLIC_MODULES as _SYMBOLIC_MODULES
 from cygrad.onnx.utils import (
@@ -15,8 +16,8 @@ from cygrad.onnx.utils import (
 
 __all__ = [
     "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "errors",
-    "export", "is_in_onnx_export", "operators", "register_custom_op_symbolic", "select_model_mode_for_export",
-    "symbolic_helper", "unregister_custom_op_symbolic", "utils",
+    "export", "is_in_onnx_export", "operators", "register_custom_op_symbolic",
+    "select_model_mode_for_export",    "symbolic_helper", "unregister_custom_op_symbolic", "utils",
 ]  # fmt: skip
 
 globals().update(_SYMBOLIC_MODULES)
@@ -48,10 +49,3 @@ TensorProtoDataType = IntEnum(
     module=__name__,
 )
 TensorProtoDataType.__doc__ = "The numbers of dtypes in ONNX files."
-
-
-class ONNXProgram:
-    """The class of exported programs. There are none: no exporter makes them here."""
-
-    def __new__(cls, *args, **kwargs):
-        raise NotImplementedError("ONNXProgram: cygrad cannot write ONNX files\n  export the model with PyTorch")

@@ -1,4 +1,4 @@
-"""The exceptions of PyTorch's exporter, for programs that catch them."""
+"""The exceptions of the exporter."""
 
 __all__ = ["OnnxExporterError", "OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
 
@@ -14,11 +14,11 @@ class OnnxExporterError(RuntimeError):
 class UnsupportedOperatorError(OnnxExporterError):
     """An op that ONNX cannot express."""
 
-    def __init__(self, name, version, supported_version):
+    def __init__(self, name, version, supported_version, where=None):
         text = f"Exporting the operator '{name}' to ONNX opset version {version} is not supported"
         if supported_version is not None:
             text += f". Support for this operator was added in version {supported_version}, try exporting with it"
-        super().__init__(text)
+        super().__init__(text if where is None else f"{text}\n  {where}")
 
 
 class SymbolicValueError(OnnxExporterError):

@@ -1,6 +1,6 @@
 """Ops by the names of PyTorch's library, as in `ops.aten.mm.default`: for programs that call ops or tell them apart.
 
-An op is found among the functions that only this library has (`_aten.py`, `_aten_backward.py`), the public functions of
+An op is found among the functions that only this library has (`_aten`), the public functions of
 the package, and the methods of Tensor. Overloads of an op call the same function, which accepts the arguments of all.
 
 Ops that have several names in PyTorch, one for each backend, are a single op here and compare equal: `convolution` and
@@ -17,6 +17,7 @@ from typing import Any
 import cygrad
 from cygrad._core.graph.opdef import registry
 from cygrad._core.registry.autocast import POLICY_OF
+from cygrad._core.registry.dispatch import taken_up
 from cygrad.ops._overload_names import overloads_of
 from cygrad.ops._schema import FunctionSchema
 
@@ -45,7 +46,11 @@ _SAME |= dict.fromkeys(
 _KNOWN = {"convolution"} | _SAME.keys()
 _MODULES = (
     "_aten",
-    "_aten_backward",
+    "_dispatch",
+    "_dispatch_gradients",
+    "_dispatch_layers",
+    "_dispatch_rules",
+    "_dispatch_views",
     "_higher_order",
     "_overload_names",
     "_schema",
@@ -60,10 +65,9 @@ def _has_policy(name: str) -> bool:
 
 def _function_of(name: str) -> Callable[..., Any] | None:
     """Return the function of an op, or None if there is none."""
-    for module in ("_aten", "_aten_backward"):
-        own = import_module(f"{__name__}.{module}").functions
-        if name in own:
-            return own[name]
+    own = import_module(f"{__name__}._aten").functions
+    if name in own:
+        return own[name]
     for beginning, namespace in _NAMESPACES.items():
         if name.startswith(beginning):
             found = getattr(import_module(f"cygrad.{namespace}"), name.removeprefix(beginning), None)
@@ -98,7 +102,8 @@ class OpOverload:
         return _SAME.get(name, name), self._overloadname
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self.overloadpacket(*args, **kwargs)
+        found = taken_up(self, args, kwargs)
+        return self.overloadpacket(*args, **kwargs) if found is None else found[0]
 
     @property
     def op(self) -> Callable[..., Any]:

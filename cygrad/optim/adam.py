@@ -8,7 +8,7 @@ from typing import Any
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.internals import arrays_for_update, with_gradients
-from cygrad._kernels.optimizer_steps import adam_step, any_sparse, count_steps
+from cygrad._kernels.optimizer_steps import adam_step, any_complex, any_sparse, count_steps
 from cygrad.optim.formula import rate_of
 from cygrad.optim.optimizer import (
     Optimizer,
@@ -193,7 +193,7 @@ def _step_compiled(
     values = arrays_for_update(params)
     averages, squares = arrays("exp_avg"), arrays("exp_avg_sq")
     largest = arrays("max_exp_avg_sq") if amsgrad else None
-    if any(dtype.kind == "c" for dtype in {array.dtype for array in values}):
+    if any_complex(values):
         for each in (values, grads, averages, squares, largest or []):
             each[:] = map(as_real, each)
     adam_step(

@@ -19,7 +19,7 @@ from cygrad.utils import typename
 from cygrad.utils._foreach_utils import _group_tensors_by_device_and_dtype
 from cygrad.utils.gradients import clear_grad
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
-from cygrad.utils.interop import as_tensor, is_tensor_like
+from cygrad.utils.interop import as_tensor, is_tensor_like, on_writable_memory
 from cygrad.utils.warning import warn
 
 __all__ = [
@@ -259,6 +259,10 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        for values in self.state.values():
+            for value in values.values() if isinstance(values, dict) else ():
+                if isinstance(value, Tensor):
+                    on_writable_memory(value)
         if "_optimizer_step_pre_hooks" not in self.__dict__:
             self._init_hooks()
         for group in self.param_groups:  # options added after the state was saved

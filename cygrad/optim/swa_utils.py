@@ -250,5 +250,17 @@ class SWALR(LRScheduler):
 
     def _share(self, step: int) -> float:
         """Return the fraction of the way to `swa_lr` covered after `step` steps."""
-        t = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
-        return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
+        return self.anneal_func(max(0.0, min(1.0, step / max(1, self.anneal_epochs))))
+
+    @property
+    def anneal_func(self) -> Callable[[float], float]:
+        """The function of the fraction of epochs that gives the fraction of the way."""
+        return self._linear_anneal if self._anneal_strategy == "linear" else self._cosine_anneal
+
+    @staticmethod
+    def _cosine_anneal(t: float) -> float:
+        return (1 - math.cos(math.pi * t)) / 2
+
+    @staticmethod
+    def _linear_anneal(t: float) -> float:
+        return t

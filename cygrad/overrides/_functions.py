@@ -121,6 +121,16 @@ def _testing(function: Callable[..., Any]) -> Callable[..., Any]:
     return override
 
 
+def _attribute_of(f: Any) -> str | None:
+    """Return the name of the function that reads, sets or deletes an attribute of tensors; None for others."""
+    owner = getattr(f, "__self__", None)
+    if getattr(f, "__name__", "") not in ("__get__", "__set__", "__delete__") or not hasattr(type(owner), "__get__"):
+        return None
+    known = (name for name, value in vars(cygrad.Tensor).items() if owner in (value, getattr(value, "plain", None)))
+    name = getattr(owner, "__name__", None) or next(known, None)
+    return None if name is None else f"torch.Tensor.{name}.{f.__name__}"
+
+
 def resolve_name(f: Callable[..., Any]) -> str | None:
     """Return the public name of a function that `__torch_function__` received; None if it is unknown.
 
@@ -132,6 +142,9 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
 
     if isinstance(f, (OpOverload, OpOverloadPacket)):
         return str(f)
+    attribute = _attribute_of(f)
+    if attribute is not None:
+        return attribute
     try:
         return _get_overridable_functions()[1].get(f)
     except TypeError:  # not hashable

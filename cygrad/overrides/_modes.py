@@ -13,8 +13,8 @@ class TorchFunctionMode:
 
     It receives functions that make tensors, methods and operators, too, with plain tensors as well as with those of
     subclasses. The innermost mode is asked first, before the classes of the arguments. While it handles a call, it is
-    switched off; a call that it makes goes to the mode outside it. The attributes of tensors (`shape`, `grad`) are not
-    passed on.
+    switched off; a call that it makes goes to the mode outside it. It sees the attributes of tensors as functions:
+    `x.shape` as `Tensor.shape.__get__`.
 
     >>> import cygrad
     >>> class Doubles(cygrad.overrides.TorchFunctionMode):

@@ -78,7 +78,7 @@ def read_archive(
     if reader.has_record("constants.pkl"):
         raise RuntimeError(
             f"{called} holds a TorchScript program, which cygrad does not run\n"
-            "  load it with torch.jit.load, and save its state_dict() with torch.save"
+            "  with PyTorch, load it with torch.jit.load, and save its state_dict() with torch.save"
         )
     storages = FileStorages(
         lambda key: reader.record(f"data/{key}", is_mapped),

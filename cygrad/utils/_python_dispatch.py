@@ -1,7 +1,7 @@
-"""`TorchDispatchMode`: sees calls as the ops of PyTorch's library that they stand for, such as `aten.add.default`.
+"""`TorchDispatchMode`: sees the ops of PyTorch's library that run in a block, forward and backward, below autograd.
 
-Ops call each other in C here, so that a mode sees the calls of public functions, methods and operators, not the ops
-that these consist of: a linear layer is `aten.linear.default`. Functions without an op of their name run unseen.
+The ops are those of Note [Dispatch] in _core/registry/dispatch.py. Where an op here does the work of several of
+PyTorch's, these are shown; docs/dispatch.md says what differs.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import cygrad
-from cygrad.ops import OpOverload
-from cygrad.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from cygrad._core.registry import dispatch
 
 __all__ = [
     "BaseTorchDispatchMode",
@@ -22,34 +21,38 @@ __all__ = [
 
 
 class TorchDispatchMode:
-    """Base class of modes: in the block of a mode, its `__torch_dispatch__` receives the calls of ops.
+    """Base class of modes: in the block of a mode, its `__torch_dispatch__` receives the ops that run.
 
-    While it handles a call, it is switched off.
+    It receives those of forward and backward passes, below autograd: what it returns gets the history of the op. The
+    innermost mode is asked first, before the classes of the arguments; while it handles an op, it is switched off, and
+    nothing is recorded.
 
     >>> import cygrad
     >>> class Shows(TorchDispatchMode):
     ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
     ...         print(func)
     ...         return func(*args, **(kwargs or {}))
+    >>> x = cygrad.ones(2, requires_grad=True)
     >>> with Shows():
-    ...     _ = cygrad.ones(2) * 3
-    aten.ones.default
-    aten.mul.default
+    ...     (x * 3).sum().backward()
+    aten.mul.Tensor
+    aten.sum.default
+    aten.ones_like.default
+    aten.expand.default
+    aten.mul.Tensor
+    aten.detach.default
     """
-
-    _entered: list[Any]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return the result of the call `func(*args, **kwargs)` of an op."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        self.__dict__.setdefault("_entered", []).append(_Adapter(self))
-        self._entered[-1].__enter__()
+        dispatch.push(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._entered.pop().__exit__(*error)
+        dispatch.pop()
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
@@ -69,36 +72,6 @@ class BaseTorchDispatchMode(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Adapter(TorchFunctionMode):
-    """Passes the calls of functions to a dispatch mode, as ops."""
-
-    def __init__(self, mode: TorchDispatchMode) -> None:
-        self.mode = mode
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        op = op_of(func)
-        if op is None:
-            return func(*args, **(kwargs or {}))
-        rule = getattr(op, "dispatch", {}).get(type(self.mode))
-        if rule is not None:
-            return rule(self.mode, op, types, args, kwargs or {})
-        return self.mode.__torch_dispatch__(op, types, args, kwargs or {})
-
-
-def op_of(function: Callable[..., Any]) -> OpOverload | None:
-    """Return the op that a function stands for, or None."""
-    if isinstance(function, OpOverload):
-        return function
-    name = function.__name__
-    if name.startswith("__") or name in _NO_OPS:
-        return None
-    packet = getattr(cygrad.ops.aten, name, None)
-    return None if packet is None else packet.default
-
-
-_NO_OPS = frozenset("backward dim item numel numpy size stride tolist is_floating_point is_contiguous".split())
-
-
 def _get_current_dispatch_mode() -> Any:
     """Return the innermost dispatch mode, or None."""
     found = _get_current_dispatch_mode_stack()
@@ -107,7 +80,7 @@ def _get_current_dispatch_mode() -> Any:
 
 def _get_current_dispatch_mode_stack() -> list[Any]:
     """Return the dispatch modes of this thread, the innermost last."""
-    return [mode.mode for mode in _get_current_function_mode_stack() if isinstance(mode, _Adapter)]
+    return list(dispatch.modes())
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
@@ -120,10 +93,19 @@ is_in_any_mode_without_ignore_compile_internals = is_in_torch_dispatch_mode
 
 @contextmanager
 def _disable_current_modes() -> Iterator[list[Any]]:
-    """In the block, no mode sees calls; the block receives the dispatch modes."""
-    found = _get_current_dispatch_mode_stack()
-    with cygrad._C.DisableTorchFunction():
+    """In the block, no mode sees ops; the block receives the modes."""
+    with dispatch.without_modes() as found:
         yield found
+
+
+@contextmanager
+def _pop_mode_temporarily() -> Iterator[Any]:
+    """In the block, the innermost mode sees no ops; the block receives it."""
+    mode = dispatch.pop()
+    try:
+        yield mode
+    finally:
+        dispatch.push(mode)
 
 
 # -- subclasses that hold other tensors --

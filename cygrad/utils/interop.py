@@ -9,7 +9,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 
-__all__ = ["as_tensor", "is_tensor_like"]
+__all__ = ["as_tensor", "is_tensor_like", "on_writable_memory"]
 
 
 def is_tensor_like(value: Any) -> bool:
@@ -32,3 +32,18 @@ def as_tensor(value: Any) -> Tensor:
     if hasattr(value, "detach"):
         value = value.detach()
     return cygrad.from_numpy(np.asarray(value))
+
+
+def on_writable_memory(tensor: Tensor) -> Tensor:
+    """Return the tensor; if its memory is read-only, it refers to a copy of it from now on.
+
+    What optimizers and modules write to may have come in a pickle whose buffers belong to others, and are read-only.
+    """
+    if tensor.device.type == "cpu" and tensor.layout is cygrad.strided and not _is_writable(tensor):
+        tensor.data = tensor.detach().clone()
+    return tensor
+
+
+def _is_writable(tensor: Tensor) -> bool:
+    with cygrad.no_grad():
+        return bool(tensor.detach().resolve_conj().numpy().flags.writeable)

@@ -94,7 +94,7 @@ def test_hooks_by_name():
 
 
 def test_what_cannot_be_wrapped():
-    with pytest.raises(RuntimeError, match="not needed when a module doesn't have any parameters"):
+    with pytest.raises(RuntimeError, match="not needed when a module doesn't have any parameter that requires"):
         DistributedDataParallel(nn.ReLU())
     with pytest.raises(TypeError, match="Communication hook must be callable"):
         DistributedDataParallel(nn.Linear(1, 1)).register_comm_hook(None, 3)

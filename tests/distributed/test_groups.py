@@ -2,6 +2,7 @@
 
 import pickle
 from datetime import timedelta
+from importlib.util import find_spec
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_what_cannot_be_made_changes_nothing(monkeypatch):
     store = dist.HashStore()
     with pytest.raises(ValueError, match="environment variable RANK expected, but not set"):
         dist.init_process_group("gloo")
-    with pytest.raises(RuntimeError, match="cygrad trains in one process for now\n.*world size 1"):
+    with pytest.raises(RuntimeError, match="no launcher that MPI knows has started this one(.|\n)*--nproc-per-node 2"):
         dist.init_process_group("gloo", store=store, rank=0, world_size=2)
     with pytest.raises(AssertionError, match="^Unknown backend type foo"):
         dist.init_process_group("foo", store=store, rank=0, world_size=1)
@@ -86,9 +87,9 @@ def test_what_cannot_be_made_changes_nothing(monkeypatch):
 def test_a_world_of_several_processes_from_the_environment(monkeypatch):
     for name, value in (("RANK", 1), ("WORLD_SIZE", 4), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", 29513)):
         monkeypatch.setenv(name, str(value))
-    dist.TCPStore("localhost", 29513, is_master=True)
-    with pytest.raises(RuntimeError, match="world size of 4: cygrad trains in one process for now"):
+    with pytest.raises(RuntimeError, match="a world of 4 processes, and no launcher(.|\n)*mpiexec -n 4 python"):
         dist.init_process_group()
+    assert not dist.is_initialized()
 
 
 def test_further_groups(group):
@@ -122,10 +123,38 @@ def test_reductions():
 def test_names_of_back_ends():
     assert dist.Backend("GLOO") == dist.Backend.GLOO == "gloo" and dist.Backend("Other") == "other"
     assert dist.get_default_backend_for_device(torch.device("cpu")) == "gloo"
-    assert dist.is_backend_available("gloo") and not dist.is_backend_available("mpi")
+    assert dist.is_backend_available("gloo") and not dist.is_backend_available("ucc")
+    assert dist.is_mpi_available() == dist.is_backend_available("mpi") == (find_spec("mpi4py") is not None)
     assert repr(dist.BackendConfig("cpu:gloo,cuda:nccl")) == "cpu:gloo,cuda:nccl"
     with pytest.raises(ValueError, match="^Backend constructor parameter must be string-ish"):
         dist.Backend(3)
+
+
+def test_a_back_end_of_ones_own(monkeypatch):
+    from cygrad.distributed._c10d.single import Single
+
+    for name in ("registered", "backend_capability"):
+        monkeypatch.setattr(dist.Backend, name, dict(getattr(dist.Backend, name)))
+    monkeypatch.setattr(dist.Backend, "backend_list", list(dist.Backend.backend_list))
+    made = []
+
+    class Doubling(Single):
+        def all_reduce(self, buffer, op):
+            buffer *= 2
+            return super().all_reduce(buffer, op)
+
+    def engine(*args):
+        made.append(args[1:])
+        return Doubling()
+
+    dist.Backend.register_backend("own", engine, devices=["cpu"])
+    with pytest.raises(RuntimeError, match="^OWN c10d backend creator function already exist"):
+        dist.Backend.register_backend("own", engine)
+    dist.init_process_group("own", store=dist.HashStore(), rank=0, world_size=1, timeout=timedelta(seconds=9))
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    dist.destroy_process_group()
+    assert made == [(0, 1, timedelta(seconds=9))] and x.tolist() == [2, 2] and dist.is_backend_available("own")
 
 
 def test_local_rank(monkeypatch):

@@ -114,8 +114,7 @@ def test_traces_and_freezing():
     model = nn.Sequential(nn.Linear(2, 1))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
-        with pytest.warns(UserWarning, match="cygrad does not trace"):
-            assert torch.jit.trace_module(model, {"forward": torch.ones(2)}) is model
+        assert isinstance(torch.jit.trace_module(model, {"forward": torch.ones(2)}), torch.jit.TopLevelTracedModule)
         with pytest.raises(AttributeError, match="backwards"):
             torch.jit.trace_module(model, {"backwards": torch.ones(2)})
     with pytest.raises(RuntimeError, match="only implemented for modules in eval mode"):
@@ -224,8 +223,6 @@ def test_names_for_onnx():
         assert model.training and not model[0].training
     assert not model[0].training
     assert issubclass(torch.onnx.errors.UnsupportedOperatorError, RuntimeError)
-    with pytest.raises(NotImplementedError, match="cannot write ONNX"):
-        torch.onnx.ONNXProgram()
 
 
 def test_descriptions_of_shapes():
@@ -240,9 +237,8 @@ def test_descriptions_of_shapes():
         Dim("batch", min=4, max=2)
     with pytest.raises(AssertionError, match="valid identifier"):
         Dim("1")
-    for call in (ExportedProgram, lambda: torch.export.export(nn.Linear(1, 1), (torch.ones(1),))):
-        with pytest.raises(RuntimeError, match="cygrad exports no programs\n"):
-            call()
+    with pytest.raises(RuntimeError, match="torch.export.export makes exported programs"):
+        ExportedProgram()
     with pytest.raises(AssertionError, match="Only dataclasses"):
         torch.export.register_dataclass(int)
 

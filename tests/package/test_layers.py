@@ -46,19 +46,34 @@ TOP_PACKAGES = {
     "_weights_only_unpickler",
 }
 
-UPWARD = {("cygrad/_core/graph/tensor.pyx", "cygrad._ops"), ("cygrad/func/modules.py", "cygrad.nn.utils.stateless")}
+# Error classes have their public module loaded, as some picklers look for them in loaded modules only.
+UPWARD = {
+    ("cygrad/_core/errors/classes.py", "cygrad.errors"),
+    ("cygrad/_core/graph/tensor.pyx", "cygrad._ops"),
+    ("cygrad/func/modules.py", "cygrad.nn.utils.stateless"),
+}
 # The private names that layer 5 may use: compiled optimizer steps, the op functions that are public only in
 # nn.functional, the repr of a tensor, DLPack devices, gamma distributed numbers, hook handles, whether a profiler is
 # active, the memory behind tensors and the state of modules (for files), captured programs and the guards of their
 # state (for compiled functions), the running backward pass (for checkpoints),
 # and the user's source lines (for checkpoints, pictures and the graph growth warning); modules of settings; and what
-# modules stand for that PyTorch has and that are private there.
+# modules stand for that PyTorch has and that are private there; and recorded programs, which `export`, `jit` and `onnx`
+# share.
 INWARD = {
+    # hooks of a running backward pass, and what layers of training on several processes share
+    ("cygrad/distributed/_data_parallel/reducer.py", "cygrad._core.engine.backward"),
+    ("cygrad/distributed/fsdp/_unit.py", "cygrad._core.engine.backward"),
+    ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._data_parallel"),
+    ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._data_parallel.agreement"),
+    ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._data_parallel.joining"),
+    ("cygrad/nn/parallel/distributed.py", "cygrad.distributed._deterministic"),
+    ("cygrad/nn/utils/clip_grad.py", "cygrad.distributed.fsdp._sharded_parameter"),
     ("cygrad/_C/__init__.py", "cygrad.__config__"),
     ("cygrad/_C/__init__.py", "cygrad._core.registry.torch_function"),
     ("cygrad/_C/__init__.py", "cygrad.overrides._modes"),
     ("cygrad/_C/_autograd.py", "cygrad._core.runtime.thread_state"),
     ("cygrad/_C/_functorch.py", "cygrad._core.transforms.forward_mode"),
+    ("cygrad/_C/_nn.py", "cygrad.ops._aten"),
     ("cygrad/_dynamo/__init__.py", "cygrad.compiler._backends"),
     ("cygrad/_dynamo/__init__.py", "cygrad.compiler._watching"),
     ("cygrad/_dynamo/config.py", "cygrad.utils._config_module"),
@@ -88,7 +103,20 @@ INWARD = {
     ("cygrad/compiler/_values.py", "cygrad._core.replay.state"),
     ("cygrad/compiler/_wrapping.py", "cygrad._dynamo.eval_frame"),
     ("cygrad/distributions/_implicit.py", "cygrad._ops.random.sampling"),
+    ("cygrad/export/_exported_module.py", "cygrad._dynamo.exc"),
+    ("cygrad/export/_exported_module.py", "cygrad.jit._traced"),
+    ("cygrad/export/_onnx_files.py", "cygrad.onnx._onnx_program"),
+    ("cygrad/export/_programs/recording.py", "cygrad._core.errors.sites"),
+    ("cygrad/export/_programs/recording.py", "cygrad._core.graph.observers"),
+    ("cygrad/fx/experimental/proxy_tensor.py", "cygrad._core.graph.internals"),
+    ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._python_dispatch"),
+    ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._pytree"),
+    ("cygrad/jit/_trace.py", "cygrad.export._programs"),
+    ("cygrad/jit/_traced.py", "cygrad.export._programs"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
+    ("cygrad/nn/parameter.py", "cygrad._core.registry.dispatch"),
+    ("cygrad/onnx/utils.py", "cygrad.export._onnx_files"),
+    ("cygrad/utils/_python_dispatch.py", "cygrad._core.registry.dispatch"),
     ("cygrad/nn/parameter.py", "cygrad._core.tensor.tensor_str"),
     ("cygrad/optim/adam.py", "cygrad._core.graph.internals"),
     ("cygrad/optim/adam.py", "cygrad._kernels.optimizer_steps"),

@@ -425,3 +425,91 @@ def test_private_functions():
 def test_removed_functions(name):
     with fails(RuntimeError, "This function was deprecated since version 1.9 and is now removed...."):
         getattr(torch, name)(torch.ones(2, 2))
+
+
+# --- further modules ---------------------------------------------------------------------------
+
+
+def test_functions_of_first_days():
+    from cygrad.autograd._functions import Resize, Type, utils
+
+    x = torch.arange(4.0, requires_grad=True)
+    (Resize.apply(x, (2, 2)) * torch.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+    assert x.grad.tolist() == [1, 2, 3, 4]
+    with fails(RuntimeError, "requested resize to 3 (3 elements in total), but the given tensor has a size of 4 (4..."):
+        Resize.apply(x, (3,))
+    with pytest.warns(FutureWarning, match="is deprecated as of PyTorch 2.1"):
+        y = Type.apply(x, torch.float64)
+    y.sum().backward()
+    assert y.dtype is torch.float64 and x.grad.tolist() == [2, 3, 4, 5]
+    assert utils.maybe_unexpand(torch.ones(2, 3), (1, 3)).tolist() == [[2, 2, 2]]
+    assert utils.maybe_view(x, (2, 2)).shape == (2, 2) and utils.maybe_view(x, x.shape) is x
+
+
+def test_saved_tensors_are_unpacked():
+    x = torch.ones(3, requires_grad=True)
+    y = x * x
+    saved = y.grad_fn._raw_saved_self
+    assert saved.unpack() is x
+    saved.register_hooks(lambda t: t * 2, lambda t: t / 2)
+    assert saved.unpack().equal(x) and x.exp().grad_fn._raw_saved_result.unpack().equal(x.exp())
+    y.sum().backward()
+    with fails(RuntimeError, "Trying to backward through the graph a second time..."):
+        saved.unpack()
+
+
+def test_processes_and_memory():
+    from cygrad.numa import binding
+
+    options = binding.NumaOptions(binding.AffinityMode.NODE)
+    wrap = binding._maybe_wrap_command_args_with_numa_binding
+    assert wrap(("python",), gpu_index=0, numa_options=None) == ("python",)
+    with fails(NotImplementedError, "torch.numa.binding: cygrad ties no processes to processors"):
+        wrap(("python",), gpu_index=0, numa_options=options)
+    lenient = binding.NumaOptions(binding.AffinityMode("socket"), should_fall_back_if_binding_fails=True)
+    assert wrap(("python",), gpu_index=0, numa_options=lenient) == ("python",)
+
+
+def test_groups_and_remote_calls():
+    c10d, rpc = torch._C._distributed_c10d, torch._C._distributed_rpc
+    assert c10d.ReduceOp is torch.distributed.ReduceOp and c10d.ProcessGroup is torch.distributed.ProcessGroup
+    assert rpc.PyRRef is torch.distributed.rpc.RRef and not rpc._is_current_rpc_agent_set()
+    with fails(RuntimeError, "Current RPC agent is not set!"):
+        rpc._get_current_rpc_agent()
+
+
+def test_integers_of_sympy():
+    sympy = pytest.importorskip("sympy")
+    from cygrad.utils._sympy.functions import CeilDiv, FloorDiv, Mod, ModularIndexing, PythonMod
+
+    x, y = sympy.symbols("x y", integer=True, positive=True)
+    assert str(FloorDiv(x + 1, 2) * 3) == "3*(((x + 1)//2))" and FloorDiv(2 * x, 2) == x
+    assert FloorDiv(FloorDiv(x, 2), 3) == FloorDiv(x, 6) and FloorDiv(4 * x, 2 * y) == FloorDiv(2 * x, y)
+    for a in range(-9, 10):
+        for b in (1, 2, 3, 7):
+            p, q = sympy.Integer(a), sympy.Integer(b)
+            assert FloorDiv(p, q) == a // b and PythonMod(p, q) == a % b and CeilDiv(p, q) == -(-a // b)
+            assert ModularIndexing(p, q, sympy.Integer(4)) == a // b % 4
+    assert FloorDiv(x + y, 3).subs({x: 5, y: 3}) == 2 and Mod(4 * x, 2) == 0
+    with pytest.raises(ZeroDivisionError):
+        FloorDiv(x, 0)
+
+
+def test_what_is_refused():
+    with fails(NotImplementedError, "torch._make_per_tensor_quantized_tensor: cygrad has no quantized tensors"):
+        torch._make_per_tensor_quantized_tensor(torch.ones(2), 0.1, 0)
+    with fails(NotImplementedError, "torch.nested.nested_tensor: cygrad has no nested tensors"):
+        torch._nested_view_from_buffer(torch.ones(2), None, None, None)
+    with fails(RuntimeError, "expected torch.dtype, but got <class 'str'>"):
+        torch._utils._element_size("float32")
+
+
+def test_annealing():
+    one = torch.optim.lr_scheduler.OneCycleLR
+    assert one._annealing_cos(1, 0, 0.5) == pytest.approx(0.5) and one._annealing_linear(1, 0, 0.3) == 0.7
+    assert torch.optim.swa_utils.SWALR._cosine_anneal(1) == 1 and torch.optim.swa_utils.SWALR._linear_anneal(0.3) == 0.3
+    assert [cls(2)._get_no_batch_dim() for cls in (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)] == [
+        2,
+        3,
+        4,
+    ]

@@ -56,11 +56,8 @@ def test_programs_for_torchscript_run_as_python():
 
     model = Model()
     assert script(model) is model and model(torch.ones(1)) == 2
-    with pytest.warns(UserWarning, match="cygrad does not trace"):
-        assert torch.jit.trace(model, torch.ones(1)) is model
-    for call in (lambda: torch.jit.save(model, "m.pt"), lambda: torch.jit.load("m.pt")):
-        with pytest.raises(RuntimeError, match="cygrad has no TorchScript\n.*state_dict"):
-            call()
+    with pytest.raises(RuntimeError, match="cygrad has no TorchScript\n.*state_dict"):
+        torch.jit.save(model, "m.pt")
 
 
 def test_programs_for_compilers_run_as_python():
@@ -201,8 +198,3 @@ def test_trees_by_pytorchs_names():
         tree_map(max, (1, 2), (1,))
     with pytest.raises(ValueError, match="`leaves` has length 1 but .* that holds 4 items"):
         tree_unflatten([1], form)
-
-
-def test_onnx_files_are_not_written():
-    with pytest.raises(NotImplementedError, match="ONNX.*\n.*with PyTorch"):
-        torch.onnx.export(torch.nn.Linear(1, 1), torch.ones(1), "model.onnx")

@@ -57,6 +57,10 @@ FORMS = {
         f"input, high: int | Tensor, *, generator=None, {_LIKE}, memory_format=None",
         f"input, low: int | Tensor, high: int | Tensor, *, generator=None, {_LIKE}, memory_format=None",
     ),
+    "from_file": (
+        "filename: str, shared: bool | None = None, size: int = 0, *, dtype=None, layout=None, device=None, "
+        "pin_memory=False, requires_grad=False",
+    ),
     "repeat_interleave": (
         "repeats: Tensor, *, output_size: int | None = None",
         "input, repeats, dim=None, *, output_size: int | None = None",
@@ -90,6 +94,7 @@ FORMS = {
     ),
     "Tensor.__reduce_ex__": ("self, protocol: SupportsIndex, /",),
     "Tensor.__repr__": ("self",),
+    "Tensor.__torch_dispatch__": ("cls, func: Any, types: Any, args: Any = (), kwargs: Any = None -> Any",),
     "Tensor.__torch_function__": ("cls, func: Any, types: Any, args: Any = (), kwargs: Any = None -> Any",),
     "Tensor.__array__": ("self, dtype: Any = None, copy: bool | None = None",),
     "Tensor.__contains__": ("self, key: Any, /",),

@@ -120,6 +120,8 @@ def check_no_edges(inputs):
 
 def as_subclass(gradients, cls):
     """Convert the gradients that are not None to a class."""
+    if getattr(cls, "_results_keep_class", True) is not True:  # it has made its own results
+        return gradients
     return tuple(None if gradient is None else gradient.as_subclass(cls) for gradient in gradients)
 
 

@@ -10,8 +10,8 @@ from cygrad._core.graph.node cimport Node
 from cygrad._core.engine.run cimport Run
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_BACKWARD, CUT_NONE, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, grad_fn_of, requires_grad, set_leaf_requires_grad,
-    wrap_in_mode)
+    CUT_BACKWARD, CUT_NONE, DISPATCHES, IS_VOLATILE, REQUIRES_GRAD, Tensor, cut, dispatched_call, grad_fn_of, requires_grad,
+    set_leaf_requires_grad, wrap_in_mode)
 from cygrad._kernels.cpu.base.arrays cimport array_of_number
 from cygrad._kernels.cpu.reduction.non_finite cimport has_bad
 from cygrad._core import graph_errors
@@ -161,6 +161,18 @@ def queue_callback(callback):
     (<Run>state.run).callbacks.append(callback)
 
 
+def set_poll(callback):
+    """Call `callback()` every few nodes until the backward pass running in this thread ends; None ends it.
+
+    For what must be asked now and then in order to proceed, as collectives of MPI must. Raises RuntimeError outside of a
+    pass.
+    """
+    cdef ThreadState* state = thread_state()
+    if state.run == NULL:
+        raise RuntimeError("set_poll() can only be called during a backward pass.")
+    (<Run>state.run).poll = callback
+
+
 # -- before ------------------------------------------------------------------------------------------------
 
 cdef list roots_of(tuple tensors, tuple gradients):
@@ -184,6 +196,8 @@ cdef list roots_of(tuple tensors, tuple gradients):
         if grad is None and t.origin_kind != CUT_NONE and grad_fn_of(t) is None:
             from cygrad._core.diagnostics.missing_grad import warn_late_leaf  # needed only for the warning
             warn_late_leaf(t)
+        if grad is None and (t.flags & DISPATCHES or thread_state().dispatching):
+            grad = dispatched_call("ones_like", t, wrap_in_mode(ones_like(t.array)))
         roots.append(wrap_in_mode(ones_like(t.array)) if grad is None else grad)
     return roots
 

@@ -40,6 +40,7 @@ cdef class Run:
     cdef object freed_by        # (caller, code, lasti, next sequence number, thread); stored in the nodes this run frees
     cdef object failure
     cdef dict notes             # data that the package's Python code keeps until this pass ends
+    cdef object poll            # None, or a function to call every few nodes
 
     cdef Py_ssize_t find(self, object target)
     cdef Py_ssize_t add(self, object target) except -1

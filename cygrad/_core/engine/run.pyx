@@ -30,7 +30,7 @@ from cygrad._core.graph.opdef cimport IS_PART, PRODUCT, SELECTS, OpNode, is_op_n
 from cygrad._core.graph.saved_slots cimport value_in
 from cygrad._core.graph.spent_gradients cimport add_arrays, add_gradients, is_unshared, offer
 from cygrad._core.runtime.thread_state cimport FORWARD, NO_GRAD, WATCH_INF, ThreadState, thread_state
-from cygrad._core.graph.tensor cimport Tensor, accumulator_of, alias, wrap_in_mode
+from cygrad._core.graph.tensor cimport DISPATCHES, Tensor, accumulator_of, alias, wrap_in_mode
 from cygrad._kernels.array_ops cimport cast, sum_to
 from cygrad._kernels.cpu.reduction.non_finite cimport are_small, has_bad
 
@@ -50,6 +50,7 @@ cdef bint anomaly_check = False         # check for NaN
 cdef enum:
     LEAST_WHOLE = 1 << 12       # least number of elements for which avoiding a zero-filled array pays off
     TURN = 1024                 # nodes between two releases of the GIL, since short nodes never release it on their own
+    POLL = 8                    # nodes between two calls of `poll`
 
 
 @cython.final
@@ -304,6 +305,8 @@ cdef class Run:
                 if count % TURN == 0:
                     with nogil:
                         pass
+                if self.poll is not None and count % POLL == 0:
+                    self.poll()
                 PyErr_CheckSignals()
                 entry = self.pop()
                 self.step(entry, state)
@@ -562,6 +565,11 @@ def set_anomaly(tuple wanted not None):
 # A rule returns the gradient of an input in the shape and dtype of the *result*. If the input was smaller, its gradient is
 # the sum over the broadcast elements; if it had another dtype, the gradient is cast.
 
+cdef inline bint is_dispatched(Tensor grad) noexcept:
+    """Whether modes or a class of `__torch_dispatch__` must see what is done with a gradient."""
+    return grad.flags & DISPATCHES or thread_state().dispatching
+
+
 cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int index):
     cdef int num
     if isinstance(target, Tensor):
@@ -572,7 +580,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
     if grad.array.shape != shape:
         if not expands_to(shape, grad.array.shape):
             raise graph_errors.invalid_gradient_shape(source, index, grad.array.shape, shape)
-        if thread_state().modes & NO_GRAD:
+        if thread_state().modes & NO_GRAD and not is_dispatched(grad):
             grad = wrap_in_mode(sum_to(grad.array, shape))
         else:
             grad = lookup("sum_to_size").entry(grad, shape)
@@ -581,7 +589,7 @@ cdef Tensor fit_gradient(Tensor grad, object target, int nr, Node source, int in
             if not is_op_node(source) and not changes_by_op(source):
                 raise graph_errors.complex_gradient(source, index)
             grad = lookup("real_part").entry(grad)
-        if thread_state().modes & NO_GRAD:
+        if thread_state().modes & NO_GRAD and not is_dispatched(grad):
             grad = wrap_in_mode(cast(grad.array, num))
         else:
             grad = grad.to(dtype_of_num(num))

@@ -4,6 +4,7 @@ Each is a subclass of the exception that PyTorch raises in its place. `error.sit
 tells humans: a dictionary from events ("saved", "changed", "freed", "cut", "recorded", ...) to the `Site` of each.
 """
 
+from importlib import import_module
 from typing import NamedTuple
 
 from cygrad._core.errors.sites import line_of
@@ -139,3 +140,8 @@ class LeavesGraphError(AutogradError):
     """NumPy or a deep copy would lose the gradient. Sites: called, recorded."""
 
     __module__ = "cygrad.errors"
+
+
+# Pickles refer to these classes as `cygrad.errors.NoGradientError` and the like, and some picklers (cloudpickle, and so
+# Ray) look into loaded modules only.
+import_module("cygrad.errors")

@@ -21,7 +21,7 @@ from cygrad._core.graph.opdef cimport lookup
 from cygrad._core.graph.spent_gradients cimport add_arrays, is_unshared
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_BACKWARD, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, held_array, wrap)
+    CUT_BACKWARD, DISPATCHES, IS_INFERENCE, REQUIRES_GRAD, Tensor, bump, cut, held_array, wrap)
 from cygrad._core.errors import messages
 from cygrad._core.types.hook_handles import check_post_accumulate_result
 from cygrad._kernels.device import gpu_forms
@@ -139,6 +139,18 @@ cdef int accumulate_sparse(Tensor leaf, Tensor present, Tensor grad, unsigned in
     return 0
 
 
+cdef int accumulate_dispatched(Tensor leaf, Tensor present, Tensor grad, unsigned int modes) except -1:
+    """The same by ops, as modes and classes of `__torch_dispatch__` see it."""
+    if present is not None:
+        if modes & NO_GRAD:
+            present.add_(grad)
+            return 0
+        return set_grad(leaf, present + grad)
+    cdef Tensor first = grad.detach() if modes & NO_GRAD else grad.clone()
+    cut(first, leaf, CUT_BACKWARD, "backward")
+    return set_grad(leaf, first)
+
+
 cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     """leaf.grad += grad, as in PyTorch: the first gradient is taken over if nobody else holds it (Note [Spent gradients] in
     spent_gradients.pyx); later ones are added in place, or out of place while the backward pass itself is recorded."""
@@ -150,6 +162,8 @@ cdef int accumulate(Tensor leaf, Tensor grad) except -1:
     if not (is_on_cpu(grad.array) and is_on_cpu(leaf.array)) and (
             is_sparse(grad) or is_sparse(leaf)) or present is not None and is_sparse(present):
         return accumulate_sparse(leaf, present, grad, modes)
+    if (leaf.flags | grad.flags) & DISPATCHES or thread_state().dispatching:
+        return accumulate_dispatched(leaf, present, grad, modes)
     if not modes & NO_GRAD:
         return set_grad(leaf, lookup("add").entry(present, grad) if present is not None else (
             lookup("copy").entry(wrap(np.empty_like(behind(leaf.array))), grad)))

@@ -27,8 +27,8 @@ from cygrad._core.graph.node cimport begin_node, forbid_making, set_meta
 from cygrad._core.graph.opdef cimport ELEMENTWISE, OpDef, OpNode, lookup
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, is_recording, thread_state
 from cygrad._core.graph.tensor cimport (
-    IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, WAS_WRAPPED, Tensor, grad_fn_of, held_array, requires_grad,
-    version_of, wrap, wrap_in_mode)
+    DISPATCHES, IS_INFERENCE, REQUIRES_GRAD, RETAINS_GRAD, VIEW_DEFAULT, WAS_WRAPPED, Tensor, dispatched_call, grad_fn_of,
+    held_array, requires_grad, version_of, wrap, wrap_in_mode)
 import gc
 
 from cygrad._core import graph_errors
@@ -156,7 +156,7 @@ cdef int check_out(OpDef op, Tensor out, unsigned int flags) except -1:
 
 cdef Tensor old_value(Tensor t):
     """Return a copy with the same history."""
-    cdef Tensor original = wrap(t.array.copy())
+    cdef Tensor original = wrap(t.array.copy()) if not t.flags & DISPATCHES else dispatched_call("clone", t, None)
     original.grad_fn_ = grad_fn_of(t)
     original.output_nr_ = t.output_nr_
     original.flags = t.flags & REQUIRES_GRAD

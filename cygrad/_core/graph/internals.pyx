@@ -39,17 +39,19 @@ def arrays_for_update(list tensors):
     """Return the arrays of `tensors` for in-place updates: check that all are writable and count the changes."""
     cdef Tensor t
     cdef list arrays = []
+    cdef ThreadState* state = thread_state()
     if tape_open:
         look_at_caller()
     for t in tensors:
-        if is_unresolved(t.array):
+        array = held_array(t)
+        if is_unresolved(array):
             raise messages.no_parts_of_conjugate()
-        if is_read_only(t.array):
+        if is_read_only(array):
             raise graph_errors.read_only_error(t)
-        arrays.append(t.array)
+        arrays.append(array)
     for t in tensors:
-        if thread_state().on_write != NULL:
-            (<object>thread_state().on_write)(t)
+        if state.on_write != NULL:
+            (<object>state.on_write)(t)
         bump(t, "step")
     return arrays
 
@@ -73,11 +75,18 @@ def with_gradients(list tensors):
     """Return the tensors that have a gradient, and the arrays of those gradients."""
     cdef Tensor t
     cdef list having = [], grads = []
+    cdef bint notes_reads = is_forward()
+    mark_start()
     for t in tensors:
         grad = t.grad_          # read once: another thread may clear it
         if grad is not None:
             having.append(t)
-            grads.append(_array_of(<Tensor>grad))
+            if tape_open:
+                look_at_caller()
+            if notes_reads:
+                note_read(<Tensor>grad)
+            array = held_array(<Tensor>grad)
+            grads.append(read_only(array) if is_unresolved(array) else array)
     return having, grads
 
 

@@ -1,6 +1,6 @@
 """Runs the kernel of an op: on a GPU, chunk by chunk, or on all elements at once."""
 
-from numpy cimport NPY_FLOAT, NPY_FLOAT16, ndarray, PyArray_SIZE, PyArray_TYPE
+from numpy cimport NPY_FLOAT, NPY_FLOAT16, ndarray, PyArray_ITEMSIZE, PyArray_SIZE, PyArray_TYPE
 
 from functools import partial
 from types import FunctionType
@@ -10,6 +10,7 @@ import numpy as np
 from cygrad._core.graph.opdef cimport ELEMENTWISE, SELECTS, OpDef
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.numpy_fallback import refuse_op_in_float8
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.cpu.base.arrays cimport cast, is_on_cpu, order_in_memory
 from cygrad._kernels.device.unresolved cimport is_unresolved, resolved
@@ -85,6 +86,8 @@ cdef object run_whole(OpDef op, tuple arrays, tuple args):
     cdef bint computes = op.flags & (ELEMENTWISE | SELECTS) != ELEMENTWISE | SELECTS
     for array in arrays:
         if computes and type(array) is ndarray and is_half(<ndarray>array):
+            if PyArray_ITEMSIZE(<ndarray>array) == 1:
+                refuse_op_in_float8(op.name, array.dtype)
             found = as_array(call_kernel(op.kernel, tuple(map(as_float32, arrays)), args))
             return cast(found, PyArray_TYPE(<ndarray>array)) if found.dtype == np.float32 else found
     return as_array(call_kernel(op.kernel, arrays, args))

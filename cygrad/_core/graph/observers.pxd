@@ -25,6 +25,8 @@ cdef class Recorded:
     cdef readonly Node node     # the node in the history; None if there is none
     cdef readonly object code   # the site
     cdef readonly int lasti
+    cdef public object hint     # what the op will keep, for those who see it before that; None if it is not known
+    cdef object former          # what a dispatched write changed, from before it; None if it is not dispatched
     cdef dict kept_             # {slot: value saved in addition to the inputs}, or None
     cdef Recorded outer         # the write during which this one began
 
@@ -47,7 +49,13 @@ cdef int after(Recorded done, Node node, ThreadState* state) except -1
 # The same for a change of `out`, in two steps.
 cdef int begin_change(object op, int kind, Tensor out, tuple inputs, tuple args, str label, ThreadState* state) except -1
 cdef int end_change(Tensor out, Node node, ThreadState* state) except -1
+cdef Recorded take_change(Tensor out, ThreadState* state)
 cdef int forget_changes() except -1
+# Modes and classes of `__torch_dispatch__`, which may replace results: see dispatch.py.
+cdef bint dispatches                                    # whether there has been such a mode or class
+cdef tuple dispatched(Recorded done, tuple arrays)      # the results, as tensors, or the arrays if nobody has seen the op
+cdef int dispatch_later(Recorded done) except -1        # before a write
+cdef int dispatch_change(Recorded done) except -1       # after it
 # The same for running a node or a custom function; `leave_all` takes what `enter_all` returned.
 cdef list enter_all(Node node, int kind, tuple inputs, ThreadState* state)
 cdef int leave_all(list entered, Node node, int kind, bint recorded) except -1

@@ -202,19 +202,74 @@ cdef int begin_change(object op, int kind, Tensor out, tuple inputs, tuple args,
 
 
 cdef int end_change(Tensor out, Node node, ThreadState* state) except -1:
+    cdef Recorded done = take_change(out, state)
+    return 0 if done is None else after(done, node, state)
+
+
+cdef Recorded take_change(Tensor out, ThreadState* state):
+    """Return the description that `begin_change` kept, or None if nobody observed yet when the write began."""
     cdef Recorded done = None if state.changing == NULL else <Recorded>state.changing
     while done is not None and done.outs[0] is not out:
         done = done.outer
-    if done is None:                    # nobody observed yet when it began
-        return 0
-    replace(&state.changing, done.outer)
-    done.outer = None
-    return after(done, node, state)
+    if done is not None:
+        replace(&state.changing, done.outer)
+        done.outer = None
+    return done
 
 
 cdef int forget_changes() except -1:
     """Drop the descriptions of writes that have failed."""
     return replace(&thread_state().changing, None)
+
+
+# -- modes and classes of `__torch_dispatch__` ---------------------------------------------------------------
+
+@cython.final
+cdef class Seam(Observer):
+    """Sees nothing, but lets ops take the path on which they are dispatched."""
+
+cdef Seam seam = Seam()
+dispatches = False
+cdef object results_by = None, before_change = None, change_by = None
+
+
+def dispatch_ops(results, before, change):
+    """Set the functions of dispatch.py that dispatch an op with new results, and a write, before and after it."""
+    global results_by, before_change, change_by, dispatches
+    dispatches = True
+    results_by, before_change, change_by = results, before, change
+
+
+def set_dispatching(unsigned int modes):
+    """Set how many modes see the ops of this thread, and return their former number."""
+    cdef ThreadState* state = thread_state()
+    cdef unsigned int former = state.dispatching
+    state.dispatching = modes
+    state.spare = NULL                  # Note [Spent gradients]: a handler may keep the gradient
+    if bool(modes) != bool(former):
+        if modes:
+            observe(seam)
+        else:
+            replace(&state.observers, tuple([each for each in observers_of(state) if each is not seam]) or None)
+    return former
+
+
+cdef tuple dispatched(Recorded done, tuple arrays):
+    found = None if results_by is None else results_by(done, arrays)
+    return arrays if found is None else <tuple?>found
+
+
+cdef int dispatch_later(Recorded done) except -1:
+    if before_change is not None:
+        done.former = before_change(done)
+    return 0
+
+
+cdef int dispatch_change(Recorded done) except -1:
+    if done.former is not None:
+        change_by(done, done.former)
+        done.former = None
+    return 0
 
 
 cdef list enter_all(Node node, int kind, tuple inputs, ThreadState* state):

@@ -104,7 +104,7 @@ from cygrad._core.graph.node cimport Node, forbid_making, meta_of
 from cygrad._core.graph.saved_slots cimport (
     Packed, as_output, check_not_freed, forget, place_in, read_slot, save_output, save_value, unpacked, value_in)
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, NO_GRAD, WATCH_INF, WATCH_RESULTS, ThreadState, thread_state
-from cygrad._core.graph.tensor cimport Tensor, bind_methods, wrap
+from cygrad._core.graph.tensor cimport DISPATCHES, Tensor, bind_methods, wrap
 from cygrad._core.errors import messages
 from cygrad._kernels.array_ops cimport typenum_of, zeros_beside
 from cygrad._kernels.device.dispatch import in_memory
@@ -255,6 +255,25 @@ cdef inline bint of_other_size(object saved, Tensor grad) noexcept:
         PyArray_SIZE(<ndarray>(<Tensor>saved).array) != PyArray_SIZE(<ndarray>grad.array))
 
 
+cdef object seen_rules = None       # the function of dispatch.py; None until there is a mode or class that it serves
+
+
+def show_rules(function):
+    """Let modes and classes of `__torch_dispatch__` see what rules do: `function(node, row, gradient)` comes before them."""
+    global seen_rules
+    seen_rules = function
+
+
+cdef bint is_seen_by_dispatch(OpNode n, object grad, ThreadState* state) except -1:
+    """Whether a mode, or the class of a gradient or a saved value, sees the ops of a rule."""
+    if state.dispatching:
+        return True
+    for value in (n.saved0, n.saved1, n.saved2, n.saved3, *(grad if type(grad) is tuple else (grad,))):
+        if isinstance(value, Tensor) and (<Tensor>value).flags & DISPATCHES:
+            return True
+    return False
+
+
 cdef object call_python_rule(OpNode n, object g):
     return n.op.python_rule(n, g)
 
@@ -341,10 +360,15 @@ cdef class OpNode(Node):
             return self.op.rule(self, grad)
         state.modes = modes | IN_RULE
         try:
+            if seen_rules is not None and is_seen_by_dispatch(self, grad, state):
+                found = seen_rules(self, self.op, grad)
+                if found is not NotImplemented:
+                    return found
+                state.modes &= ~NO_GRAD     # has the rule call ops, which are not recorded since IN_RULE is set
             if self.op.flags & (ELEMENTWISE | LINEAR) == ELEMENTWISE and is_large(grad) and not (
                     self.op.flags & ONE_PASS and not (of_other_size(self.saved0, grad) or of_other_size(self.saved1, grad))
                     ) and not (
-                    modes & FORWARD or state.unwanted or state.observers != NULL):
+                    modes & FORWARD or state.unwanted or state.observers != NULL or not state.modes & NO_GRAD):
                 from cygrad._core.engine.blocked_gradients import gradients  # which imports this module
                 found = call_kernel(gradients, ((<Tensor>grad).array,), (self, grad, state.spare == <void*>grad))
                 if found is not None:

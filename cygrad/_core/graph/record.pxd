@@ -8,7 +8,8 @@ from cygrad._core.graph.tensor cimport Tensor
 # Recording of results that have been computed.
 cdef Tensor record1(OpDef op, object array, Tensor a, tuple args)
 cdef Tensor record2(OpDef op, object array, object a, object b, tuple args)
-cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=*)
+# `hint`: what the op will `keep`, for modes and classes of `__torch_dispatch__`
+cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=*, object hint=*)
 cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable)
 cpdef Tensor record_view(OpDef op, object array, Tensor a, tuple args)
 cpdef tuple record_views(OpDef op, tuple arrays, Tensor a, tuple args)

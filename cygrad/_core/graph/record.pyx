@@ -22,7 +22,9 @@ from cygrad._core.types.dtypes cimport (
 from cygrad._core.graph.dual cimport (
     begin_carrying, concerns_tangents, keep_samples, keep_written, leave_to_base)
 from cygrad._core.graph.observers cimport (
-    IN_PLACE, OP, WITH_OUT, Recorded, after, before, begin_change, described, end_change, is_observed, mark_start)
+    IN_PLACE, OP, WITH_OUT, Recorded, after, before, begin_change, described, dispatch_change, dispatch_later,
+    dispatched, dispatches,
+    forget_changes, is_observed, mark_start, take_change)
 from cygrad._core.graph.kernel_call cimport run_kernel
 from cygrad._core.graph.inplace cimport (
     check_inplace, check_memory, check_operand_memory, check_out, check_result, keeps_shape, old_value, out_argument,
@@ -33,10 +35,10 @@ from cygrad._core.graph.opdef cimport (
 from cygrad._core.graph.saved_slots cimport save_output, save_value
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, INFERENCE, NO_GRAD, ThreadState, current_site, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD, KEEPS_CLASS,
+    CUT_INFERENCE, CUT_NO_GRAD, CUT_NON_DIFFERENTIABLE, CUT_NONE, DISPATCHES, IS_INFERENCE, IS_VOLATILE, REQUIRES_GRAD,
+    KEEPS_CLASS,
     VIEW_DEFAULT, VIEW_INFERENCE, VIEW_MULTI_OUTPUT, VIEW_NO_GRAD, WAS_WRAPPED, Tensor, ViewMeta, alias, become_volatile,
-    bump, counter_of, cut, dtype_of, grad_fn_of, held_array, is_dual, is_tensor, requires_grad, version_of, wrap, wrap_as,
-    wrap_like)
+    bump, counter_of, cut, dtype_of, grad_fn_of, held_array, is_dual, is_tensor, requires_grad, version_of, wrap, wrap_as)
 from cygrad._core.errors import messages
 from cygrad._kernels.cpu.base import chunks
 from cygrad._kernels.device import gpu_forms
@@ -124,7 +126,7 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
     cdef ThreadState* state = thread_state()
     if not is_observed(state):
         return record1_unobserved(op, array, a, args, state)
-    if state.modes & FORWARD:
+    if state.modes & FORWARD or state.dispatching:
         return record_observed(op, (array,), (a,), args, 1)[0]
     done = begin_op(op, (a,), args, 1, state)
     return end_op(done, (record1_unobserved(op, array, a, args, state),), state)[0]
@@ -133,7 +135,7 @@ cdef Tensor record1(OpDef op, object array, Tensor a, tuple args):
 cdef inline Tensor record1_unobserved(OpDef op, object array, Tensor a, tuple args, ThreadState* state):
     if op.flags & IMAGE:
         array = in_format_of(array, a.array)
-    cdef Tensor out = wrap_like(a, array)
+    cdef Tensor out = wrap(array) if not a.flags & KEEPS_CLASS else result_of_class(op, array, (a,), args)
     cdef unsigned int mask, flags = watched(a), modes = state.modes
     cdef OpNode node
     if state.watch and is_bad_result(op, array, state):
@@ -156,7 +158,7 @@ cdef Tensor record2(OpDef op, object array, object a, object b, tuple args):
     cdef ThreadState* state = thread_state()
     if not is_observed(state):
         return record2_unobserved(op, array, a, b, args, state)
-    if state.modes & FORWARD:
+    if state.modes & FORWARD or state.dispatching:
         return record_observed(op, (array,), (a, b), args, 1)[0]
     done = begin_op(op, (a, b), args, 1, state)
     return end_op(done, (record2_unobserved(op, array, a, b, args, state),), state)[0]
@@ -177,7 +179,7 @@ cdef inline Tensor record2_unobserved(OpDef op, object array, object a, object b
         tb = <Tensor>b
         fb = watched(tb)
         kept |= tb.flags
-    out = wrap(array) if not kept & KEEPS_CLASS else wrap_as(model_of((a, b)), array)
+    out = wrap(array) if not kept & KEEPS_CLASS else result_of_class(op, array, (a, b), args)
     if state.watch and is_bad_result(op, array, state):
         refuse_result(op, array, (a, b), state)
     if records(op, fa | fb, modes):
@@ -217,7 +219,7 @@ cdef tuple flags_and_source(tuple inputs):
                 source = t
             elif t.origin_kind != CUT_NONE and remembers is None:
                 remembers = t
-            flags |= own
+            flags |= own | t.flags & DISPATCHES
     return flags, remembers if source is None else source
 
 
@@ -232,7 +234,36 @@ cdef Tensor model_of(tuple inputs):
 
 
 cdef inline Tensor wrap_result(Tensor model, object array):
+    if isinstance(array, Tensor):       # what a mode or a class of `__torch_dispatch__` has made of the op
+        return <Tensor>array
     return wrap(array) if model is None else wrap_as(model, array)
+
+
+cdef bint any_dispatches(object inputs) except -1:
+    """Whether one of these values is of a class with `__torch_dispatch__`."""
+    for value in inputs:
+        if isinstance(value, Tensor):
+            if (<Tensor>value).flags & DISPATCHES:
+                return True
+        elif isinstance(value, (tuple, list)) and any_dispatches(value):
+            return True
+    return False
+
+
+cdef tuple answered(OpDef op, tuple arrays, tuple inputs, tuple args, object hint=None):
+    """Return the results of an op by the class of one of its operands, if that dispatches."""
+    cdef Recorded done
+    if not any_dispatches(inputs) and (hint is None or not any_dispatches((hint,))):
+        return arrays
+    done = described(op, OP, inputs, args, None)
+    done.hint = hint
+    return dispatched(done, arrays)
+
+
+cdef Tensor result_of_class(OpDef op, object array, tuple inputs, tuple args, object hint=None):
+    """Return the result of an op on instances of subclasses of Tensor."""
+    return wrap_result(
+        model_of(inputs), array if isinstance(array, Tensor) else answered(op, (array,), inputs, args, hint)[0])
 
 
 cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint dual=False):
@@ -254,16 +285,18 @@ cdef OpNode node_of(OpDef op, tuple inputs, tuple args, unsigned int* mask, bint
     return node
 
 
-cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None):
+cpdef Tensor record_n(OpDef op, object array, tuple inputs, tuple args=None, object hint=None):
     cdef Tensor out
     cdef ThreadState* state = thread_state()
     cdef unsigned int mask
     cdef OpNode node
     if is_observed(state):
-        return record_observed(op, (array,), inputs, args, 1)[0]
+        return record_observed(op, (array,), inputs, args, 1, hint)[0]
     if op.flags & IMAGE:
         array = in_format_of(array, (<Tensor>inputs[0]).array)
-    out = wrap_result(model_of(inputs), array)
+    model = model_of(inputs)
+    out = wrap(array) if model is None and not (dispatches and hint is not None) else (
+        result_of_class(op, array, inputs, args, hint))
     flags, source = flags_and_source(inputs)
     if state.watch and is_bad_result(op, array, state):
         refuse_result(op, array, inputs, state)
@@ -282,12 +315,18 @@ cpdef tuple record_outputs(OpDef op, tuple arrays, tuple inputs, tuple args, int
     return record_unobserved(op, arrays, inputs, args, n_differentiable)
 
 
-cdef tuple record_observed(OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable):
+cdef tuple record_observed(
+        OpDef op, tuple arrays, tuple inputs, tuple args, int n_differentiable, object hint=None):
     """Same as `record_outputs`, and hand the op to the observers of this thread (Note [Observers] in observers.pyx)."""
     cdef ThreadState* state = thread_state()
     cdef unsigned int modes = state.modes
     cdef Recorded done = begin_op(op, inputs, args, n_differentiable, state)
     cdef tuple outs
+    if state.dispatching:
+        if op.flags & IMAGE:
+            arrays = tuple([in_format_of(array, (<Tensor>inputs[0]).array) for array in arrays])
+        done.hint = hint
+        arrays = dispatched(done, arrays)
     state.modes = modes & ~FORWARD
     try:
         outs = record_unobserved(op, arrays, inputs, args, n_differentiable)
@@ -319,9 +358,14 @@ cdef tuple record_unobserved(OpDef op, tuple arrays, tuple inputs, tuple args, i
     cdef unsigned int mask
     cdef int i
     model = model_of(inputs)
-    if op.flags & IMAGE:
+    is_answered = len(arrays) and isinstance(arrays[0], Tensor)
+    if op.flags & IMAGE and not is_answered:
         arrays = tuple([in_format_of(array, (<Tensor>inputs[0]).array) for array in arrays])
+    if model is not None and not is_answered:
+        arrays = answered(op, arrays, inputs, args)
     outs = [wrap_result(model, array) for array in arrays]
+    if model is not None or is_answered:
+        arrays = tuple([(<Tensor>out).array for out in outs])
     flags, source = flags_and_source(inputs)
     if state.watch:
         for array in arrays:
@@ -625,10 +669,12 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     cdef Tensor original
     if tape_open:
         note_begin_of_change(out.array)
-    if is_observed(state):
+    flags, source = flags_and_source(inputs)
+    if is_observed(state) or (flags | out.flags) & DISPATCHES:
         begin_change(op, IN_PLACE if in_place else WITH_OUT, out, inputs, args, label, state)
         dual = state.modes & FORWARD and concerns_tangents(op, inputs, out)
-    flags, source = flags_and_source(inputs)
+    elif state.changing != NULL and (<Recorded>state.changing).outs[0] is out:
+        forget_changes()                # of a write that failed
     cdef bint recording = flags & WATCHED == REQUIRES_GRAD and not modes
     if in_place:
         check_inplace(out, label or op.in_place, flags & REQUIRES_GRAD and not modes)
@@ -642,6 +688,8 @@ cdef OpNode begin_write(OpDef op, Tensor out, tuple inputs, tuple args, unsigned
     if op.rule == NULL and in_place and (recording and requires_grad(out) or dual and is_dual(out)):
         op = flat(op)
     dual = dual and op.rule != NULL
+    if state.changing != NULL and (state.dispatching or (flags | out.flags) & DISPATCHES):
+        dispatch_later(<Recorded>state.changing)
     if (not recording or op.rule == NULL) and not dual:
         if flags & IS_VOLATILE and not modes:
             become_volatile(out)
@@ -667,10 +715,13 @@ cdef bint needs_old_value(OpDef op, tuple inputs):
 
 
 cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned int mask, str label=None):
+    cdef ThreadState* state = thread_state()
+    cdef Recorded done = None if state.changing == NULL else take_change(out, state)
+    if done is not None:
+        dispatch_change(done)
     bump(out, label or (op.in_place if out is inputs[0] else op.name + "(out=)"))
     if tape_open:
         note_end_of_change(out.array, op.name)
-    cdef ThreadState* state = thread_state()
     if state.watch and is_bad_result(op, out.array, state):
         refuse_result(op, out.array, inputs, state)
     if node is not None:
@@ -680,8 +731,8 @@ cdef Tensor end_write(OpDef op, Tensor out, tuple inputs, OpNode node, unsigned 
         rebase_history(out, node)
         if mask and state.on_save != NULL:
             (<object>state.on_save)(node)
-    if is_observed(state):
-        end_change(out, node, state)
+    if done is not None:
+        after(done, node, state)
     return out
 
 
@@ -690,6 +741,8 @@ cpdef Tensor written_in_place(OpDef op, Tensor t, tuple inputs, tuple args, obje
     cdef unsigned int mask = 0
     cdef OpNode node = begin_write(op, t, inputs, args, &mask)
     keep_written(node, kept)
+    if thread_state().changing != NULL:
+        (<Recorded>thread_state().changing).hint = kept
     shown = held_array(t)
     if is_unresolved(shown):
         write_resolved(t, write, given)

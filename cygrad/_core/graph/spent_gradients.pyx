@@ -23,7 +23,7 @@ from numpy cimport (
 
 from cygrad._core.graph.opdef cimport OpDef, lookup
 from cygrad._core.graph.record cimport apply_n, may_write_directly, operate2, run2
-from cygrad._core.graph.tensor cimport Tensor, requires_grad, wrap, wrap_in_mode
+from cygrad._core.graph.tensor cimport DISPATCHES, Tensor, requires_grad, wrap, wrap_in_mode
 from cygrad._core.runtime.thread_state cimport FORWARD, IN_RULE, NO_GRAD, ThreadState, thread_state
 from cygrad._kernels.device import gpu_forms
 from cygrad._kernels.array_ops cimport is_contiguous
@@ -119,7 +119,8 @@ cdef enum:
 cdef Tensor add_gradients(Tensor a, Tensor b):
     cdef ndarray xa, xb
     cdef Tensor spare = None
-    if thread_state().modes & NO_GRAD and type(a.array) is ndarray and type(b.array) is ndarray:
+    if thread_state().modes & NO_GRAD and type(a.array) is ndarray and type(b.array) is ndarray and not (
+            (a.flags | b.flags) & DISPATCHES or thread_state().dispatching):
         if is_unshared(a, 1):
             spare = a
         elif is_unshared(b, HELD_BY_RUN):

@@ -13,6 +13,7 @@ cdef enum:                      # Tensor.flags
     IS_VOLATILE = 8             # Variable(volatile=True), or computed from one
     WAS_WRAPPED = 16            # shares memory that somebody else owns (from_numpy)
     KEEPS_CLASS = 32            # instance of a subclass of Tensor; its results keep that class
+    DISPATCHES = 64             # instance of a class with `__torch_dispatch__`, which KEEPS_CLASS as well
 
 cdef enum:                      # ViewMeta.creation_meta: may this view be changed in place?
     VIEW_DEFAULT = 0
@@ -92,6 +93,7 @@ cdef Node grad_fn_of(Tensor t)                          # up to date for views; 
 cdef Node accumulator_of(Tensor t)                      # the AccumulateGrad of a leaf, made if missing
 cdef dtype dtype_of(Tensor t)
 cdef Tensor alias(Tensor t, bint keep_class=*)          # same memory and counter, no history
+cdef object dispatched_call(str name, Tensor t, object out)      # what modes and classes make of `detach`, `item`, ...
 cdef int cut(Tensor out, Tensor source, int kind, object name) except -1
 cdef int bind_methods(dict methods) except -1
 cdef int become(Tensor new, Tensor view) except -1

@@ -97,8 +97,8 @@ cdef class Tensor:
     """
     def __cinit__(self):
         self.array = nothing            # Tensor.__new__(Tensor) must yield a usable tensor, too
-        if type(self) is not Tensor and getattr(type(self), "_results_keep_class", True):
-            self.flags = KEEPS_CLASS
+        if type(self) is not Tensor and (keeps := getattr(type(self), "_results_keep_class", True)):
+            self.flags = KEEPS_CLASS if keeps is True else KEEPS_CLASS | DISPATCHES
 
     def __dealloc__(self):
         keep_spare(<PyObject*>self.array)
@@ -199,6 +199,8 @@ cdef class Tensor:
         if watched and (seen := see("detach", (self,))):
             return seen[0]
         cdef Tensor out = alias(self, True)
+        if self.flags & DISPATCHES or thread_state().dispatching:
+            out = <Tensor?>dispatched_call("detach", self, out)
         out.flags |= self.flags & IS_VOLATILE
         cut(out, self, CUT_DETACH, "detach")
         if thread_state().modes & FORWARD:
@@ -707,8 +709,25 @@ cdef dtype dtype_of(Tensor t):
     return dtype_of_num(t.array.dtype.num)
 
 
+cdef object copy_of_class = None, dispatch_call = None
+
+
+def dispatch_calls(copy, call):
+    """Set the functions of dispatch.py: another tensor of the same class on the same memory; a call that is no op's."""
+    global copy_of_class, dispatch_call
+    copy_of_class, dispatch_call = copy, call
+
+
+cdef object dispatched_call(str name, Tensor t, object out):
+    return out if dispatch_call is None else dispatch_call(name, t, out)
+
+
 cdef Tensor alias(Tensor t, bint keep_class=False):
-    cdef Tensor out = wrap_like(t, t.array) if keep_class else wrap(t.array)
+    cdef Tensor out
+    if t.flags & DISPATCHES and copy_of_class is not None:
+        out = copy_of_class(t)
+    else:
+        out = wrap_like(t, t.array) if keep_class else wrap(t.array)
     out.flags |= t.flags & (IS_INFERENCE | WAS_WRAPPED)
     if not t.flags & IS_INFERENCE:
         out.counter = counter_of(t)

@@ -43,6 +43,8 @@ def push(mode):
     from cygrad._core.registry import torch_function  # which imports this module
 
     with _lock:
+        if not _entered:
+            torch_function.show_attributes(True)
         _entered += 1
         asked.append(True)
         let_override(torch_function.classes, torch_function.hand_over)
@@ -63,6 +65,7 @@ def pop():
         asked.pop()
         if not _entered:
             watch(None)
+            torch_function.show_attributes(False)
             if not torch_function.classes:
                 let_override(None, torch_function.hand_over)
     return mode

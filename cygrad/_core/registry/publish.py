@@ -1,6 +1,7 @@
 """Publishes rows: binds entry points to the package namespace and to Tensor."""
 
 import re
+import sys
 from functools import update_wrapper
 from types import FunctionType
 
@@ -23,6 +24,7 @@ from cygrad._core.graph.record import apply1
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry.signatures import BY_NAME, Call, Shown, hides_signature, plain_of
 
+PACKAGE = "cygrad"
 VAR_POSITIONAL = 4  # inspect.CO_VARARGS
 ANY = 2**31 - 1  # number of positional arguments
 
@@ -72,6 +74,9 @@ def published(module, others):
             if entry not in looked_at:
                 looked_at[entry] = _checked(entry)
             entries[name] = looked_at[entry]
+    for owner, entries in (("", functions), ("Tensor.", methods)):
+        for name, entry in entries.items():
+            _locate(entry, owner + name)
     for entry in {*functions.values(), *methods.values()}:
         if not isinstance(entry, FunctionType) and hasattr(entry, "__dict__"):
             entry.__call__ = Call(entry)
@@ -104,6 +109,18 @@ def _made_checked(entry, direct):
     if hasattr(entry, "asks"):
         return entry
     return update_wrapper(standing_before(entry if direct is None else (entry, apply1, direct)), entry)
+
+
+def _locate(entry, name):
+    """Have a function that its module does not show, such as an in-place form, pickled by its name in the package."""
+    home = getattr(entry, "__module__", None)
+    if home is None or home == PACKAGE or isinstance(entry, type):
+        return
+    found = sys.modules.get(home)
+    for part in entry.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not entry:
+        entry.__module__, entry.__qualname__ = PACKAGE, name
 
 
 def _by_position(names):

@@ -13,6 +13,7 @@ no ops, bypass this check, so the class gets its own versions that dispatch to i
 import sys
 from functools import wraps
 
+from cygrad._core.graph.internals import bind
 from cygrad._core.graph.opdef import has_modes, is_in_pass, is_taken, let_override
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.registry import function_modes
@@ -45,6 +46,12 @@ _METHODS = {
     **{f"__{name}__": f"__{name}__" for name in _THEMSELVES},
     **{name: name for name in "backward detach item".split()},
 }
+
+
+# Attributes that modes and classes see as the functions `Tensor.<name>.__get__`, `__set__` and `__delete__`
+_ATTRIBUTES = """T mT H mH shape ndim dtype device layout grad grad_fn requires_grad is_leaf data _base _version _grad
+output_nr is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_mkldnn is_xpu is_mps is_nested real imag
+itemsize nbytes names name retains_grad volatile""".split()
 
 
 def function_of(name):
@@ -190,7 +197,9 @@ def call_plainly(cls, func, types, args, kwargs):
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
-        return _of_class(func(*args, **(kwargs or {})), cls)
+        found = func(*args, **(kwargs or {}))
+    is_as_it_is = getattr(getattr(func, "__self__", None), "__name__", None) in _AS_THEY_ARE
+    return found if is_as_it_is else _of_class(found, cls)
 
 
 def begin_asking(cls):
@@ -204,10 +213,68 @@ def begin_asking(cls):
 def begin_overriding(cls):
     """Let a subclass of Tensor override calls."""
     begin_asking(cls)
+    _show_attributes_of(cls)
     for name, method in _METHODS.items():
         plain = getattr(Tensor, name)
         if getattr(cls, name) is plain:
             setattr(cls, name, _asking(plain, getattr(Tensor, method)))
+
+
+# -- attributes --
+#
+# They are read often, and by C code as fields. So nothing stands before them until there is a mode or a class; then the
+# type, or the class, gets properties that ask first.
+
+
+class _Seen(property):
+    """An attribute that modes and classes are asked for; `plain` is the attribute itself."""
+
+    def __init__(self, name, plain):
+        super().__init__(self._get, self._set, self._delete, getattr(plain, "__doc__", None))
+        self.__name__, self.plain = name, plain
+
+    def _is_plain(self, tensor):
+        if has_modes():
+            return is_in_pass()
+        return type(tensor) not in classes or is_taken()
+
+    def _get(self, tensor):
+        return self.plain.__get__(tensor) if self._is_plain(tensor) else call(self.__get__, (tensor,), {})
+
+    def _set(self, tensor, value):
+        if self._is_plain(tensor):
+            self.plain.__set__(tensor, value)
+        else:
+            call(self.__set__, (tensor, value), {})
+
+    def _delete(self, tensor):
+        if self._is_plain(tensor):
+            self.plain.__delete__(tensor)
+        else:
+            call(self.__delete__, (tensor,), {})
+
+
+_seen: dict = {}  # {name: what stands before an attribute of Tensor while there are modes}
+
+
+_AS_THEY_ARE = ("grad", "_grad", "_base")  # attributes whose tensors keep their class
+
+
+def show_attributes(shown):
+    """Let modes see the attributes of tensors, or end that."""
+    if not _seen:
+        for name in _ATTRIBUTES:
+            getattr(Tensor, name, None)  # imports those that are there on first use
+        own = vars(Tensor)
+        _seen.update({name: _Seen(name, own[name]) for name in _ATTRIBUTES if name in own})
+    bind({name: seen if shown else seen.plain for name, seen in _seen.items()})
+
+
+def _show_attributes_of(cls):
+    for name in _ATTRIBUTES:
+        plain = getattr(cls, name, None)
+        if hasattr(plain, "__get__") and plain is getattr(Tensor, name, None):
+            setattr(cls, name, _Seen(name, getattr(plain, "plain", plain)))
 
 
 def _asking(plain, method):

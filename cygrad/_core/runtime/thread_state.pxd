@@ -23,6 +23,7 @@ ctypedef struct ThreadState:
     void* on_write                  # NULL, or called before memory is changed; returns the operands (owned)
     void* stream                    # NULL, or the token of the stream in use (owned); see streams.py
     void* observers                 # NULL, or a tuple of who sees the ops of this thread (owned); see observers.pyx
+    unsigned int dispatching        # how many modes of `__torch_dispatch__` see the ops of this thread; see dispatch.py
     void* changing                  # NULL, or what observers have been told of the write in progress (owned)
     void* generator                 # NULL, or what this thread draws random numbers from (owned); see source.pyx
     unsigned long long draws        # how often this thread drew from its own or the default generator

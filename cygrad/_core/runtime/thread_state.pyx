@@ -42,7 +42,7 @@ cdef extern from *:
 
     typedef struct { unsigned int modes; unsigned long long sequence; void *run;
         unsigned long long unwanted; void *spare; unsigned int watch; void *on_save; void *on_write;
-        void *stream; void *observers; void *changing; void *generator; unsigned long long draws;
+        void *stream; void *observers; unsigned int dispatching; void *changing; void *generator; unsigned long long draws;
     } cygrad_thread_state;
     static CYGRAD_THREAD_LOCAL cygrad_thread_state CYGRAD_NEAR cygrad_state;
 
@@ -63,6 +63,7 @@ cdef extern from *:
         void* on_write
         void* stream
         void* observers
+        unsigned int dispatching
         void* generator
     cygrad_thread_state cygrad_state
     size_t* cygrad_code_entry(PyObject* code) noexcept
@@ -181,6 +182,11 @@ def exchange_generator(generator):
 def is_observed():
     """Whether the profiler or another observer sees the ops of this thread."""
     return cygrad_state.observers != NULL
+
+
+def is_dispatching():
+    """Whether a mode of `__torch_dispatch__` sees the ops of this thread."""
+    return cygrad_state.dispatching != 0
 
 
 def saving_is_watched():

@@ -5,6 +5,7 @@ import weakref
 from functools import partial
 from typing import Any
 
+from cygrad._core import graph_errors
 from cygrad._core.errors.messages import type_name
 from cygrad._core.graph import internals
 from cygrad._core.graph.dual import record_same
@@ -75,6 +76,15 @@ class SavedTensor:
         if value is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         pack_saved(pack_hook, unpack_hook, self._node, self._place)  # numbers are kept unchanged
+
+    def unpack(self):
+        """Return the saved tensor as the node will get it. Raises RuntimeError if it has been freed or changed."""
+        node, place = self._node, self._place
+        if not hasattr(node, "saved"):  # of a custom function
+            return node.saved_tensors[place]
+        if node._freed_by is not None:
+            raise graph_errors.freed_error(node, node._freed_by)
+        return node.saved(place) if place < 3 else node.saved_output(0)
 
     @property
     def data(self):

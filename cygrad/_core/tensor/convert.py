@@ -3,7 +3,6 @@
 import numpy as np
 
 from cygrad._core import graph_errors
-from cygrad._core.errors.sites import warn
 from cygrad._core.graph.dual import is_forward
 from cygrad._core.graph.internals import (
     array_of,
@@ -144,12 +143,12 @@ def __init_subclass__(cls, **kwargs):
             cls._results_keep_class = False
         else:
             begin_overriding(cls)
-    if vars(cls).get("__torch_dispatch__") is not None:
-        warn(
-            f"{cls.__name__}.__torch_dispatch__ will not be called: ops are not dispatched to classes. "
-            "`__torch_function__` and methods and operators that the class defines itself are called, and results are "
-            "instances of it; see docs/architecture.md, Subclasses"
-        )
+    handler = cls.__torch_dispatch__
+    if handler is not None and getattr(handler, "__func__", handler) is not disabled_torch_dispatch:
+        from cygrad._core.registry import dispatch  # which few programs need
+
+        cls._results_keep_class = "dispatches"
+        dispatch.begin()
 
 
 def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -163,10 +162,55 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
     return call_plainly(cls, func, types, args, kwargs)
 
 
+def disabled_torch_dispatch(cls, func, types, args=(), kwargs=None):
+    """As a class's `__torch_dispatch__`: ops are not dispatched to the class. Calls `func`."""
+    from cygrad._core.registry import dispatch  # needed only for subclasses
+
+    with dispatch.without_classes():
+        return func(*args, **(kwargs or {}))
+
+
+def _make_wrapper_subclass(
+    cls,
+    size,
+    strides=None,
+    storage_offset=None,
+    memory_format=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    dispatch_sizes_strides_policy=None,
+    dispatch_device=False,
+    dispatch_layout=False,
+    _extra_dispatch_keys=None,
+    storage_size=None,
+):
+    """Return a tensor of a class with `__torch_dispatch__` that has a shape, dtype and device, but no elements.
+
+    Ops on it are answered by its class, which holds other tensors in its attributes. Raises TypeError if the class
+    does not define `__torch_dispatch__`.
+    """
+    from cygrad._core.registry.wrappers import make  # needed only for such classes
+
+    return make(cls, size, strides, storage_offset, memory_format, dtype, device, requires_grad)
+
+
 # -- pickles --
 
 
 def _rebuild(cls, array, requires_grad, attributes):
+    """Rebuild a pickled tensor. A leaf with gradients gets memory of its own, as optimizers write to it.
+
+    The memory that came with the pickle may be read-only, and belong to others (Ray's object store, say).
+    """
+    if requires_grad and isinstance(array, np.ndarray) and not array.flags.writeable:
+        array = array.copy()
+    return _made(cls, array, requires_grad, attributes)
+
+
+def _made(cls, array, requires_grad, attributes):
     tensor = tensor_of(array)
     if cls is not Tensor:
         tensor = Tensor._make_subclass(cls, tensor)
@@ -199,7 +243,7 @@ def _rebuild_view(rebuild, arguments):
 
 
 def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
-    return _rebuild(cls, arrays.move(array, index), requires_grad, attributes)
+    return _made(cls, arrays.move(array, index), requires_grad, attributes)
 
 
 # -- copies --
@@ -207,7 +251,7 @@ def _rebuild_on_gpu(cls, array, index, requires_grad, attributes):
 
 def __copy__(self):
     """Return a leaf on the same memory, with the user attributes."""
-    return _rebuild(type(self), own_array(self, True), self.requires_grad, attributes_of(self))
+    return _made(type(self), own_array(self, True), self.requires_grad, attributes_of(self))
 
 
 def __deepcopy__(self, memo):
@@ -222,7 +266,7 @@ def __deepcopy__(self, memo):
         return memo[id(self)]
     if not self.is_leaf:
         raise graph_errors.not_a_leaf_to_copy(self)
-    new = memo[id(self)] = _rebuild(type(self), _copied_memory(own_array(self, True), memo), self.requires_grad, {})
+    new = memo[id(self)] = _made(type(self), _copied_memory(own_array(self, True), memo), self.requires_grad, {})
     for name, value in attributes_of(self).items():
         setattr(new, name, copy.deepcopy(value, memo))
     if self._grad is not None:
@@ -287,6 +331,8 @@ bind(
         "__array__": __array__,
         "__array_priority__": 1000,  # the value of PyTorch's tensors
         "_make_subclass": staticmethod(_make_subclass),
+        "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
+        "__torch_dispatch__": classmethod(disabled_torch_dispatch),
         "as_subclass": as_subclass,
         "__init_subclass__": classmethod(__init_subclass__),
         "__torch_function__": classmethod(__torch_function__),

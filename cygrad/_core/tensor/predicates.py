@@ -31,7 +31,8 @@ class layout:
 
 
 # All layouts: in memory one after the other, by coordinates, and compressed by rows or columns, of numbers or blocks.
-layouts = {name: layout(name) for name in "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc".split()}
+_LAYOUTS = "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged"
+layouts = {name: layout(name) for name in _LAYOUTS.split()}
 strided = layouts["strided"]
 
 
@@ -211,6 +212,9 @@ def storage_offset(self):
     """Return the offset of the first element in the base's memory, in elements; 0 for tensors that are not views."""
     memory = memory_of(self)
     own = own_memory(self)
+    shown = getattr(own, "shown_offset", None)  # of a tensor without elements of its own
+    if shown is not None:
+        return shown
     return 0 if memory is own else (address(own) - address(memory)) // self.itemsize
 
 

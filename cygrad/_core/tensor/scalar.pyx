@@ -4,8 +4,8 @@ from numpy cimport PyArray_SIZE, ndarray
 
 from cygrad._core.graph.dual cimport check_read, is_forward
 from cygrad._core.types.dtypes cimport INTEGRAL, category_of_num
-from cygrad._core.runtime.thread_state cimport current_site
-from cygrad._core.graph.tensor cimport Tensor, requires_grad
+from cygrad._core.runtime.thread_state cimport current_site, thread_state
+from cygrad._core.graph.tensor cimport DISPATCHES, Tensor, dispatched_call, requires_grad
 from cygrad._kernels.cpu.base.arrays cimport value_of
 
 
@@ -25,10 +25,17 @@ cdef str shape_hint(Tensor t):
 _last_item = [None]         # (value, code, offset); a list, since replacing its item is atomic
 
 
+cdef object value_in(Tensor t):
+    """Return the only element, as modes and classes of `__torch_dispatch__` have it."""
+    if t.flags & DISPATCHES or thread_state().dispatching:
+        return dispatched_call("item", t, None)
+    return value_of(t.array)
+
+
 cdef object noted(Tensor t):
     """Return the only element. If that ends a gradient, remember the site for `cuts.why_no_grad`."""
     cdef int lasti
-    value = value_of(t.array)
+    value = value_in(t)
     if requires_grad(t):
         code = current_site(&lasti)
         _last_item[0] = (value, code, lasti)
@@ -55,7 +62,7 @@ cdef object only_value(Tensor t):
 cdef bint truth(Tensor t) except -1:
     cdef Py_ssize_t size = size_of(t, True)
     if size == 1:
-        return bool(value_of(t.array))
+        return bool(value_in(t))
     if size == 0:
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
     raise RuntimeError(
@@ -91,4 +98,4 @@ cdef object as_index(Tensor t):
         raise TypeError(
             "only integer tensors of a single element can be converted to an index\n"
             f"  this one has shape {tuple(t.array.shape)} and elements of {t.array.dtype}")
-    return int(value_of(t.array))
+    return int(value_in(t))

@@ -146,7 +146,8 @@ def set_default_device(device):
 
 def device_of(array):
     """Return the device of an array on a GPU, or of a meta array."""
-    return device_at(array.device.id)
+    shown = getattr(array, "shown_device", None)  # of a tensor without elements of its own
+    return device_at(array.device.id) if shown is None else shown
 
 
 def device_at(index):

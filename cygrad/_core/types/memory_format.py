@@ -61,4 +61,5 @@ def order_of(wanted, ndim, function):
 functions: dict[str, object] = {
     value.name: value for value in (contiguous_format, preserve_format, channels_last, channels_last_3d)
 }
+functions["legacy_contiguous_format"] = contiguous_format  # its older name
 functions["memory_format"] = memory_format

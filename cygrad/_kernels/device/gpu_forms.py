@@ -60,7 +60,7 @@ def run(kernel, arrays, args, by_element=False):
                     raise a.refused(kernel)
             if any(map(is_meta, arrays)):
                 meta.check_places(arrays)
-                return meta.run(kernel, (*arrays, *args), None, by_element)
+                return meta.run(kernel, (*meta.beside(arrays, arrays), *args), None, by_element)
             device, given = _given(arrays)
             return _call(kernel, device, (*given, *args), {}, True)
         form = _forms.get(kernel) or form_of(kernel)  # inlined from `_call` from here on, to save the call
@@ -113,7 +113,7 @@ def call_form(kernel, a, in_memory, args, kwargs):
         raise a.refused(kernel)
     if is_meta(a):
         meta.check_places((a,) if in_memory is None else (in_memory, a))
-        return meta.run(kernel, args, kwargs)
+        return meta.run(kernel, meta.beside((a,), args), kwargs)
     if in_memory is not None and in_memory.ndim:
         raise different_devices("cpu", f"cuda:{a.device.id}")
     return _call(kernel, a.device.id, args, kwargs)

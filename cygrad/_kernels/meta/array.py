@@ -227,6 +227,8 @@ class ndarray(NDArrayOperatorsMixin):
     # --- NumPy's protocols ---------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if any(type(value) is Outline for value in inputs):
+            inputs = tuple(ndarray(v.shape, v.dtype) if isinstance(v, np.ndarray) and v.ndim else v for v in inputs)
         for value in inputs:
             if isinstance(value, np.ndarray) and value.ndim:
                 raise other_device("meta", "cpu") if self is inputs[0] else other_device("cpu", "meta")
@@ -259,6 +261,20 @@ class ndarray(NDArrayOperatorsMixin):
 
     def __repr__(self):
         return f"<meta array of shape {self.shape} and {self.dtype}>"
+
+
+class Outline(ndarray):
+    """The array of a tensor whose class answers for its elements: see Note [Dispatch] in _core/registry/dispatch.py.
+
+    It may stand beside arrays in memory, of which only shapes and dtypes count then. Arrays made of it are ordinary.
+    """
+
+    shown_device: object
+    shown_offset: int
+    __slots__ = ("shown_device", "shown_offset")  # where the tensor claims to be, and to begin in its memory
+
+    def __reduce__(self):
+        raise TypeError("cannot pickle a tensor without elements of its own")
 
 
 def _restored(shape, dtype, strides):

@@ -21,7 +21,7 @@ from cygrad._kernels.device.cupy_library import is_array
 from cygrad._kernels.device.dispatch import in_memory
 from cygrad._kernels.device.gpu_forms import _in_float32, place_name
 from cygrad._kernels.meta import ufuncs
-from cygrad._kernels.meta.array import ndarray
+from cygrad._kernels.meta.array import Outline, ndarray
 from cygrad._kernels.meta.errors import NoShape, no_shape, other_device
 from cygrad._kernels.meta.library import array
 
@@ -65,8 +65,23 @@ def run_on(kernel, *args):
     return run(kernel, args)
 
 
+def beside(arrays, args):
+    """Return arguments with meta arrays in place of those in memory, if one of the operands is an `Outline`."""
+    if not any(type(a) is Outline for a in arrays):
+        return args
+    return tuple(map(_outlined, args))
+
+
+def _outlined(value):
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_outlined, value))
+    return array(value) if isinstance(value, np.ndarray) and value.ndim else value
+
+
 def check_places(arrays):
     """Raise RuntimeError if one of several operands is not a meta array, unless it is an array without dimensions."""
+    if any(type(a) is Outline for a in arrays):
+        return
     places = [place_name(a) for a in arrays if is_array(a) or isinstance(a, np.ndarray)]
     for a in arrays:
         if is_array(a) and not isinstance(a, ndarray) or isinstance(a, np.ndarray) and a.ndim:

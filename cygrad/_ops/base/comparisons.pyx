@@ -6,7 +6,8 @@ from cygrad._core.types.dtypes cimport BOOLEAN, COMPLEX, FLOATING, INTEGRAL, def
 from cygrad._core.graph.dual cimport keep
 from cygrad._core.graph.opdef cimport ELEMENTWISE, IN2, INPLACE, NONDIFF, OpDef, OpNode, lookup, op
 from cygrad._core.graph.opdef import publish
-from cygrad._core.graph.record cimport apply2, as_type, record2, result_type, tensor_argument, write_into
+from cygrad._core.graph.observers cimport dispatches
+from cygrad._core.graph.record cimport apply2, as_type, record2, record_n, result_type, tensor_argument, write_into
 from cygrad._core.graph.tensor cimport CUT_NONE, Tensor, cut, dtype_of
 from cygrad._ops.base.arithmetic cimport operand
 from cygrad._core.errors import messages
@@ -197,7 +198,10 @@ cpdef object where(object condition, object input=None, object other=None, Tenso
         if dtype_of(out) is not kind:
             raise RuntimeError(f"Expected out type to be {kind.type_name} but got {dtype_of(out).type_name}")
         return write_into(WHERE, out, array, (input, other), None)
-    result = record2(WHERE, array, input, other, None)
+    if dispatches:
+        result = record_n(WHERE, array, (input, other), None, condition)
+    else:
+        result = record2(WHERE, array, input, other, None)
     keep(result, 2, condition)
     if result.grad_fn_ is None and result.origin_kind == CUT_NONE:
         cut(result, condition, CUT_NONE, None)      # the history ends at the comparison

@@ -16,10 +16,10 @@ cpdef object place_of(Tensor t)                                 # the place of a
 cpdef object blank_like(Tensor t, dtype wanted, object memory_format)
 cpdef object filled(tuple size, object value, dtype wanted, object place=*)    # uninitialized if `value` is None
 
-# wraps a new array in a tensor of the class of `model`
-cpdef Tensor fresh(object array, object requires_grad, str function, Tensor model=*, object place=*)
+# wraps a new array in a tensor of the class of `model`; `given`: arguments that the result does not tell, for dispatch
+cpdef Tensor fresh(object array, object requires_grad, str function, Tensor model=*, object place=*, tuple given=*)
 # the same, or writes the array into `out` if that is given
-cpdef Tensor delivered(object array, object out, object requires_grad, str function, object place=*)
+cpdef Tensor delivered(object array, object out, object requires_grad, str function, object place=*, tuple given=*)
 # a copy of user-supplied data
 cpdef Tensor from_values(object data, dtype wanted, object requires_grad, str function, object place=*)
 cpdef Tensor sharing(ndarray array)                             # a tensor that shares the memory of an array

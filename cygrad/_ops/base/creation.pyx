@@ -17,11 +17,11 @@ from numpy cimport (
 from cygrad._core.tensor.from_python cimport canonical, checked_lengths, data_array
 from cygrad._core.types.dtypes cimport FLOATING, as_dtype, default_dtype, dtype, dtype_of_scalar, is_float_num
 from cygrad._core.graph.dual cimport is_forward, spread
-from cygrad._core.graph.observers cimport OP, WITH_OUT, after, described, mark_start
+from cygrad._core.graph.observers cimport OP, WITH_OUT, Recorded, after, described, dispatched, mark_start
 from cygrad._core.graph.inplace cimport check_memory, take_shape
 from cygrad._core.runtime.thread_state cimport INFERENCE, NO_GRAD, ThreadState, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_DETACH, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
+    CUT_DETACH, DISPATCHES, IS_INFERENCE, REQUIRES_GRAD, WAS_WRAPPED, Tensor, bump, cut, dtype_of, held_array,
     requires_grad as needs_grad, wrap, wrap_like)
 from cygrad._core.tensor import predicates
 from cygrad._core.types import memory_format as formats
@@ -150,12 +150,19 @@ cpdef object filled(tuple size, object value, dtype wanted, object place=None):
 
 # -- the new tensor ----------------------------------------------------------------------------------------
 
-cpdef Tensor fresh(object array, object requires_grad, str function, Tensor model=None, object place=None):
+cpdef Tensor fresh(
+        object array, object requires_grad, str function, Tensor model=None, object place=None, tuple given=None):
     cdef ThreadState* state = thread_state()
+    cdef Recorded done
     cdef Tensor t
     if place is not None:
         array = arrays.moved(array, place)
-    t = wrap(array) if model is None else wrap_like(model, array)
+    if function and (state.dispatching or model is not None and model.flags & DISPATCHES):
+        done = described(function, OP, () if model is None else (model,), None, None)
+        done.hint = given
+        t = <Tensor?>dispatched(done, (wrap(array),))[0]
+    else:
+        t = wrap(array) if model is None else wrap_like(model, array)
     if state.modes & INFERENCE:
         t.flags |= IS_INFERENCE
     if requires_grad is not False and requires_grad is not None:
@@ -167,10 +174,11 @@ cpdef Tensor fresh(object array, object requires_grad, str function, Tensor mode
     return t
 
 
-cpdef Tensor delivered(object array, object out, object requires_grad, str function, object place=None):
+cpdef Tensor delivered(
+        object array, object out, object requires_grad, str function, object place=None, tuple given=None):
     cdef Tensor target
     if out is None:
-        return fresh(array, requires_grad, function, None, place)
+        return fresh(array, requires_grad, function, None, place, given)
     target = out
     if needs_grad(target) and not thread_state().modes & NO_GRAD:
         raise checks().out_requires_grad(function)

@@ -18,7 +18,7 @@ from numpy cimport NPY_BOOL, NPY_INT32, NPY_INT64, NPY_UINT8, ndarray
 import numpy as np
 
 from cygrad._core.types.dtypes cimport is_float_num
-from cygrad._core.graph.observers cimport mark_start
+from cygrad._core.graph.observers cimport Recorded, dispatches, mark_start
 from cygrad._core.graph.inplace cimport check_apart, check_inplace
 from cygrad._core.graph.opdef cimport INPLACE, LINEAR, MAY_OVERLAP, PRIVATE, OpDef, OpNode, op, variant
 from cygrad._core.graph.opdef import publish
@@ -80,7 +80,7 @@ cdef Tensor item(Tensor t, object index):
 
 cdef inline bint needs_steps(Tensor t) noexcept:
     """Whether each step of an index needs its own node, or forward-mode or batching support."""
-    return requires_grad(t) and is_recording() or thread_state().modes & FORWARD
+    return requires_grad(t) and is_recording() or thread_state().modes & FORWARD or dispatches
 
 
 cdef Tensor stretch(Tensor t, object bounds):
@@ -295,7 +295,8 @@ cdef Tensor pick(Tensor t, tuple indices):
     cdef Tensor result
     mark_start()
     array = run_index(INDEX.kernel, t, index_arrays(t, indices), None, False)
-    result = record1(INDEX, array, t, (t.array.shape, versions_of(indices)))
+    args = t.array.shape, versions_of(indices)
+    result = record1(INDEX, array, t, args) if not dispatches else record_n(INDEX, array, (t,), args, indices)
     keep(result, 2, indices)
     return result
 
@@ -336,7 +337,9 @@ cpdef Tensor index_backward(object input, tuple shape, tuple indices):
     values = resolved(g.array)
     kernel = INDEX_BACKWARD.kernel if is_on_cpu(values) else gpu_forms.fitting(INDEX_BACKWARD.kernel, values)
     array = kernel(values, shape, index_arrays_of_shape(shape, indices))
-    result = record1(INDEX_BACKWARD, array, g, (shape, versions_of(indices)))
+    args = shape, versions_of(indices)
+    result = record1(INDEX_BACKWARD, array, g, args) if not dispatches else (
+        record_n(INDEX_BACKWARD, array, (g,), args, indices))
     keep(result, 2, indices)
     return result
 
@@ -442,7 +445,7 @@ cdef Tensor put_into_copy(Tensor t, tuple indices, Tensor values, bint accumulat
     cdef Tensor result
     row = INDEX_PUT if is_float_num(t.array.dtype.num) else INDEX_PUT_UNRECORDED
     array = put_array(wrap(copying.copy(t.array)), index_arrays(t, indices), values, accumulate)
-    result = record_n(row, array, (t, values), (accumulate, versions_of(indices)))
+    result = record_n(row, array, (t, values), (accumulate, versions_of(indices)), indices)
     keep(result, 2, indices)
     return result
 
@@ -485,6 +488,8 @@ cdef Tensor put(Tensor t, tuple indices, Tensor values, bint accumulate, str lab
         row = INDEX_PUT_UNRECORDED
     node = begin_write(row, t, inputs, (accumulate, versions_of(indices)), &mask, label)
     keep_written(node, indices)
+    if thread_state().changing != NULL:
+        (<Recorded>thread_state().changing).hint = indices
     if is_unresolved(t.array):
         write_resolved(t, put_array_from_python, (t, arrays, values, accumulate))
     else:

@@ -16,10 +16,10 @@ from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.record cimport node_of, record1, record_view
 from cygrad._core.runtime.thread_state cimport ThreadState, is_recording, thread_state
 from cygrad._core.graph.tensor cimport (
-    CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, requires_grad, version_of)
+    CUT_NON_DIFFERENTIABLE, Tensor, alias as detached, bump, cut, held_array, requires_grad, version_of)
 from cygrad._core.errors import messages
 from cygrad._core.errors.sites import warn
-from cygrad._kernels.cpu.base.arrays cimport MAXDIMS
+from cygrad._kernels.cpu.base.arrays cimport MAXDIMS, itemsize_of
 from cygrad._kernels.device.unresolved cimport is_unresolved
 from cygrad._kernels.cpu.base.view_geometry cimport (
     Geometry, geometry_of, insert_dim, permute_dims, remove_dim, reshape as fit_dims, swap_dims, view_of)
@@ -79,11 +79,16 @@ def view(input, *size, **named):
 cdef Tensor viewed(Tensor t, tuple shape):
     cdef Geometry g
     cdef npy_intp[MAXDIMS] dims
-    shape = infer_shape(shape, t.array.size)
-    geometry_of(t.array, &g)
-    if not fit_dims(&g, shape_to_c(shape, dims), dims, t.array.itemsize):
+    cdef Py_ssize_t size = 1
+    cdef int i
+    array = held_array(t)
+    geometry_of(array, &g)
+    for i in range(g.ndim):
+        size *= g.dims[i]
+    shape = infer_shape(shape, size)
+    if not fit_dims(&g, shape_to_c(shape, dims), dims, itemsize_of(array)):
         raise checks().no_view(t, shape)
-    return record_view(VIEW_ROW, view_of(t.array, &g), t, (t.array.shape,))
+    return record_view(VIEW_ROW, view_of(array, &g), t, (array.shape,))
 
 
 cpdef tuple infer_shape(tuple shape, Py_ssize_t numel):
@@ -482,5 +487,4 @@ cpdef int may_look_otherwise(Tensor x, str op_name) except -1:
 
 composite = {"reshape": 0, "flatten": 0, "swapaxes": 0}
 methods = {"T": property(reversed_dims), "mT": property(matrix_transpose)}
-functions = publish(globals())
-functions.update({name: of_tuple(globals()[name], what) for name, what in (("reshape", "shape"), ("permute", "dims"))})
+functions = publish(globals(), {"reshape": of_tuple(reshape, "shape"), "permute": of_tuple(permute, "dims")})

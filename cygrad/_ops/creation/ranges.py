@@ -79,11 +79,11 @@ def arange(
     return _delivered(array, out, requires_grad, "arange")
 
 
-def _delivered(array, out, requires_grad, function):
+def _delivered(array, out, requires_grad, function, given=None):
     """Run `delivered`; an `out` with the same number of elements keeps its shape."""
     if out is not None and out.numel() == array.size:
         array = array.reshape(out.shape)
-    return delivered(array, out, requires_grad, function)
+    return delivered(array, out, requires_grad, function, None, given)
 
 
 def _plain(bounds):
@@ -277,7 +277,7 @@ def linspace(
     checked_lengths((count,))
     low, high = _ends_of_type(low, high, count, wanted)
     array = made(place, evenly_spaced, low, high, count, wanted.numpy)
-    return _delivered(array, out, requires_grad, "linspace")
+    return _delivered(array, out, requires_grad, "linspace", (low, high, count))
 
 
 @shown
@@ -310,7 +310,7 @@ def logspace(
     compute = np.dtype(np.complex128 if wanted.numpy.kind == "c" else np.float64)
     exponents = made(place, evenly_spaced, low, high, count, compute)
     array = _powers(number(base, "logspace", "base", 4), exponents, wanted.numpy)
-    return _delivered(array, out, requires_grad, "logspace")
+    return _delivered(array, out, requires_grad, "logspace", (low, high, count, base))
 
 
 @silent

@@ -175,7 +175,7 @@ ADDCMUL = declare(
 def addcmul(input, tensor1, tensor2, *, value=1, out=None):
     """Compute `input + value * tensor1 * tensor2`. Saves each factor if the other needs a gradient.
 
-    Gradients: g, value * g * tensor2, value * g * tensor1.
+    Gradients: g, value * g * tensor2, value * g * tensor1. Raises NotImplementedError for bools.
 
     >>> import cygrad
     >>> cygrad.addcmul(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([3.0]), value=0.5)
@@ -185,11 +185,13 @@ def addcmul(input, tensor1, tensor2, *, value=1, out=None):
 
 
 def of_three(op, input, tensor1, tensor2, value, out):
-    """Convert the operands to their promoted dtype and compute."""
+    """Convert the operands to their promoted dtype and compute. Raises NotImplementedError if all are bools."""
     if not (isinstance(input, Tensor) and isinstance(tensor1, Tensor) and isinstance(tensor2, Tensor)):
         require_tensors(op, input, tensor1, tensor2, names=("input", "tensor1", "tensor2"))
     require_broadcast(input, tensor1, tensor2)
     if input.dtype is tensor1.dtype is tensor2.dtype and not isinstance(value, complex):
+        if input.dtype.name == "bool":
+            raise messages.not_implemented_for(f"{op.name}_cpu_out", input.dtype)
         return computed(op, (input, tensor1, tensor2), (value,), out)
     dtype = result_type((input, tensor1, tensor2))
     if isinstance(value, complex) and not dtype.is_complex:

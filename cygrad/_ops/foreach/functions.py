@@ -1,17 +1,19 @@
 """The functions of lists of tensors, made from the table: `_foreach_add` and its kind.
 
 Each applies the plain op to one tensor after the other, so gradients, version counters and mixed precision are those of
-the op. An in-place function first makes sure that it can change all tensors: ops on `meta` tensors tell.
+the op. An in-place function first makes sure that it can change all tensors: ops on `meta` tensors tell. Calls with
+tensors of one shape and dtype take a compiled pass over the lists (`passes.pyx`).
 """
 
+import cygrad._ops.foreach.passes as passes
 from cygrad._core.errors import messages
 from cygrad._core.graph.inplace import are_alike, check_changes
-from cygrad._core.graph.opdef import publish, registry
+from cygrad._core.graph.opdef import facts_of, publish, registry
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.tensor.predicates import result_type
 from cygrad._ops.common.overloads import bound, parsed
 from cygrad._ops.creation.from_data import scalar_tensor
-from cygrad._ops.foreach.table import TABLE
+from cygrad._ops.foreach.table import SELF, TABLE
 from cygrad._ops.linalg.vector_norms import linalg_vector_norm
 
 # -- what is not the op of the name --
@@ -74,6 +76,91 @@ _OWN = _IN_PLACE | {
     "powsum": _powsum,
 }
 _WITH_FACTOR = ("addcdiv", "addcmul")  # their last argument is `value=`
+
+
+# -- compiled passes --
+
+
+def _two(name, in_place):
+    takes_alpha = name in ("add", "sub")
+
+    def quick(args, kwargs):
+        if len(args) != 2 or kwargs and (len(kwargs) > 1 or not takes_alpha or "alpha" not in kwargs):
+            return None
+        return passes.binary(registry[name], *args, kwargs.get("alpha", 1), in_place)
+
+    return quick
+
+
+def _larger(name, in_place):
+    def quick(args, kwargs):
+        return None if len(args) != 2 or kwargs else passes.limit(registry[name], *args, in_place)
+
+    return quick
+
+
+def _three(name, in_place):
+    def quick(args, kwargs):
+        if len(args) == 3 and kwargs.keys() <= {"value"}:
+            return passes.weighted(registry[name], args[0], args[1:], kwargs.get("value", 1), in_place)
+        return (
+            None
+            if len(args) != 4 or kwargs
+            else (passes.weighted(registry[name], args[0], args[1:3], args[3], in_place))
+        )
+
+    return quick
+
+
+def _between(name, in_place):
+    def quick(args, kwargs):
+        if len(args) != 3 or kwargs:
+            return None
+        return passes.weighted(registry["lerp.Scalar"], args[0], args[1:2], args[2], in_place)
+
+    return quick
+
+
+def _copies(name, in_place):
+    def quick(args, kwargs):
+        if len(args) != 2 or kwargs or not passes.alike(*args):
+            return None
+        check_changes(args[0], "copy_")
+        return [t.copy_(source) for t, source in zip(*args)]
+
+    return quick
+
+
+def _zeros(name, in_place):
+    def quick(args, kwargs):
+        if len(args) != 1 or kwargs or not passes.alike(args[0], args[0]):
+            return None
+        check_changes(args[0], "zero_")
+        return [t.zero_() for t in args[0]]
+
+    return quick
+
+
+def _one(name, in_place):
+    def quick(args, kwargs):
+        if len(args) != 1 or kwargs:
+            return None
+        row = registry[name]
+        return passes.unary(row, args[0], in_place) if name in facts_of["direct"] else None
+
+    return quick
+
+
+_QUICK = {"lerp": _between, "copy": _copies, "zero": _zeros}
+_QUICK |= dict.fromkeys(("add", "sub", "mul", "div"), _two) | dict.fromkeys(("addcmul", "addcdiv"), _three)
+_QUICK |= dict.fromkeys(("maximum", "minimum", "clamp_max", "clamp_min"), _larger)
+_QUICK |= dict.fromkeys((name for name, row in TABLE.items() if row.signatures == {"default": SELF}), _one)
+_QUICK.pop("max")
+_QUICK["zero"] = _zeros
+
+
+def _never(args, kwargs):
+    return None
 
 
 # -- one call --
@@ -154,7 +241,12 @@ def _function(name):
     texts, title = tuple(TABLE[name].signatures.values()), f"_foreach_{name}"
     op = _OWN.get(name) or getattr(Tensor, name)
 
+    quick = _QUICK.get(name, lambda *_: _never)(name, False)
+
     def function(*args, **kwargs):
+        found = quick(args, kwargs)
+        if found is not None:
+            return tuple(found)
         rows, by_name, _ = _read(title, name, texts, args, kwargs)
         return tuple(_each(op, rows, by_name))
 
@@ -170,7 +262,11 @@ def _in_place_function(name):
     def change(tensor, *args, **kwargs):
         return getattr(tensor, method)(*args, **kwargs) if own is None else own(tensor, *args, out=tensor)
 
+    quick = _QUICK.get(name, lambda *_: _never)(name, True)
+
     def function(*args, **kwargs):
+        if quick(args, kwargs) is not None:
+            return args[0]
         rows, by_name, tensors = _read(title, name, texts, args, kwargs)
         _check_all(change, method, rows, by_name)
         _each(change, rows, by_name)

@@ -81,7 +81,7 @@ def unpool(dims, t, indices, size):
     planes = math.prod(others)
     rows = planes, math.prod(t.shape[t.dim() - dims :])
     out = kernels.unpooled(array_of(t).reshape(rows), index.reshape(rows), count)
-    result = record_n(row, out.reshape(*others, *size), (t,), (dims,))
+    result = record_n(row, out.reshape(*others, *size), (t,), (dims,), indices)
     keep(result, 1, indices)
     return result
 

@@ -58,7 +58,7 @@ def finished(op, array, t, added, index, args, out):
             check_apart(out, operand)
     inputs = (t,) if added is None else (t, added)
     if out is None:
-        return keeping(record_n(op, array, inputs, args), index)
+        return keeping(record_n(op, array, inputs, args, index), index)
     if out is not t:
         return write_into(op, out, array, inputs, args)
     return written_in_place(op, t, inputs, args, index, lambda: np.copyto(array_of(t), array))
@@ -578,7 +578,7 @@ def masked_fill(input, mask, value, *, out=None):
     if kind_of(t.dtype) in "fc":
         row = MASKED_FILL_TENSOR if isinstance(value, Tensor) else MASKED_FILL
     if out is None:
-        return keeping(record_n(row, indexing.masked_fill(a, element, where), inputs, (value,)), mask)
+        return keeping(record_n(row, indexing.masked_fill(a, element, where), inputs, (value,), mask), mask)
     if out is not t:
         return write_into(row, out, indexing.masked_fill(a, element, where), inputs, (value,))
     if shape != a.shape:

@@ -146,7 +146,7 @@ def _nll(input, target, weight, ignore_index, reduction):
     if reduction == NONE:
         loss = loss.reshape(classes.shape if array.ndim > 1 else ())
     args = ignore_index, reduction, tensor_of(total)
-    result = record_n(NLL if array.ndim <= 2 else NLL_2D, loss, (input,), args)
+    result = record_n(NLL if array.ndim <= 2 else NLL_2D, loss, (input,), args, (target, weight))
     keep(result, 1, target)
     if weight is not None:
         keep(result, 2, weight)
@@ -171,7 +171,9 @@ def nll_loss_backward(grad_output, target, weight, ignore_index, reduction, tota
     """Return the gradient of `nll_loss` with respect to its input, of shape `self_sizes`."""
     g, total = array_of(grad_output), array_of(total_weight)
     array = nll_backward_array(g, array_of(target), _array(weight), ignore_index, reduction, total, self_sizes)
-    result = record_n(NLL_BACKWARD, array, (grad_output,), (ignore_index, reduction, total_weight, self_sizes))
+    result = record_n(
+        NLL_BACKWARD, array, (grad_output,), (ignore_index, reduction, total_weight, self_sizes), (target, weight)
+    )
     keep(result, 1, target)
     keep(result, 2, weight)
     return result

@@ -93,7 +93,7 @@ def finished(op, losses, inputs, reduction, more=(), kept=None):
 
 
 def _recorded(op, array, count, inputs, reduction, more, kept):
-    result = record_n(op, array, inputs, (reduction, count, *more))
+    result = record_n(op, array, inputs, (reduction, count, *more), kept)
     if kept is not None:
         keep(result, 2, kept)
     return result

@@ -173,7 +173,7 @@ def embedding_of_package(weight, indices, padding_idx=-1, scale_grad_by_freq=Fal
         wrong = places[(places < 0) | (places >= len(table))].flat[0]
         raise IndexError(f"index out of range in self\n  embedding: there is no row {wrong} in a table of {len(table)}")
     result = record_n(
-        EMBEDDING, table.take(places, 0), (w,), (padding_idx, bool(scale_grad_by_freq), sparse, table.shape)
+        EMBEDDING, table.take(places, 0), (w,), (padding_idx, bool(scale_grad_by_freq), sparse, table.shape), i
     )
     keep(result, 1, i)
     return result

@@ -67,7 +67,8 @@ def _normalized(op, input, weight, bias, frame, given=None, more=(), running=Non
     shape = None if one is None else array_of(one).shape
     args = frame, middle, factor, shape, *more
     inputs = (input, weight, bias)[: len(op.inputs)]
-    return record_n(op, result, inputs, args), middle, squares
+    momentum = None if running is None else running[2]
+    return record_n(op, result, inputs, args, momentum), middle, squares
 
 
 def _in_order(array):

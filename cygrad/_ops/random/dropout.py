@@ -207,6 +207,7 @@ def _of_package(name, what, **how):
                 raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {float(p):g}")
             return _dropped(input, p, train, inplace, name, **how)
 
+        call.__module__ = "cygrad"  # where it is found when it is pickled
         call.__doc__ = what + (" It overwrites `input`." if inplace else "")
         return call
 

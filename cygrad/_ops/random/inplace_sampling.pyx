@@ -8,6 +8,7 @@ from functools import cache, partial
 
 from cygrad._core.graph.dual cimport is_forward
 from cygrad._core.graph.opdef cimport OpDef
+from cygrad._core.graph.observers cimport dispatches
 from cygrad._core.graph.record cimport written_in_place
 from cygrad._core.graph.tensor cimport Tensor, dtype_of, held_array
 from cygrad._core.types.dtypes cimport FLOATING, dtype, is_float_num
@@ -52,7 +53,7 @@ def overwritten(op, t, draw, *others, args):
 
     `args`: the arguments of the method, used only by batching rules.
     """
-    args = args if is_forward() else None
+    args = args if is_forward() or dispatches else None
     return written_in_place(op, t, (t, *others), args, None, lambda: copy_into(array_of(t), draw()))
 
 
@@ -63,7 +64,7 @@ cdef Tensor filled(OpDef op, Tensor t, int what, object a, object b, object gene
     """
     cdef str name = None if generator is None else op.name + "_"        # only errors need it
     cdef tuple source = source_of(generator, name, place_of(t))
-    cdef tuple asked = (*args, generator) if is_forward() else None
+    cdef tuple asked = (*args, generator) if is_forward() or dispatches else None
     return written_in_place(op, t, (t,), asked, None, draw_into, (t, source, what, a, b))
 
 

@@ -195,7 +195,7 @@ def randint(
     wanted = type_of_new(dtype, out, dtype_of_number(0), "randint")
     place = _place(place, out)
     array = whole_numbers(check_size(shape), first, last, wanted, generator, "randint", place)
-    found = delivered(array, out, requires_grad, "randint")
+    found = delivered(array, out, requires_grad, "randint", None, (first, last, list(array.shape)))
     if out is not None or not is_forward():
         return found
     return for_each_sample(found, lambda shape: whole_numbers(shape, first, last, wanted, generator, "randint", place))

@@ -53,9 +53,9 @@ def zero_rule(n, g):
 
 
 def _recorded(row, array, inputs, out, args):
-    """Record the result of an op; its arguments are used only by batching rules."""
-    args = args if is_forward() else None
-    return record_n(row, array, inputs, args) if out is None else write_into(row, out, array, inputs, args)
+    """Record the result of an op; its arguments are used only by batching rules, and shown to modes."""
+    known, args = args, args if is_forward() else None
+    return record_n(row, array, inputs, args, known) if out is None else write_into(row, out, array, inputs, args)
 
 
 # -- integers --
@@ -82,7 +82,7 @@ def randperm(
     if count > 128:  # every dtype can hold smaller ones
         _check_holds(count, kind)
     kernels, numbers = source_of(generator, "randperm", place if out is None else place_of(out))
-    found = delivered(kernels.permutation(numbers, count, wanted), out, requires_grad, "randperm")
+    found = delivered(kernels.permutation(numbers, count, wanted), out, requires_grad, "randperm", None, (count,))
 
     def permutations(shape):
         rows = [kernels.permutation(numbers, count, wanted) for _ in range(math.prod(shape[:-1]))]
@@ -304,26 +304,37 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     count = integer(num_samples, "multinomial", "num_samples", 2)
     messages.check_flag("multinomial", "replacement", 3, replacement)
     _check_weights(t, count, replacement)
-    check_size((*t.shape[:-1], count))
-    weights = array_of(t) if t.ndim == 2 else array_of(t)[None]
-    is_in_memory = isinstance(weights, np.ndarray) and weights.flags.c_contiguous  # others are drawn in another order
-    step = max(1, chunks.SIZE // weights.shape[1]) if is_in_memory and weights.size else len(weights)
-    first, *others = [weights[start : start + step] for start in range(0, len(weights), step or 1)] or [weights]
+    weights = array_of(t)
+    check_size((*weights.shape[:-1], count))
+    if t.ndim == 1:
+        weights = weights[None]
     kernels, numbers = source_of(generator, "multinomial", place_of(t))
     draw = kernels.picked if replacement else kernels.picked_once
     needed = 1 if replacement else count
-    found = _with_sums(kernels, first, needed)
-    for part in others:  # checks the weights before anything is drawn
-        _with_sums(kernels, part, needed)
-    array = draw(numbers, *found, count)
-    if others:
-        whole = np.empty((len(weights), count), np.int64)
-        whole[:step] = array
-        for start, part in zip(range(step, len(weights), step), others):
-            whole[start : start + step] = draw(numbers, *_with_sums(kernels, part, needed), count)
-        array = whole
+    if 0 < weights.size <= chunks.SIZE:
+        array = draw(numbers, *_with_sums(kernels, weights, needed), count)
+    else:
+        array = _in_parts(draw, kernels, numbers, weights, needed, count)
     args = count, replacement, generator
     return _recorded(MULTINOMIAL, array if t.ndim == 2 else array[0], (t,), out, args)
+
+
+def _in_parts(draw, kernels, numbers, weights, needed, count):
+    """Return what `draw` draws from the rows of weights, a few rows at a time; all are checked first."""
+    is_in_memory = isinstance(weights, np.ndarray) and weights.flags.c_contiguous  # others are drawn in another order
+    step = max(1, chunks.SIZE // weights.shape[1]) if is_in_memory and weights.size else len(weights)
+    first, *others = [weights[start : start + step] for start in range(0, len(weights), step or 1)] or [weights]
+    found = _with_sums(kernels, first, needed)
+    for part in others:
+        _with_sums(kernels, part, needed)
+    array = draw(numbers, *found, count)
+    if not others:
+        return array
+    whole = np.empty((len(weights), count), np.int64)
+    whole[:step] = array
+    for start, part in zip(range(step, len(weights), step), others):
+        whole[start : start + step] = draw(numbers, *_with_sums(kernels, part, needed), count)
+    return whole
 
 
 @rule("multinomial")
@@ -335,18 +346,18 @@ def _picked(call):
 
 
 def _with_sums(kernels, weights, needed):
-    """Return rows of weights, and their running sums in float64.
+    """Return rows of weights, and what `picked` needs of them besides.
 
     Raises RuntimeError for invalid weights, and for rows with fewer than `needed` weights above 0.
     """
-    wide = weights.astype(np.float64)
-    sums = kernels.running_weights(wide)
+    sums = kernels.running_weights(weights)
     if sums is None:
+        wide = weights.astype(np.float64)
         if (wide >= 0).all() and (wide.sum(1) < math.inf).all():
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if needed > 1 and not is_meta(wide) and np.count_nonzero(wide) < wide.size:
-        _check_enough(np.count_nonzero(wide, 1), needed)
+    if needed > 1 and not is_meta(weights) and np.count_nonzero(weights) < weights.size:
+        _check_enough(np.count_nonzero(weights, 1), needed)
     return weights, sums
 
 

@@ -24,6 +24,7 @@ from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
 from cygrad._core.types import return_types
 from cygrad._core.types.dtypes import as_dtype, dtype_of_number
 from cygrad._kernels.cpu.base import chunks
+from cygrad._kernels.cpu.base.numpy_fallback import refuse_float8
 from cygrad._kernels.cpu.indexing import axis_ops as along
 from cygrad._kernels.cpu.reduction import scans
 from cygrad._kernels.cpu.signal import finite_differences as kernels
@@ -103,6 +104,8 @@ def accumulated_in(op, t, dtype, out):
     if dtype is not None:
         accumulator(t, dtype)  # checks that the dtype is differentiable, if necessary
         wanted = as_dtype(dtype)
+        if wanted.name == "bool":
+            raise messages.not_implemented_for(f"{op.name}_out_cpu", wanted)
         if out is t and wanted is not t.dtype:
             raise RuntimeError(
                 f"Bad in-place call: input tensor dtype {messages.c_word(t)} and output tensor dtype "
@@ -112,6 +115,7 @@ def accumulated_in(op, t, dtype, out):
             messages.check_out_type(np.empty(0, wanted.numpy), out)
         return wanted
     if not isinstance(out, Tensor):
+        refuse_float8(memory_of(t).dtype, f"{op.name}_out_cpu")
         return t.dtype if t.is_floating_point() or t.is_complex() else dtype_of_number(0)
     if out.dtype.name == "bool":
         raise messages.not_implemented_for(f"{op.name}_out_cpu", out.dtype)

@@ -12,6 +12,7 @@ from cygrad._core.graph.internals import array_of, tensor_of
 from cygrad._core.graph.kernel_call import as_float32
 from cygrad._core.graph.opdef import NONDIFF, PRIVATE, declare, facts, publish
 from cygrad._core.graph.record import apply_n, record_n, tensor_argument
+from cygrad._kernels.cpu.base.numpy_fallback import refuse_float8
 from cygrad._kernels.cpu.indexing.indexing import gather
 from cygrad._kernels.cpu.reduction import sorting as kernels
 from cygrad._ops.base.arguments import dim_argument, integer
@@ -65,6 +66,7 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     t, a, dim = prepared(op, input, dim)
     if t.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    refuse_float8(t.dtype.numpy, "sorting_kernel_method_name")
     values, indices = in_memory_order(kernels.sorted_along, a, dim, descending)
     if not t.ndim:
         values, indices = values.reshape(()), indices.reshape(())
@@ -145,6 +147,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     if a.dtype.kind in "bc":
         word = "topk does not support bool" if a.dtype.kind == "b" else " topk does not support complex"
         raise RuntimeError(f"{word} dtypes on CPU")
+    refuse_float8(t.dtype.numpy, "topk_cpu")
     if t.dim() == 0:
         values, indices = a[0:1].reshape(()).copy(), np.zeros((), np.int64, like=a)
     else:

@@ -6,6 +6,8 @@ compared and set into tensors, but not resized, since other tensors may use it.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,10 +18,12 @@ from cygrad._core.graph.internals import own_array, replace_array, tensor_of
 from cygrad._core.graph.opdef import publish
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.runtime.thread_state import NO_GRAD, get_modes
-from cygrad._core.tensor.predicates import memory_of
+from cygrad._core.tensor.predicates import layouts, memory_of
 from cygrad._core.transforms.forward_mode import all_of
-from cygrad._core.types.dtypes import by_name
+from cygrad._core.types.device import device as device_named
+from cygrad._core.types.dtypes import by_name, get_default_dtype
 from cygrad._ops.base.arguments import require
+from cygrad._ops.base.creation import tensor
 from cygrad._ops.shape.strided import as_strided
 
 if TYPE_CHECKING:
@@ -31,6 +35,29 @@ def _whole(t):
     """Return all elements of a tensor's memory, in memory order."""
     memory = tensor_of(memory_of(t))
     return as_strided(memory, (memory.numel(),), (1,), 0)
+
+
+class StorageBase:
+    """Base of `UntypedStorage`, by which programs recognize the memory of tensors."""
+
+    __module__ = "cygrad.storage"
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if cls is StorageBase:
+            raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
+        return super().__new__(cls)
+
+
+def _memory(content, kind, name):
+    """Return a tensor of new memory: of so many elements, or with the elements of a sequence."""
+    if isinstance(content, int):
+        if content < 0:
+            raise RuntimeError(f"{name}: the size must not be negative, but is {content}")
+        return tensor_of(np.empty(content, kind.numpy))
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        raise RuntimeError(f"{name}: Expected a sequence type, but got {type(content).__name__}")
+    return tensor(content, dtype=kind)
 
 
 class _Storage:
@@ -134,11 +161,16 @@ class _Storage:
         return f"{rows}[torch.storage.{type(self).__name__}({kind}device={self.device}) of size {len(self)}]"
 
 
-class UntypedStorage(_Storage):
-    """The memory of a tensor as bytes."""
+class UntypedStorage(_Storage, StorageBase):
+    """The memory of a tensor as bytes; `UntypedStorage(3)` and `UntypedStorage([1, 2])` make memory of their own."""
 
-    def __init__(self, tensor: Any) -> None:
-        self._flat = _whole(tensor).view(by_name()["uint8"])
+    __slots__ = ()
+
+    def __init__(self, content: Any = ()) -> None:
+        bytes_of = by_name()["uint8"]
+        if not isinstance(content, Tensor):
+            content = _memory(content, bytes_of, "torch.UntypedStorage()")
+        self._flat = _whole(content).view(bytes_of)
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
@@ -161,7 +193,23 @@ class UntypedStorage(_Storage):
 
 
 class TypedStorage(_Storage):
-    """The memory of a tensor as elements of its dtype."""
+    """The memory of a tensor as elements of its dtype.
+
+    `TypedStorage(3, dtype=torch.int64)` and `TypedStorage([1, 2], dtype=...)` make memory of their own;
+    `wrap_storage`, an `UntypedStorage`, has its bytes read as elements of `dtype`.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, content: Any = (), *, wrap_storage: Any = None, dtype: _dtype | None = None, device: Any = None
+    ) -> None:
+        kind = dtype or get_default_dtype()
+        if wrap_storage is not None:
+            content = wrap_storage._flat.view(kind)
+        elif not isinstance(content, Tensor):
+            content = _memory(content, kind, "torch.TypedStorage()")
+        self._flat = _whole(content if device is None else content.to(device))
 
     @property
     def dtype(self) -> _dtype:
@@ -171,6 +219,49 @@ class TypedStorage(_Storage):
     def untyped(self) -> UntypedStorage:
         """Return the same memory as bytes."""
         return UntypedStorage(self._flat)
+
+
+def from_file(
+    filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+):
+    """Return a tensor of `size` elements whose memory is the beginning of a file, which is read as needed.
+
+    With `shared`, changes are written to the file, which is made or lengthened if need be; otherwise they are not. The
+    elements are of `dtype`, by default the default dtype. Raises RuntimeError if the file is missing or too short,
+    NotImplementedError for a device other than the CPU and for sparse layouts.
+
+    >>> import cygrad, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = os.path.join(directory, "numbers")
+    ...     cygrad.from_file(path, shared=True, size=3).copy_(cygrad.tensor([1.0, 2.0, 3.0]))
+    ...     cygrad.from_file(path, size=2)
+    tensor([1., 2., 3.])
+    tensor([1., 2.])
+    """
+    if not isinstance(filename, str):
+        raise messages.wrong_type("from_file", "filename", 1, "str", filename)
+    if pin_memory:
+        raise RuntimeError("tensors constructed from a file cannot be pinned")
+    kind = dtype or get_default_dtype()
+    if device is not None and device_named(device).type != "cpu" or layout not in (None, layouts["strided"]):
+        where = device_named(device).type if device is not None else str(layout)
+        raise NotImplementedError(
+            f"Could not run 'aten::from_file' with arguments from the '{where}' backend\n"
+            "  to fix it: make the tensor on the CPU, and convert it: x.to(device), x.to_sparse()"
+        )
+    nbytes = size * kind.itemsize
+    if size < 0:
+        raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{filename}>: Cannot allocate memory (12)")
+    try:
+        if not shared and os.path.getsize(filename) < nbytes:
+            there = os.path.getsize(filename)
+            raise RuntimeError(f"file <{filename}> size <{there}> is smaller than the required mapping size <{nbytes}>")
+        memory = UntypedStorage.from_file(filename, bool(shared), nbytes)
+    except OSError as error:
+        mode = "read-write" if shared else "read-only"
+        text = f"unable to open file <{filename}> in {mode} mode: {error.strerror} ({error.errno})"
+        raise RuntimeError(text) from error
+    return memory._flat.view(kind).requires_grad_(requires_grad)
 
 
 def untyped_storage(self):
@@ -247,4 +338,12 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
 
 
 methods = {f.__name__: f for f in (untyped_storage, storage, _typed_storage, set_)}
-functions = publish(globals(), {"UntypedStorage": UntypedStorage, "TypedStorage": TypedStorage})
+functions = publish(
+    globals(),
+    {
+        "StorageBase": StorageBase,
+        "TypedStorage": TypedStorage,
+        "UntypedStorage": UntypedStorage,
+        "from_file": from_file,
+    },
+)

@@ -5,10 +5,9 @@ process that is not in the group gets a warning and does nothing.
 """
 
 from cygrad import Tensor
-from cygrad.distributed._c10d.errors import one_process
 from cygrad.distributed._c10d.groups import _get_group, _rank_not_in_group, get_group_rank, get_rank
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
-from cygrad.distributed._c10d.work import Work
+from cygrad.distributed._c10d.work import joined
 from cygrad.utils.warning import warn
 
 __all__ = [
@@ -134,7 +133,7 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
     if group is None:
         return None
     works = [group.allgather(outputs, each) for outputs, each in zip(output_tensor_lists, input_tensor_list)]
-    return _finished(Work([tensor for work in works for tensor in work.result()]), async_op)
+    return _finished(joined(works, [tensor for work in works for tensor in work.result()]), async_op)
 
 
 def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
@@ -145,9 +144,7 @@ def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
     group = _member(group, "all_gather_into_tensor")
     if group is None:
         return None
-    parts = [output_tensor] if group.size() == 1 else list(output_tensor.chunk(group.size()))
-    group.allgather(parts, input_tensor)
-    return _finished(Work([output_tensor]), async_op)
+    return _finished(group._allgather_base(output_tensor, input_tensor), async_op)
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
@@ -166,8 +163,8 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         return None
     root = 0 if dst is None and group_dst is None else _root(group, dst, group_dst)
     _check_list_is_at_root("gather_list", "destination", gather_list, group.rank() == root)
-    _check_list(gather_list, "gather_list")
-    _check_dtypes(tensor, *gather_list)
+    _check_list(gather_list or [], "gather_list")
+    _check_dtypes(tensor, *(gather_list or ()))
     return _finished(group.gather(gather_list, tensor, root), async_op)
 
 
@@ -179,8 +176,8 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         return None
     root = 0 if src is None and group_src is None else _root(group, src, group_src)
     _check_list_is_at_root("scatter_list", "source", scatter_list, group.rank() == root)
-    _check_list(scatter_list, "scatter_list")
-    _check_dtypes(tensor, *scatter_list)
+    _check_list(scatter_list or [], "scatter_list")
+    _check_dtypes(tensor, *(scatter_list or ()))
     return _finished(group.scatter(tensor, scatter_list, root), async_op)
 
 
@@ -208,8 +205,7 @@ def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=F
     group = _member(group, "reduce_scatter_tensor")
     if group is None:
         return None
-    parts = [input] if group.size() == 1 else list(input.chunk(group.size()))
-    return _finished(group.reduce_scatter(output, parts, op), async_op)
+    return _finished(group._reduce_scatter_base(output, input, op), async_op)
 
 
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
@@ -240,80 +236,72 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     group = _member(group, "all_to_all_single")
     if group is None:
         return None
-    outputs = _parts(output, output_split_sizes, group.size())
-    inputs = _parts(input, input_split_sizes, group.size())
-    group.alltoall(outputs, inputs)
-    return _finished(Work([output]), async_op)
-
-
-def _parts(tensor, sizes, count):
-    """Views of the parts of a tensor along its first dimension, one for each process."""
-    length = tensor.shape[0]
-    if not sizes:
-        if length % count:
-            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
-        sizes = [length // count] * count
-    elif len(sizes) != count:
-        raise RuntimeError("Number of tensor splits not equal to group size")
-    elif sum(sizes) != length:
-        raise RuntimeError(f"Split sizes doesn't match total dim 0 size\n  got {list(sizes)} for {length}")
-    return list(tensor.detach().split(list(sizes)))
+    return _finished(group.alltoall_base(output, input, output_split_sizes, input_split_sizes), async_op)
 
 
 def barrier(group=None, async_op=False, device_ids=None, timeout=None):
     """Wait until all processes are here."""
     group = _member(group, "barrier")
-    return group and _finished(group.barrier(), async_op)
+    if group is None:
+        return None
+    work = group.barrier()
+    if async_op:
+        return work
+    work.wait(timeout)
+    return None
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     """Wait until all processes are here; fails with the rank of one that is not here in time."""
+    if timeout is not None and timeout.total_seconds() <= 0:
+        raise ValueError(f"monitored_barrier: the timeout must be positive, got {timeout}")
     group = _member(group, "monitored_barrier")
-    return group and _finished(group.barrier(), False)
+    if group is not None:
+        group.monitored_barrier(timeout, wait_all_ranks)
 
 
 # --- From one process to another -----------------------------------------------------------------
 
 
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Begin to send `tensor` to process `dst`; returns a `Work`."""
-    return _no_partner("send", tensor, group, dst, group_dst)
+    """Begin to send `tensor` to process `dst`; returns a `Work`. The tensor must not change before that is finished."""
+    _check_tensor(tensor, "tensor")
+    group = _member(group, "isend")
+    return group and group.send([tensor], _partner(group, dst, group_dst, "destination"), tag)
 
 
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
-    """Begin to receive into `tensor` what process `src` sends; returns a `Work`."""
-    return _no_partner("recv", tensor, group, src, group_src)
+    """Begin to receive into `tensor` what process `src`, by default any, sends; returns a `Work`."""
+    _check_tensor(tensor, "tensor")
+    group = _member(group, "irecv")
+    if group is None:
+        return None
+    if src is None and group_src is None:
+        return group.recv_anysource([tensor], tag)
+    return group.recv([tensor], _partner(group, src, group_src, "source"), tag)
 
 
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Send `tensor` to process `dst`."""
-    group = _member(group, "send")
-    if group is None:
-        return None
-    if _root(group, dst, group_dst) == group.rank():
-        raise ValueError(
-            "Invalid destination rank: destination rank should not be the same as the rank of the current process."
-        )
-    return _no_partner("send", tensor, group, dst, group_dst)
+    """Send `tensor` to process `dst`; returns once the tensor may change."""
+    work = isend(tensor, dst, group, tag, group_dst)
+    return work and _finished(work, False)
 
 
 def recv(tensor, src=None, group=None, tag=0, group_src=None):
-    """Receive into `tensor` what process `src` sends; returns its rank."""
-    return _no_partner("recv", tensor, group, src, group_src)
+    """Receive into `tensor` what process `src`, by default any, sends; returns its rank among all processes."""
+    work = irecv(tensor, src, group, tag, group_src)
+    if work is None:
+        return -1
+    work.wait()
+    return _get_group(group)._ranks[work.source_rank()]
 
 
-def _no_partner(name, tensor, group, rank, group_rank):
-    """Raise RuntimeError: in a group of one process there is nobody to send to or receive from."""
-    _check_tensor(tensor, "tensor")
-    group = _member(group, name)
-    if group is None:
-        return None
-    if rank is None and group_rank is None and name == "recv":
-        raise one_process("recv from any process")
+def _partner(group, rank, group_rank, kind):
+    """The rank in the group of another process. Raises ValueError if it is this one."""
     peer = _root(group, rank, group_rank)
     if peer == group.rank():
-        raise RuntimeError(f"{name}: a process is not connected to itself (rank {peer})")
-    raise one_process(f"{name} with rank {peer}")
+        raise ValueError(f"Invalid {kind} rank: {kind} rank should not be the same as the rank of the current process.")
+    return peer
 
 
 class P2POp:

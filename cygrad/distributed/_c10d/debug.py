@@ -18,7 +18,7 @@ _level = DebugLevel.OFF
 
 
 def get_debug_level():
-    """The level that is set; a group of one process has nothing to check."""
+    """The level that is set. With `DETAIL` the calls of all ranks are compared before data moves."""
     return _level
 
 
@@ -31,7 +31,13 @@ def set_debug_level(debug_level):
 
 
 def set_debug_level_from_env():
-    """Set the level that the variable `TORCH_DISTRIBUTED_DEBUG` names; without it, `OFF`."""
+    """Set the level that the variable `TORCH_DISTRIBUTED_DEBUG` names; without it, `OFF`.
+
+    `CYGRAD_DISTRIBUTED_DEBUG=1` is `DETAIL` by a shorter name.
+    """
+    if os.environ.get("CYGRAD_DISTRIBUTED_DEBUG", "0") not in ("", "0"):
+        set_debug_level(DebugLevel.DETAIL)
+        return
     name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if name not in DebugLevel.__members__:
         raise RuntimeError(f"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.\n  it is {name!r}")

@@ -33,9 +33,15 @@ class QueueEmptyError(DistStoreError):
     __module__ = "cygrad.distributed"
 
 
+HOW_TO_INSTALL = (
+    "to fix it: pip install 'cygrad[distributed]', which brings mpi4py and mpich; on a cluster, mpi4py with the "
+    "cluster's own MPI"
+)
+
+
 def one_process(what: str) -> RuntimeError:
-    """The error for anything that needs more than one process."""
+    """The error for what does not work between several processes."""
     return RuntimeError(
-        f"{what}: cygrad trains in one process for now\n"
-        "  to fix it: start the script with world size 1, e.g. without torchrun, or with --nproc-per-node 1"
+        f"{what}: this works in one process for now\n"
+        "  to fix it: use it in a world of size 1; collectives, DistributedDataParallel and the like work in any"
     )

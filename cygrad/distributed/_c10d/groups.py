@@ -2,14 +2,15 @@
 
 import os
 from datetime import timedelta
+from importlib.util import find_spec
 from typing import Any
 
 from cygrad import cuda
-from cygrad.distributed._c10d.errors import one_process
+from cygrad.distributed._c10d.connection import connect, engines_for
+from cygrad.distributed._c10d.errors import HOW_TO_INSTALL, one_process
 from cygrad.distributed._c10d.process_group import Backend, BackendConfig, ProcessGroup
-from cygrad.distributed._c10d.single import SingleProcess
+from cygrad.distributed._c10d.world import current
 from cygrad.distributed.constants import default_pg_timeout
-from cygrad.distributed.rendezvous import rendezvous
 
 __all__ = [
     "GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device",
@@ -22,23 +23,15 @@ __all__ = [
 _NO_GROUP = "Default process group has not been initialized, please make sure to call init_process_group."
 
 
-class _World:
-    """The groups that exist, and how many there have been."""
-
-    default = None
-    groups: list = []
-    count = 0
-
-
 class _Default(type):
     @property
     def WORLD(cls):
         """The group of all processes, or None before `init_process_group`."""
-        return _World.default
+        return current().default
 
     @WORLD.setter
     def WORLD(cls, value):
-        _World.default = value
+        current().default = value
 
 
 class group(metaclass=_Default):
@@ -67,7 +60,7 @@ def is_available():
 
 def is_initialized():
     """Whether `init_process_group` has been called."""
-    return _World.default is not None
+    return current().default is not None
 
 
 def is_torchelastic_launched():
@@ -86,8 +79,8 @@ def is_nccl_available():
 
 
 def is_mpi_available():
-    """Whether groups can be made with "mpi": False for now."""
-    return False
+    """Whether groups can be made with "mpi": if mpi4py is installed."""
+    return find_spec("mpi4py") is not None
 
 
 def is_ucc_available():
@@ -102,7 +95,9 @@ def is_xccl_available():
 
 def is_backend_available(backend):
     """Whether groups can be made with a back end, by name."""
-    return {"gloo": is_gloo_available, "nccl": is_nccl_available}.get(backend.lower(), is_mpi_available)()
+    name = backend.lower()
+    known = {"gloo": is_gloo_available, "nccl": is_nccl_available, "mpi": is_mpi_available}
+    return known[name]() if name in known else name in Backend.registered
 
 
 def get_default_backend_for_device(device):
@@ -145,7 +140,7 @@ def init_process_group(
     (0, 1, 'gloo')
     >>> dist.destroy_process_group()
     """
-    if _World.default is not None:
+    if current().default is not None:
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
         raise AssertionError("Cannot specify both init_method and store.")
@@ -156,14 +151,11 @@ def init_process_group(
             raise AssertionError("world_size must be positive if using store")
         if rank < 0:
             raise AssertionError("rank must be non-negative if using store")
-    else:
-        store, rank, world_size = next(iter(rendezvous(init_method or "env://", rank, world_size, timeout=timeout)))
-    if world_size > 1:
-        raise one_process(f"init_process_group with a world size of {world_size}")
-    if rank >= world_size:
-        raise RuntimeError(f"rank < size. {rank} vs {world_size}\n  ranks are counted from 0")
-    store.set_timeout(timeout)
-    _World.default = _made(name, store, group_name, "default_pg", device_id)
+    connection = connect(name, init_method, store, rank, world_size, timeout)
+    connection.store.set_timeout(timeout)
+    current().connection = connection
+    world = range(connection.size)
+    current().default = _made(name, list(world), connection.engine, group_name, "default_pg", device_id, timeout)
 
 
 def _checked_timeout(timeout):
@@ -186,26 +178,35 @@ def _checked_backend(backend):
                 "Distributed package doesn't have NCCL built in\n"
                 '  there is no GPU; to fix it: pass "gloo", e.g. "nccl" if torch.cuda.is_available() else "gloo"'
             )
-        if part not in (Backend.GLOO, Backend.NCCL):
+        if part == Backend.FAKE and current().engine is not None:
+            continue
+        if part == Backend.MPI and not is_mpi_available():
+            raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {HOW_TO_INSTALL}")
+        if part not in (Backend.GLOO, Backend.NCCL, Backend.MPI, *Backend.registered):
             raise RuntimeError(f'Distributed package doesn\'t have {part.upper()} built in. Pass "gloo" or "nccl"')
     return name
 
 
-def _made(name, store, group_name, group_desc, device_id):
-    group_name = group_name or str(_World.count)
-    _World.count += 1
+def _made(name, ranks, engine, group_name, group_desc, device_id, timeout):
+    """Make the group of these ranks, of which this process is one, over an engine that connects them."""
+    world = current()
+    group_name = group_name or str(world.count)
+    config = BackendConfig(name)
     made = ProcessGroup(
-        SingleProcess(),
-        [0],
-        0,
+        engines_for(config, engine, world.connection.store, timeout),
+        ranks,
+        engine.rank,
         name=name,
-        config=BackendConfig(name),
-        store=store,
+        config=config,
+        store=world.connection.store,
         group_name=group_name,
+        timeout=timeout,
+        guard=world.connection.guard,
         group_desc=group_desc,
         device_id=device_id,
     )
-    _World.groups.append(made)
+    world.count += 1
+    world.groups.append(made)
     return made
 
 
@@ -219,9 +220,13 @@ def new_group(
     device_id=None,
     sort_ranks=True,
 ):
-    """Make a group of some of the processes, by their ranks; of all by default."""
+    """Make a group of some of the processes, by their ranks; of all by default.
+
+    All processes call it, in the same order; those that are not in the group get `GroupMember.NON_GROUP_MEMBER`. With
+    `use_local_synchronization` only the members need to call.
+    """
     world = _get_default_group()
-    _checked_timeout(timeout)
+    timeout = world._timeout_given if timeout is None else _checked_timeout(timeout)
     name = world._name if backend is None else _checked_backend(backend)
     ranks = world._ranks if ranks is None else list(ranks)
     if not ranks:
@@ -233,7 +238,13 @@ def new_group(
             raise ValueError(
                 f"Rank {rank} is out of range. Valid ranks are 0 to {world.size() - 1} (world_size={world.size()})"
             )
-    return _made(name, world._store, "", group_desc, device_id)
+    if sort_ranks:
+        ranks = sorted(ranks)
+    if world.rank() not in ranks:
+        current().count += 1
+        return GroupMember.NON_GROUP_MEMBER
+    engine = current().connection.engine.split(ranks)
+    return _made(name, ranks, engine, "", group_desc, device_id, timeout)
 
 
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
@@ -283,14 +294,24 @@ def shrink_group(ranks_to_exclude, group=None, shrink_flags=0, pg_options=None):
 
 def destroy_process_group(group=None):
     """Leave a group; by default all of them."""
-    if group is None or group is _World.default:
-        if _World.default is None:
+    if group is None or group is current().default:
+        if current().default is None:
             raise AssertionError("Process group cannot be None\n  " + _NO_GROUP)
-        _World.default, _World.groups, _World.count = None, [], 0
+        _leave_all()
     elif group is not GroupMember.NON_GROUP_MEMBER:
-        if group not in _World.groups:
+        if group not in current().groups:
             raise ValueError("Invalid process group specified")
-        _World.groups.remove(group)
+        current().groups.remove(group)
+        group._close()
+
+
+def _leave_all():
+    world = current()
+    for group in world.groups[::-1]:
+        group._close()
+    connection, world.connection = world.connection, None
+    world.default, world.groups, world.count = None, [], 0
+    connection.close()
 
 
 # --- Asking --------------------------------------------------------------------------------------
@@ -298,13 +319,13 @@ def destroy_process_group(group=None):
 
 def _get_default_group():
     """The group of all processes; raises ValueError if there is none."""
-    if _World.default is None:
+    if current().default is None:
         raise ValueError(
             f"{_NO_GROUP}\n"
             "  ask `dist.is_initialized()` first, or make a group of this process: "
             'dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)'
         )
-    return _World.default
+    return current().default
 
 
 def _get_default_store():
@@ -319,7 +340,7 @@ def _get_process_group_name(group):
 
 def _resolve_process_group(group_name):
     """The group of this name; raises RuntimeError if there is none."""
-    for each in _World.groups:
+    for each in current().groups:
         if each.group_name == group_name:
             return each
     raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
@@ -334,7 +355,7 @@ def _get_group(group):
     """A group, by default that of all; raises ValueError for anything else."""
     if group is None:
         return _get_default_group()
-    if not isinstance(group, ProcessGroup):
+    if not isinstance(group, ProcessGroup) or group not in current().groups:
         raise ValueError(
             f"Process group {group} is not initialized in the world group map. Please initialize the group first."
         )
@@ -377,7 +398,7 @@ def get_group_rank(group, global_rank):
     """The rank in a group of the process with this rank among all."""
     if group is GroupMember.WORLD:
         return global_rank
-    if group not in _World.groups:
+    if group not in current().groups:
         raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
     if global_rank not in group._ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
@@ -388,7 +409,7 @@ def get_global_rank(group, group_rank):
     """The rank among all processes of the member of a group with this rank in it."""
     if group is GroupMember.WORLD:
         return group_rank
-    if group not in _World.groups:
+    if group not in current().groups:
         raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
     if not 0 <= group_rank < group.size():
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
@@ -409,4 +430,4 @@ def get_node_local_rank(fallback_rank=None):
 
 def get_pg_count():
     """The number of groups made since `init_process_group`."""
-    return _World.count
+    return current().count

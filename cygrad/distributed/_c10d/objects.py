@@ -1,19 +1,19 @@
-"""Collectives of objects, which are pickled."""
+"""Collectives of objects, which are pickled; large arrays in them travel as they are, without a copy in the pickle."""
 
 import pickle
 
-from cygrad.distributed._c10d.collectives import _member, _root
-from cygrad.distributed._c10d.errors import one_process
+import numpy as np
+
+from cygrad.distributed._c10d.collectives import _member, _partner, _root
+from cygrad.distributed._c10d.groups import _get_group
 
 __all__ = [
     "all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list",
     "send_object_list",
 ]  # fmt: skip
 
-
-def _as_received(value):
-    """A copy, as another process would receive it."""
-    return pickle.loads(pickle.dumps(value))
+_ALIGNMENT = 64
+_TAG = 30001  # of the messages of `send_object_list`
 
 
 def all_gather_object(object_list, obj, group=None):
@@ -28,8 +28,11 @@ def all_gather_object(object_list, obj, group=None):
     >>> dist.destroy_process_group()
     """
     group = _member(group, "all_gather_object")
-    if group is not None:
-        object_list[group.rank()] = _as_received(obj)
+    if group is None:
+        return
+    _check_length(group, object_list, "object_list")
+    for index, packed in enumerate(_gathered(group, _pack(obj), None)):
+        object_list[index] = _unpack(packed)
 
 
 def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
@@ -39,20 +42,35 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
         return
     root = 0 if dst is None and group_dst is None else _root(group, dst, group_dst)
     group._check_root("gather", root)
-    if not object_gather_list:
+    is_root = group.rank() == root
+    if is_root and not object_gather_list:
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    object_gather_list[group.rank()] = _as_received(obj)
+    if not is_root and object_gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    if is_root:
+        _check_length(group, object_gather_list, "object_gather_list")
+    for index, packed in enumerate(_gathered(group, _pack(obj), root)):
+        object_gather_list[index] = _unpack(packed)
 
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
-    """Send the objects in the list of process `src` to all, which receive them in theirs."""
+    """Send the objects in the list of process `src` to all, which receive them in theirs, of the same length."""
     group = _member(group, "broadcast_object_list")
     if group is None:
         return
     root = 0 if src is None and group_src is None else _root(group, src, group_src)
     group._check_root("broadcast", root)
-    for value in object_list:
-        pickle.dumps(value)  # what cannot be sent is an error here too
+    is_root = group.rank() == root
+    packed = _pack(list(object_list)) if is_root else None
+    received = _unpack(_broadcast(group, packed, root))
+    if is_root:
+        return
+    if len(received) != len(object_list):
+        raise RuntimeError(
+            f"broadcast_object_list: rank {group._ranks[root]} has sent {len(received)} objects, and the list of this "
+            f"process has {len(object_list)}"
+        )
+    object_list[:] = received
 
 
 def scatter_object_list(
@@ -66,28 +84,124 @@ def scatter_object_list(
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
     root = 0 if src is None and group_src is None else _root(group, src, group_src)
     group._check_root("scatter", root)
-    if not scatter_object_input_list:
-        raise ValueError("source rank must provide non-None scatter_object_input_list")
-    group._check_length("scatter", "input", scatter_object_input_list)
-    scatter_object_output_list[0] = _as_received(scatter_object_input_list[group.rank()])
+    size = group.size()
+    sizes, data = [0] * size, np.empty(0, np.uint8)
+    if group.rank() == root:
+        if not scatter_object_input_list:
+            raise ValueError("source rank must provide non-None scatter_object_input_list")
+        group._check_length("scatter", "input", scatter_object_input_list)
+        parts = [_pack(each) for each in scatter_object_input_list]
+        sizes, data = [len(part) for part in parts], np.concatenate(parts)
+    length = np.zeros(1, np.int64)
+    lengths = np.array(sizes, np.int64).view(np.uint8) if group.rank() == root else None
+    group._bytes("scatter_object_list", lambda engine: engine.scatter(length.view(np.uint8), lengths, root))
+    output = np.empty(length[0], np.uint8)
+    incoming = [len(output) if rank == root else 0 for rank in range(size)]
+    group._bytes("scatter_object_list", lambda engine: engine.all_to_all(output, data, incoming, sizes))
+    scatter_object_output_list[0] = _unpack(output)
 
 
 def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
-    """Send objects to process `dst`."""
-    _check_partner("send_object_list", group, dst, group_dst, "destination")
+    """Send objects to process `dst`, which calls `recv_object_list`."""
+    group = _member(group, "send_object_list")
+    if group is None:
+        return
+    peer = _partner(group, dst, group_dst, "destination")
+    group._check_peer("send", peer)
+    packed = _pack(list(object_list))
+    length = np.array([len(packed)], np.int64).view(np.uint8)
+    for part in (length, packed):
+        group._bytes(f"send_object_list to rank {peer}", lambda engine, part=part: engine.send(part, peer, _TAG))
 
 
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
-    """Receive objects from process `src`; returns its rank."""
-    _check_partner("recv_object_list", group, src, group_src, "source")
-
-
-def _check_partner(name, group, rank, group_rank, kind):
-    """Raise: in a group of one process there is nobody to send to or receive from."""
-    group = _member(group, name)
+    """Receive objects from process `src`, by default any, into the list; returns its rank among all processes."""
+    group = _member(group, "recv_object_list")
     if group is None:
-        return
-    peer = _root(group, rank, group_rank)
-    if peer == group.rank():
-        raise ValueError(f"Invalid {kind} rank: {kind} rank should not be the same as the rank of the current process.")
-    raise one_process(f"{name} with rank {peer}")
+        return -1
+    peer = None if src is None and group_src is None else _partner(group, src, group_src, "source")
+    if peer is not None:
+        group._check_peer("recv", peer)
+    length = np.zeros(1, np.int64)
+    work = group._bytes("recv_object_list", lambda engine: engine.recv(length.view(np.uint8), peer, _TAG))
+    source = work.source_rank()
+    packed = np.empty(length[0], np.uint8)
+    group._bytes("recv_object_list", lambda engine: engine.recv(packed, source, _TAG))
+    received = _unpack(packed)
+    if len(received) != len(object_list):
+        raise RuntimeError(
+            f"recv_object_list: {len(received)} objects have come, and the list of this process has {len(object_list)}"
+        )
+    object_list[:] = received
+    return _get_group(group)._ranks[source]
+
+
+def _check_length(group, objects, name):
+    if len(objects) < group.size():
+        raise IndexError(
+            "list assignment index out of range\n"
+            f"  {name} has {len(objects)} places for the objects of {group.size()} processes"
+        )
+
+
+# --- Objects as bytes, and bytes between processes -----------------------------------------------
+
+
+def _pack(value):
+    """An object as an array of bytes: the number of parts, their lengths, the pickle, and the buffers it refers to."""
+    buffers: list = []
+    parts = [pickle.dumps(value, protocol=5, buffer_callback=buffers.append)]
+    parts += [buffer.raw() for buffer in buffers]
+    head = np.array([len(parts), *(len(part) for part in parts)], np.int64).view(np.uint8)
+    places = _places(len(head), [len(part) for part in parts])
+    packed = np.zeros(places[-1] + len(parts[-1]), np.uint8)
+    packed[: len(head)] = head
+    for place, part in zip(places, parts):
+        packed[place : place + len(part)] = np.frombuffer(part, np.uint8)
+    return packed
+
+
+def _unpack(packed):
+    """The object; its arrays are views of the bytes."""
+    count = int(packed[:8].view(np.int64)[0])
+    lengths = packed[8 : 8 * (count + 1)].view(np.int64).tolist()
+    places = _places(8 * (count + 1), lengths)
+    pickled, *buffers = (packed[place : place + length].data for place, length in zip(places, lengths))
+    return pickle.loads(pickled, buffers=buffers)
+
+
+def _places(begin, lengths):
+    """Where the parts begin, each at a multiple of the alignment."""
+    places = []
+    for length in lengths:
+        places.append(-(-begin // _ALIGNMENT) * _ALIGNMENT)
+        begin = places[-1] + length
+    return places
+
+
+def _gathered(group, packed, root):
+    """The bytes of all processes, in all or in `root` only (elsewhere nothing), which are padded on their way."""
+    size = group.size()
+    length, lengths = np.array([len(packed)], np.int64), np.zeros(size, np.int64)
+    group._bytes("gather_object", lambda engine: engine.all_gather(lengths.view(np.uint8), length.view(np.uint8)))
+    longest = -(-int(lengths.max()) // _ALIGNMENT) * _ALIGNMENT
+    padded = np.zeros(longest, np.uint8)
+    padded[: len(packed)] = packed
+    output = np.empty(size * longest, np.uint8) if root in (None, group.rank()) else None
+    if root is None:
+        group._bytes("all_gather_object", lambda engine: engine.all_gather(output, padded))
+    else:
+        group._bytes("gather_object", lambda engine: engine.gather(output, padded, root))
+    if output is None:
+        return []
+    return [output[rank * longest : rank * longest + lengths[rank]] for rank in range(size)]
+
+
+def _broadcast(group, packed, root):
+    """The bytes of `root`."""
+    length = np.array([0 if packed is None else len(packed)], np.int64)
+    group._bytes("broadcast_object_list", lambda engine: engine.broadcast(length.view(np.uint8), root))
+    if packed is None:
+        packed = np.empty(length[0], np.uint8)
+    group._bytes("broadcast_object_list", lambda engine: engine.broadcast(packed, root))
+    return packed

@@ -1,12 +1,19 @@
 """`ProcessGroup`: the processes that take part in a collective, and the collectives by their low-level names."""
 
+import time
+from typing import Any
+
+import numpy as np
+
 from cygrad import device as _device
-from cygrad.distributed._c10d.errors import one_process
+from cygrad.distributed._c10d import wire
 from cygrad.distributed._c10d.reduce_ops import ReduceOp, check_reduction
 from cygrad.distributed._c10d.stores import PrefixStore
 from cygrad.distributed._c10d.work import Work
 
 __all__ = ["Backend", "BackendConfig", "ProcessGroup"]
+
+_MONITOR = 30000  # the tag of messages of `monitored_barrier`
 
 
 class Backend(str):
@@ -34,6 +41,7 @@ class Backend(str):
         MPI: ["cpu", "cuda"],
         FAKE: ["cpu", "cuda", "hpu", "xpu"],
     }
+    registered: dict[str, Any] = {}
 
     def __new__(cls, name):
         if not isinstance(name, str):
@@ -42,8 +50,19 @@ class Backend(str):
 
     @classmethod
     def register_backend(cls, name, func, extended_api=False, devices=None):
-        """Raises RuntimeError: a back end of one's own is for several processes."""
-        raise one_process(f"Backend.register_backend({name!r})")
+        """Let groups be made with a back end of one's own: `func(store, rank, size, timeout)` returns its engine.
+
+        The engine has the methods of `cygrad.distributed._c10d.engine.Engine`, for the kinds of `devices`, by default
+        "cpu" and "cuda". Raises RuntimeError if the name is taken, and TypeError for PyTorch's `extended_api`.
+        """
+        name = name.lower()
+        if name in cls.backend_list:
+            raise RuntimeError(f"{name.upper()} c10d backend creator function already exist")
+        if extended_api:
+            raise TypeError("register_backend(extended_api=True): cygrad has the short form of `func` only")
+        cls.backend_list.append(name)
+        cls.backend_capability[name] = [devices] if isinstance(devices, str) else list(devices or ("cpu", "cuda"))
+        cls.registered[name] = func
 
 
 class BackendConfig:
@@ -78,9 +97,13 @@ class BackendConfig:
 class ProcessGroup:
     """Processes that exchange tensors; `new_group` makes one, and `init_process_group` that of all processes."""
 
-    def __init__(self, backend, ranks, rank, *, name, config, store, group_name, group_desc=None, device_id=None):
-        self._backend, self._ranks, self._rank = backend, ranks, rank
-        self._name, self._config = name, config
+    def __init__(
+        self, engines, ranks, rank, *, name, config, store, group_name, timeout, guard=None, group_desc=None,
+        device_id=None,
+    ):  # fmt: skip
+        self._engines, self._ranks, self._rank = engines, ranks, rank
+        self._name, self._config, self._guard = name, config, guard
+        self._timeout_given, self._timeout = timeout, timeout.total_seconds()
         self._store = PrefixStore(group_name, store)
         self.group_name = str(group_name)
         self.group_desc = group_desc or "undefined"
@@ -108,6 +131,44 @@ class ProcessGroup:
     def _device_types(self):
         return [_device(kind) for kind in self._config.device_backend_map]
 
+    def _close(self):
+        for engine in set(self._engines.values()):
+            engine.close()
+
+    # --- One transfer ----------------------------------------------------------------------------
+
+    def _engine(self, tensor=None):
+        """The engine for a tensor, by its device. Raises RuntimeError if the group has none."""
+        if tensor is None:
+            return next(iter(self._engines.values()))
+        kind = tensor.device.type
+        if kind not in self._engines:
+            raise RuntimeError(
+                f"No backend type associated with device type {kind}\n"
+                f"  this group serves {self._config!r}; to fix it: move the tensor, or make the group with "
+                '"cpu:gloo,cuda:nccl", which serves both'
+            )
+        return self._engines[kind]
+
+    def _moved(self, tensor, writes):
+        return wire.moved(tensor, writes, self._engine(tensor).on_device)
+
+    def _reduced(self, op):
+        """What makes a parcel of a tensor for this reduction."""
+        return lambda tensor, writes: wire.reduced(tensor, op, self.size(), writes, self._engine(tensor).on_device)
+
+    def _run(self, name, tensors, parcels, begin, results=None, details=""):
+        """Begin a transfer of each of these parcels; returns the `Work` whose result are the tensors.
+
+        details: what else must be equal in all processes, such as the root, for the comparison of calls.
+        """
+        watch = None
+        if self._guard is not None:
+            watch = self._guard.entered(self, name, tensors, details)
+        handles = [begin(self._engine(tensor), parcel.array, tensor) for tensor, parcel in zip(tensors, parcels)]
+        writes = [parcel.write for parcel in parcels if parcel.write is not None]
+        return Work(tensors if results is None else results, handles, writes, watch, self._timeout)
+
     # --- Collectives -----------------------------------------------------------------------------
 
     def allreduce(self, tensors, op=ReduceOp.SUM, **_):
@@ -115,8 +176,12 @@ class ProcessGroup:
         tensors = _as_list(tensors)
         for tensor in tensors:
             check_reduction(op, tensor, "all_reduce")
-        self._backend.all_reduce(tensors, op)
-        return Work(tensors)
+        parcels = [self._reduced(op)(tensor, True) for tensor in tensors]
+
+        def begin(engine, array, tensor):
+            return engine.all_reduce(array, wire.reduction(op, tensor))
+
+        return self._run("all_reduce", tensors, parcels, begin, details=op)
 
     def allreduce_coalesced(self, tensors, op=ReduceOp.SUM, **_):
         """Reduce tensors over all processes, in place."""
@@ -128,39 +193,67 @@ class ProcessGroup:
         self._check_root("reduce", root)
         for tensor in tensors:
             check_reduction(op, tensor, "reduce")
-        self._backend.reduce(tensors, root, op)
-        return Work(tensors)
+        parcels = [self._reduced(op)(tensor, self._rank == root) for tensor in tensors]
+
+        def begin(engine, array, tensor):
+            return engine.reduce(array, root, wire.reduction(op, tensor))
+
+        return self._run("reduce", tensors, parcels, begin, details=(op, root))
 
     def broadcast(self, tensors, root=0, **_):
         """Send tensors of `root` to all."""
         tensors = _as_list(tensors)
         self._check_root("broadcast", root)
-        self._backend.broadcast(tensors, root)
-        return Work(tensors)
+        parcels = [self._moved(tensor, self._rank != root) for tensor in tensors]
+        return self._run(
+            "broadcast", tensors, parcels, lambda engine, array, _: engine.broadcast(array, root), details=root
+        )
 
     def allgather(self, outputs, tensor, **_):
         """Gather the tensors of all processes into a list."""
         if isinstance(tensor, (list, tuple)):
             (outputs,), (tensor,) = outputs, tensor
         self._check_outputs("allgather", outputs, tensor)
-        self._backend.all_gather(outputs, tensor)
-        return Work(outputs)
+        output = wire.joined(outputs, self._moved, True)
+        return self._all_gather(output, tensor, outputs)
+
+    def _allgather_base(self, output, tensor, **_):
+        """Gather the tensors of all processes into one, in which they follow each other."""
+        self._check_multiple("all_gather_into_tensor", "output", output, tensor)
+        return self._all_gather(self._moved(output, True), tensor, [output])
+
+    def _all_gather(self, output, tensor, results):
+        input = self._moved(tensor, False).array
+        return self._run(
+            "all_gather", [tensor], [output], lambda engine, array, _: engine.all_gather(array, input), results
+        )
 
     def gather(self, outputs, tensor, root=0, **_):
         """Gather the tensors of all processes into a list of `root`."""
         self._check_root("gather", root)
-        self._check_length("gather", "output", outputs)
-        self._check_same("gather", outputs, tensor)
-        self._backend.gather(outputs, tensor, root)
-        return Work(outputs)
+        output = wire.Parcel(None, None)
+        if self._rank == root:
+            self._check_length("gather", "output", outputs)
+            self._check_same("gather", outputs, tensor)
+            output = wire.joined(outputs, self._moved, True)
+        input = self._moved(tensor, False).array
+        return self._run(
+            "gather", [tensor], [output], lambda engine, array, _: engine.gather(array, input, root), outputs or [],
+            details=root,
+        )  # fmt: skip
 
     def scatter(self, output, inputs, root=0, **_):
         """Send each process its tensor of the list of `root`."""
         self._check_root("scatter", root)
-        self._check_length("scatter", "input", inputs)
-        self._check_same("scatter", inputs, output)
-        self._backend.scatter(output, inputs, root)
-        return Work([output])
+        input = None
+        if self._rank == root:
+            self._check_length("scatter", "input", inputs)
+            self._check_same("scatter", inputs, output)
+            input = wire.joined(inputs, self._moved, False).array
+        return self._run(
+            "scatter", [output], [self._moved(output, True)],
+            lambda engine, array, _: engine.scatter(array, input, root), details=root,
+        )  # fmt: skip
 
     def reduce_scatter(self, output, inputs, op=ReduceOp.SUM, **_):
         """Reduce a list over all processes, and leave each process its tensor."""
@@ -170,8 +263,20 @@ class ProcessGroup:
             )
         check_reduction(op, output, "reduce_scatter")
         self._check_same("reduce_scatter", inputs, output)
-        self._backend.reduce_scatter(output, inputs, op)
-        return Work([output])
+        return self._reduce_scatter(output, wire.joined(inputs, self._reduced(op), False).array, op)
+
+    def _reduce_scatter_base(self, output, input, op=ReduceOp.SUM, **_):
+        """Reduce a tensor over all processes, and leave each process its part."""
+        self._check_multiple("reduce_scatter_tensor", "input", input, output)
+        check_reduction(op, output, "reduce_scatter")
+        return self._reduce_scatter(output, self._reduced(op)(input, False).array, op)
+
+    def _reduce_scatter(self, output, input, op):
+        name = wire.reduction(op, output)
+        return self._run(
+            "reduce_scatter", [output], [self._reduced(op)(output, True)],
+            lambda engine, array, _: engine.reduce_scatter(array, input, name), details=op,
+        )  # fmt: skip
 
     def alltoall(self, outputs, inputs, **_):
         """Send the i-th tensor of each process to process i."""
@@ -181,21 +286,138 @@ class ProcessGroup:
                     f"ProcessGroupGloo::alltoall: {kind} tensor list size {len(tensors)} does not match world size "
                     f"{self.size()}"
                 )
-        for output, given in zip(outputs, inputs):
-            self._check_same("alltoall", [output], given)
-        self._backend.all_to_all(outputs, inputs)
-        return Work(outputs)
+        self._check_same("alltoall", [outputs[self._rank]], inputs[self._rank])
+        output = wire.joined(outputs, self._moved, True)
+        input = wire.joined(inputs, self._moved, False).array
+        sizes = [[each.numel() * each.element_size() for each in tensors] for tensors in (outputs, inputs)]
+        return self._all_to_all(output, input, sizes, outputs)
+
+    def alltoall_base(self, output, input, output_sizes, input_sizes, **_):
+        """Send the i-th part of a tensor of each process to process i; parts are along the first dimension."""
+        sizes = []
+        for tensor, given in ((output, output_sizes), (input, input_sizes)):
+            rows = _split_sizes(tensor, given, self.size())
+            row = tensor.element_size() * (tensor.numel() // tensor.shape[0] if tensor.shape[0] else 0)
+            sizes.append([each * row for each in rows])
+        if sizes[0][self._rank] != sizes[1][self._rank]:
+            raise RuntimeError(
+                "all_to_all_single: the part that this process sends to itself has another size where it arrives\n"
+                f"  got {sizes[1][self._rank]} bytes for {sizes[0][self._rank]}"
+            )
+        return self._all_to_all(self._moved(output, True), self._moved(input, False).array, sizes, [output])
+
+    def _all_to_all(self, output, input, sizes, results):
+        return self._run(
+            "all_to_all", results[:1], [output], lambda engine, array, _: engine.all_to_all(array, input, *sizes),
+            results,
+        )  # fmt: skip
 
     def barrier(self, *_, **__):
         """Wait until all processes are here."""
-        self._backend.barrier()
-        return Work()
+        watch = None if self._guard is None else self._guard.entered(self, "barrier", [], "")
+        return Work((), [self._engine().barrier()], (), watch, self._timeout)
+
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        """Wait until all processes are here; rank 0 says which are not."""
+        seconds = self._timeout if timeout is None else timeout.total_seconds()
+        if self.size() > 1:
+            (self._monitor if self._rank == 0 else self._report)(seconds, wait_all_ranks)
+
+    # --- From one process to another -------------------------------------------------------------
+
+    def send(self, tensors, peer, tag=0):
+        """Send a tensor to process `peer`."""
+        (tensor,) = tensors
+        self._check_peer("send", peer)
+        return self._run(
+            f"send to rank {peer}", tensors, [self._moved(tensor, False)],
+            lambda engine, array, _: engine.send(array, peer, tag), details=None,
+        )  # fmt: skip
+
+    def recv(self, tensors, peer, tag=0):
+        """Receive into a tensor what process `peer` sends."""
+        self._check_peer("recv", peer)
+        return self._recv(tensors, peer, tag)
+
+    def recv_anysource(self, tensors, tag=0):
+        """Receive into a tensor what any process sends."""
+        if self.size() == 1:
+            raise RuntimeError("ProcessGroupGloo::recvAnysource: there is no other process in the group")
+        return self._recv(tensors, None, tag)
+
+    def _recv(self, tensors, peer, tag):
+        (tensor,) = tensors
+        return self._run(
+            "recv" if peer is None else f"recv from rank {peer}", tensors, [self._moved(tensor, True)],
+            lambda engine, array, _: engine.recv(array, peer, tag), details=None,
+        )  # fmt: skip
+
+    def _monitor(self, timeout, wait_all_ranks):
+        engine = self._engine()
+        missing = []
+        end = time.monotonic() + timeout
+        for peer in range(1, self.size()):
+            handle = engine.recv(np.zeros(1, np.uint8), peer, _MONITOR)
+            try:
+                handle.wait(max(0.0, end - time.monotonic()))
+            except TimeoutError:
+                handle.abort()
+                missing.append(peer)
+                if not wait_all_ranks:
+                    break
+        if missing:
+            ranks = ", ".join(str(self._ranks[peer]) for peer in missing)
+            kind = "Ranks" if wait_all_ranks else "Rank"
+            raise RuntimeError(f"[Rank 0]: {kind} {ranks} failed to pass monitoredBarrier in {timeout * 1000:.0f} ms")
+        for peer in range(1, self.size()):
+            engine.send(np.ones(1, np.uint8), peer, _MONITOR).wait(timeout)
+
+    def _report(self, timeout, _):
+        engine = self._engine()
+        engine.send(np.ones(1, np.uint8), 0, _MONITOR).wait(timeout)
+        handle = engine.recv(np.zeros(1, np.uint8), 0, _MONITOR)
+        try:
+            handle.wait(timeout)
+        except TimeoutError:
+            handle.abort()
+            raise RuntimeError(
+                f"Rank {self._ranks[self._rank]} successfully reached monitoredBarrier, but received errors while "
+                "waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank."
+            ) from None
+
+    # --- Bytes -----------------------------------------------------------------------------------
+
+    def _bytes(self, name, begin):
+        """Carry out one transfer of bytes between the processes' main memories, for objects."""
+        watch = self._guard.entered(self, name, [], "") if self._guard is not None else None
+        work = Work((), [begin(self._bytes_engine())], (), watch, self._timeout)
+        work.wait()
+        return work
+
+    def _bytes_engine(self):
+        """The engine for the main memory."""
+        return next((each for each in self._engines.values() if not each.on_device), self._engine())
 
     # --- Checks ----------------------------------------------------------------------------------
 
     def _check_root(self, what, root):
         if not 0 <= root < self.size():
             raise RuntimeError(f"ProcessGroupGloo::{what}: invalid root rank: {root}\n  there are {self.size()} ranks")
+
+    def _check_peer(self, what, peer):
+        if not 0 <= peer < self.size():
+            raise RuntimeError(f"ProcessGroupGloo::{what}: invalid peer rank: {peer}\n  there are {self.size()} ranks")
+
+    def _check_multiple(self, what, kind, large, small):
+        """Raise unless one tensor has the elements of the other for each process."""
+        if large.dtype != small.dtype:
+            raise ValueError(f"{what}: output and input have different dtypes {large.dtype} and {small.dtype}")
+        if large.numel() != small.numel() * self.size():
+            raise ValueError(
+                f"{kind} tensor size must be equal to world_size times "
+                f"{'input' if kind == 'output' else 'output'} tensor size\n"
+                f"  {what} got {large.numel()} elements for {self.size()} times {small.numel()}"
+            )
 
     def _check_outputs(self, what, outputs, tensor):
         if len(outputs) != self.size():
@@ -230,3 +452,17 @@ class ProcessGroup:
 
 def _as_list(tensors):
     return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
+
+
+def _split_sizes(tensor, sizes, count):
+    """The lengths of the parts of a tensor along its first dimension, one for each process."""
+    length = tensor.shape[0]
+    if not sizes:
+        if length % count:
+            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+        return [length // count] * count
+    if len(sizes) != count:
+        raise RuntimeError("Number of tensor splits not equal to group size")
+    if sum(sizes) != length:
+        raise RuntimeError(f"Split sizes doesn't match total dim 0 size\n  got {list(sizes)} for {length}")
+    return list(sizes)

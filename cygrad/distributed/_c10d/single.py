@@ -1,52 +1,55 @@
-"""The back end of a group of one process: what all processes send is what this one sends."""
+"""The engine of a group of one process: what all processes send is what this one sends."""
 
-from cygrad.autograd.grad_mode import no_grad
+from cygrad.distributed._c10d.engine import FINISHED, Engine
 
-__all__ = ["SingleProcess"]
+__all__ = ["Single"]
 
 
-class SingleProcess:
-    """Moves tensors within this process. Shapes and dtypes are the caller's to check.
+class Single(Engine):
+    """Moves arrays within this process, at once."""
 
-    A back end for several processes has the same methods, which then also move and reduce.
-    """
+    rank, size = 0, 1
 
-    name = "single"
+    def __init__(self, on_device=False):
+        self.on_device = on_device
 
-    def all_reduce(self, tensors, op):
-        """Reduce over all processes: over one, a tensor stays as it is."""
+    def all_reduce(self, buffer, op):
+        return FINISHED
 
-    def reduce(self, tensors, root, op):
-        """Reduce over all processes, into the tensors of `root`."""
+    def reduce(self, buffer, root, op):
+        return FINISHED
 
-    def broadcast(self, tensors, root):
-        """Send the tensors of `root` to all."""
+    def broadcast(self, buffer, root):
+        return FINISHED
 
-    def all_gather(self, outputs, tensor):
-        """Gather the tensors of all processes into the list `outputs`."""
-        _copy(outputs[0], tensor)
+    def all_gather(self, output, input):
+        return _copied(output, input)
 
-    def gather(self, outputs, tensor, root):
-        """Gather the tensors of all processes into the list `outputs` of `root`."""
-        _copy(outputs[0], tensor)
+    def reduce_scatter(self, output, input, op):
+        return _copied(output, input)
 
-    def scatter(self, output, inputs, root):
-        """Send each process its tensor of the list of `root`."""
-        _copy(output, inputs[0])
+    def all_to_all(self, output, input, output_sizes, input_sizes):
+        return _copied(output, input)
 
-    def reduce_scatter(self, output, inputs, op):
-        """Reduce a list over all processes, and leave each process its tensor."""
-        _copy(output, inputs[0])
+    def gather(self, output, input, root):
+        return _copied(output, input)
 
-    def all_to_all(self, outputs, inputs):
-        """Send the i-th tensor of each process to process i."""
-        _copy(outputs[0], inputs[0])
+    def scatter(self, output, input, root):
+        return _copied(output, input)
+
+    def send(self, buffer, peer, tag):
+        raise AssertionError("a process is not connected to itself")
+
+    def recv(self, buffer, peer, tag):
+        raise AssertionError("a process is not connected to itself")
 
     def barrier(self):
-        """Wait until all processes are here."""
+        return FINISHED
+
+    def split(self, ranks):
+        return Single(self.on_device)
 
 
-def _copy(target, source):
-    """Copy what autograd does not see, as the memory is written from elsewhere."""
-    with no_grad():
-        target.detach().copy_(source.detach())
+def _copied(output, input):
+    output[...] = input
+    return FINISHED

@@ -8,8 +8,10 @@ import time
 from collections import defaultdict, deque
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from cygrad.distributed._c10d.errors import DistNetworkError, DistStoreError, QueueEmptyError
+from cygrad.distributed._c10d.launchers import launched
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 
@@ -247,47 +249,6 @@ def _locked(file):
         fcntl.flock(file, fcntl.LOCK_UN)
 
 
-class TCPStore(HashStore):
-    """A store by the name of a server. Server and clients are in this process, so nothing goes over the network.
-
-    A client finds the server by its port. Raises DistNetworkError if there is none.
-    """
-
-    _servers: dict[int, "TCPStore"] = {}
-
-    def __init__(
-        self,
-        host_name,
-        port=29500,
-        world_size=None,
-        is_master=False,
-        timeout=None,
-        wait_for_workers=True,
-        multi_tenant=False,
-        master_listen_fd=None,
-        use_libuv=True,
-    ):
-        super().__init__()
-        if timeout is not None:
-            self.set_timeout(timeout)
-        if is_master:
-            port = port or _free_port()
-            if multi_tenant and port in self._servers:
-                self._share(self._servers[port])
-            self._servers[port] = self
-        elif port in self._servers:
-            self._share(self._servers[port])
-        else:
-            raise DistNetworkError(
-                f"The client socket has failed to connect to {host_name}:{port}\n"
-                "  cygrad trains in one process for now: make the server here, TCPStore(..., is_master=True)"
-            )
-        self.host, self.port = host_name, port
-
-    def _share(self, server):
-        self._lock, self._values, self._queues = server._lock, server._values, server._queues
-
-
 def _free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -316,7 +277,7 @@ class PrefixStore(Store):
         self._store.set_timeout(timeout)
 
     def _name(self, key):
-        return f"{self._prefix}/{key}"
+        return key if self._prefix is None else f"{self._prefix}/{key}"
 
     def check(self, keys):
         """Whether all these keys are there."""
@@ -325,6 +286,10 @@ class PrefixStore(Store):
     def num_keys(self):
         """The number of keys in the whole store."""
         return self._store.num_keys()
+
+    def list_keys(self):
+        """All keys of the whole store."""
+        return self._store.list_keys()
 
     def has_extended_api(self):
         """Whether the store behind it supports `append`, `multi_get`, `multi_set` and queues."""
@@ -354,3 +319,57 @@ def _with_prefix(name):
 
 for _method in ("set", "get", "add", "compare_set", "delete_key", "append", "queue_push", "queue_pop", "queue_len"):
     setattr(PrefixStore, _method, _with_prefix(_method))
+
+
+class TCPStore(PrefixStore):
+    """A store by the name of a server, which the processes that MPI's launcher has started share, on any machine.
+
+    Nothing listens at the port: it tells stores apart, and MPI carries what ranks ask of rank 0. Within one process,
+    a client finds the server by its port too, and raises DistNetworkError if there is none.
+    """
+
+    _servers: dict[int, HashStore] = {}
+
+    def __init__(
+        self,
+        host_name,
+        port=29500,
+        world_size=None,
+        is_master=False,
+        timeout=None,
+        wait_for_workers=True,
+        multi_tenant=False,
+        master_listen_fd=None,
+        use_libuv=True,
+    ):
+        if is_master:
+            port = port or _free_port()
+        launch = launched()
+        store: Any
+        if launch is not None and launch.size > 1 and world_size != 1:
+            store = PrefixStore(f"port {port}", _shared_store())
+        elif is_master:
+            is_there = multi_tenant and port in self._servers
+            store = self._servers[port] = self._servers[port] if is_there else HashStore()
+        elif port in self._servers:
+            store = self._servers[port]
+        else:
+            raise DistNetworkError(
+                f"The client socket has failed to connect to {host_name}:{port}\n"
+                "  processes that mpiexec has not started share no store; in this one, make the server first: "
+                "TCPStore(..., is_master=True)"
+            )
+        super().__init__(None, store)
+        if timeout is not None:
+            self.set_timeout(timeout)
+        self.host, self.port = host_name, port
+
+
+def _shared_store():
+    # These start MPI, which only programs of several processes want.
+    from cygrad.distributed._c10d.connection import start_mpi
+
+    start_mpi()
+    from cygrad.distributed._c10d.mpi_store import shared_store  # likewise
+
+    return shared_store()

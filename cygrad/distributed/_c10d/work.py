@@ -1,5 +1,9 @@
 """What asynchronous collectives return."""
 
+import time
+
+from cygrad.distributed._c10d.engine import FINISHED
+from cygrad.distributed._c10d.errors import DistBackendError
 from cygrad.futures import Future
 
 __all__ = ["Work"]
@@ -8,54 +12,161 @@ __all__ = ["Work"]
 class Work:
     """A collective that is under way: `wait` for it before the tensors are used.
 
-    In a group of one process it is finished when it is returned.
+    It moves on while someone waits, or asks whether it is finished; tensors that had to be copied are written then.
     """
 
-    def __init__(self, tensors=(), source_rank=None):
-        self._tensors, self._source_rank = list(tensors), source_rank
+    def __init__(self, tensors=(), handles=(), finish=(), watch=None, timeout=None, ranks=None):
+        self._tensors, self._handles, self._finish = list(tensors), list(handles), list(finish)
+        self._watch, self._timeout, self._ranks = watch, timeout, ranks
+        self._is_done, self._error, self._source = False, None, None
 
     def wait(self, timeout=None):
-        """Wait until it is finished; returns True."""
+        """Wait until it is finished; returns True. Raises DistBackendError if it fails or lasts too long.
+
+        timeout: a `timedelta`; by default the one of the group.
+        """
+        if not self._is_done and not self.is_completed():
+            if self._watch is not None:
+                self._watch.begin()
+            self._guarded(self._wait, self._timeout if timeout is None else timeout.total_seconds())
+            if self._watch is not None and self._error is None:
+                self._watch.end()
+        if self._error is not None:
+            raise self._error
         return True
 
-    def is_completed(self):
-        """Whether it is finished, with success or not."""
+    def _wait(self, timeout):
+        begin = time.monotonic()
+        for handle in self._handles:
+            left = None if timeout is None else max(0.0, begin + timeout - time.monotonic())
+            handle.wait(left, self._watch)
         return True
+
+    def _guarded(self, move, *args):
+        """Move on; what goes wrong is kept, and what is finished is written. A timeout leaves it as it is."""
+        try:
+            if move(*args):
+                for finish in self._finish:
+                    finish()
+                self._source = next((h.source() for h in self._handles if h.source() is not None), None)
+                self._end()
+        except TimeoutError as error:
+            timeout = args[0]
+            raise DistBackendError(
+                f"Timed out waiting {timeout * 1000:.0f}ms for the collective to complete"
+                + (f"\n  {error}" if str(error) else "")
+                + (f"\n{self._watch.table()}" if self._watch is not None else "")
+            ) from None
+        except Exception as error:
+            self._error = error
+            self._end()
+
+    def _end(self):
+        self._is_done, self._handles, self._finish = True, [], []
+
+    def is_completed(self):
+        """Whether it is finished, with success or not; moves it on."""
+        if not self._is_done:
+            self._guarded(lambda: all(handle.test() for handle in self._handles))
+        return self._is_done
 
     def is_success(self):
         """Whether it is finished with success."""
-        return True
+        return self.is_completed() and self._error is None
 
     def exception(self):
         """The error it failed with, or None."""
-        return None
+        return self._error
 
     def result(self):
         """The tensors that hold the result."""
         return self._tensors
 
     def synchronize(self):
-        """Make the current stream wait for it; does nothing on the CPU."""
+        """Wait for it."""
+        self.wait()
 
     def block_current_stream(self):
-        """Make the current stream wait for it; does nothing on the CPU."""
+        """Wait for it."""
+        self.wait()
+
+    def abort(self):
+        """Give it up."""
+        for handle in self._handles:
+            handle.abort()
+        if not self._is_done:
+            self._error = DistBackendError("the collective was aborted")
+            self._end()
 
     def source_rank(self):
-        """The rank that sent the tensor. Raises RuntimeError unless it was received."""
-        if self._source_rank is None:
+        """The rank in the group that sent the tensor. Raises RuntimeError unless it was received."""
+        if self._source is None:
             raise RuntimeError(
                 "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
             )
-        return self._source_rank
+        return self._source
 
     def get_future(self):
         """Return a `torch.futures.Future` of the list of tensors that hold the result."""
-        future: Future = Future()
-        future.set_result(self._tensors)
-        return future
+        return _future_of(self, self._tensors)
 
     def get_future_result(self):
         """Return a `torch.futures.Future` of how it ended: 0 for success."""
-        future: Future = Future()
-        future.set_result(0)
-        return future
+        return _future_of(self, 0)
+
+
+def finished(tensors=()):
+    """A `Work` with nothing left to do."""
+    return Work(tensors, [FINISHED])
+
+
+def joined(works, tensors):
+    """Several as one, with these tensors as its result."""
+    whole = Work(tensors, [_OfWork(work) for work in works])
+    return whole
+
+
+class _OfWork:
+    """A `Work` as a transfer of another."""
+
+    def __init__(self, work):
+        self._work = work
+
+    def test(self):
+        done = self._work.is_completed()
+        if done and self._work.exception() is not None:
+            raise self._work.exception()
+        return done
+
+    def wait(self, timeout=None, watch=None):
+        self._work.wait()
+
+    def abort(self):
+        self._work.abort()
+
+    def source(self):
+        return None
+
+
+def _future_of(work, result):
+    """The future moves the collective on while someone waits for it, or for what follows from it."""
+    future: Future = Future()
+    work_error = work.exception
+
+    def advance(is_blocking):
+        if future._is_done:
+            return
+        if is_blocking:
+            try:
+                work.wait()
+            except Exception:
+                if work_error() is None:
+                    raise  # too long: it is still under way
+        if work.is_completed():
+            if future._is_done:
+                return
+            future.set_result(result) if work_error() is None else future.set_exception(work_error())
+
+    future._advance = advance
+    advance(False)
+    return future

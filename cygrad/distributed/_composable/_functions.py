@@ -2,7 +2,8 @@
 
 from functools import wraps
 
-from cygrad.distributed.distributed_c10d import _get_default_group
+from cygrad.nn.modules import Module
+from cygrad.nn.parallel import DistributedDataParallel
 from cygrad.utils.checkpoint import checkpoint as _recomputed
 
 __all__ = ["checkpoint", "contract", "replicate"]
@@ -52,5 +53,26 @@ def checkpoint(module, **kwargs):
 
 @contract()
 def replicate(module, ignored_modules=None, **kwargs):
-    """Let gradients of a module be averaged over all processes, as `DistributedDataParallel` does."""
-    _get_default_group()
+    """Let gradients of a module be averaged over all processes, as `DistributedDataParallel` does.
+
+    `kwargs` are its arguments. The module, which keeps its class and names, has the state of rank 0 then.
+    """
+    ignored = {tensor for each in ignored_modules or () for tensor in each.parameters()}
+    kwargs.pop("device_id", None)
+    skipped = [name for name, parameter in module.named_parameters() if parameter in ignored]
+    if skipped:
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, skipped)
+    wrapper = DistributedDataParallel(module, **kwargs)
+    forward = module.forward
+
+    class Inner(Module):
+        def forward(self, *args, **inputs):
+            return forward(*args, **inputs)
+
+    wrapper.module = Inner()  # so that the wrapper calls what the module did before
+
+    @wraps(forward)
+    def averaging(*args, **inputs):
+        return wrapper.forward(*args, **inputs)
+
+    module.forward = averaging

@@ -1,7 +1,10 @@
 """`Join`: training where processes have different numbers of batches."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
+import cygrad
+from cygrad.distributed._c10d.collectives import all_reduce
 from cygrad.distributed._c10d.groups import get_rank
 
 __all__ = ["Join", "JoinHook", "Joinable"]
@@ -14,11 +17,22 @@ class JoinHook:
         """Take part in the collectives of one iteration of the other processes."""
 
     def post_hook(self, is_last_joiner):
-        """Called once no process has a batch left."""
+        """Called once no process has a batch left; `is_last_joiner` in those that have had the most batches."""
+
+
+@dataclass(frozen=True)
+class _JoinConfig:
+    """What an object in a `Join` context must know: whether it is to tell the others that it goes on."""
+
+    enable: bool = False
+    throw_on_early_termination: bool = False
+    is_first_joinable: bool = False
 
 
 class Joinable(ABC):
     """An object that takes part in `Join`, such as a model or an optimizer that uses collectives."""
+
+    _join_config = _JoinConfig()
 
     @abstractmethod
     def __init__(self):
@@ -39,11 +53,25 @@ class Joinable(ABC):
         """The group for the collectives of `Join`."""
 
 
+Joinable.register(cygrad.nn.parallel.DistributedDataParallel)
+
+
 class Join:
     """A context in which processes may have different numbers of batches.
 
-    Once a process has left its loop, its objects' hooks take the place of its iterations until all have left
-    theirs. In a group of one process this is at once.
+    Each iteration begins with a small all-reduce in which processes tell each other whether they still have a batch.
+    Once a process has left its loop, its objects' hooks take the place of its iterations until all have left theirs.
+    With `throw_on_early_termination` all processes raise RuntimeError instead, as soon as one is out of batches.
+    Raises ValueError without an object, or if the objects' groups differ.
+
+    >>> import cygrad, cygrad.distributed as dist
+    >>> from cygrad.distributed.algorithms.join import Join
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> model = cygrad.nn.parallel.DistributedDataParallel(cygrad.nn.Linear(2, 1))
+    >>> with Join([model]):
+    ...     for _ in range(3):
+    ...         model(cygrad.ones(1, 2)).sum().backward()
+    >>> dist.destroy_process_group()
     """
 
     def __init__(self, joinables, enable=True, throw_on_early_termination=False, **kwargs):
@@ -52,16 +80,62 @@ class Join:
         self._joinables, self._enable = list(joinables), enable
         self._throw_on_early_termination = throw_on_early_termination
         self._join_hooks = [joinable.join_hook(**kwargs) for joinable in joinables] if enable else []
-        self._rank = get_rank(joinables[0].join_process_group) if enable else 0
+        groups = [joinable.join_process_group for joinable in joinables]
+        if any(group is not groups[0] for group in groups):
+            raise ValueError("Using join context manager with multiple process groups")
+        self._process_group, self._device = groups[0], joinables[0].join_device
+        self._rank = get_rank(self._process_group) if enable else 0
 
     def __enter__(self):
+        for place, joinable in enumerate(self._joinables):
+            joinable._join_config = _JoinConfig(self._enable, self._throw_on_early_termination, place == 0)
         return self
 
     def __exit__(self, kind, value, traceback):
-        if self._enable and kind is None:
+        try:
+            if self._enable and kind is None:
+                self._accompany()
+        finally:
+            for joinable in self._joinables:
+                joinable._join_config = _JoinConfig()
+
+    def _accompany(self):
+        """Take part in the iterations of the others until none has a batch left."""
+        is_last = True
+        while _count_active(self._process_group, self._device, 0):
+            if self._throw_on_early_termination:
+                raise _early_end(self._rank, "has no batch left")
             for hook in self._join_hooks:
-                hook.post_hook(True)
+                hook.main_hook()
+            is_last = False
+        for hook in self._join_hooks:
+            hook.post_hook(is_last)
 
     @staticmethod
     def notify_join_context(joinable):
-        """Tell the others that this process still has batches; called before the collectives of each iteration."""
+        """Tell the others that this process still has batches; called before the collectives of each iteration.
+
+        Returns the number of processes that have, or None outside of a `Join` context, and for all but its first
+        object.
+        """
+        config = joinable._join_config
+        if not config.enable or not config.is_first_joinable:
+            return None
+        count = _count_active(joinable.join_process_group, joinable.join_device, 1)
+        group = joinable.join_process_group
+        if config.throw_on_early_termination and count < group.size():
+            raise _early_end(group.rank(), "still has batches")
+        return count
+
+
+def _count_active(group, device, mine):
+    count = cygrad.full((1,), mine, dtype=cygrad.int64, device=device)
+    all_reduce(count, group=group)
+    return int(count.item())
+
+
+def _early_end(rank, what):
+    """The error of all processes when one is out of batches."""
+    return RuntimeError(
+        f"Detected at least one rank that exhausted inputs. Throwing across all ranks.\n  rank {rank} {what}"
+    )

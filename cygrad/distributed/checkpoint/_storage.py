@@ -1,214 +1,221 @@
-"""Saving and loading state dictionaries, piece by piece, in a directory.
+"""The files of a checkpoint.
 
-A checkpoint consists of the file `.metadata`, which lists the pieces, and of `__0_0.distcp`, which holds them: the
-tensors and other values of a nested state dictionary under dotted names. Both are written by `save`.
+A checkpoint is a directory. Process r writes its tensors to `<r>-<token>.safetensors`, and what is not a tensor to
+`<r>-<token>.values`, where the token is new for each call of `save`. Last, process 0 writes `index.json`, which lists
+the pieces of all tensors with their files, in place of an older one, by an atomic replacement: a directory therefore
+always holds a whole checkpoint, the one before or the new one, even if processes are killed meanwhile. Files that the
+index does not name are removed by the next complete `save`.
 """
 
+import json
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
 
-import cygrad
-from cygrad import Tensor
+from cygrad.distributed.checkpoint._planning import Metadata, Place
 from cygrad.serialization import load as load_file
 from cygrad.serialization import save as save_file
 
 __all__ = [
-    "CheckpointException", "DefaultLoadPlanner", "DefaultSavePlanner", "FileSystemReader", "FileSystemWriter",
-    "HuggingFaceStorageReader", "HuggingFaceStorageWriter", "LoadPlanner", "Metadata", "SavePlanner", "Stateful",
-    "StorageReader", "StorageWriter", "async_save", "consolidate_safetensors_files", "dcp_to_torch_save", "load",
-    "load_sharded_optimizer_state_dict", "load_state_dict", "save", "save_state_dict", "torch_save_to_dcp",
+    "FileSystemReader", "FileSystemWriter", "HuggingFaceStorageReader", "HuggingFaceStorageWriter", "StorageReader",
+    "StorageWriter", "consolidate_safetensors_files",
 ]  # fmt: skip
 
-_LIST, _DATA = ".metadata", "__0_0.distcp"
+INDEX = "index.json"
+_TENSORS, _VALUES = ".safetensors", ".values"
 
 
-class CheckpointException(BaseException):
-    """Saving or loading failed in a process; `failures` has the error of each such process by its rank."""
-
-    def __init__(self, msg, failures):
-        super().__init__(msg, failures)
-        self._failures = failures
-
-    @property
-    def failures(self):
-        """{rank: error}."""
-        return self._failures
-
-    def __str__(self):
-        texts = "".join(f"\n  rank {rank}: {error}" for rank, error in self._failures.items())
-        return f"CheckpointException ranks:{self._failures.keys()}{texts}"
+def _as_json(keys):
+    """Keys as JSON keeps them apart: places in lists are lists themselves. Raises TypeError for others than numbers."""
+    for key in keys:
+        if not isinstance(key, (str, int)):
+            raise TypeError(f"a checkpoint has keys that are strings or numbers, not {key!r}")
+    return [[int(key)] if isinstance(key, Place) else key for key in keys]
 
 
-@runtime_checkable
-class Stateful(Protocol):
-    """What has `state_dict()` and `load_state_dict(state)`; `save` and `load` call them."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state."""
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state."""
-
-
-@dataclass
-class Metadata:
-    """What a checkpoint contains: {dotted name: shape of the tensor, or None for another value}."""
-
-    state_dict_metadata: dict[str, Any] = field(default_factory=dict)
-    planner_data: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # {dotted name: keys that lead to it}
-
-
-# --- Planners ------------------------------------------------------------------------------------
-
-
-class SavePlanner:
-    """Decides what is saved under which name; override `pieces`."""
-
-    def pieces(self, state_dict):
-        """Return {dotted name: (keys that lead to the value, value)}."""
-        return flattened(state_dict)
-
-
-class DefaultSavePlanner(SavePlanner):
-    """Saves all tensors and values of a nested state dictionary."""
-
-    def __init__(self, flatten_state_dict=True, flatten_sharded_tensors=True, **_):
-        self.flatten_state_dict = flatten_state_dict
-
-
-class LoadPlanner:
-    """Decides what of a state dictionary is loaded; override `pieces`."""
-
-    allow_partial_load = False
-
-    def pieces(self, state_dict):
-        """Return {dotted name: (keys that lead to the value, value)}."""
-        return flattened(state_dict)
-
-
-class DefaultLoadPlanner(LoadPlanner):
-    """Loads all tensors and values of a nested state dictionary; with `allow_partial_load` those that are there."""
-
-    def __init__(self, flatten_state_dict=True, flatten_sharded_tensors=True, allow_partial_load=False):
-        self.flatten_state_dict, self.allow_partial_load = flatten_state_dict, allow_partial_load
-
-
-class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
-    """Loads into an empty dictionary all that a checkpoint contains, or what is below some keys."""
-
-    def __init__(self, keys=None, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.keys = keys
-
-
-def flattened(state_dict):
-    """{dotted name: (keys, value)} of all values in nested dictionaries, and in lists with tensors."""
-    found = {}
-
-    def visit(keys, value):
-        if isinstance(value, dict) and value:
-            items = list(value.items())
-        elif isinstance(value, (list, tuple)) and any(isinstance(each, (Tensor, dict)) for each in value):
-            items = list(enumerate(value))
-        else:
-            found[".".join(map(str, keys))] = (keys, value)
-            return
-        for key, each in items:
-            visit((*keys, key), each)
-
-    for key, value in state_dict.items():
-        visit((key,), value)
-    return found
-
-
-def _put(state, keys, value):
-    """Store a value in nested dictionaries and lists, which are made where there are none."""
-    for here, following in zip(keys, keys[1:]):
-        if isinstance(state, list):
-            while len(state) <= here:
-                state.append([] if isinstance(following, int) else {})
-            state = state[here]
-        else:
-            state = state.setdefault(here, {})
-    if isinstance(state, list) and len(state) == keys[-1]:
-        state.append(value)
-    else:
-        state[keys[-1]] = value
-
-
-# --- Storage -------------------------------------------------------------------------------------
+def _from_json(keys):
+    return tuple(Place(key[0]) if isinstance(key, list) else key for key in keys)
 
 
 class StorageWriter:
-    """Writes the pieces of a checkpoint; override `write`."""
+    """Writes a checkpoint; override all three methods. Errors are reported in all processes."""
 
-    def write(self, metadata, pieces):
-        """Write the list of pieces, and {dotted name: value}."""
-        raise NotImplementedError(f"{type(self).__name__} has no write()")
+    def prepare(self):
+        """Called in process 0 before anything is written."""
+
+    def write_part(self, rank, token, tensors, values):
+        """Write {dotted name: tensor} and {dotted name: other value}; returns {dotted name: file}."""
+        raise NotImplementedError(f"{type(self).__name__} has no write_part()")
+
+    def finish(self, metadata, token):
+        """Called in process 0 once all parts are written: from now on the checkpoint is there."""
+        raise NotImplementedError(f"{type(self).__name__} has no finish()")
 
 
 class StorageReader:
     """Reads a checkpoint; override `read_metadata` and `read`."""
 
     def read_metadata(self):
-        """Return the list of pieces, a `Metadata`."""
+        """Return what there is, a `Metadata`."""
         raise NotImplementedError(f"{type(self).__name__} has no read_metadata()")
 
     def read(self, names):
-        """Return {dotted name: value} for these names."""
+        """Return {dotted name: whole value} for these names."""
         raise NotImplementedError(f"{type(self).__name__} has no read()")
+
+    def read_regions(self, regions):
+        """Return {dotted name: tensor} for {dotted name: (dimension, first index, the one behind the last)}."""
+        whole = self.read(list(regions))
+        return {name: whole[name].narrow(dim, first, last - first) for name, (dim, first, last) in regions.items()}
 
 
 class FileSystemWriter(StorageWriter):
-    """Writes a checkpoint to a directory, which is made if it is not there."""
+    """Writes a checkpoint to a directory that all processes see, which is made if it is not there."""
 
     def __init__(self, path, single_file_per_rank=True, sync_files=True, thread_count=1, overwrite=True, **_):
         self.path, self.sync_files, self.overwrite = os.fspath(path), sync_files, overwrite
 
-    def write(self, metadata, pieces):
-        """Write the list of pieces, and {dotted name: value}. The list comes last, so that what has one is whole."""
+    def prepare(self):
+        """Make the directory. Raises RuntimeError if it holds a checkpoint that must not be replaced."""
         os.makedirs(self.path, exist_ok=True)
-        if not self.overwrite and os.path.exists(os.path.join(self.path, _LIST)):
+        if not self.overwrite and os.path.exists(os.path.join(self.path, INDEX)):
             raise RuntimeError(f"Checkpoint already exists and overwrite=False: {self.path}")
-        for name, value in ((_DATA, pieces), (_LIST, vars(metadata))):
-            target = os.path.join(self.path, name)
-            with open(f"{target}.part", "wb") as file:
-                save_file(value, file)
-                if self.sync_files:
-                    file.flush()
-                    os.fsync(file.fileno())
-            os.replace(f"{target}.part", target)
+
+    def write_part(self, rank, token, tensors, values):
+        """Write the tensors and values of one process."""
+        where = {}
+        for things, ending in ((tensors, _TENSORS), (values, _VALUES)):
+            if things:
+                name = f"{rank}-{token}{ending}"
+                save_file(things, os.path.join(self.path, name))  # flushed to disk, and replaced at once
+                where.update(dict.fromkeys(things, name))
+        return where
+
+    def finish(self, metadata, token):
+        """Write the index, and remove files of older checkpoints."""
+        index = {
+            "format": 1,
+            "token": token,
+            "names": {
+                name: {
+                    "shape": shape,
+                    "keys": _as_json(metadata.planner_data[name]),
+                    "pieces": metadata.storage_data[name],
+                }
+                for name, shape in metadata.state_dict_metadata.items()
+            },
+        }
+        target = os.path.join(self.path, INDEX)
+        with open(f"{target}.part", "w", encoding="utf-8") as file:
+            json.dump(index, file)
+            file.flush()
+            if self.sync_files:
+                os.fsync(file.fileno())
+        os.replace(f"{target}.part", target)
+        if self.sync_files and hasattr(os, "O_DIRECTORY"):
+            directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        kept = {piece["file"] for pieces in metadata.storage_data.values() for piece in pieces}
+        for name in os.listdir(self.path):
+            if name.endswith((_TENSORS, _VALUES)) and name not in kept and name.split("-")[0].isdigit():
+                os.remove(os.path.join(self.path, name))
 
 
 class FileSystemReader(StorageReader):
-    """Reads a checkpoint from a directory."""
+    """Reads a checkpoint from a directory: of each file only what is asked for."""
 
     def __init__(self, path, **_):
         self.path = os.fspath(path)
+        self._metadata = None
+        self._files: dict = {}
 
     def read_metadata(self):
-        """Return the list of pieces, a `Metadata`."""
-        return Metadata(**load_file(os.path.join(self.path, _LIST)))
+        """Return what there is, a `Metadata`. Raises RuntimeError for a directory without a whole checkpoint."""
+        target = os.path.join(self.path, INDEX)
+        if not os.path.exists(target):
+            raise RuntimeError(f"there is no checkpoint in {self.path}: {INDEX}, which is written last, is missing")
+        with open(target, encoding="utf-8") as file:
+            names = json.load(file)["names"]
+        self._metadata = Metadata(
+            {name: None if each["shape"] is None else tuple(each["shape"]) for name, each in names.items()},
+            {name: _from_json(each["keys"]) for name, each in names.items()},
+            {name: each["pieces"] for name, each in names.items()},
+        )
+        return self._metadata
+
+    def _file(self, name):
+        if name not in self._files:
+            path = os.path.join(self.path, name)
+            self._files[name] = load_file(path) if name.endswith(_TENSORS) else load_file(path, weights_only=False)
+        return self._files[name]
 
     def read(self, names):
-        """Return {dotted name: value} for these names."""
-        stored = load_file(os.path.join(self.path, _DATA), weights_only=False)
-        return {name: stored[name] for name in names}
+        """Return {dotted name: whole value} for these names."""
+        metadata = self._metadata or self.read_metadata()
+        found = {}
+        for name in names:
+            pieces, shape = metadata.storage_data[name], metadata.state_dict_metadata[name]
+            first = self._file(pieces[0]["file"])[name]
+            found[name] = first if len(pieces) == 1 else self._joined(name, pieces, [0] * len(shape), shape)
+        return found
+
+    def read_regions(self, regions):
+        """Return {dotted name: tensor} of parts along a dimension."""
+        metadata = self._metadata or self.read_metadata()
+        found = {}
+        for name, (dim, first, last) in regions.items():
+            begin, shape = [0] * len(metadata.state_dict_metadata[name]), list(metadata.state_dict_metadata[name])
+            begin[dim], shape[dim] = first, last - first
+            found[name] = self._joined(name, metadata.storage_data[name], begin, shape)
+        return found
+
+    def _joined(self, name, pieces, begin, shape):
+        """The box of this shape that begins there in the whole tensor, from all pieces that overlap it."""
+        like = self._file(pieces[0]["file"])[name]
+        target = like.new_empty(tuple(shape))
+        for piece in pieces:
+            low = [max(a, b) for a, b in zip(begin, piece["offset"])]
+            high = [min(a + n, b + m) for a, n, b, m in zip(begin, shape, piece["offset"], piece["shape"])]
+            if all(a < b for a, b in zip(low, high)):
+                source = self._file(piece["file"])[name]
+                there = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, piece["offset"]))
+                here = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, begin))
+                target[here] = source[there]
+        return target
 
 
 class HuggingFaceStorageWriter(StorageWriter):
-    """Writes the tensors of a checkpoint to `model.safetensors` in a directory."""
+    """Writes the tensors of a checkpoint to `model.safetensors` in a directory. They must be whole."""
 
     def __init__(self, path, fqn_to_index_mapping=None, **_):
         self.path = os.fspath(path)
 
-    def write(self, metadata, pieces):
-        """Write {dotted name: tensor}."""
+    def prepare(self):
+        """Make the directory."""
         os.makedirs(self.path, exist_ok=True)
-        tensors = {name: value for name, value in pieces.items() if isinstance(value, Tensor)}
-        save_file(tensors, os.path.join(self.path, "model.safetensors"))
+
+    def _name(self, rank):
+        return "model.safetensors" if rank == 0 else f"model-{rank:05}.safetensors"
+
+    def write_part(self, rank, token, tensors, values):
+        """Write {dotted name: tensor}."""
+        if tensors:
+            save_file(tensors, os.path.join(self.path, self._name(rank)))
+        return dict.fromkeys([*tensors, *values], self._name(rank))
+
+    def finish(self, metadata, token):
+        """Check that no tensor is in pieces, and list the files if there are several."""
+        split = [name for name, pieces in metadata.storage_data.items() if len(pieces) > 1]
+        if split:
+            raise RuntimeError(
+                f"{split[0]} is spread over processes\n  to fix it: save what `get_model_state_dict` gives with "
+                "`StateDictOptions(full_state_dict=True)`"
+            )
+        files = {name: pieces[0]["file"] for name, pieces in metadata.storage_data.items()}
+        if len(set(files.values())) > 1:
+            with open(os.path.join(self.path, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
+                json.dump({"metadata": {}, "weight_map": files}, file)
 
 
 class HuggingFaceStorageReader(StorageReader):
@@ -217,8 +224,9 @@ class HuggingFaceStorageReader(StorageReader):
     def __init__(self, path, **_):
         self.path = os.fspath(path)
 
-    def _tensors(self):
-        found = {}
+    def tensors(self):
+        """{name: tensor} of all files."""
+        found: dict = {}
         for name in sorted(os.listdir(self.path)):
             if name.endswith(".safetensors"):
                 found.update(load_file(os.path.join(self.path, name)))
@@ -226,161 +234,20 @@ class HuggingFaceStorageReader(StorageReader):
 
     def read_metadata(self):
         """Return the list of tensors, a `Metadata`."""
-        tensors = self._tensors()
+        tensors = self.tensors()
         return Metadata(
             {name: tuple(each.shape) for name, each in tensors.items()}, {name: (name,) for name in tensors}
         )
 
     def read(self, names):
         """Return {name: tensor} for these names."""
-        tensors = self._tensors()
+        tensors = self.tensors()
         return {name: tensors[name] for name in names}
 
 
 def consolidate_safetensors_files(input_dir, output_dir=None, fqn_to_index_mapping=None, num_threads=1):
     """Write the tensors in the `.safetensors` files of a directory to one file."""
-    tensors = HuggingFaceStorageReader(input_dir)._tensors()
-    HuggingFaceStorageWriter(output_dir or input_dir).write(None, tensors)
-
-
-# --- Saving and loading --------------------------------------------------------------------------
-
-
-def _failing_as_checkpoint(function, *args):
-    """Call a function; its error is that of this process."""
-    try:
-        return function(*args)
-    except Exception as error:
-        raise CheckpointException("checkpoint", {0: error}) from error
-
-
-def _states(state_dict):
-    return {key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()}
-
-
-def _storage(kind, given, checkpoint_id, default):
-    if given is not None:
-        return given
-    if checkpoint_id is None:
-        raise RuntimeError(f"`checkpoint_id` must be specified if storage_{kind} is None.")
-    return default(checkpoint_id)
-
-
-def save(
-    state_dict,
-    *,
-    checkpoint_id=None,
-    storage_writer=None,
-    planner=None,
-    process_group=None,
-    no_dist=False,
-    use_collectives=True,
-):
-    """Save a nested dictionary of tensors, other values and objects with `state_dict()` to a directory.
-
-    >>> import cygrad, tempfile
-    >>> import cygrad.distributed.checkpoint as dcp
-    >>> directory = tempfile.mkdtemp()
-    >>> _ = dcp.save({"w": cygrad.ones(2), "step": 3}, checkpoint_id=directory)
-    >>> state = {"w": cygrad.zeros(2), "step": 0}
-    >>> dcp.load(state, checkpoint_id=directory)
-    >>> state
-    {'w': tensor([1., 1.]), 'step': 3}
-    """
-    writer = _storage("writer", storage_writer, checkpoint_id, FileSystemWriter)
-    pieces = (planner or DefaultSavePlanner()).pieces(_states(state_dict))
-    metadata = Metadata(
-        {name: tuple(value.shape) if isinstance(value, Tensor) else None for name, (_, value) in pieces.items()},
-        {name: keys for name, (keys, _) in pieces.items()},
-    )
-    values = {name: value.detach() if isinstance(value, Tensor) else value for name, (_, value) in pieces.items()}
-    _failing_as_checkpoint(writer.write, metadata, values)
-    return metadata
-
-
-def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, **_) -> Future:
-    """Save a copy of the state in another thread; returns a `concurrent.futures.Future` of `save`'s result."""
-    copy: dict = {}
-    for keys, value in flattened(_states(state_dict)).values():
-        _put(copy, keys, value.detach().clone() if isinstance(value, Tensor) else value)
-    executor = ThreadPoolExecutor(1)
-    future = executor.submit(save, copy, checkpoint_id=checkpoint_id, storage_writer=storage_writer, planner=planner)
-    executor.shutdown(wait=False)
-    return future
-
-
-def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None, no_dist=False):
-    """Load into a nested dictionary, in place, what `save` has stored under the same names.
-
-    Raises CheckpointException if a name is missing or a tensor has another shape; then nothing is changed.
-    """
-    reader = _storage("reader", storage_reader, checkpoint_id, FileSystemReader)
-    planner = planner or DefaultLoadPlanner()
-    states = _states(state_dict)
-    _failing_as_checkpoint(_load_into, states, reader, planner)
-    for key, value in state_dict.items():
-        if isinstance(value, Stateful):
-            value.load_state_dict(states[key])
-        else:
-            state_dict[key] = states[key]
-    if not state_dict:
-        state_dict.update(states)
-
-
-def _load_into(states, reader, planner):
-    metadata = reader.read_metadata()
-    if isinstance(planner, _EmptyStateDictLoadPlanner):
-        chosen = [name for name, keys in metadata.planner_data.items() if not planner.keys or keys[0] in planner.keys]
-        for name, value in reader.read(chosen).items():
-            _put(states, metadata.planner_data[name], value)
-        return
-    pieces = planner.pieces(states)
-    stored = metadata.state_dict_metadata
-    if planner.allow_partial_load:
-        pieces = {name: piece for name, piece in pieces.items() if name in stored}
-    for name, (_, value) in pieces.items():
-        if name not in stored:
-            raise RuntimeError(f"Missing key in checkpoint state_dict: {name}.")
-        if isinstance(value, Tensor) and stored[name] != tuple(value.shape):
-            raise ValueError(f"Size mismatch between saved {stored[name]} and current: {tuple(value.shape)} for {name}")
-    values = reader.read(list(pieces))
-    with cygrad.no_grad():
-        for name, (keys, value) in pieces.items():
-            if isinstance(value, Tensor):
-                value.detach().copy_(values[name])
-            else:
-                _put(states, keys, values[name])
-
-
-def _load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
-    """`load` by an older name."""
-    load(state_dict, storage_reader=storage_reader, planner=planner)
-
-
-def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
-    """`load` by an older name."""
-    load(state_dict, storage_reader=storage_reader, planner=planner)
-
-
-def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None):
-    """`save` by an older name."""
-    return save(state_dict, storage_writer=storage_writer, planner=planner)
-
-
-def load_sharded_optimizer_state_dict(model_state_dict, optimizer_key, storage_reader, planner=None):
-    """Return {optimizer_key: the optimizer's state} from a checkpoint."""
-    states: dict = {}
-    load(states, storage_reader=storage_reader, planner=_EmptyStateDictLoadPlanner({optimizer_key}))
-    return states
-
-
-def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path):
-    """Write a checkpoint's whole state to one file, as `torch.save` does."""
-    states: dict = {}
-    load(states, checkpoint_id=dcp_checkpoint_dir, planner=_EmptyStateDictLoadPlanner())
-    save_file(states, torch_save_path)
-
-
-def torch_save_to_dcp(torch_save_path, dcp_checkpoint_dir):
-    """Write what is in a file of `torch.save` to a checkpoint."""
-    save(load_file(torch_save_path, weights_only=False), checkpoint_id=dcp_checkpoint_dir)
+    tensors = HuggingFaceStorageReader(input_dir).tensors()
+    writer = HuggingFaceStorageWriter(output_dir or input_dir)
+    writer.prepare()
+    writer.write_part(0, "", tensors, {})

@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+import cygrad.distributed as dist
+from cygrad import Tensor
+from cygrad.distributed.fsdp._sharded_parameter import local_values, spread_values
 from cygrad.distributed.fsdp.fully_sharded_data_parallel import clean_tensor_name
+from cygrad.distributed.tensor._dtensor import DTensor
 from cygrad.nn.parallel import DataParallel, DistributedDataParallel
 
 __all__ = [
@@ -14,7 +18,12 @@ __all__ = [
 
 @dataclass
 class StateDictOptions:
-    """What the functions return and accept; `cpu_offload` copies to the CPU, `ignore_frozen_params` leaves them out."""
+    """What the functions return and accept.
+
+    `full_state_dict`: whole tensors in place of DTensors; with `cpu_offload`, which copies to the CPU, in rank 0 only,
+    and the others get nothing. `ignore_frozen_params` leaves them out. `broadcast_from_rank0`: rank 0 has the whole
+    state to load, and the others need none.
+    """
 
     full_state_dict: bool = False
     cpu_offload: bool = False
@@ -44,13 +53,33 @@ def get_model_state_dict(model, *, submodules=None, options=None):
     frozen = set()
     if options.ignore_frozen_params:
         frozen = {name for p, name in _parameter_names(model).items() if not p.requires_grad}
-    kept = {names[name]: value for name, value in state.items() if names[name] not in frozen}
-    return {name: value.cpu() for name, value in kept.items()} if options.cpu_offload else kept
+    return _as_asked({names[name]: value for name, value in state.items() if names[name] not in frozen}, options)
+
+
+def _as_asked(values, options):
+    """Values by name as the options want them. All processes call this."""
+    if options.full_state_dict:
+        values = {name: v.full_tensor() if isinstance(v, DTensor) else v for name, v in values.items()}
+        if options.cpu_offload and dist.is_initialized() and dist.get_rank():
+            return {}
+    if options.cpu_offload:
+        return {name: v.cpu() if isinstance(v, Tensor) else v for name, v in values.items()}
+    return values
+
+
+def _from_rank0(state, options):
+    """The state that rank 0 has, if the options say so, else the given one."""
+    if not (options.broadcast_from_rank0 and dist.is_initialized() and dist.get_world_size() > 1):
+        return state
+    holder = [state if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(holder, 0)
+    return holder[0]
 
 
 def set_model_state_dict(model, model_state_dict, *, options=None):
     """Load a state of `get_model_state_dict`."""
     options = options or StateDictOptions()
+    model_state_dict = _from_rank0(model_state_dict, options)
     back = {short: name for name, short in _names(model).items()}
     state = {back.get(name, name): value for name, value in model_state_dict.items()}
     return model.load_state_dict(state, strict=options.strict)
@@ -70,13 +99,16 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
     options = options or StateDictOptions()
     names = _parameter_names(model)
     together: dict[str, Any] = {"state": {}, "param_groups": []}
-    for optimizer in map(_inside, _as_tuple(optimizers)):
-        order = [names[p] for group in optimizer.param_groups for p in group["params"]]
-        stored = optimizer.state_dict()
-        for number, values in stored["state"].items():
-            together["state"][order[number]] = values
-        for group in stored["param_groups"]:
-            together["param_groups"].append({**group, "params": [order[number] for number in group["params"]]})
+    for optimizer in _as_tuple(optimizers):
+        inner = _inside(optimizer)
+        parameters = [p for group in inner.param_groups for p in group["params"]]
+        for number, values in inner.state_dict()["state"].items():
+            values = _as_asked(spread_values(parameters[number], values), options)
+            if values:
+                together["state"][names[parameters[number]]] = values
+        for group in optimizer.param_groups:
+            options_of_group = {key: value for key, value in group.items() if key != "params"}
+            together["param_groups"].append({**options_of_group, "params": [names[p] for p in group["params"]]})
     return _flat(together) if options.flatten_optimizer_state_dict else together
 
 
@@ -90,20 +122,26 @@ def _flat(state):
 
 def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None):
     """Load states of `get_optimizer_state_dict`."""
+    optim_state_dict = _from_rank0(optim_state_dict, options or StateDictOptions())
     names = _parameter_names(model)
     flat = "state" not in optim_state_dict
-    for optimizer in map(_inside, _as_tuple(optimizers)):
+    for whole in _as_tuple(optimizers):
+        optimizer = _inside(whole)
         own = optimizer.state_dict()
-        order = [names[p] for group in optimizer.param_groups for p in group["params"]]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        order = [names[p] for p in parameters]
         state, groups = {}, []
         for number, name in enumerate(order):
             values = _from_flat(optim_state_dict, f"state.{name}.") if flat else optim_state_dict["state"].get(name)
             if values:
-                state[number] = values
+                state[number] = local_values(parameters[number], values)
         for group in own["param_groups"]:
             first = order[group["params"][0]] if group["params"] else None
             groups.append({**group, **_group_of(optim_state_dict, first, flat), "params": group["params"]})
         optimizer.load_state_dict({"state": state, "param_groups": groups})
+        if whole is not optimizer:
+            for group, inner in zip(whole.param_groups, optimizer.param_groups):
+                group.update((key, value) for key, value in inner.items() if key != "params")
 
 
 def _from_flat(flat, prefix):

@@ -1,4 +1,4 @@
-"""FSDP in a group of one process: parameters are whole, and modules train as they are."""
+"""FSDP: parameters, gradients and the optimizer's state are spread over the processes of a group."""
 
 from cygrad.distributed._c10d.module_names import also_named
 from cygrad.distributed.fsdp import _fully_shard, api, fully_sharded_data_parallel, wrap

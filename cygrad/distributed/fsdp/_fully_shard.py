@@ -1,12 +1,15 @@
-"""`fully_shard`, FSDP's function that changes modules in place, for a group of one process."""
+"""`fully_shard`, FSDP's function that changes modules in place: each process has a part of every parameter."""
 
 from dataclasses import dataclass
 from functools import wraps
+from typing import Any
 
 import cygrad
-from cygrad.distributed._c10d.errors import one_process
+from cygrad.distributed._c10d.groups import get_world_size, is_initialized
 from cygrad.distributed.device_mesh import init_device_mesh
-from cygrad.distributed.fsdp._precision import cast_floating, parameters_in_dtype
+from cygrad.distributed.fsdp._precision import cast_floating
+from cygrad.distributed.fsdp._unit import Unit, units_in
+from cygrad.distributed.tensor.placement_types import Shard
 
 __all__ = [
     "CPUOffloadPolicy", "DataParallelMeshDims", "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy",
@@ -16,7 +19,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class MixedPrecisionPolicy:
-    """The dtypes in which parameters, gradients and outputs take part in forward and backward."""
+    """The dtypes in which parameters are gathered and used, gradients are reduced, and outputs are returned.
+
+    None leaves them as they are; `reduce_dtype` is `param_dtype` by default. Parameters and their `.grad` stay in the
+    parameters' own dtype. With `cast_forward_inputs` floating-point inputs are converted to `param_dtype`.
+    """
 
     param_dtype: cygrad.dtype | None = None
     reduce_dtype: cygrad.dtype | None = None
@@ -47,21 +54,57 @@ class DataParallelMeshDims:
 class UnshardHandle:
     """What `unshard(async_op=True)` returns."""
 
+    def __init__(self, unit=None):
+        self._unit = unit
+
     def wait(self):
-        """Wait until the parameters are whole; one process has them so."""
+        """Wait until the parameters are whole."""
+        if self._unit is not None:
+            self._unit.hold()
 
 
 class FSDPModule:
-    """What `fully_shard` adds to a module's class. It controls when parameters are whole; here they always are."""
+    """What `fully_shard` adds to a module's class: it controls when parameters are whole and gradients are reduced."""
 
     __slots__ = ()  # so that a module can be made one
+    _fsdp_unit: Any
 
     def unshard(self, async_op=False):
-        """Make the parameters whole."""
-        return UnshardHandle() if async_op else None
+        """Make the parameters of this module whole until `reshard`; all processes call it."""
+        if async_op:
+            self._fsdp_unit.begin_gathering()
+            return UnshardHandle(self._fsdp_unit)
+        self._fsdp_unit.hold()
+        return None
 
     def reshard(self):
-        """Keep only this process's part of the parameters, which is all of them."""
+        """Keep only this process's part of the parameters. What has been written to the whole ones is lost."""
+        self._fsdp_unit.let_go()
+
+    def _set(self, recurse, **values):
+        for unit in units_in(self) if recurse else [self._fsdp_unit]:
+            for name, value in values.items():
+                setattr(unit, name, value)
+
+    def set_requires_gradient_sync(self, requires_gradient_sync, *, recurse=True):
+        """Say whether backward reduces gradients. If not, whole gradients accumulate until it does."""
+        self._set(recurse, reduces=requires_gradient_sync)
+
+    def set_reshard_after_forward(self, reshard_after_forward, recurse=True):
+        """Say whether the whole parameters are given back after forward, or kept until backward."""
+        self._set(recurse, keeps_whole=not reshard_after_forward)
+
+    def set_reshard_after_backward(self, reshard_after_backward, *, recurse=True):
+        """Say whether the whole parameters are given back after backward, or kept until the next forward."""
+        self._set(recurse, gives_back=reshard_after_backward)
+
+    def set_gradient_divide_factor(self, factor):
+        """Set what gradients are divided by when they are reduced; by default the number of processes."""
+        self._set(True, divisor=factor)
+
+    def set_reduce_scatter_divide_factor(self, factor):
+        """`set_gradient_divide_factor` by its older name."""
+        self._set(True, divisor=factor)
 
 
 def _no_effect(name, text):
@@ -69,22 +112,17 @@ def _no_effect(name, text):
         pass
 
     method.__name__, method.__qualname__ = name, f"FSDPModule.{name}"
-    method.__doc__ = f"{text}; has no effect in one process."
+    method.__doc__ = f"{text}; has no effect here."
     setattr(FSDPModule, name, method)
 
 
 for _name, _text in (
     ("set_all_reduce_hook", "Set a function that sees reduced gradients"),
-    ("set_gradient_divide_factor", "Set what gradients are divided by when they are reduced"),
     ("set_is_last_backward", "Say whether the next backward pass is the last before the step"),
     ("set_modules_to_backward_prefetch", "Set which modules are fetched early in backward"),
     ("set_modules_to_forward_prefetch", "Set which modules are fetched early in forward"),
     ("set_post_optim_event", "Set the event that the next forward pass waits for"),
-    ("set_reduce_scatter_divide_factor", "Set what gradients are divided by when they are reduced"),
     ("set_requires_all_reduce", "Say whether gradients are reduced between copies"),
-    ("set_requires_gradient_sync", "Say whether gradients are reduced"),
-    ("set_reshard_after_backward", "Say whether parameters are spread again after backward"),
-    ("set_reshard_after_forward", "Say whether parameters are spread again after forward"),
     ("set_unshard_in_backward", "Say whether parameters are made whole in backward"),
 ):
     _no_effect(_name, _text)
@@ -101,9 +139,17 @@ def fully_shard(
     ignored_params=None,
     dp_mesh_dims=None,
 ):
-    """Spread the parameters of a module, or of several, over the processes of a mesh; returns the module.
+    """Divide the parameters of a module, or of several, over the processes of a mesh; returns the module.
 
-    The module's class gets the methods of `FSDPModule`. In one process parameters stay tensors as they are.
+    Apply it to layers first and to the whole module last: a call takes the parameters that no earlier one has. Each
+    process then has some rows of every parameter (`ShardedParameter`), with their gradients and optimizer state. Whole
+    parameters are gathered before the module's `forward` and given back after it (with `reshard_after_forward`; by
+    default all but the outermost module do), gathered again in backward, and gradients are averaged and divided during
+    backward. A mesh of two dimensions keeps copies along its first. Make the optimizer afterwards. Call the module
+    itself: submodules called in other ways see their part (`register_fsdp_forward_method`).
+
+    The module's class gets the methods of `FSDPModule`. Raises ValueError for containers without `forward`, scalar
+    parameters, and placements other than `Shard(0)`.
 
     >>> import cygrad, cygrad.distributed as dist
     >>> from cygrad.distributed.fsdp import FSDPModule, fully_shard
@@ -113,40 +159,58 @@ def fully_shard(
     >>> dist.destroy_process_group()
     """
     if mesh is None:
-        mesh = init_device_mesh("cpu", (1,))
-    if mesh.size() != 1:
-        raise one_process(f"fully_shard over {mesh}")
-    for each in module if isinstance(module, (list, tuple)) else [module]:
+        mesh = init_device_mesh("cpu", (get_world_size() if is_initialized() else 1,))
+    modules = module if isinstance(module, (list, tuple)) else [module]
+    for each in modules:
         if isinstance(each, (cygrad.nn.ModuleList, cygrad.nn.ModuleDict)):
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {each}")
+        if shard_placement_fn is not None:
+            for name, parameter in each.named_parameters():
+                if shard_placement_fn(parameter) not in (None, Shard(0)):
+                    raise ValueError(f"fully_shard: cygrad divides parameters along dimension 0 only\n  got {name}")
+    for each in modules:
         kind = type(each)
+        unit = Unit(
+            each,
+            mesh,
+            mp_policy,
+            keeps_whole=None if reshard_after_forward is None else not reshard_after_forward,
+            ignored=ignored_params or (),
+        )
         each.__class__ = type(f"FSDP{kind.__name__}", (kind, FSDPModule), {"__module__": kind.__module__})
-        each._fsdp_policy, each._fsdp_mesh = mp_policy, mesh
-        _set_dtypes(each, mp_policy)
+        attach(each, unit)
     return module
 
 
-def _set_dtypes(module, policy):
-    """Let a module compute in the dtypes of a policy."""
-    if policy.param_dtype is not None:
-        inner = module.forward
+def attach(module, unit):
+    """Let a module's `forward` and its state dictionaries use a unit."""
+    module._fsdp_unit, module._fsdp_policy, module._fsdp_mesh = unit, unit.policy, unit.mesh
+    module._register_state_dict_hook(unit.parts_in_state)
+    module.register_load_state_dict_pre_hook(unit.parts_of_state)
+    _wrap_method(module, "forward", unit)
 
-        @wraps(inner)
-        def forward(*args, **kwargs):
-            if policy.cast_forward_inputs:
-                args, kwargs = cast_floating((args, kwargs), policy.param_dtype)
-            with parameters_in_dtype(module, policy.param_dtype):
-                return inner(*args, **kwargs)
 
-        module.forward = forward
-    if policy.output_dtype is not None:
-        module.register_forward_hook(lambda _, args, output: cast_floating(output, policy.output_dtype))
+def _wrap_method(module, name, unit):
+    """Let a method of a module have whole parameters, and the dtypes of its unit's policy."""
+    inner, policy = getattr(module, name), unit.policy
+
+    @wraps(inner)
+    def method(*args, **kwargs):
+        if policy.cast_forward_inputs and policy.param_dtype is not None:
+            args, kwargs = cast_floating((args, kwargs), policy.param_dtype)
+        with unit.at_work():
+            output = inner(*args, **kwargs)
+        return cast_floating(output, policy.output_dtype)
+
+    setattr(module, name, method)
 
 
 def register_fsdp_forward_method(module, method_name):
-    """Let a method of a module make its parameters whole, as `forward` does; one process has them so."""
+    """Let a method of a module of `fully_shard` have whole parameters, as `forward` does; others stay as they are."""
     if not hasattr(module, method_name):
         raise ValueError(f"{type(module)} does not have a method {method_name}")
+    if isinstance(module, FSDPModule):
+        _wrap_method(module, method_name, module._fsdp_unit)
 
 
 def share_comm_ctx(modules):

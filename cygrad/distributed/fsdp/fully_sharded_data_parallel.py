@@ -1,12 +1,19 @@
-"""`FullyShardedDataParallel`, FSDP's wrapper, for a group of one process."""
+"""`FullyShardedDataParallel`, FSDP's wrapper, on the units of `fully_shard`."""
 
 from contextlib import contextmanager
 
 import cygrad
+import cygrad.distributed as dist
+from cygrad.distributed._data_parallel.agreement import send
+from cygrad.distributed.device_mesh import DeviceMesh
 from cygrad.distributed.distributed_c10d import _get_default_group
 from cygrad.distributed.fsdp import _precision, api
+from cygrad.distributed.fsdp._fully_shard import MixedPrecisionPolicy, attach
+from cygrad.distributed.fsdp._sharded_parameter import local_values, spread_values, whole_values
+from cygrad.distributed.fsdp._unit import Unit, units_in
 from cygrad.distributed.fsdp.api import *
 from cygrad.distributed.fsdp.wrap import wrap_chosen
+from cygrad.distributed.tensor._dtensor import DTensor
 from cygrad.nn.modules import Module
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.utils import clip_grad_norm_
@@ -31,8 +38,12 @@ def clean_tensor_name(tensor_name):
 class FullyShardedDataParallel(Module):
     """Wraps a module whose parameters are spread over the processes of a group. One process has them whole.
 
-    `auto_wrap_policy` wraps modules within it too. `mixed_precision` computes in other dtypes. Parameters stay as they
-    are, as with `use_orig_params=True`, and `state_dict()` has the names of the wrapped module.
+    It does what `fully_shard` does, to the module and to those that `auto_wrap_policy` wraps within it: each process
+    has some rows of every parameter (`ShardedParameter`, as with `use_orig_params=True`), and whole ones only at work.
+    `sharding_strategy`: with `FULL_SHARD` (the default) whole parameters are given back after `forward`, with
+    `SHARD_GRAD_OP` and `NO_SHARD` after `backward`; the hybrid ones, with a pair of groups or a mesh of two dimensions,
+    keep copies over the second group. `mixed_precision` computes in other dtypes. `state_dict()` has the names of the
+    wrapped module, and whole tensors unless `state_dict_type` says otherwise.
 
     >>> import cygrad, cygrad.distributed as dist
     >>> from cygrad.distributed.fsdp import FullyShardedDataParallel
@@ -63,12 +74,15 @@ class FullyShardedDataParallel(Module):
         device_mesh=None,
     ):
         super().__init__()
-        group = device_mesh.get_group() if device_mesh is not None else process_group
-        self.process_group = (group[0] if isinstance(group, tuple) else group) or _get_default_group()
+        mesh = device_mesh if device_mesh is not None else _mesh_of(process_group)
+        self.process_group = mesh.get_group(mesh.ndim - 1)
         ignored = {*(ignored_modules or ()), *(ignored_states or ())}
         if auto_wrap_policy is not None:
             policy = getattr(auto_wrap_policy, "policy", auto_wrap_policy)
-            wrap_chosen(module, policy, self._wrapper_of_children(mixed_precision), ignored)
+            options = {
+                "device_mesh": mesh, "sharding_strategy": sharding_strategy, "mixed_precision": mixed_precision,
+            }  # fmt: skip
+            wrap_chosen(module, policy, self._wrapper_of_children(options), ignored)
         if param_init_fn is not None:
             for inner in module.modules():
                 if any(parameter.is_meta for parameter in inner.parameters(recurse=False)):
@@ -76,9 +90,15 @@ class FullyShardedDataParallel(Module):
         if device_id is not None:
             module.to(device_id if isinstance(device_id, cygrad.device) else f"cuda:{device_id}")
         self._fsdp_wrapped_module = module
-        self.sharding_strategy = ShardingStrategy.NO_SHARD  # of one process, as in PyTorch
         self.cpu_offload = cpu_offload or CPUOffload()
         self.mixed_precision = mixed_precision or MixedPrecision()
+        if self.process_group.size() == 1:
+            self.sharding_strategy = ShardingStrategy.NO_SHARD  # as in PyTorch
+        else:
+            self.sharding_strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+            if sync_module_states:
+                send([*module.parameters(), *module.buffers()], self.process_group, 0)
+            self._divide(module, mesh, ignored)
         self.backward_prefetch, self._use_orig_params = backward_prefetch, use_orig_params
         self._is_summoned = False
         self._settings = StateDictSettings(
@@ -87,11 +107,23 @@ class FullyShardedDataParallel(Module):
         self._register_state_dict_hook(self._shorten_names)
         self.register_load_state_dict_pre_hook(self._lengthen_names)
 
-    def _wrapper_of_children(self, mixed_precision):
+    def _wrapper_of_children(self, given):
         def wrapper(module, **options):
-            return type(self)(module, self.process_group, **{"mixed_precision": mixed_precision, **options})
+            return type(self)(module, **{**given, **options})
 
         return wrapper
+
+    def _divide(self, module, mesh, ignored):
+        """Let each process have a part of the parameters that no wrapper within has."""
+        precision = self.mixed_precision
+        keeps = self.sharding_strategy not in (ShardingStrategy.FULL_SHARD, ShardingStrategy.HYBRID_SHARD)
+
+        def dtype_of(owner):
+            return None if isinstance(owner, tuple(precision._module_classes_to_ignore)) else precision.param_dtype
+
+        policy = MixedPrecisionPolicy(precision.param_dtype, precision.reduce_dtype, None, False)
+        unit = Unit(module, mesh, policy, keeps_whole=keeps, dtype_of=dtype_of, ignored=_parameters_of(ignored))
+        attach(module, unit)
 
     @property
     def module(self):
@@ -115,9 +147,10 @@ class FullyShardedDataParallel(Module):
         if precision.cast_forward_inputs or precision.cast_root_forward_inputs:
             args = _precision.cast_floating(args, precision.param_dtype)
             kwargs = _precision.cast_floating(kwargs, precision.param_dtype)
+        is_divided = hasattr(self._fsdp_wrapped_module, "_fsdp_unit")
         with _precision.parameters_in_dtype(
             self._fsdp_wrapped_module,
-            precision.param_dtype,
+            None if is_divided else precision.param_dtype,
             precision.buffer_dtype,
             tuple(precision._module_classes_to_ignore),
         ):
@@ -127,9 +160,23 @@ class FullyShardedDataParallel(Module):
 
     @staticmethod
     def _shorten_names(module, state_dict, prefix, *_):
-        for name in list(state_dict):
-            if name.startswith(prefix + FSDP_PREFIX):
-                state_dict[prefix + name[len(prefix + FSDP_PREFIX) :]] = state_dict.pop(name)
+        own = [name for name in state_dict if name.startswith(prefix + FSDP_PREFIX)]
+        for name in own:
+            state_dict[prefix + name[len(prefix + FSDP_PREFIX) :]] = state_dict.pop(name)
+        if module._settings.state_dict_type is StateDictType.FULL_STATE_DICT:
+            module._make_whole(state_dict, [prefix + name[len(prefix + FSDP_PREFIX) :] for name in own])
+
+    def _make_whole(self, state_dict, names):
+        """Gather what this process has parts of, into all processes or into that of rank 0."""
+        config = self._settings.state_dict_config
+        for name in names:
+            value = state_dict[name]
+            if isinstance(value, DTensor):
+                value = value.full_tensor()
+            if getattr(config, "rank0_only", False) and self.process_group.rank():
+                del state_dict[name]
+            else:
+                state_dict[name] = value.cpu() if config.offload_to_cpu and isinstance(value, cygrad.Tensor) else value
 
     @staticmethod
     def _lengthen_names(module, state_dict, prefix, *_):
@@ -169,8 +216,15 @@ class FullyShardedDataParallel(Module):
     def summon_full_params(
         module, recurse=True, writeback=True, rank0_only=False, offload_to_cpu=False, with_grads=False
     ):
-        """Within this context the parameters of `module` are whole, and have the names of the wrapped modules."""
+        """Within this context the parameters of `module` are whole, and have the names of the wrapped modules.
+
+        With `writeback` each process keeps its part of what they are at the end. All processes have them, whatever
+        `rank0_only` says.
+        """
         found = FullyShardedDataParallel.fsdp_modules(module)
+        units = units_in(module) if recurse else [each._fsdp_wrapped_module._fsdp_unit for each in found[:1]]
+        for unit in units:
+            unit.hold(with_grads)
         for each in found:
             each._is_summoned = True
         try:
@@ -178,6 +232,8 @@ class FullyShardedDataParallel(Module):
         finally:
             for each in found:
                 each._is_summoned = False
+            for unit in units:
+                unit.let_go(writeback)
 
     def apply(self, fn):
         """Call `fn` with each module within, and with this one."""
@@ -189,13 +245,25 @@ class FullyShardedDataParallel(Module):
 
     @contextmanager
     def no_sync(self):
-        """Within this context, gradients of this process accumulate and are not reduced."""
-        yield
+        """Within this context, whole gradients of this process accumulate and are not reduced."""
+        units = units_in(self)
+        for unit in units:
+            unit.reduces = False
+        try:
+            yield
+        finally:
+            for unit in units:
+                unit.reduces = True
 
     def register_comm_hook(self, state, hook):
-        """Take a hook that reduces gradients over processes, of which there is one: it is not called."""
+        """Take a hook that reduces gradients; in one process it is not called. Raises RuntimeError in several."""
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        if self.process_group.size() > 1:
+            raise RuntimeError(
+                "register_comm_hook: cygrad has communication hooks for DistributedDataParallel only\n"
+                "  to fix it: MixedPrecision(reduce_dtype=...) reduces in fewer bytes"
+            )
 
     # --- State -----------------------------------------------------------------------------------
 
@@ -239,8 +307,11 @@ class FullyShardedDataParallel(Module):
 
     @staticmethod
     def optim_state_dict(model, optim, optim_state_dict=None, group=None):
-        """The state of an optimizer of `model`, keyed by the parameters' names."""
+        """The state of an optimizer of `model`, keyed by the parameters' names: whole, or as `state_dict_type` says."""
         state = optim.state_dict() if optim_state_dict is None else optim_state_dict
+        kind = FullyShardedDataParallel.get_state_dict_type(model).state_dict_type
+        convert = whole_values if kind is StateDictType.FULL_STATE_DICT else spread_values
+        state = _converted(state, _parameters_in_order(model, optim), convert)
         return FullyShardedDataParallel.rekey_optim_state_dict(state, OptimStateKeyType.PARAM_NAME, model, optim=optim)
 
     full_optim_state_dict = optim_state_dict
@@ -254,6 +325,7 @@ class FullyShardedDataParallel(Module):
         state = FullyShardedDataParallel.rekey_optim_state_dict(
             optim_state_dict, OptimStateKeyType.PARAM_ID, model, optim=optim
         )
+        state = _converted(state, _parameters_in_order(model, optim), local_values)
         if load_directly:
             optim.load_state_dict(state)
         return state
@@ -281,3 +353,26 @@ def _parameters_in_order(model, optim):
     if optim is None:
         return list(model.parameters())
     return [parameter for group in optim.param_groups for parameter in group["params"]]
+
+
+def _converted(state, parameters, convert):
+    """An optimizer's state, keyed by the parameters' numbers, with other values."""
+    return {**state, "state": {key: convert(parameters[key], values) for key, values in state["state"].items()}}
+
+
+def _parameters_of(ignored):
+    """The parameters among modules and parameters."""
+    found = []
+    for each in ignored:
+        found += list(each.parameters()) if isinstance(each, Module) else [each]
+    return found
+
+
+def _mesh_of(groups):
+    """The mesh of a process group, or of a pair: that over which parameters are spread, and that of copies."""
+    if isinstance(groups, tuple):
+        parts, copies = groups
+        own = [dist.get_process_group_ranks(parts)] * copies.size()
+        dist.all_gather_object(own, own[0], group=copies)
+        return DeviceMesh.from_group([copies, parts], "cpu", cygrad.tensor(own))
+    return DeviceMesh.from_group(groups or _get_default_group(), "cpu")

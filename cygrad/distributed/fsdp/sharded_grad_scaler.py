@@ -1,12 +1,15 @@
 """`ShardedGradScaler`, which looks for overflows in the gradients of all processes."""
 
+import cygrad
 from cygrad.amp import GradScaler
+from cygrad.distributed._c10d.groups import group, is_initialized
+from cygrad.distributed._c10d.reduce_ops import ReduceOp
 
 __all__ = ["ShardedGradScaler"]
 
 
 class ShardedGradScaler(GradScaler):
-    """`amp.GradScaler` for parameters spread over processes; one process sees all gradients itself."""
+    """`amp.GradScaler` for parameters spread over processes: a step is left out by all if one has an overflow."""
 
     def __init__(
         self,
@@ -27,3 +30,15 @@ class ShardedGradScaler(GradScaler):
             enabled=enabled,
         )
         self.process_group = process_group
+
+    def unscale_(self, optimizer):
+        """Divide the gradients by the scale. All processes call this, and learn of infinite or NaN ones in any."""
+        super().unscale_(optimizer)
+        processes = self.process_group or (group.WORLD if is_initialized() else None)
+        if not self._enabled or processes is None or processes.size() == 1:
+            return
+        state = self._per_optimizer[id(optimizer)]
+        own = -1 if state["nonfinite"] is None else int(bool(state["nonfinite"]))
+        found = cygrad.tensor([own], device=optimizer.param_groups[0]["params"][0].device)
+        processes.allreduce([found], ReduceOp.MAX).wait()
+        state["nonfinite"] = None if found.item() < 0 else int(found.item())

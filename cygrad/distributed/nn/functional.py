@@ -1,10 +1,13 @@
-"""Collectives through which gradients flow back to the process whose tensor it was.
+"""Collectives through which gradients flow back to the process whose tensor it was, derivatives of gradients too.
 
-In a group of one process a result is a copy of what this process sends, and its gradient arrives there.
+Each process calls them in the same order, and runs backward through them in the same order: a backward pass is a
+collective too. Ranks are those among all processes.
 """
 
+import cygrad
+from cygrad.autograd import Function
 from cygrad.distributed._c10d import collectives
-from cygrad.distributed._c10d.groups import _get_group
+from cygrad.distributed._c10d.groups import _get_group, get_group_rank
 from cygrad.distributed._c10d.reduce_ops import ReduceOp
 
 __all__ = [
@@ -13,19 +16,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _checked(name, group, tensor, *args, **kwargs):
-    """Check the arguments by carrying the collective out on what autograd does not see; returns the copy to return."""
-    getattr(_get_group(group), name)(*args, **kwargs)
-    return tensor.clone()
-
-
 def broadcast(tensor, src, group=None):
-    """Send the tensor of process `src` to all; returns what has arrived."""
-    return _checked("broadcast", group, tensor, tensor.detach(), src)
+    """Send the tensor of process `src` to all; returns what has arrived. Its gradient is the sum over all."""
+    return _Broadcast.apply(src, _get_group(group), tensor)
 
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None):
-    """Reduce over all processes; returns the result.
+    """Reduce over all processes; returns the result. Gradients are reduced in the same way.
 
     >>> import cygrad, cygrad.distributed as dist
     >>> from cygrad.distributed.nn.functional import all_reduce
@@ -36,48 +33,170 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     tensor([3., 3.])
     >>> dist.destroy_process_group()
     """
-    return _checked("allreduce", group, tensor, tensor.detach(), op)
+    return _AllReduce.apply(op, _get_group(group), tensor)
 
 
 def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
-    """Reduce over all processes; process `dst` returns the result."""
-    return _checked("reduce", group, tensor, tensor.detach(), dst, op)
+    """Reduce over all processes; process `dst` returns the result, and its gradient goes to all."""
+    return _Reduce.apply(dst, op, _get_group(group), tensor)
 
 
 def gather(tensor, dst=0, group=None):
-    """Return a tuple of the tensors of all processes, in process `dst`."""
-    _get_group(group)._check_root("gather", dst)
-    return (tensor.clone(),)
+    """Return a tuple of the tensors of all processes, in process `dst`; of zeros in the others."""
+    return _Gather.apply(dst, _get_group(group), tensor)
 
 
 def all_gather(tensor, group=None):
-    """Return a tuple of the tensors of all processes."""
+    """Return a tuple of the tensors of all processes. A gradient is the sum of those that all have for it."""
     collectives._check_tensor(tensor, "tensor")
-    _get_group(group)
-    return (tensor.clone(),)
+    return _AllGather.apply(_get_group(group), tensor)
 
 
 def scatter(tensors, src=0, group=None):
-    """Return this process's tensor of the list of process `src`."""
+    """Return this process's tensor of the list of process `src`; the others give a list of the same shapes."""
     group = _get_group(group)
-    group._check_root("scatter", src)
     group._check_length("scatter", "input", tensors)
-    return tensors[group.rank()].clone()
+    return _Scatter.apply(src, group, *tensors)
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
-    """Reduce lists over all processes; returns the result for this process."""
-    detached = [each.detach() for each in input_list]
-    return _checked("reduce_scatter", group, input_list[0], output.detach(), detached, op)
+    """Reduce lists over all processes; returns the result for this process, with the shape of `output`."""
+    return _ReduceScatter.apply(op, _get_group(group), output, *input_list)
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None):
     """Send the i-th tensor of each process to process i; returns a tuple of what has arrived."""
-    _get_group(group).alltoall([each.detach() for each in output_tensor_list], [x.detach() for x in input_tensor_list])
-    return tuple(each.clone() for each in input_tensor_list)
+    return _AllToAll.apply(_get_group(group), list(output_tensor_list), *input_tensor_list)
 
 
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None):
-    """Send the i-th part of the tensor of each process to process i; returns what has arrived."""
-    collectives.all_to_all_single(output.detach(), input.detach(), output_split_sizes, input_split_sizes, group)
-    return input.clone()
+    """Send the i-th part of the tensor of each process to process i; returns what has arrived, shaped as `output`."""
+    return _AllToAllSingle.apply(_get_group(group), output, output_split_sizes, input_split_sizes, input)
+
+
+# --- With their derivatives ----------------------------------------------------------------------
+
+
+class _Broadcast(Function):
+    @staticmethod
+    def forward(ctx, src, group, tensor):
+        ctx.src, ctx.group = src, group
+        result = tensor.detach().clone()
+        collectives.broadcast(result, src, group)
+        return result
+
+    @staticmethod
+    def backward(ctx, gradient):
+        total = reduce(gradient, ctx.src, ReduceOp.SUM, ctx.group)
+        is_source = get_group_rank(ctx.group, ctx.src) == ctx.group.rank()
+        return None, None, total if is_source else total * 0
+
+
+class _AllReduce(Function):
+    @staticmethod
+    def forward(ctx, op, group, tensor):
+        ctx.op, ctx.group = op, group
+        result = tensor.detach().clone(memory_format=cygrad.contiguous_format)
+        collectives.all_reduce(result, op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, None, all_reduce(gradient, ctx.op, ctx.group)
+
+
+class _Reduce(Function):
+    @staticmethod
+    def forward(ctx, dst, op, group, tensor):
+        ctx.dst, ctx.group = dst, group
+        result = tensor.detach().clone()
+        collectives.reduce(result, dst, op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, None, None, broadcast(gradient, ctx.dst, ctx.group)
+
+
+class _Gather(Function):
+    @staticmethod
+    def forward(ctx, dst, group, tensor):
+        ctx.dst, ctx.group = dst, group
+        results = [cygrad.zeros_like(tensor) for _ in range(group.size())]
+        is_destination = get_group_rank(group, dst) == group.rank()
+        collectives.gather(tensor.detach(), results if is_destination else None, dst, group)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return None, None, scatter(gradients, ctx.dst, ctx.group)
+
+
+class _Scatter(Function):
+    @staticmethod
+    def forward(ctx, src, group, *tensors):
+        ctx.src, ctx.group = src, group
+        result = cygrad.zeros_like(tensors[0])
+        is_source = get_group_rank(group, src) == group.rank()
+        collectives.scatter(result, [each.detach() for each in tensors] if is_source else None, src, group)
+        return result
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, None, *gather(gradient, ctx.src, ctx.group)
+
+
+class _AllGather(Function):
+    @staticmethod
+    def forward(ctx, group, tensor):
+        ctx.group = group
+        results = [cygrad.empty_like(tensor) for _ in range(group.size())]
+        collectives.all_gather(results, tensor.detach(), group)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return None, reduce_scatter(gradients[ctx.group.rank()], gradients, ReduceOp.SUM, ctx.group)
+
+
+class _ReduceScatter(Function):
+    @staticmethod
+    def forward(ctx, op, group, output, *tensors):
+        ctx.op, ctx.group = op, group
+        result = cygrad.empty_like(output)
+        collectives.reduce_scatter(result, [each.detach() for each in tensors], op, group)
+        return result
+
+    @staticmethod
+    def backward(ctx, gradient):
+        shares = all_gather(gradient, ctx.group)
+        if ctx.op == ReduceOp.AVG:
+            shares = [share / ctx.group.size() for share in shares]
+        return None, None, None, *shares
+
+
+class _AllToAll(Function):
+    @staticmethod
+    def forward(ctx, group, outputs, *tensors):
+        ctx.group, ctx.like = group, [cygrad.empty_like(each) for each in tensors]
+        results = [cygrad.empty_like(each) for each in outputs]
+        collectives.all_to_all(results, [each.detach() for each in tensors], group)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return None, None, *all_to_all(ctx.like, gradients, ctx.group)
+
+
+class _AllToAllSingle(Function):
+    @staticmethod
+    def forward(ctx, group, output, output_sizes, input_sizes, input):
+        ctx.group, ctx.sizes, ctx.like = group, (output_sizes, input_sizes), cygrad.empty_like(input)
+        result = cygrad.empty_like(output)
+        collectives.all_to_all_single(result, input.detach(), output_sizes, input_sizes, group)
+        return result
+
+    @staticmethod
+    def backward(ctx, gradient):
+        output_sizes, input_sizes = ctx.sizes
+        return None, None, None, None, all_to_all_single(ctx.like, gradient, input_sizes, output_sizes, ctx.group)

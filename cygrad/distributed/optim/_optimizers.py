@@ -1,89 +1,9 @@
-"""Optimizers that spread their state, average models, or step during backward."""
+"""Optimizers that average models, or step during backward."""
 
 from cygrad.distributed._c10d.errors import one_process
-from cygrad.distributed.algorithms.join import Joinable, JoinHook
-from cygrad.distributed.distributed_c10d import _get_default_group
 from cygrad.optim import Optimizer
 
-__all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
-
-
-class ZeroRedundancyOptimizer(Optimizer, Joinable):
-    """An optimizer whose state is spread over the processes of a group (ZeRO). One process has it whole.
-
-    >>> import cygrad, cygrad.distributed as dist
-    >>> from cygrad.distributed.optim import ZeroRedundancyOptimizer
-    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    >>> w = cygrad.nn.Parameter(cygrad.ones(1))
-    >>> optimizer = ZeroRedundancyOptimizer([w], cygrad.optim.SGD, lr=0.5)
-    >>> (w * w).sum().backward()
-    >>> optimizer.step()
-    >>> w.item()
-    0.0
-    >>> dist.destroy_process_group()
-    """
-
-    def __init__(
-        self,
-        params,
-        optimizer_class,
-        process_group=None,
-        parameters_as_bucket_view=False,
-        overlap_with_ddp=False,
-        **defaults,
-    ):
-        self.process_group = process_group if process_group is not None else _get_default_group()
-        self._optim_constructor, self._optim_defaults = optimizer_class, defaults
-        self._overlap_with_ddp, self._is_consolidated = overlap_with_ddp, False
-        super().__init__(params, defaults)
-        self.optim = optimizer_class(self.param_groups, **defaults)
-        self.param_groups, self.state = self.optim.param_groups, self.optim.state
-
-    def step(self, closure=None, **kwargs):
-        """Take a step, each process for its parameters, and send them to the others."""
-        return self.optim.step(closure, **kwargs) if closure is not None else self.optim.step(**kwargs)
-
-    def add_param_group(self, param_group):
-        """Add parameters."""
-        if "optim" in self.__dict__:
-            self.optim.add_param_group(param_group)
-        else:  # while the groups are taken over
-            super().add_param_group(param_group)
-
-    def __repr__(self):
-        return repr(self.optim)
-
-    def consolidate_state_dict(self, to=0):
-        """Collect the state of all processes in process `to`, which can then call `state_dict()`."""
-        self._is_consolidated = True
-
-    def state_dict(self):
-        """The state of all processes. Raises RuntimeError unless `consolidate_state_dict` has been called."""
-        if not self._is_consolidated:
-            raise RuntimeError(
-                "Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to=0)` "
-                "on all ranks beforehand if you meant to save the global state."
-            )
-        return self.optim.state_dict()
-
-    def load_state_dict(self, state_dict):
-        """Load the state of all processes."""
-        self.optim.load_state_dict(state_dict)
-        self.param_groups, self.state = self.optim.param_groups, self.optim.state
-
-    def join_hook(self, **kwargs):
-        """Return what a process does once it is out of batches."""
-        return JoinHook()
-
-    @property
-    def join_device(self):
-        """The device for the collectives of `Join`."""
-        return self.param_groups[0]["params"][0].device
-
-    @property
-    def join_process_group(self):
-        """The group for the collectives of `Join`."""
-        return self.process_group
+__all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer"]
 
 
 class PostLocalSGDOptimizer(Optimizer):

@@ -1,10 +1,12 @@
-"""`DTensor`, a tensor with a mesh and placements."""
+"""`DTensor`, a tensor with a mesh and placements. Its memory is the part of this process."""
 
+from dataclasses import replace
 from typing import Any
 
 import cygrad
 from cygrad import Tensor
 from cygrad.distributed.device_mesh import init_device_mesh
+from cygrad.distributed.tensor._shards import bounds, gathered, local_part
 from cygrad.distributed.tensor.placement_types import DTensorSpec, Replicate
 from cygrad.nn.parameter import Parameter
 
@@ -25,10 +27,23 @@ def _as_spec(mesh, placements):
     return DTensorSpec(mesh, placements)
 
 
+# What DTensors in larger meshes can do.
+_KEEPING = {
+    "__get__", "__set__", "__repr__", "__str__", "__format__", "__hash__", "as_subclass", "clone", "copy_",
+    "cpu", "cuda", "detach", "dim", "element_size", "is_complex", "is_contiguous", "is_floating_point", "numel",
+    "numpy", "requires_grad_", "retain_grad", "size", "storage_offset", "stride", "to", "untyped_storage",
+    "view_as", "zero_", "data_ptr", "contiguous", "__reduce_ex__", "__deepcopy__", "backward", "empty_like",
+    "zeros_like", "__len__",
+}  # fmt: skip
+
+
 class DTensor(Tensor):
     """A tensor spread over the processes of a mesh, made by `distribute_tensor` or `from_local`.
 
-    Results of ops have the mesh and the placements of their first DTensor; other tensors count as whole.
+    In a mesh of one process results of ops have the mesh and the placements of their first DTensor; other tensors count
+    as whole. In larger meshes a DTensor is for keeping: it can be copied, converted, gathered (`full_tensor`) and saved
+    (`distributed.checkpoint`), and everything else raises RuntimeError; compute with `to_local()`. `shape` is that of
+    the part of this process.
     """
 
     _spec: DTensorSpec
@@ -41,6 +56,13 @@ class DTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        source = next((each for each in _flat((args, kwargs)) if isinstance(each, DTensor)), None)
+        name = getattr(func, "__name__", "")
+        if source is not None and "_spec" in source.__dict__ and source._spec.mesh.size() > 1 and name not in _KEEPING:
+            raise RuntimeError(
+                f"{name}: cygrad computes with whole or local tensors only, and this one is spread over "
+                f"{source._spec.mesh}\n  to fix it: use `to_local()`, the part of this process, or `full_tensor()`"
+            )
         result = super().__torch_function__(func, types, args, kwargs or {})
         source = next((each for each in _flat((args, kwargs)) if isinstance(each, DTensor)), None)
         if source is not None:
@@ -51,16 +73,26 @@ class DTensor(Tensor):
 
     @staticmethod
     def from_local(local_tensor, device_mesh=None, placements=None, *, run_check=False, shape=None, stride=None):
-        """The tensor of which this process has the part `local_tensor`. Gradients flow to it."""
-        return DTensor._made(local_tensor.view_as(local_tensor), _as_spec(device_mesh, placements))
+        """The tensor of which this process has the part `local_tensor`. Gradients flow to it.
+
+        shape: of the whole; by default that of equal parts.
+        """
+        spec = _as_spec(device_mesh, placements)
+        cut = spec.sharded_dim()
+        if shape is None and cut is not None:
+            mesh_dim, dim = cut
+            shape = list(local_tensor.shape)
+            shape[dim] *= spec.mesh.size(mesh_dim)
+        spec = replace(spec, shape=None if shape is None else tuple(shape))
+        return DTensor._made(local_tensor.view_as(local_tensor), spec)
 
     def to_local(self, *, grad_placements=None):
         """The part of this process, as an ordinary tensor. Gradients flow through."""
         return self.as_subclass(Tensor)
 
     def full_tensor(self, *, grad_placements=None):
-        """The whole tensor, as an ordinary tensor. Gradients flow through."""
-        return self.to_local()
+        """The whole tensor, as an ordinary tensor. All processes call this. In one process gradients flow through."""
+        return whole(self.to_local(), self._spec)
 
     def redistribute(
         self, device_mesh=None, placements=None, *, async_op=False, forward_dtype=None, backward_dtype=None
@@ -68,7 +100,10 @@ class DTensor(Tensor):
         """The same tensor with other placements."""
         if placements is None:
             raise RuntimeError("placements is needed for redistribute!")
-        return DTensor._made(self.to_local().view_as(self), _as_spec(device_mesh or self.device_mesh, placements))
+        spec = _as_spec(device_mesh or self.device_mesh, placements)
+        if self.device_mesh.size() == 1:
+            return DTensor._made(self.to_local().view_as(self), spec)
+        return distribute_tensor(self.full_tensor(), spec.mesh, spec.placements)
 
     @property
     def device_mesh(self):
@@ -115,10 +150,27 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
     """
     spec = _as_spec(device_mesh, placements)
     if isinstance(tensor, DTensor):
-        if tensor._spec != spec:
+        if (tensor._spec.mesh, tensor._spec.placements) != (spec.mesh, spec.placements):
             raise ValueError(f"Cannot distribute a DTensor with placements {tensor.placements} to {spec.placements}.")
         return tensor
-    return DTensor._made(tensor.detach(), spec).requires_grad_(tensor.requires_grad)
+    cut = spec.sharded_dim()
+    local = tensor.detach()
+    if cut is not None:
+        mesh_dim, dim = cut
+        local = local_part(local, dim, spec.mesh.size(mesh_dim), spec.mesh.get_local_rank(mesh_dim)).clone()
+        spec = replace(spec, shape=tuple(tensor.shape))
+    return DTensor._made(local, spec).requires_grad_(tensor.requires_grad)
+
+
+def whole(local, spec):
+    """The whole tensor from the parts of all processes."""
+    if any(placement.is_partial() for placement in spec.placements) and spec.mesh.size() > 1:
+        raise RuntimeError("full_tensor: cygrad does not add up tensors of which each process has a summand")
+    cut = spec.sharded_dim()
+    if cut is None:
+        return local
+    mesh_dim, dim = cut
+    return gathered(local, dim, spec.shape, spec.mesh.get_group(mesh_dim))
 
 
 def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None, output_fn=None):
@@ -127,6 +179,11 @@ def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None
     `input_fn` and `output_fn` see the inputs and outputs of each call. In one process parameters stay ordinary.
     """
     mesh = device_mesh if device_mesh is not None else init_device_mesh("cpu", (1,))
+    if mesh.size() > 1:
+        raise RuntimeError(
+            f"distribute_module over {mesh}: cygrad does not divide what a module computes over processes\n"
+            "  to fix it: use `fully_shard`, which divides parameters, or `DistributedDataParallel`, which divides data"
+        )
     if partition_fn is not None:
         for name, inner in module.named_modules():
             partition_fn(name, inner, mesh)
@@ -142,7 +199,13 @@ def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None
 
 def compute_local_shape_and_global_offset(global_shape, mesh, placements, skip_offset=False):
     """The shape of this process's part of a tensor, and where in it that begins."""
-    return tuple(global_shape), (0,) * len(tuple(global_shape))
+    shape, offset = list(global_shape), [0] * len(tuple(global_shape))
+    cut = _as_spec(mesh, placements).sharded_dim()
+    if cut is not None:
+        mesh_dim, dim = cut
+        first, last = bounds(shape[dim], mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim))
+        shape[dim], offset[dim] = last - first, first
+    return tuple(shape), tuple(offset)
 
 
 def _factory(name, text):

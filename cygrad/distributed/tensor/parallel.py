@@ -85,6 +85,11 @@ class PrepareModuleInputOutput(_Whole):
 def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_data_rank=0):
     """Spread modules by a plan: a style for `module`, or {name of a module within it, with wildcards: style}."""
     mesh = device_mesh if device_mesh is not None else init_device_mesh("cpu", (1,))
+    if mesh.size() > 1:
+        raise RuntimeError(
+            f"parallelize_module over {mesh}: cygrad does not divide what a module computes over processes\n"
+            "  to fix it: use `fully_shard`, which divides parameters, or `DistributedDataParallel`, which divides data"
+        )
     if isinstance(parallelize_plan, ParallelStyle):
         return parallelize_plan._apply(module, mesh)
     for pattern, style in (parallelize_plan or {}).items():

@@ -53,7 +53,15 @@ class Partial(Placement):
 
 @dataclass(frozen=True)
 class DTensorSpec:
-    """A mesh, and a placement for each of its dimensions."""
+    """A mesh, a placement for each of its dimensions, and the shape of the whole (None: that of the local part)."""
 
     mesh: Any
     placements: tuple[Placement, ...]
+    shape: tuple[int, ...] | None = None
+
+    def sharded_dim(self):
+        """(dimension of the mesh, dimension of the tensor) along which parts are, or None if each process has all."""
+        for mesh_dim, placement in enumerate(self.placements):
+            if isinstance(placement, Shard) and self.mesh.size(mesh_dim) > 1:
+                return mesh_dim, placement.dim
+        return None

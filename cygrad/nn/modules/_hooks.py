@@ -7,8 +7,8 @@ from typing import Any
 
 import cygrad
 from cygrad.nn.modules._backward_hooks import BackwardHooks, register_regular_hooks
-from cygrad.nn.modules._use import Called
 from cygrad.nn.modules._use import global_hooks as _global_hooks
+from cygrad.nn.modules._use import with_calls
 from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 from cygrad.utils.warning import warn
 
@@ -50,12 +50,14 @@ class ForwardHook:
         return output if result is None else result
 
 
-class Hooked(Called):
+@with_calls
+class Hooked:
     """Makes a module callable: `module(x)` runs the hooks and `forward`.
 
     Base of `Module`. Hooks are stored in dictionaries, keyed by number, in execution order.
     """
 
+    __call__: Callable[..., Any]
     forward: Callable[..., Any]
     _forward_pre_hooks: HookDict
     _forward_hooks: HookDict

@@ -10,9 +10,37 @@ from cygrad import Tensor
 from cygrad.nn.modules._use import find_member
 from cygrad.nn.parameter import Buffer, Parameter
 from cygrad.utils import typename
+from cygrad.utils.hooks import HookDict, RemovableHandle, add_hook
 
 # The three dictionaries of members, and the names of their entries in error messages.
 TABLES = {"_parameters": "parameters", "_modules": "module", "_buffers": "buffer"}
+
+# Hooks of all modules that see each new member: {table: {number: hook}}.
+registration_hooks: dict[str, HookDict] = {table: HookDict() for table in TABLES}
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` whenever a module gets a parameter; it may return another one.
+
+    >>> from cygrad import nn
+    >>> from cygrad.nn.modules.module import register_module_parameter_registration_hook
+    >>> handle = register_module_parameter_registration_hook(lambda module, name, parameter: print(name))
+    >>> _ = nn.Linear(1, 1)
+    weight
+    bias
+    >>> handle.remove()
+    """
+    return add_hook(registration_hooks["_parameters"], hook, prepend=False)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` whenever a module gets a buffer, or None for one; it may return another one."""
+    return add_hook(registration_hooks["_buffers"], hook, prepend=False)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` whenever a module gets a submodule, or None; it may return another one."""
+    return add_hook(registration_hooks["_modules"], hook, prepend=False)
 
 
 class Members:
@@ -55,6 +83,7 @@ class Members:
                     f"be created explicitly. To express '{name}' as a function of another "
                     "Tensor, compute the value in the forward() method."
                 )
+            param = self._after_hooks("_parameters", name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -84,7 +113,14 @@ class Members:
         if module is not None and not isinstance(module, Members):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_new_name("module", "_modules", name)
-        self._modules[name] = module
+        self._modules[name] = self._after_hooks("_modules", name, module)
+
+    def _after_hooks(self, table: str, name: str, value: Any) -> Any:
+        """Return a new member, or what the registration hooks of all modules put in its place."""
+        for hook in list(registration_hooks[table].values()):
+            found = hook(self, name, value)
+            value = value if found is None else found
+        return value
 
     def _check_new_name(self, kind: str, table: str, name: str) -> None:
         if table not in self.__dict__:
@@ -100,7 +136,7 @@ class Members:
             raise KeyError(f"attribute '{name}' already exists")
 
     def _set_buffer(self, name: str, tensor: Tensor | None, persistent: bool) -> None:
-        self._buffers[name] = tensor
+        self._buffers[name] = self._after_hooks("_buffers", name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -125,10 +161,10 @@ class Members:
             self._parameters[name] = None
         elif isinstance(value, Members):
             self._forget_others("_modules", name)
-            state["_modules"][name] = value
+            state["_modules"][name] = self._after_hooks("_modules", name, value)
         elif name in state.get("_modules", ()):
             self._require_none(value, name, "child module", "torch.nn.Module or None")
-            self._modules[name] = None
+            self._modules[name] = self._after_hooks("_modules", name, None)
         elif isinstance(value, Buffer):
             self._forget_others("_buffers", name)
             self._set_buffer(name, value, value.persistent)
@@ -136,7 +172,7 @@ class Members:
             if not isinstance(value, Tensor):
                 allowed = "torch.nn.Buffer, torch.Tensor or None"
                 self._require_none(value, name, "buffer", allowed)
-            self._buffers[name] = value
+            self._buffers[name] = self._after_hooks("_buffers", name, value)
         else:
             object.__setattr__(self, name, value)
 

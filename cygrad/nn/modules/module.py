@@ -17,7 +17,13 @@ from cygrad.nn.modules._hooks import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
-from cygrad.nn.modules._members import Members
+from cygrad.nn.modules._members import (
+    Members,
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registration_hooks,
+)
 from cygrad.nn.modules._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401, likewise
 from cygrad.nn.modules._state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401, scripts look for it here
 from cygrad.nn.modules._state import Stateful
@@ -25,14 +31,18 @@ from cygrad.nn.modules._use import call_as_written
 from cygrad.nn.parameter import is_lazy
 from cygrad.utils import typename
 from cygrad.utils.gradients import clear_grad
+from cygrad.utils.interop import on_writable_memory
 from cygrad.utils.warning import warn
 
 __all__ = [
     "Module",
+    "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
     "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
 ]
 
 # The hooks of all modules, by PyTorch's names.
@@ -40,6 +50,9 @@ _global_forward_pre_hooks = OfOneKind("forward_pre")
 _global_forward_hooks = OfOneKind("forward")
 _global_backward_pre_hooks = OfOneKind("full_backward_pre")
 _global_backward_hooks = OfOneKind("full_backward")
+_global_buffer_registration_hooks = registration_hooks["_buffers"]
+_global_module_registration_hooks = registration_hooks["_modules"]
+_global_parameter_registration_hooks = registration_hooks["_parameters"]
 
 
 def _addindent(s_: str, numSpaces: int) -> str:
@@ -307,6 +320,9 @@ class Module(Hooked, Stateful, Members):
     def __setstate__(self, state: dict[str, Any]) -> None:
         Module.__init__(self)
         self.__dict__.update(from_torch(self, state))
+        for buffer in self._buffers.values():
+            if buffer is not None and not is_lazy(buffer):
+                on_writable_memory(buffer)
 
     def _get_name(self) -> str:
         return type(self).__name__

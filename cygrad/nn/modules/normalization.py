@@ -210,10 +210,14 @@ class _InstanceNorm(_NormBase):
     ) -> None:
         self._set_up(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
+    def _get_no_batch_dim(self) -> int:
+        """Return the number of dimensions of a single instance."""
+        return min(self.ranks)
+
     def forward(self, input: Tensor) -> Tensor:
         """Normalize each channel of each instance; `input` may be a single instance without a batch dimension."""
         self._check_input_dim(input)
-        single = input.dim() == min(self.ranks)
+        single = input.dim() == self._get_no_batch_dim()
         self._check_channels(input, 0 if single else 1)
         by_input = self.training or not self.track_running_stats
         momentum = 0.0 if self.momentum is None else self.momentum

@@ -1,4 +1,4 @@
-"""`DistributedDataParallel`: in a group of one process it trains as the module itself."""
+"""`DistributedDataParallel`: each process of a group has the whole module and a part of the data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,17 @@ __all__ = ["DistributedDataParallel"]
 class DistributedDataParallel(Module):
     """Averages the gradients of `module` over all processes of a group, each of which computes them for its data.
 
+    At construction all processes compare their parameters and buffers, and take over those of rank 0. In backward,
+    gradients are reduced in buckets of `bucket_cap_mb` MB (25; the first of 1 MB) while others are still computed; the
+    result is that of one process with the joined batch, if all parts are of the same size and the loss is a mean.
+    Buffers are sent from rank 0 before each `forward` (`broadcast_buffers`). With `gradient_as_bucket_view` gradients
+    are views of the buckets, which saves a copy. All parameters need a gradient in each synchronized pass, unless
+    `find_unused_parameters`, or `static_graph`, for graphs that never change, is set: otherwise RuntimeError names
+    those without one, in the same step and in all processes. See docs/data_parallel.md.
+
     The names in its `state_dict()` start with `module.`. Raises ValueError if there is no group
-    (`distributed.init_process_group`), and RuntimeError if no parameter requires grad.
+    (`distributed.init_process_group`), and RuntimeError if no parameter requires grad, or the processes' modules
+    differ.
 
     >>> import cygrad, cygrad.distributed as dist
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -27,6 +36,9 @@ class DistributedDataParallel(Module):
     tensor([[3., 3.]])
     >>> dist.destroy_process_group()
     """
+
+    _join_config: Any = None
+    _divide_by_initial_world_size = True
 
     def __init__(
         self,
@@ -58,14 +70,16 @@ class DistributedDataParallel(Module):
             process_group = device_mesh.get_group()
         self.process_group = process_group or cygrad.distributed.distributed_c10d._get_default_group()
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        self._trained = [
-            parameter
+        if delay_all_reduce_named_params:
+            self.parameters_to_ignore.update(name for name, _ in delay_all_reduce_named_params)
+        named = [
+            (name, parameter)
             for name, parameter in module.named_parameters()
             if parameter.requires_grad and name not in self.parameters_to_ignore
         ]
-        self._check(module, device_ids, output_device)
+        self._check(module, named, device_ids, output_device)
         self.module, self.dim = module, dim
-        self.device = next(iter(module.parameters())).device
+        self.device = named[0][1].device
         self.device_type = self.device.type
         self.is_multi_device_module = False
         self.device_ids = None if self.device_type == "cpu" or not device_ids else list(device_ids)
@@ -73,15 +87,23 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers = True if broadcast_buffers is None else broadcast_buffers
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view = gradient_as_bucket_view
-        self.bucket_bytes_cap = int((bucket_cap_mb or 25) * 1024 * 1024)
+        self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 1024 * 1024)
+        self.bucket_limits = [int(size * 1024 * 1024) for size in bucket_cap_mb_list or ()]
         self.require_backward_grad_sync = self.require_forward_param_sync = True
-        self._comm_hook: Any = None
-        self._is_reduction_queued = False
+        self._buffer_slots = [
+            (owner, name)
+            for prefix, owner in module.named_modules()
+            for name in owner._buffers
+            if (f"{prefix}.{name}" if prefix else name) not in self.parameters_to_ignore
+        ]
+        if init_sync:
+            self._make_equal()
+        self._reducer = self._made_reducer(named)
 
-    def _check(self, module: Module, device_ids: Any, output_device: Any) -> None:
-        if not self._trained:
+    def _check(self, module: Module, named: list, device_ids: Any, output_device: Any) -> None:
+        if not named:
             raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameters that require a "
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
                 "gradient."
             )
         if device_ids is not None and len(device_ids) > 1:
@@ -94,62 +116,134 @@ class DistributedDataParallel(Module):
                 f"{device_ids}, output_device {output_device}, and module parameters {devices}."
             )
 
+    def _make_equal(self) -> None:
+        """Compare the module with those of the other processes, and take over the state of rank 0."""
+        from cygrad.distributed._data_parallel import agreement  # many programs use no process group
+
+        kept = [
+            (name, tensor)
+            for named in (self.module.named_parameters(), self.module.named_buffers())
+            for name, tensor in named
+            if name not in self.parameters_to_ignore
+        ]
+        agreement.check_same(kept, self.process_group)
+        agreement.send([tensor for _, tensor in kept], self.process_group, 0)
+
+    def _made_reducer(self, named: list) -> Any:
+        from cygrad.distributed._data_parallel import ordered, reducer  # many programs use no process group
+        from cygrad.distributed._deterministic import get_shards  # the same
+
+        sparse = {
+            id(inner.weight)
+            for inner in self.module.modules()
+            if isinstance(inner, (cygrad.nn.Embedding, cygrad.nn.EmbeddingBag)) and inner.sparse
+        }
+        names, parameters = [name for name, _ in named], [parameter for _, parameter in named]
+        is_sparse = [id(parameter) in sparse for parameter in parameters]
+        shards = get_shards()
+        if shards is not None:
+            return ordered.OrderedReducer(names, parameters, is_sparse, self.process_group, self, shards)
+        return reducer.Reducer(names, parameters, is_sparse, self.process_group, self)
+
+    # --- Calls -----------------------------------------------------------------------------------
+
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the wrapped module."""
-        return self.module(*inputs, **kwargs)
+        trains = cygrad.is_grad_enabled()
+        root = 0
+        if trains and self._join_config is not None and self._join_config.enable:
+            from cygrad.distributed._data_parallel.joining import agree_before_forward  # imports this module
+
+            root = agree_before_forward(self)
+        if self.will_sync_module_buffers():
+            self._sync_buffers(root)
+        if not trains:
+            return self.module(*inputs, **kwargs)
+        self._reducer.before_forward()
+        output = self.module(*inputs, **kwargs)
+        self._reducer.after_forward(output)
+        return output
+
+    def _module_buffers(self) -> list:
+        return [owner._buffers[name] for owner, name in self._buffer_slots if owner._buffers.get(name) is not None]
+
+    def will_sync_module_buffers(self) -> bool:
+        """Whether buffers are broadcast before the next forward call."""
+        return self.require_forward_param_sync and self.broadcast_buffers and bool(self._buffer_slots)
+
+    def _sync_buffers(self, root: int) -> None:
+        if self.process_group.size() > 1:
+            self._reducer.send_buffers(self._module_buffers(), root)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within this context, gradients of this process accumulate and are not averaged."""
-        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        """Within this context, gradients of this process accumulate, and are averaged with those of the next pass.
+
+        What counts is where `backward` is called.
+        """
+        before = self.require_backward_grad_sync, self.require_forward_param_sync
+        self.require_backward_grad_sync = self.require_forward_param_sync = False
         try:
             yield
         finally:
-            self.require_backward_grad_sync = before
+            self.require_backward_grad_sync, self.require_forward_param_sync = before
 
-    @contextmanager
+    # --- Processes with different numbers of batches ---------------------------------------------
+
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
-    ) -> Iterator[None]:
-        """Within this context, processes may have different numbers of batches; one process has just its own."""
-        yield
+    ) -> Any:
+        """Return a context within which processes may have different numbers of batches.
+
+        Those that have left their loop send zeros until all have, and take over the final module of one that has had
+        the most batches. Gradients are divided by the number of all processes, or of those that still have batches.
+        With `throw_on_early_termination` all raise RuntimeError as soon as one is out of batches.
+        """
+        from cygrad.distributed.algorithms.join import Join  # imports this module
+
+        return Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        )
+
+    def join_hook(self, **kwargs: Any) -> Any:
+        """Return what this process does once it is out of batches."""
+        from cygrad.distributed._data_parallel.joining import DataParallelJoinHook  # imports this module
+
+        return DataParallelJoinHook(self, **kwargs)
+
+    @property
+    def join_device(self) -> Any:
+        """The device for the collectives of `Join`."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group for the collectives of `Join`."""
+        return self.process_group
+
+    # --- Settings --------------------------------------------------------------------------------
 
     def register_comm_hook(self, state: Any, hook: Any) -> None:
         """Let `hook(state, bucket)` reduce gradients: it returns a future of the tensor to write to them.
 
-        The bucket is a `distributed.GradBucket` of all gradients of one dtype.
+        The bucket is a `distributed.GradBucket`. Hooks are called in the order of the buckets, during backward. Raises
+        RuntimeError the second time.
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
         names = list(inspect.signature(hook).parameters.values())
-        if len(names) > 1 and names[1].annotation not in (inspect.Parameter.empty, "GradBucket", _bucket_class()):
+        bucket = cygrad.distributed.GradBucket
+        if len(names) > 1 and names[1].annotation not in (inspect.Parameter.empty, "GradBucket", bucket):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
-        if self._comm_hook is not None:
+        if self._reducer.hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
-        self._comm_hook = state, hook
-        for parameter in self._trained:
-            parameter.register_post_accumulate_grad_hook(self._queue_reduction)
-
-    def _queue_reduction(self, _: Any) -> None:
-        """Reduce at the end of the running backward pass."""
-        if self.require_backward_grad_sync and not self._is_reduction_queued:
-            self._is_reduction_queued = True
-            cygrad.autograd.Variable._execution_engine.queue_callback(self._reduce)
-
-    def _reduce(self) -> None:
-        self._is_reduction_queued = False
-        state, hook = self._comm_hook
-        kinds: dict[Any, list[Any]] = {}
-        for parameter in reversed(self._trained):
-            if parameter.grad is not None:
-                kinds.setdefault(parameter.grad.dtype, []).append(parameter)
-        for index, parameters in enumerate(kinds.values()):
-            bucket = _bucket_class()(index, parameters, is_last=index == len(kinds) - 1)
-            result = hook(state, bucket).wait()
-            bucket.write(result[0] if isinstance(result, (list, tuple)) else result)
+        self._reducer.set_hook(state, hook)
 
     def _set_static_graph(self) -> None:
-        """Say that the graph is the same in each iteration, which changes nothing in one process."""
+        """Say that the graph is the same in each iteration."""
         self.static_graph = True
 
     @staticmethod
@@ -157,19 +251,12 @@ class DistributedDataParallel(Module):
         """Name parameters and buffers that are not synchronized."""
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
 
-    def will_sync_module_buffers(self) -> bool:
-        """Whether buffers are broadcast before the next forward call."""
-        return self.require_forward_param_sync and self.broadcast_buffers and any(True for _ in self.module.buffers())
-
     def _get_ddp_logging_data(self) -> dict[str, Any]:
         """What PyTorch logs: the world size, the rank and the number of parameters."""
         return {
             "world_size": self.process_group.size(),
             "rank": self.process_group.rank(),
             "module_name": type(self.module).__name__,
-            "num_parameter_tensors": len(self._trained),
+            "num_parameter_tensors": len(self._reducer.parameters),
+            "bucket_sizes": ", ".join(str(bucket.flat.nbytes) for bucket in self._reducer.buckets),
         }
-
-
-def _bucket_class() -> Any:
-    return cygrad.distributed.GradBucket

@@ -98,9 +98,23 @@ def clip_grad_norm_(
             "A generator yields its parameters once: call `model.parameters()` again for each use."
         )
     grads = _gradients(parameters)
-    total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    total = _joint_norm(parameters, float(norm_type))
+    if total is None:
+        total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    elif error_if_nonfinite:
+        get_total_norm(total, norm_type, True)
     _scale(grads, float(max_norm), total)
     return total
+
+
+@cygrad.no_grad()
+def _joint_norm(parameters: list[Tensor], norm_type: float) -> Tensor | None:
+    """The norm over all processes, if these have parts of the parameters (`fully_shard`), else None."""
+    if not any(hasattr(parameter, "_spec") for parameter in parameters):
+        return None
+    from cygrad.distributed.fsdp._sharded_parameter import joint_norm  # few programs shard parameters
+
+    return joint_norm(parameters, norm_type)
 
 
 def clip_grad_norm(

@@ -249,16 +249,25 @@ class OneCycleLR(_WithMomentum):
         done = (step - start) / (phase["end_step"] - start)
         rates = []
         for group in self.optimizer.param_groups:
-            rates.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], done))
+            rates.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], done))
             if self.cycle_momentum:
-                momentum = self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], done)
+                momentum = self._anneal_func(group[phase["start_momentum"]], group[phase["end_momentum"]], done)
                 self._set_momentum(group, momentum)
         return rates
 
-    def _between(self, start: Any, end: Any, done: float) -> Any:
-        if self._anneal_func_type == "linear":
-            return start + (end - start) * done
-        return end + (start - end) / 2.0 * (1 + math.cos(math.pi * done))
+    def _anneal_func(self, start: Any, end: Any, pct: float) -> Any:
+        """Return the rate or momentum at the fraction `pct` of the way from `start` to `end`."""
+        return (self._annealing_cos if self._anneal_func_type == "cos" else self._annealing_linear)(start, end, pct)
+
+    @staticmethod
+    def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
+        """Go from `start` to `end` along half a cosine."""
+        return end + (start - end) / 2.0 * (1 + math.cos(math.pi * pct))
+
+    @staticmethod
+    def _annealing_linear(start: Any, end: Any, pct: float) -> Any:
+        """Go from `start` to `end` along a line."""
+        return (end - start) * pct + start
 
 
 def _steps(total_steps: Any, epochs: Any, steps_per_epoch: Any) -> int:

@@ -16,9 +16,9 @@ class SummaryWriter:
 
     The methods are those of `tensorboardX.SummaryWriter`, which match PyTorch's: `add_scalar`, `add_scalars`,
     `add_histogram`, `add_image`, `add_images`, `add_figure`, `add_video`, `add_audio`, `add_text`, `add_embedding`,
-    `add_pr_curve`, `add_mesh`, `add_hparams`, `add_custom_scalars`, `flush`, `close`; they accept tensors wherever they
-    accept arrays or numbers. `add_graph` is not supported: `cygrad.viz` draws graphs.
-    A `with` block closes the writer at its end. Raises ImportError without tensorboardX.
+    `add_pr_curve`, `add_mesh`, `add_hparams`, `add_custom_scalars`, `add_graph`, `flush`, `close`; they accept tensors
+    wherever they accept arrays or numbers. A `with` block closes the writer at its end. Raises ImportError without
+    tensorboardX.
 
     >>> import cygrad, os, tempfile
     >>> from cygrad.utils.tensorboard import SummaryWriter
@@ -66,9 +66,20 @@ class SummaryWriter:
         """Write hyperparameters and the resulting metrics, as a separate run. The domains are not written."""
         self._writer.add_hparams(_numbers(hparam_dict), _numbers(metric_dict), run_name, global_step)
 
-    def add_graph(self, *args: Any, **kwargs: Any) -> None:
-        """Raise RuntimeError: programs cannot be traced."""
-        raise RuntimeError("SummaryWriter.add_graph is not supported\n  cygrad.viz draws the graph of a computation")
+    def add_graph(
+        self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+    ) -> None:
+        """Write the graph of `model(*input_to_model)`: inputs, parameters, ops with their shapes, and outputs.
+
+        The module runs once, in evaluation mode. `input_to_model` is a tensor, or a tuple or list of arguments;
+        `verbose` prints the graph. Raises what the module raises, and then writes nothing.
+        """
+        from tensorboardX.proto.event_pb2 import Event  # optional
+
+        from cygrad.utils.tensorboard._pytorch_graph import graph  # few programs need it
+
+        found = graph(model, input_to_model, verbose, use_strict_trace)
+        self._writer._get_file_writer().event_writer.add_event(Event(graph_def=found.SerializeToString()))
 
     def __getattr__(self, name: str) -> Any:
         if name == "_writer" or not hasattr(self._writer, name):  # `_writer` is missing until `__init__` has set it

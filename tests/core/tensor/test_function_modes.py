@@ -236,3 +236,35 @@ def test_each_overridable_function_tells_its_signature(function):
     import inspect
 
     assert list(inspect.signature(function).parameters)
+
+
+def test_attributes_are_seen_and_the_type_is_as_before():
+    import cygrad
+    from cygrad.overrides import TorchFunctionMode, resolve_name
+
+    names = []
+
+    class Notes(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            names.append(resolve_name(func))
+            return func(*args, **(kwargs or {}))
+
+    x, one = cygrad.ones(2, 3, requires_grad=True), cygrad.ones(2, 3)
+    before = dict(vars(cygrad.Tensor))
+    with Notes():
+        assert x.shape == (2, 3) and x.T.shape == (3, 2)
+        x.grad = one
+    assert x.grad is one
+    assert names == [f"torch.Tensor.{name}" for name in ("shape.__get__", "T.__get__", "shape.__get__", "grad.__set__")]
+    assert vars(cygrad.Tensor)["shape"] is before["shape"]
+
+    class Asks(cygrad.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            names.append(resolve_name(func))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    y = one.as_subclass(Asks)
+    names.clear()
+    assert type(y.T) is Asks and y.dtype is cygrad.float32
+    assert names == ["torch.Tensor.T.__get__", "torch.Tensor.dtype.__get__"]

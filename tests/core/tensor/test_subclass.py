@@ -140,20 +140,6 @@ def test_format_of_a_number():
     assert f"{x}" == str(x) == "Length(1.5000)" and f"{x:.2f}" == "1.50"
 
 
-def test_a_class_that_expects_calls_which_never_come_is_told():
-    name = "__torch_dispatch__"
-
-    def never(cls, func, types, args=(), kwargs=None):
-        pytest.fail("was called")
-
-    with pytest.warns(UserWarning, match=rf"Asked\.{name} will not be called") as record:
-        asked = type("Asked", (torch.Tensor,), {name: classmethod(never)})
-    assert len(record) == 1
-    assert type(torch.exp(torch.ones(2).as_subclass(asked)) + 1) is asked
-    type("NotAsked", (torch.Tensor,), {name: None})  # no warning (warnings are errors here)
-    type("Derived", (asked,), {})
-
-
 def test_arguments_of_a_class_reach_what_stands_before_the_tensor():
     class Named:
         def __init_subclass__(cls, unit=None, **kwargs):

@@ -113,3 +113,71 @@ def test_activations_and_their_gradients(name):
         np.testing.assert_allclose(
             getattr(activations, name)(SPECIAL), getattr(numpy_fallback, name)(SPECIAL), 1e-13, 1e-300, equal_nan=True
         )
+
+
+# -- float32, for each width of vectors --
+
+
+FLOATS = {
+    # function, its exact value, operand bounds, ulps
+    "exp": (Ufunc(np.exp), np.exp, -87, 88, 1.1),
+    "tanh": (Ufunc(np.tanh), np.tanh, -10, 10, 2.7),
+    "sigmoid": (activations.sigmoid, long_logistic, -80, 20, 2.6),
+    "elu": (elu, lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), -20, 3, 3),
+    "softplus": (softplus, lambda x: np.maximum(x, 0) + np.log1p(np.exp(-abs(x))), -80, 20, 4),
+}
+OF_ONE_OPERAND = ["sigmoid", "silu", "mish", "gelu_tanh", "gelu"]
+if PURE:
+    del FLOATS["elu"], FLOATS["softplus"]
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_accuracy_of_single_precision(name):
+    function, exact, low, high, bound = FLOATS[name]
+    for x in (
+        np.linspace(low, high, 1_000_003),
+        np.concatenate([sign * np.geomspace(1e-6, 1, 200_003) for sign in (-1, 1)]),
+    ):
+        x = x.astype(np.float32)
+        expected = exact(x.astype(np.float64))
+        errors = abs(function(x) - expected) / np.spacing(abs(expected.astype(np.float32)))
+        assert errors.max() < bound + NUMPY_ULPS
+        assert errors.mean() < (0.7 if name == "softplus" else 0.55) + NUMPY_ULPS
+
+
+@pytest.mark.skipif(PURE, reason="NumPy promises no such thing")
+def test_results_do_not_depend_on_place_or_length():
+    """Whole vectors and the rest of an array are computed alike, so that an element's result is always the same."""
+    random = np.random.default_rng(3)
+    x, g = (random.normal(size=1100) * 6).astype(np.float32), random.normal(size=1100).astype(np.float32)
+    functions = {name: getattr(activations, name) for name in OF_ONE_OPERAND} | {"elu": elu, "softplus": softplus}
+    gradients = [getattr(activations, name + "_backward") for name in OF_ONE_OPERAND[1:]]
+    functions |= {"exp": Ufunc(np.exp), "tanh": Ufunc(np.tanh)}
+    for n in [*range(1, 40), 63, 64, 65, 1023, 1025]:
+        for start in (0, 1, 5):
+            part = slice(start, start + n)
+            for name, function in functions.items():
+                np.testing.assert_array_equal(function(x[part]), function(x)[part], name)
+            for gradient in gradients:
+                np.testing.assert_array_equal(gradient(g[part], x[part]), gradient(g, x)[part])
+
+
+SINGLE = np.array(
+    [0.0, -0.0, 1e-45, -1e-45, 1e-39, np.inf, -np.inf, np.nan, 1e30, -1e30, 3e38, -104, -88, 89], np.float32
+)
+
+
+def test_special_values_in_single_precision():
+    """In every place of vectors of 8 and 16, and behind them."""
+    for place in range(18):
+        x = np.roll(np.resize(SINGLE, 19), place)
+        with np.errstate(all="ignore"):
+            wide = x.astype(np.float64)
+            for function, expected in (
+                (Ufunc(np.exp), np.exp(wide)),
+                (Ufunc(np.tanh), np.tanh(wide)),
+                (activations.sigmoid, 1 / (1 + np.exp(-wide))),
+            ):
+                found, expected = function(x), expected.astype(np.float32)
+                np.testing.assert_allclose(found, expected, 1e-6, 2e-45)
+                np.testing.assert_array_equal(np.signbit(found[~np.isnan(x)]), np.signbit(expected[~np.isnan(x)]))

@@ -53,6 +53,7 @@ CALLS = [
     (softmax.cross_entropy_backward, (np.array(1.0, "f"), A, N, V, -100, 1, np.array(3.0, "f"))),
     (optim.sgd_step, ([A.copy()], [A], [A.copy()], 0.1, 0.9)),
     (optim.adam_step, ([A.copy()], [A], [A.copy()], [A.copy()], [A.copy()], [1], 0.1, 0.9, 0.99, 1e-8, 0.0, True)),
+    (optim.any_complex, ([A],)),
     (optim.count_steps, ([np.array(0.0, "f"), np.array(2)],)),
     (matmul.matmul, (A, A)),
     (matmul.matmul_into, (A[None], A[None], A[None].copy())),

@@ -263,3 +263,105 @@ def test_every_name_describes_itself():
             function = getattr(torch, f"_foreach_{name}{ending}")
             assert function.__name__ == f"_foreach_{name}{ending}"
             assert all(text in function.__doc__ for text in row.signatures.values())
+
+
+# --- compiled passes -----------------------------------------------------------------------------
+
+PASSES = {
+    "add": [lambda a, b: (a, b), lambda a, b: (a, 2.5), lambda a, b: (a, [1.0, 2, -0.5])],
+    "sub": [lambda a, b: (a, b), lambda a, b: (a, 2)],
+    "mul": [lambda a, b: (a, b), lambda a, b: (a, 2.5), lambda a, b: (a, [1.0, 2, -0.5])],
+    "div": [lambda a, b: (a, b), lambda a, b: (a, 2.5)],
+    "maximum": [lambda a, b: (a, b)],
+    "clamp_min": [lambda a, b: (a, b)],
+    "addcmul": [lambda a, b: (a, b, b), lambda a, b: (a, b, b, 0.5)],
+    "addcdiv": [lambda a, b: (a, b, b, -2)],
+    "lerp": [lambda a, b: (a, b, 0.25), lambda a, b: (a, b, 0.75)],
+    "sqrt": [lambda a, b: (b,)],
+    "neg": [lambda a, b: (a,)],
+    "abs": [lambda a, b: (a,)],
+    "exp": [lambda a, b: (a,)],
+}
+
+
+def lists(dtype, requires_grad=False):
+    sizes = ((3,), (2, 4), ())
+    a = [torch.linspace(-1, 1, max(1, torch.Size(s).numel()), dtype=dtype).reshape(s) for s in sizes]
+    b = [(t.abs() + 0.5) for t in a]
+    return [t.detach().requires_grad_(requires_grad) for t in a], [t.detach().requires_grad_(requires_grad) for t in b]
+
+
+def one_by_one(name, args, out_of):
+    first = args[0]
+    count = len(first)
+    rows = [[value[i] if isinstance(value, list) else value for value in args] for i in range(count)]
+    if name in ("addcmul", "addcdiv"):
+        rows = [[*row[:3]] for row in rows]
+        value = args[3] if len(args) > 3 else 1
+        return [getattr(row[0], f"{name}{out_of}")(*row[1:], value=value) for row in rows]
+    return [getattr(row[0], f"{name}{out_of}")(*row[1:]) for row in rows]
+
+
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_passes_give_what_the_ops_give(name, dtype):
+    for arguments in PASSES[name]:
+        expected = one_by_one(name, arguments(*lists(dtype)), "")
+        found = getattr(torch, f"_foreach_{name}")(*arguments(*lists(dtype)))
+        assert isinstance(found, tuple)
+        for x, y in zip(found, expected, strict=True):
+            assert x.dtype is y.dtype and x.tolist() == y.tolist()
+        args = arguments(*lists(dtype))
+        versions = [t._version for t in args[0]]
+        assert getattr(torch, f"_foreach_{name}_")(*args) in (None, args[0])
+        assert [t._version for t in args[0]] == [v + 1 for v in versions]
+        assert [t.tolist() for t in args[0]] == [t.tolist() for t in expected]
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_passes_record_as_the_ops_do(name):
+    for arguments in PASSES[name]:
+        ours, theirs = lists(torch.float64, True), lists(torch.float64, True)
+        sum(t.sum() for t in getattr(torch, f"_foreach_{name}")(*arguments(*ours))).backward()
+        sum(t.sum() for t in one_by_one(name, arguments(*theirs), "")).backward()
+        for x, y in zip([*ours[0], *ours[1]], [*theirs[0], *theirs[1]], strict=True):
+            assert (x.grad is None) == (y.grad is None)
+            assert x.grad is None or x.grad.tolist() == y.grad.tolist()
+
+
+def test_a_pass_changes_nothing_if_one_tensor_refuses():
+    a, b = lists(torch.float32)
+    a[2].requires_grad_()
+    for change in (
+        lambda: torch._foreach_add_(a, b),
+        lambda: torch._foreach_zero_(a),
+        lambda: torch._foreach_addcmul_(a, b, b),
+    ):
+        before = [t.tolist() for t in a]
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+            change()
+        assert [t.tolist() for t in a] == before
+    with torch.no_grad():
+        torch._foreach_addcmul_(a, b, b)
+        torch._foreach_copy_(a, b)
+    assert [t.tolist() for t in a] == [t.tolist() for t in b]
+
+
+def test_operands_that_share_memory():
+    base = torch.arange(6.0)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch._foreach_addcmul_([base[1:4]], [base[:3]], [base[:3]])
+    assert base.tolist() == [0, 1, 2, 3, 4, 5]
+    same = torch.ones(3)
+    torch._foreach_add_([same, same], [same, same])
+    assert same.tolist() == [4, 4, 4]
+
+
+def test_mixed_dtypes_and_shapes_take_the_plain_path():
+    a = [torch.ones(2), torch.ones(2, dtype=torch.int64)]
+    assert [t.dtype for t in torch._foreach_add(a, 1.5)] == [torch.float32, torch.float32]
+    found = torch._foreach_mul([torch.ones(2, 1)], [torch.ones(3)])
+    assert found[0].shape == (2, 3)
+    strided = [torch.ones(4, 4).t()[1:, ::2]]
+    torch._foreach_addcdiv_(strided, [torch.ones(3, 2)], [torch.ones(3, 2)])
+    assert strided[0].sum().item() == 12

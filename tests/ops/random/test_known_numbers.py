@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pickle
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -125,3 +126,60 @@ def test_pickles_hold_what_those_of_pytorch_hold():
     torch.randn(3, generator=g)  # leaves the second number of a pair
     again = pickle.loads(pickle.dumps(g))
     assert torch.randn(4, generator=again).equal(torch.randn(4, generator=g))
+
+
+def drawn(draw, seed=7):
+    """Return the numbers that `draw` makes, and the word that follows them."""
+    torch.manual_seed(seed)
+    found = draw()
+    return found, torch.rand(()).item()
+
+
+@pytest.mark.parametrize("rate", [1, 0.3, 1e30, 1e-30, 2e-39, 7e37])
+def test_exponential_numbers_in_vectors_are_those_made_one_by_one(rate):
+    """Floats are rounded from doubles, which are made one by one, to the last bit."""
+    for n in (1, 63, 64, 65, 511, 513, 200_000):
+        floats, after = drawn(partial(torch.empty(n).exponential_, rate))
+        doubles, after_doubles = drawn(partial(torch.empty(n, dtype=torch.float64).exponential_, rate))
+        assert after == after_doubles
+        with np.errstate(over="ignore", under="ignore"):
+            np.testing.assert_array_equal(floats.numpy(), doubles.numpy().astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.uint8, torch.int16, torch.float16])
+def test_integers_of_other_types_are_those_of_int64(dtype):
+    for n in (1, 7, 511, 512, 513, 3000):
+        wide, after = drawn(partial(torch.empty(n, dtype=torch.int64).random_, 0, 100))
+        narrow, after_narrow = drawn(partial(torch.empty(n, dtype=dtype).random_, 0, 100))
+        assert after == after_narrow and narrow.dtype == dtype
+        np.testing.assert_array_equal(narrow.numpy(), wide.numpy())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("length, count", [(1, 3), (2, 2), (4, 2), (7, 100), (100, 5), (1000, 3), (1000, 500)])
+def test_picks_are_where_running_sums_reach_uniform_numbers(length, count, dtype):
+    rng = np.random.default_rng(length)
+    weights = rng.random((3, length)) * (rng.random((3, length)) < 0.7)
+    weights[:, length // 2] = 1
+    given = torch.tensor(weights, dtype=dtype)
+    picks, after = drawn(lambda: torch.multinomial(given, count, replacement=True))
+    uniform, after_uniform = drawn(lambda: torch.rand(3, count, dtype=torch.float64))
+    assert after == after_uniform
+    kept = given.double() if dtype == torch.float64 else given.float()
+    sums = kept.numpy().cumsum(1)  # one after the other, in this type
+    sums /= sums[:, -1:]
+    for row, values, found in zip(sums, uniform.numpy(), picks.numpy()):
+        expected = np.minimum(np.searchsorted(row.astype(np.float64), values), length - 1)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_weights_are_checked_before_anything_is_drawn():
+    for bad in ([0.0, 0.0], [1.0, -1.0], [float("inf"), 1.0], [float("nan"), 1.0]):
+        for dtype in (torch.float32, torch.float64, torch.float16):
+            for length in (2, 20):
+                weights = torch.tensor([[1.0] * length, (bad * length)[:length]], dtype=dtype)
+                torch.manual_seed(0)
+                before = torch.get_rng_state()
+                with pytest.raises(RuntimeError, match="multinomial|probability tensor"):
+                    torch.multinomial(weights, 1, replacement=True)
+                assert torch.get_rng_state().equal(before)

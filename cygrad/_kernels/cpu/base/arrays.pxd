@@ -48,6 +48,9 @@ cdef inline bint is_on_cpu(object array) noexcept:
 cdef inline bint is_read_only(object array) noexcept:
     return is_on_cpu(array) and not cnp.PyArray_ISWRITEABLE(<cnp.ndarray>array)
 
+cdef inline Py_ssize_t itemsize_of(object array) except -1:
+    return cnp.PyArray_ITEMSIZE(<cnp.ndarray>array) if is_on_cpu(array) else array.itemsize
+
 # Whether C code may follow pointer and strides: exactly an ndarray, aligned, in native byte order.
 cdef inline bint is_plain(cnp.ndarray a) noexcept:
     return (likely(PyArray_CheckExact(a)) and likely(cnp.PyArray_ISALIGNED(a))

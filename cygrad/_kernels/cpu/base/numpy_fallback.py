@@ -16,7 +16,38 @@ from cygrad._kernels.device.cupy_library import as_array
 _umath: Any = sys.modules.get("numpy._core.umath")
 _CAN_IGNORE = hasattr(_umath, "_make_extobj")
 _OF_FLOAT8 = frozenset(("absolute", "equal", "isnan", "multiply", "not_equal"))  # PyTorch computes these alone
-_TORCH_KERNELS = {"add": "add_stub", "subtract": "add_stub", "less": "lt_cpu", "negative": "neg_cpu"}
+_TORCH_KERNELS = {
+    "add": "add_stub",
+    "divide": "div_cpu",
+    "exp": "exp_vml_cpu",
+    "floor": "floor_vml_cpu",
+    "isfinite": "isfinite",
+    "isinf": "isinf",
+    "less": "lt_cpu",
+    "negative": "neg_cpu",
+    "sign": "sign_cpu",
+    "sqrt": "sqrt_vml_cpu",
+    "square": "pow",
+    "subtract": "add_stub",
+}
+_REDUCTIONS = {"add": "sum_cpu", "maximum": "max_values_cpu", "minimum": "min_values_cpu", "multiply": "prod_out_cpu"}
+_OPS = {  # PyTorch's kernels of ops that are no ufuncs; None for ops that compute in float8
+    "amax": "max_values_cpu",
+    "amin": "min_values_cpu",
+    "count_nonzero": "nonzero_count_cpu",
+    "isclose": "mul_cpu_reduced_float",
+    "lerp": "lerp_kernel_scalar",
+    "linalg_vector_norm": "norm_cpu",
+    "max": "max_all",
+    "min": "min_all",
+    "nan_to_num": "nan_to_num",
+    "nonzero": "nonzero_count_cpu",
+    "roll": None,
+    "softmax": "softmax_lastdim_kernel_impl",
+    "trace": "trace",
+    "tril": "tril",
+    "triu": "triu",
+}
 _USER_TYPES = 256  # the first number of types that other packages register
 _HANDLING: Any = _umath._extobj_contextvar if _CAN_IGNORE else None
 
@@ -44,12 +75,8 @@ def silent(function, **more):
 def call(ufunc, *arrays):
     """Call a ufunc on arrays of any kind. Always returns an array, even where NumPy returns a scalar."""
     given = [as_array(array) for array in arrays]
-    if is_float8(given[0].dtype) and ufunc.__name__ not in _OF_FLOAT8:
-        kernel = _TORCH_KERNELS.get(ufunc.__name__, f"{ufunc.__name__}_cpu")
-        raise NotImplementedError(
-            f"\"{kernel}\" not implemented for '{given[0].dtype.name.capitalize()}'\n"
-            "  numbers of 8 bits are for storage: compute in another type, as in x.float()"
-        )
+    if ufunc.__name__ not in _OF_FLOAT8:
+        refuse_float8(given[0].dtype, _TORCH_KERNELS.get(ufunc.__name__, f"{ufunc.__name__}_cpu"))
     if any(map(gpu_forms.is_array, given)):
         return gpu_forms.run(ufunc, given, ())
     return as_array(ufunc(*given))
@@ -66,6 +93,22 @@ def number(value, dtype):
 def is_float8(dtype):
     """Whether this is one of the types of 8 bits that ml_dtypes registers with NumPy."""
     return dtype.itemsize == 1 and dtype.num >= _USER_TYPES
+
+
+def refuse_float8(dtype, kernel):
+    """Raise NotImplementedError for a type of 8 bits: PyTorch's kernel of that name does not compute in it."""
+    if is_float8(dtype):
+        raise NotImplementedError(
+            f"\"{kernel}\" not implemented for '{dtype.name.capitalize()}'\n"
+            "  numbers of 8 bits are for storage: compute in another type, as in x.float()"
+        )
+
+
+def refuse_op_in_float8(name, dtype):
+    """Raise NotImplementedError if an op is asked to compute in a type of 8 bits, and PyTorch's does not."""
+    kernel = _OPS.get(name, f"{name}_cpu")
+    if kernel is not None:
+        refuse_float8(dtype, kernel)
 
 
 def _within_float8(array, dtype):
@@ -101,6 +144,8 @@ def cast(array, dtype):
 @silent
 def reduce(ufunc, array, axes, out):
     """Reduce over `axes` in the type of `out` and write to it; `out` may keep the axes with size 1."""
+    if ufunc.__name__ in _REDUCTIONS:
+        refuse_float8(out.dtype, _REDUCTIONS[ufunc.__name__])
     result = ufunc.reduce(as_array(array), axis=axes, dtype=out.dtype)
     out[...] = np.reshape(result, out.shape)
     return out

@@ -474,11 +474,19 @@ cdef inline int _accumulator(int t) noexcept:
     return cnp.NPY_FLOAT if _is_narrow(t) else t
 
 
+cdef int _check_type(int typenum, str kernel) except -1:
+    """Raise NotImplementedError for numbers of 8 bits, which are not added up or multiplied."""
+    if typenum >= NTYPES:
+        numpy_fallback.refuse_float8(cnp.PyArray_DescrFromType(typenum), kernel)
+    return 0
+
+
 cdef cnp.ndarray _total(Ufunc ufunc, cnp.ndarray a, Shape* shape, int typenum, Start start):
     """Sum or product, accumulated in a wide enough type and cast to the requested one."""
     cdef int t = cnp.PyArray_TYPE(a)
     if typenum < 0:
         typenum = cnp.NPY_INT64 if t < cnp.NPY_FLOAT else t
+    _check_type(typenum, "sum_cpu" if ufunc is _add else "prod_out_cpu")
     a = cast(a, _accumulator(typenum) if _is_narrow(typenum) else typenum)
     return cast(_reduce(ufunc, a, shape, start), typenum)
 
@@ -509,6 +517,7 @@ cpdef cnp.ndarray mean(cnp.ndarray a, tuple axes=None, bint keepdim=False, int t
         typenum = cnp.PyArray_TYPE(a)
     if typenum < cnp.NPY_FLOAT:
         raise ValueError("the mean of integers needs a floating point type")
+    _check_type(typenum, "sum_cpu")
     out = _total(_add, a, &shape, cnp.NPY_FLOAT if _is_narrow(typenum) else typenum, ZERO)
     return cast(_divide.call2_scalar(out, shape.count, False, out), typenum)
 

@@ -18,8 +18,8 @@ cnp.import_array()
 cdef extern from "nn/activations.h" nogil:
     ctypedef void (*map_t)(const void* x, void* out, Py_ssize_t n) noexcept
     ctypedef void (*gradient_t)(const void* g, const void* x, void* out, Py_ssize_t n) noexcept
-    const map_t[2] maps[]
-    const gradient_t[2] gradients[]
+    map_t map_of(int function, bint is_double) noexcept
+    gradient_t gradient_of(int function, bint is_double) noexcept
     cdef enum:
         SIGMOID
         SILU
@@ -133,7 +133,7 @@ cdef class Map(Pointwise):
             return self.fallback(a)
         a = one_block(a)
         out = empty_like(a)
-        work.map = maps[self.function][t == cnp.NPY_DOUBLE]
+        work.map = map_of(self.function, t == cnp.NPY_DOUBLE)
         work.x = cnp.PyArray_BYTES(a)
         work.out = cnp.PyArray_BYTES(out)
         work.itemsize = cnp.PyArray_ITEMSIZE(a)
@@ -170,7 +170,7 @@ cdef class Gradient(Pointwise):
             grad = dense(grad)
             a = dense(a)
         out = grad if over else empty_like(a)
-        work.gradient = gradients[self.function][t == cnp.NPY_DOUBLE]
+        work.gradient = gradient_of(self.function, t == cnp.NPY_DOUBLE)
         work.g = cnp.PyArray_BYTES(grad)
         work.x = cnp.PyArray_BYTES(a)
         work.out = cnp.PyArray_BYTES(out)

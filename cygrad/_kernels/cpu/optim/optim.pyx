@@ -14,7 +14,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport qsort
 from libc.string cimport memset
 
-from cygrad._kernels.cpu.base.arrays cimport PURE, is_plain, same_shape
+from cygrad._kernels.cpu.base.arrays cimport PURE, is_on_cpu, is_plain, same_shape
 from cygrad._kernels.platform.thread_pool cimport LIGHT, RELEASE_ABOVE, Elements, elements_t, enter, share
 from cygrad._kernels.cpu.base import numpy_fallback
 from cygrad._kernels.tape.tape cimport READS, WRITES, Word, note, refuse, tape_open, word
@@ -208,6 +208,19 @@ def count_steps(list arrays):
     return counts
 
 
+def any_complex(list arrays not None):
+    """Whether one of these arrays, of any kind, has complex elements."""
+    for array in arrays:
+        if is_on_cpu(array):
+            if cnp.PyTypeNum_ISCOMPLEX(cnp.PyArray_TYPE(<cnp.ndarray>array)):
+                return True
+        elif array is None:
+            raise TypeError("arrays: None is not an array")
+        elif array.dtype.kind == "c":
+            return True
+    return False
+
+
 # -- for the tape (Note [The tape] in tape.pyx)
 
 cdef tuple _counted = None          # arguments and result of the last `count_steps`
@@ -270,8 +283,6 @@ cdef void _note_step(Task* task, cnp.ndarray step, double lr, double beta1, doub
         call.lr, call.beta1, call.beta2 = lr, beta1, beta2
     words[task.elements.count] = word(&call, &call.step, READS, 0, sizeof(float))
     note(_replay_step, "update", &call, sizeof(call), words, task.elements.count + 1)
-
-
 # ---------------------------------------------------------------------------------------- steps
 
 

@@ -6,14 +6,14 @@ these, as PyTorch converts them.
 
 import numpy as np
 
-from cygrad._kernels.cpu.base.arrays import dense
+from cygrad._kernels.cpu.base.arrays import dense, new_array
 from cygrad._kernels.cpu.base.copying import copy_into
 from cygrad._kernels.cpu.base.numpy_fallback import silent
 from cygrad._kernels.cpu.random.draw import DRAWS, draw
-from cygrad._kernels.cpu.random.random import running_weights, spread
-from cygrad._kernels.cpu.random.twister import KINDS, draw_alike, draw_each, draw_picks
+from cygrad._kernels.cpu.random.random import spread
+from cygrad._kernels.cpu.random.twister import KINDS, are_weights, draw_alike, draw_each, draw_picks
 
-__all__ = ["draw", "running_weights", "spread"]
+__all__ = ["draw", "spread"]
 
 _SINGLE: np.dtype
 _DOUBLE: np.dtype
@@ -21,6 +21,8 @@ _WHOLE: np.dtype
 _SINGLE, _DOUBLE, _WHOLE = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 _MADE = _SINGLE.num, _DOUBLE.num
 _GROUP = 16  # so many normal numbers are made together
+_LARGE = 2**30
+_INT64, _INTEGERS = _WHOLE.num, DRAWS.INTEGERS
 _WHOLE_NUMBERS = DRAWS.INTEGERS, DRAWS.SHUFFLED, KINDS.WORDS_BELOW
 
 
@@ -93,8 +95,11 @@ def permutation(numbers, count, dtype):
 
 def whole_numbers(numbers, shape, low, high, dtype):
     """Integers low, ..., high - 1, all of which the type can hold."""
-    if high - low <= 2**64 and high <= 2**63:
-        return draw(numbers, np.empty(shape, dtype), DRAWS.INTEGERS, low, (high - low) % 2**64)
+    span = high - low
+    if dtype is _WHOLE and span <= _LARGE and -_LARGE <= low <= _LARGE:  # almost always
+        return draw(numbers, new_array(shape, _INT64), _INTEGERS, low, span)
+    if high <= 2**63 and span <= 2**64:
+        return draw(numbers, np.empty(shape, dtype), _INTEGERS, low, span % 2**64)
     made = draw(numbers, np.empty(shape, _WHOLE), DRAWS.INTEGERS, 0, (high - low) % 2**64)
     return np.asarray(made.view(np.uint64) + np.uint64(low)).astype(dtype)
 
@@ -120,11 +125,23 @@ def _wide(dtype):
     return _DOUBLE if dtype == _DOUBLE else _SINGLE
 
 
+def running_weights(weights):
+    """Return True; None if a weight is negative or the sum of a row is 0 or not finite."""
+    valid = are_weights(weights)
+    return (are_weights(_made(weights)) if valid is None else valid) or None
+
+
+def _made(weights):
+    """Dense weights in a type for which there are loops."""
+    return dense(np.asarray(weights, _wide(weights.dtype)))
+
+
 def picked(numbers, weights, edges, count):
     """Draw `count` indices for each row of weights, with probabilities proportional to the weights."""
     if count == 1:
         return picked_once(numbers, weights, edges, count)
-    return draw_picks(numbers, dense(np.asarray(weights, _wide(weights.dtype))), count)
+    drawn = draw_picks(numbers, weights, count)
+    return draw_picks(numbers, _made(weights), count) if drawn is None else drawn
 
 
 @silent

@@ -227,6 +227,7 @@ def keep_mask(numbers, shape, probability):
 
 def running_weights(weights):
     """Cumulative sums of rows of weights in float64; None if a weight is negative or a sum is 0 or not finite."""
+    weights = weights.astype(np.float64, copy=False)
     if loop_table.has_loops(weights):
         weights, sums = dense(weights), new_array(weights.shape, _DOUBLE)
         rows, count = weights.shape

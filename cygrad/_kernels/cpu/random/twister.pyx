@@ -36,6 +36,10 @@ cdef extern from "random/twister_draws.h":
         OF_FLOATS
         OF_DOUBLES
         OF_WHOLES
+        AS_FLOATS
+        AS_DOUBLES
+        AS_INT32
+        AS_UINT8
     ctypedef struct twister_wish:
         int what
         int type
@@ -49,6 +53,7 @@ cdef extern from "random/twister_draws.h":
     void twister_write(const twister* t, char* state) noexcept nogil
     bint twister_read(twister* t, const char* state) noexcept nogil
     void twister_fill(twister* t, const twister_wish* w) noexcept nogil
+    void twister_fill_as(twister* t, const twister_wish* w, int kind) noexcept nogil
 
 cdef extern from "random/twister_samples.h":
     enum:
@@ -59,6 +64,8 @@ cdef extern from "random/twister_samples.h":
         BY_CHANCE
     bint floats_lie_between(const float* x, Py_ssize_t n, double low, double high) noexcept nogil
     bint doubles_lie_between(const double* x, Py_ssize_t n, double low, double high) noexcept nogil
+    bint floats_are_weights(const float* x, Py_ssize_t rows, Py_ssize_t length) noexcept nogil
+    bint doubles_are_weights(const double* x, Py_ssize_t rows, Py_ssize_t length) noexcept nogil
     void sample_each(twister* t, int what, bint is_float, const void* first, const void* second, void* out,
                      Py_ssize_t size) noexcept nogil
     void pick_by_floats(twister* t, const float* weights, float* sums, int64_t* out, Py_ssize_t rows,
@@ -130,11 +137,15 @@ cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) e
     refuse("draws random numbers")
     cdef twister_wish wish
     cdef Py_ssize_t size = cnp.PyArray_SIZE(out)
+    cdef int kind = -1
     wish.type = _type_of(cnp.PyArray_TYPE(out))
     if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out):
         return False
     if not _makes(what, wish.type):
-        return _drew_converted(numbers, out, what, a, b)
+        kind = _kind_of(cnp.PyArray_TYPE(out)) if what == INTEGERS or what == WORDS_BELOW else -1
+        if kind < 0:
+            return _drew_converted(numbers, out, what, a, b)
+        wish.type = OF_WHOLES
     wish.what, wish.size, wish.out = what, size, cnp.PyArray_DATA(out)
     if wish.type == OF_WHOLES:
         wish.low, wish.span = a, b
@@ -143,11 +154,22 @@ cdef bint drew(Twister numbers, cnp.ndarray out, int what, object a, object b) e
         if what == NORMAL_NUMBERS and size >= PAIR_GROUP:
             wish.what = DENSE_NORMAL_NUMBERS
     if size <= RELEASE_ABOVE:
-        _fill(numbers, &wish)
+        _fill(numbers, &wish, kind)
     else:
         with nogil:
-            _fill(numbers, &wish)
+            _fill(numbers, &wish, kind)
     return True
+
+
+# How `twister_fill_as` names a type to which it converts integers, or -1.
+cdef int _kind_of(int typenum) noexcept:
+    if typenum == cnp.NPY_FLOAT:
+        return AS_FLOATS
+    if typenum == cnp.NPY_DOUBLE:
+        return AS_DOUBLES
+    if typenum == cnp.NPY_INT32:
+        return AS_INT32
+    return AS_UINT8 if typenum == cnp.NPY_UINT8 else -1
 
 
 # The same for numbers that are made in one type only, and converted to that of the array.
@@ -161,9 +183,12 @@ cdef bint _drew_converted(Twister numbers, cnp.ndarray out, int what, object a, 
     return True
 
 
-cdef void _fill(Twister numbers, const twister_wish* wish) noexcept nogil:
+cdef void _fill(Twister numbers, const twister_wish* wish, int kind) noexcept nogil:
     cygrad_acquire(&numbers.lock)
-    twister_fill(&numbers.state, wish)
+    if kind < 0:
+        twister_fill(&numbers.state, wish)
+    else:
+        twister_fill_as(&numbers.state, wish, kind)
     cygrad_release_lock(&numbers.lock)
 
 
@@ -177,7 +202,7 @@ def draw_alike(Twister numbers not None, cnp.ndarray out not None, int what, dou
     if not is_plain(out) or not cnp.PyArray_IS_C_CONTIGUOUS(out) or not _makes(what, wish.type):
         raise TypeError("expected a dense array of a type that the generator makes")
     with nogil:
-        _fill(numbers, &wish)
+        _fill(numbers, &wish, -1)
     return out
 
 
@@ -223,27 +248,63 @@ def draw_each(Twister numbers not None, int what, cnp.ndarray first not None, cn
     return out
 
 
+cdef bint _is_matrix(cnp.ndarray weights) noexcept:
+    return (is_plain(weights) and cnp.PyArray_NDIM(weights) == 2 and cnp.PyArray_IS_C_CONTIGUOUS(weights)
+            and (cnp.PyArray_TYPE(weights) == cnp.NPY_FLOAT or cnp.PyArray_TYPE(weights) == cnp.NPY_DOUBLE))
+
+
+def are_weights(cnp.ndarray weights not None):
+    """Whether no weight in a matrix is negative and each row has a finite sum above 0.
+
+    None if it is not a dense matrix of floats or doubles.
+    """
+    if not _is_matrix(weights):
+        return None
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(weights)
+    if size <= RELEASE_ABOVE:
+        return _are_weights(weights)
+    with nogil:
+        are = _are_weights(weights)
+    return are
+
+
+cdef bint _are_weights(cnp.ndarray weights) noexcept nogil:
+    cdef Py_ssize_t rows = cnp.PyArray_DIM(weights, 0), length = cnp.PyArray_DIM(weights, 1)
+    if cnp.PyArray_TYPE(weights) == cnp.NPY_FLOAT:
+        return floats_are_weights(<float*>cnp.PyArray_DATA(weights), rows, length)
+    return doubles_are_weights(<double*>cnp.PyArray_DATA(weights), rows, length)
+
+
 def draw_picks(Twister numbers not None, cnp.ndarray weights not None, Py_ssize_t count):
     """Return `count` indices for each row of weights, with probabilities proportional to them: int64.
 
-    The weights are a dense matrix of floats or doubles, checked by the caller, with at least one column.
+    The weights have been checked by the caller. None, and nothing is drawn, if they are not a dense matrix of floats or
+    doubles with at least one column.
     """
     refuse("draws random numbers")
-    cdef int type = _type_of(cnp.PyArray_TYPE(weights))
-    if (not is_plain(weights) or cnp.PyArray_NDIM(weights) != 2 or not cnp.PyArray_IS_C_CONTIGUOUS(weights)
-            or type not in (OF_FLOATS, OF_DOUBLES) or count < 0 or cnp.PyArray_DIM(weights, 1) < 1):
-        raise TypeError("expected a dense matrix of floats or doubles")
+    if not _is_matrix(weights) or cnp.PyArray_DIM(weights, 1) < 1 or count < 0:
+        return None
     cdef cnp.npy_intp[2] shape
     shape[0], shape[1] = cnp.PyArray_DIM(weights, 0), count
     cdef cnp.npy_intp length = cnp.PyArray_DIM(weights, 1)
     cdef cnp.ndarray out = empty(2, shape, cnp.NPY_INT64), sums = empty(1, &length, cnp.PyArray_TYPE(weights))
-    with nogil:
-        cygrad_acquire(&numbers.lock)
-        if type == OF_FLOATS:
-            pick_by_floats(&numbers.state, <float*>cnp.PyArray_DATA(weights), <float*>cnp.PyArray_DATA(sums),
-                           <int64_t*>cnp.PyArray_DATA(out), shape[0], length, count)
-        else:
-            pick_by_doubles(&numbers.state, <double*>cnp.PyArray_DATA(weights), <double*>cnp.PyArray_DATA(sums),
-                            <int64_t*>cnp.PyArray_DATA(out), shape[0], length, count)
-        cygrad_release_lock(&numbers.lock)
+    if cnp.PyArray_SIZE(weights) <= RELEASE_ABOVE and cnp.PyArray_SIZE(out) <= RELEASE_ABOVE:
+        _pick(numbers, weights, sums, out)
+    else:
+        with nogil:
+            _pick(numbers, weights, sums, out)
     return out
+
+
+cdef void _pick(Twister numbers, cnp.ndarray weights, cnp.ndarray sums, cnp.ndarray out) noexcept nogil:
+    cdef Py_ssize_t rows = cnp.PyArray_DIM(weights, 0), length = cnp.PyArray_DIM(weights, 1)
+    cdef Py_ssize_t count = cnp.PyArray_DIM(out, 1)
+    cdef int64_t* to = <int64_t*>cnp.PyArray_DATA(out)
+    cygrad_acquire(&numbers.lock)
+    if cnp.PyArray_TYPE(weights) == cnp.NPY_FLOAT:
+        pick_by_floats(&numbers.state, <float*>cnp.PyArray_DATA(weights), <float*>cnp.PyArray_DATA(sums), to, rows,
+                       length, count)
+    else:
+        pick_by_doubles(&numbers.state, <double*>cnp.PyArray_DATA(weights), <double*>cnp.PyArray_DATA(sums), to, rows,
+                        length, count)
+    cygrad_release_lock(&numbers.lock)

@@ -298,7 +298,8 @@ _PICK = """
 
 
 def running_weights(weights):
-    """Return the cumulative sums of rows of float64 weights; None if a weight is negative or a sum not in (0, inf)."""
+    """Return the cumulative sums of rows of weights, float64; None if a weight is negative or a sum not in (0, inf)."""
+    weights = weights.astype(_DOUBLE, copy=False)
     total = weights.sum(1)
     return weights.cumsum(1) if (weights >= 0).all() and ((total > 0) & (total < math.inf)).all() else None
 

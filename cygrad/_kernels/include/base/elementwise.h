@@ -123,7 +123,9 @@ static CYGRAD_WIDE_CLONES void erf_float(const float *x, float *out, Py_ssize_t 
     }
 }
 
+#define REAL double
 DEFINE_STAGED_f64(static void erf_double(const double *x, double *out, Py_ssize_t n), , , ERF, x[i], e)
+#undef REAL
 
 CYGRAD_END_LOOPS
 #endif

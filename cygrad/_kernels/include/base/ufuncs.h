@@ -21,6 +21,7 @@ enum { OWN_RUN = 256, OWN_PIECE = 16 };
 typedef void (*ufunc_loop)(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings);
 enum { REST, REST_OF_DIVISOR, QUOTIENT };       /* which result of a division */
 typedef int (*run_loop)(const void *xs, const void *ys, void *out, Py_ssize_t n, int wanted);   /* is there a NaN? */
+typedef void (*float_stage)(const float *x, float *out, Py_ssize_t n);
 
 /* Where our loop beats NumPy's, whose elementary functions use 512-bit vectors on Linux. */
 enum { EVERYWHERE, IF_FMA, IF_NARROW };
@@ -31,6 +32,7 @@ typedef struct {
     run_loop loop;
     int wanted;
     int where;
+    float_stage stage;          /* does the same for any number of contiguous elements, if not NULL */
     ufunc_loop numpy;           /* NumPy's loop and its settings */
     void *settings;
 } own_ufunc;
@@ -62,7 +64,7 @@ CYGRAD_INLINE float power_with_base_2(float x)
     const float rounder = 12582912.0f;
     const float bounded = x > 129 ? 129 : x < -191 ? -191 : x, rounded = bounded + rounder;
     const int32_t k = (int32_t)((uint32_t)bits_of(rounded) - (uint32_t)bits_of(rounder));
-    return scaled(of_rest((bounded - (rounded - rounder)) * 0.693147181f) + 1, k, bounded);
+    return scaled(of_rest((bounded - (rounded - rounder)) * 0.693147181f), k, bounded);
 }
 
 CYGRAD_INLINE double power_with_base_2_double(double x)
@@ -157,6 +159,15 @@ CYGRAD_INLINE double power_with_base_2_double(double x)
             is_nan |= (fabs(((const double *)xs)[i]) < INFINITY) & (out[i] != out[i]);                          \
         return is_nan != 0;                                                                                     \
     }
+#define DEFINE_BY_FLOAT_STAGE(FUNCTION, STAGE)                                                                  \
+    static int FUNCTION(const void *xs, const void *ys, void *outs, Py_ssize_t n, int wanted)                   \
+    {                                                                                                           \
+        (void)ys, (void)wanted;                                                                                 \
+        STAGE(xs, outs, n);                                                                                     \
+        return 0;                                                                                               \
+    }
+DEFINE_BY_FLOAT_STAGE(exponentials_f32, cygrad_EXP_f32)
+DEFINE_BY_FLOAT_STAGE(hyperbolic_tangents_f32, cygrad_TANH_f32)
 DEFINE_BY_STAGE(exponentials_f64, 0, cygrad_EXP_f64, n)
 DEFINE_BY_STAGE(sines_f64, 1, cygrad_sines_f64, n, 0)
 DEFINE_BY_STAGE(cosines_f64, 1, cygrad_sines_f64, n, 1)
@@ -173,13 +184,14 @@ static int tangents_f64(const void *xs, const void *ys, void *outs, Py_ssize_t n
 CYGRAD_END_LOOPS
 
 static own_ufunc own_ufuncs[] = {       /* alternating float and double */
-#define ONE(NAME, NIN, FUNCTION, WANTED, WHERE) {NAME, NIN, FUNCTION, WANTED, WHERE, NULL, NULL},
+#define STAGED(NAME, FUNCTION, WHERE, STAGE) {NAME, 1, FUNCTION, 0, WHERE, STAGE, NULL, NULL},
+#define ONE(NAME, NIN, FUNCTION, WANTED, WHERE) {NAME, NIN, FUNCTION, WANTED, WHERE, NULL, NULL, NULL},
 #define BOTH(NAME, NIN, FUNCTION, WANTED, WHERE) \
     ONE(NAME, NIN, FUNCTION##_f32, WANTED, WHERE) ONE(NAME, NIN, FUNCTION##_f64, WANTED, WHERE)
     BOTH("fmod", 2, divided, REST, IF_FMA) BOTH("remainder", 2, divided, REST_OF_DIVISOR, IF_FMA)
     BOTH("floor_divide", 2, divided, QUOTIENT, IF_FMA) BOTH("hypot", 2, hypots, 0, EVERYWHERE)
     BOTH("copysign", 2, copied_signs, 0, EVERYWHERE) BOTH("nextafter", 2, neighbours, 0, EVERYWHERE)
-    BOTH("exp", 1, exponentials, 0, EVERYWHERE)
+    STAGED("exp", exponentials_f32, EVERYWHERE, cygrad_EXP_f32) ONE("exp", 1, exponentials_f64, 0, EVERYWHERE)
     ONE("exp2", 1, powers_of_2_f32, 0, EVERYWHERE) ONE("exp2", 1, powers_of_2_f64, 0, IF_NARROW)
     ONE("sin", 1, sines_f32, 0, IF_NARROW) ONE("sin", 1, sines_f64, 0, EVERYWHERE)
     ONE("cos", 1, cosines_f32, 0, IF_NARROW) ONE("cos", 1, cosines_f64, 0, EVERYWHERE)
@@ -188,11 +200,13 @@ static own_ufunc own_ufuncs[] = {       /* alternating float and double */
     BOTH("log10", 1, logarithms_to_10, 0, IF_FMA) BOTH("log1p", 1, logarithms_of_1_and, 0, IF_NARROW)
     BOTH("expm1", 1, exponentials_less_1, 0, IF_NARROW)
     BOTH("sinh", 1, hyperbolic_sines, 0, IF_NARROW) BOTH("cosh", 1, hyperbolic_cosines, 0, IF_NARROW)
-    BOTH("tanh", 1, hyperbolic_tangents, 0, IF_NARROW) BOTH("arcsinh", 1, inverse_hyperbolic_sines, 0, IF_NARROW)
+    STAGED("tanh", hyperbolic_tangents_f32, IF_FMA, cygrad_TANH_f32)
+    ONE("tanh", 1, hyperbolic_tangents_f64, 0, IF_NARROW) BOTH("arcsinh", 1, inverse_hyperbolic_sines, 0, IF_NARROW)
     BOTH("arccosh", 1, inverse_hyperbolic_cosines, 0, IF_NARROW)
     BOTH("arctanh", 1, inverse_hyperbolic_tangents, 0, IF_NARROW)
     BOTH("arcsin", 1, arcsines, 0, IF_NARROW) BOTH("arccos", 1, arccosines, 0, IF_NARROW)
     BOTH("arctan", 1, arctangents, 0, IF_NARROW) BOTH("arctan2", 2, angles, 0, IF_NARROW)
+#undef STAGED
 #undef ONE
 #undef BOTH
 };
@@ -207,6 +221,10 @@ static void copy_steps(char *to, Py_ssize_t to_step, const char *from, Py_ssize_
 static void run_own(char **data, const Py_ssize_t *n, const Py_ssize_t *steps, void *settings)
 {
     const own_ufunc *own = settings;
+    if (own->stage && steps[0] == sizeof(float) && steps[1] == sizeof(float)) {
+        own->stage((const float *)data[0], (float *)data[1], *n);
+        return;
+    }
     const int is_double = (own - own_ufuncs) % 2, nin = own->nin;
     const Py_ssize_t size = is_double ? 8 : 4, to_step = steps[nin];
     double room[3][OWN_RUN];
@@ -371,7 +389,6 @@ DEFINE_RUN(WITH_FMA, logarithms_of_1_and, x > 0, r = NAME(log_of_1_and)(x);)
 DEFINE_RUN(WITH_FMA, exponentials_less_1, 0, r = NAME(exp_less_1)(x);)
 DEFINE_RUN(WITH_FMA, hyperbolic_sines, x == x, r = NAME(hyperbolic_sine)(x);)
 DEFINE_RUN(WITH_FMA, hyperbolic_cosines, x == x, r = NAME(hyperbolic_cosine)(x);)
-DEFINE_RUN(WITH_FMA, hyperbolic_tangents, 0, r = NAME(hyperbolic_tangent)(x);)
 DEFINE_RUN(WITH_FMA, inverse_hyperbolic_sines, x == x, r = NAME(inverse_hyperbolic_sine)(x);)
 DEFINE_RUN(WITH_FMA, inverse_hyperbolic_cosines, x > 1, r = NAME(inverse_hyperbolic_cosine)(x);)
 DEFINE_RUN(WITH_FMA, inverse_hyperbolic_tangents, 0, r = NAME(inverse_hyperbolic_tangent)(x);)
@@ -381,12 +398,12 @@ DEFINE_RUN(WITH_FMA, arctangents, 0, r = NAME(arctangent)(x);)
 DEFINE_RUN2(WITH_FMA, angles, (x == x) & (y == y), r = NAME(angle)(x, y);)
 #ifdef IS_FLOAT
 DEFINE_RUN(CYGRAD_WIDE_CLONES, powers_of_2, 0, r = power_with_base_2(x);)
-DEFINE_RUN(CYGRAD_WIDE_CLONES, exponentials, 0, r = exponential(x);)
 DEFINE_RUN(WITH_FMA, sines, ABS(x) < INFINITY, r = sine_of_float(x, 0);)
 DEFINE_RUN(WITH_FMA, cosines, ABS(x) < INFINITY, r = sine_of_float(x, 1);)
 DEFINE_RUN(WITH_FMA, tangents, ABS(x) < INFINITY, r = tangent_of_float(x);)
 #else
 DEFINE_RUN(WITH_FMA, powers_of_2, 0, r = power_with_base_2_double(x);)
+DEFINE_RUN(WITH_FMA, hyperbolic_tangents, 0, r = NAME(hyperbolic_tangent)(x);)
 #endif
 
 #undef DEFINE_RUN

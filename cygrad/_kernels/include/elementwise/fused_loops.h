@@ -19,30 +19,6 @@ enum { ONE, EACH, SPREAD };     /* elements of an operand: one, one per result, 
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
-/* exp(x) - 1 for x up to 80. */
-CYGRAD_INLINE float exponential_less_1(float x)
-{
-    int32_t k;
-    const float e = reduced(x < -30 ? -30 : x, &k);
-    return e * power_of_2(k) + (power_of_2(k) - 1);
-}
-
-/* log(1 + t) for t from 0 to 1, by the series of 2 artanh(t / (t + 2)); omitted terms are below 1.5e-8 of it. */
-CYGRAD_INLINE float log_of_1_and(float t)
-{
-    const float s = t / (t + 2), q = s * s;
-    float p = 1.0f / 13;
-    p = p * q + 1.0f / 11;
-    p = p * q + 1.0f / 9;
-    p = p * q + 1.0f / 7;
-    p = p * q + 1.0f / 5;
-    p = p * q + 1.0f / 3;
-    return 2 * s + 2 * s * q * p;
-}
-
-#define EXPM1_f32 exponential_less_1
-#define LOG1PEXP_f32(x) log_of_1_and(exponential_below_0(x))
-
 CYGRAD_INLINE float kept_f32(float x, int holds) { return float_of(bits_of(x) & -holds); }
 CYGRAD_INLINE double kept_f64(double x, int holds) { return double_of(bits_of_double(x) & -(int64_t)holds); }
 
@@ -72,7 +48,7 @@ CYGRAD_INLINE double by_power_of_2_f64(double x, double y)
 #define ABS fabsf
 #define COPYSIGN copysignf
 #define EXP_CLONES CYGRAD_CLONES
-#define DEFINE_STAGED DEFINE_STAGED_f32
+#define RUN_STAGE RUN_STAGE_f32
 #define NAME(name) name##_f32
 #include "elementwise/fused_loops.h"
 #undef REAL
@@ -82,7 +58,7 @@ CYGRAD_INLINE double by_power_of_2_f64(double x, double y)
 #undef ABS
 #undef COPYSIGN
 #undef EXP_CLONES
-#undef DEFINE_STAGED
+#undef RUN_STAGE
 #undef NAME
 
 #define REAL double
@@ -92,7 +68,7 @@ CYGRAD_INLINE double by_power_of_2_f64(double x, double y)
 #define ABS fabs
 #define COPYSIGN copysign
 #define EXP_CLONES              /* the stages have clones */
-#define DEFINE_STAGED DEFINE_STAGED_f64
+#define RUN_STAGE RUN_STAGE_f64
 #define NAME(name) name##_f64
 #include "elementwise/fused_loops.h"
 #undef REAL
@@ -102,7 +78,7 @@ CYGRAD_INLINE double by_power_of_2_f64(double x, double y)
 #undef ABS
 #undef COPYSIGN
 #undef EXP_CLONES
-#undef DEFINE_STAGED
+#undef RUN_STAGE
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -161,7 +137,7 @@ static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #define DEFINE(FUNCTION, OPERANDS, ...) DEFINE_LOOP(CYGRAD_CLONES, FUNCTION, OF##OPERANDS, __VA_ARGS__)
 #define DEFINE_CALLS(FUNCTION, OPERANDS, ...) DEFINE_LOOP(, FUNCTION, OF##OPERANDS, __VA_ARGS__)
 #define DEFINE_STAGES(FUNCTION, OPERANDS, ...)                                                                  \
-    DEFINE_STAGED(HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF##OPERANDS, __VA_ARGS__)
+    DEFINE_IN_RUNS(RUN_STAGE, HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF##OPERANDS, __VA_ARGS__)
 #define WITHIN(bound, BEYOND, x) (((x) BEYOND (bound)) | ((bound) != (bound)) ? (bound) : (x))  /* NaN stays NaN */
 #define AT_LEAST(x, low) ((x) < (low) ? (low) : (x))    /* NaN stays NaN */
 #define BETWEEN(x, low, high) (AT_LEAST(x, low) > (high) ? (high) : AT_LEAST(x, low))

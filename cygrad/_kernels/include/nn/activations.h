@@ -2,7 +2,7 @@
 
    The exponential is our own (exp.h), so each function is one loop without temporaries. */
 
-#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef REAL                    /* the file includes itself once for each type and each width of float vectors */
 #ifndef CYGRAD_ACTIVATIONS_H
 #define CYGRAD_ACTIVATIONS_H
 
@@ -45,7 +45,6 @@ CYGRAD_INLINE float gelu_slope(float x)
     return x > 5.8f ? 1 : y;
 }
 
-#define LOGISTIC_f32 logistic_of_float
 #define NORMAL_f32 distribution
 #define GELU_SLOPE_f32 gelu_slope
 
@@ -67,27 +66,40 @@ static void cygrad_GELU_SLOPE_f64(double *run, Py_ssize_t n)
 }
 
 #define REAL float
+#define LOOPS "nn/activations.h"
+#define TYPED DEFINE_STAGED_f32
+#define UP_TO(x, a) OF(lowered)(x, a)
+#define FROM(x, a) OF(raised)(x, a)
+#include "simd/each_width.h"
+#undef UP_TO
+#undef FROM
+
 #define BITS uint32_t
 #define EXP_CLONES CYGRAD_WIDE_CLONES
-#define DEFINE_STAGED DEFINE_STAGED_f32
 #define NAME(name) name##_f32
 #include "nn/activations.h"
 #undef REAL
+#undef TYPED
 #undef BITS
 #undef EXP_CLONES
-#undef DEFINE_STAGED
 #undef NAME
 
 #define REAL double
+#define TYPED DEFINE_STAGED_f64
+#define VECTORIZED                   /* the stages have clones */
+#define UP_TO(x, a) ((x) > (a) ? (a) : (x))
+#define FROM(x, a) ((x) < (a) ? (a) : (x))
 #define BITS uint64_t
-#define EXP_CLONES              /* the stages have clones */
-#define DEFINE_STAGED DEFINE_STAGED_f64
+#define EXP_CLONES
 #define NAME(name) name##_f64
 #include "nn/activations.h"
 #undef REAL
+#undef TYPED
+#undef VECTORIZED
+#undef UP_TO
+#undef FROM
 #undef BITS
 #undef EXP_CLONES
-#undef DEFINE_STAGED
 #undef NAME
 
 CYGRAD_END_LOOPS
@@ -95,23 +107,59 @@ CYGRAD_END_LOOPS
 enum { SIGMOID, SILU, MISH, GELU, GELU_TANH };      /* functions of their input */
 enum { TANH_OF_RESULT = GELU_TANH + 1, SIGMOID_OF_RESULT, THRESHOLD_OF_RESULT };
 
-#define BOTH(name) {name##_f32, name##_f64}
-static const map_t maps[][2] = {BOTH(sigmoid), BOTH(silu), BOTH(mish), BOTH(gelu), BOTH(gelu_tanh)};
-static const gradient_t gradients[][2] = {
-    {NULL, NULL}, BOTH(silu_gradient), BOTH(mish_gradient), BOTH(gelu_gradient), BOTH(gelu_tanh_gradient),
+/* The versions of a loop: by `float_width`, then for double. */
+#define EVERY(name) {WIDTHS(name), name##_f64}
+#define BOTH(name) {name##_f32, name##_f32, name##_f32, name##_f64}
+static const map_t maps[][4] = {EVERY(sigmoid), EVERY(silu), EVERY(mish), BOTH(gelu), EVERY(gelu_tanh)};
+static const gradient_t gradients[][4] = {
+    {NULL}, EVERY(silu_gradient), EVERY(mish_gradient), BOTH(gelu_gradient), EVERY(gelu_tanh_gradient),
     BOTH(tanh_gradient), BOTH(sigmoid_gradient), BOTH(threshold_gradient)};
+#undef EVERY
 #undef BOTH
+
+static map_t map_of(int function, int is_double) { return maps[function][is_double ? 3 : float_width()]; }
+static gradient_t gradient_of(int function, int is_double) { return gradients[function][is_double ? 3 : float_width()]; }
 
 #endif
 #else
 
-#define DEFINE_MAP(FUNCTION, STAGE, ARGUMENT, ...)                                                              \
-    DEFINE_STAGED(static EXP_CLONES void NAME(FUNCTION)(const void *from, void *to, Py_ssize_t n),              \
-                  const REAL *in = from; REAL *out = to;, const REAL x = in[i]; (void)x;, STAGE, ARGUMENT, __VA_ARGS__)
+#define DEFINE_MAP(CLONES, FUNCTION, STAGE, ARGUMENT, ...)                                                      \
+    TYPED(static CLONES void NAME(FUNCTION)(const void *from, void *to, Py_ssize_t n),                          \
+          const REAL *in = from; REAL *out = to;, const ELEMENTS x = TAKE(in); (void)x;, STAGE, ARGUMENT, __VA_ARGS__)
 
-#define DEFINE_GRADIENT(FUNCTION, STAGE, ARGUMENT, ...)                                                         \
-    DEFINE_STAGED(static EXP_CLONES void NAME(FUNCTION)(const void *grad, const void *from, void *to, Py_ssize_t n), \
-                  const REAL *g = grad; const REAL *in = from; REAL *out = to;, const REAL x = in[i]; (void)x;, STAGE, ARGUMENT, __VA_ARGS__)
+/* d is the incoming gradient. */
+#define DEFINE_GRADIENT(CLONES, FUNCTION, STAGE, ARGUMENT, ...)                                                 \
+    TYPED(static CLONES void NAME(FUNCTION)(const void *grad, const void *from, void *to, Py_ssize_t n),        \
+          const REAL *g = grad; const REAL *in = from; REAL *out = to;,                                         \
+          const ELEMENTS x = TAKE(in); const ELEMENTS d = TAKE(g); (void)x; (void)d;, STAGE, ARGUMENT, __VA_ARGS__)
+
+#ifdef VECTORIZED                    /* of double, and of each width of float */
+DEFINE_MAP(VECTORIZED, sigmoid, LOGISTIC, x, e)
+DEFINE_MAP(VECTORIZED, silu, LOGISTIC, x, x * e)
+DEFINE_GRADIENT(VECTORIZED, silu_gradient, LOGISTIC, x, d * (e * (1 + x * (1 - e))))
+
+/* With e = exp(x), tanh(softplus(x)) is m / (m + 2) with m = e (e + 2), and the logistic function is e / (1 + e); both
+   are 1 beyond 20. */
+#define TANH_OF_SOFTPLUS (e * (e + 2) / (e * (e + 2) + 2))
+DEFINE_MAP(VECTORIZED, mish, EXP, UP_TO(x, 20), x * TANH_OF_SOFTPLUS)
+DEFINE_GRADIENT(VECTORIZED, mish_gradient, EXP, UP_TO(x, 20),
+                d * (TANH_OF_SOFTPLUS + x * (e / (1 + e)) * (1 - TANH_OF_SOFTPLUS * TANH_OF_SOFTPLUS)))
+#undef TANH_OF_SOFTPLUS
+
+/* (1 + tanh(u)) / 2 is the logistic function of 2 u. */
+#define TWICE_INNER (REAL)1.5957691216057308 * x * (1 + (REAL)0.044715 * x * x)
+#define WITHIN_30 FROM(UP_TO(x, 30), -30)
+#define ITS_SLOPE ((REAL)1.5957691216057308 * (1 + 3 * (REAL)0.044715 * WITHIN_30 * WITHIN_30))
+DEFINE_MAP(VECTORIZED, gelu_tanh, LOGISTIC, TWICE_INNER, x * e)
+DEFINE_GRADIENT(VECTORIZED, gelu_tanh_gradient, LOGISTIC, TWICE_INNER, d * (e + x * e * (1 - e) * ITS_SLOPE))
+#undef TWICE_INNER
+#undef WITHIN_30
+#undef ITS_SLOPE
+#endif
+
+#ifdef BITS                     /* of both types */
+DEFINE_MAP(EXP_CLONES, gelu, NORMAL, x, x * e)
+DEFINE_GRADIENT(EXP_CLONES, gelu_gradient, GELU_SLOPE, x, d * e)
 
 /* x is the result. */
 #define DEFINE_GRADIENT_OF_RESULT(FUNCTION, ...)                                                                \
@@ -124,36 +172,9 @@ static const gradient_t gradients[][2] = {
             out[i] = __VA_ARGS__;                                                                               \
         }                                                                                                       \
     }
-
-DEFINE_MAP(sigmoid, LOGISTIC, x, e)
-DEFINE_MAP(silu, LOGISTIC, x, x * e)
-DEFINE_GRADIENT(silu_gradient, LOGISTIC, x, g[i] * (e * (1 + x * (1 - e))))
-
-/* With e = exp(x), tanh(softplus(x)) is m / (m + 2) with m = e (e + 2), and the logistic function is e / (1 + e); both
-   are 1 beyond 20. */
-#define UP_TO_20 x > 20 ? 20 : x
-#define TANH_OF_SOFTPLUS (e * (e + 2) / (e * (e + 2) + 2))
-DEFINE_MAP(mish, EXP, UP_TO_20, x * TANH_OF_SOFTPLUS)
-DEFINE_GRADIENT(mish_gradient, EXP, UP_TO_20,
-                g[i] * (TANH_OF_SOFTPLUS + x * (e / (1 + e)) * (1 - TANH_OF_SOFTPLUS * TANH_OF_SOFTPLUS)))
-#undef UP_TO_20
-#undef TANH_OF_SOFTPLUS
-
-DEFINE_MAP(gelu, NORMAL, x, x * e)
-DEFINE_GRADIENT(gelu_gradient, GELU_SLOPE, x, g[i] * e)
-
-/* (1 + tanh(u)) / 2 is the logistic function of 2 u. */
-#define TWICE_INNER (REAL)1.5957691216057308 * x * (1 + (REAL)0.044715 * x * x)
-#define WITHIN_30 (x > 30 ? 30 : x < -30 ? -30 : x)
-#define ITS_SLOPE ((REAL)1.5957691216057308 * (1 + 3 * (REAL)0.044715 * WITHIN_30 * WITHIN_30))
-DEFINE_MAP(gelu_tanh, LOGISTIC, TWICE_INNER, x * e)
-DEFINE_GRADIENT(gelu_tanh_gradient, LOGISTIC, TWICE_INNER, g[i] * (e + x * e * (1 - e) * ITS_SLOPE))
-#undef TWICE_INNER
-#undef WITHIN_30
-#undef ITS_SLOPE
-
 DEFINE_GRADIENT_OF_RESULT(tanh_gradient, g[i] * (1 - x * x))
 DEFINE_GRADIENT_OF_RESULT(sigmoid_gradient, g[i] * (1 - x) * x)
+#undef DEFINE_GRADIENT_OF_RESULT
 
 /* The gradient passes where x is NaN, as in PyTorch. Done on bits, because compilers turn `?:` into a slow masked
    load. */
@@ -164,8 +185,8 @@ static CYGRAD_CLONES void NAME(threshold_gradient)(const void *grad, const void 
     BITS *out = to;
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = g[i] & -(BITS)!(x[i] <= 0);
 }
+#endif
 
 #undef DEFINE_MAP
 #undef DEFINE_GRADIENT
-#undef DEFINE_GRADIENT_OF_RESULT
 #endif

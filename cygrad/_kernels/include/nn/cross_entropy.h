@@ -1,6 +1,6 @@
 /* Rows of scores: cross-entropy, called from softmax.pyx, and margins between labels and other classes (losses.py). */
 
-#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef REAL                    /* the file includes itself once for each type and each width of float vectors */
 #ifndef CYGRAD_SCORES_H
 #define CYGRAD_SCORES_H
 
@@ -13,24 +13,30 @@ CYGRAD_BEGIN_LOOPS
 
 #define REAL float
 #define DEFINE_STAGED DEFINE_STAGED_f32
+#define LOOPS "nn/cross_entropy.h"
+#include "simd/each_width.h"
+#undef DEFINE_STAGED
+#define exponentials_f32(...) CALL_WIDEST(exponentials, __VA_ARGS__)
+
 #define WIDE_CLONES CYGRAD_WIDE_CLONES
 #define LOG logf
 #define NAME(name) name##_f32
 #include "nn/cross_entropy.h"
 #undef REAL
-#undef DEFINE_STAGED
 #undef WIDE_CLONES
 #undef LOG
 #undef NAME
 
 #define REAL double
 #define DEFINE_STAGED DEFINE_STAGED_f64
+#define VECTORIZED                   /* the stages have clones */
 #define WIDE_CLONES             /* training in double is rare, and clones cost code size */
 #define LOG log
 #define NAME(name) name##_f64
 #include "nn/cross_entropy.h"
 #undef REAL
 #undef DEFINE_STAGED
+#undef VECTORIZED
 #undef WIDE_CLONES
 #undef LOG
 #undef NAME
@@ -75,10 +81,13 @@ static void label_margins_part(void *context, Py_ssize_t first, Py_ssize_t count
 #endif
 #else
 
-DEFINE_LARGEST(WIDE_CLONES)
+#ifdef VECTORIZED                    /* of double, and of each width of float */
+DEFINE_STAGED(static VECTORIZED void NAME(exponentials)(Py_ssize_t n, const REAL *x, REAL *out, REAL c), , , EXP_BELOW_0,
+              TAKE(x) - c, e)
+#endif
 
-DEFINE_STAGED(static WIDE_CLONES void NAME(exponentials)(Py_ssize_t n, const REAL *x, REAL *out, REAL c), , , EXP_BELOW_0,
-              x[i] - c, e)
+#ifdef LOG                      /* of both types */
+DEFINE_LARGEST(WIDE_CLONES)
 
 /* An invalid class gets 0. Returns whether one is not the ignored one: another thread may change it after the check. */
 static int NAME(cross_entropy)(const REAL *x, const int64_t *classes, REAL *p, REAL *logs, Py_ssize_t rows, Py_ssize_t n,
@@ -149,4 +158,5 @@ static void NAME(label_margins)(const REAL *x, const int64_t *labels, REAL *loss
     for (Py_ssize_t i = 0; i < n; i++) slopes[i] /= (REAL)n;
 }
 
+#endif
 #endif

@@ -5,13 +5,13 @@
    the weight of the state and one pass over the gates. Small float32 products are our own (packed_matmul.h), because BLAS
    would repack the same weights in each step; the others use BLAS. */
 
-#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef REAL                    /* the file includes itself once for each type and each width of float vectors */
 #ifndef CYGRAD_RECURRENT_H
 #define CYGRAD_RECURRENT_H
 
 #include <string.h>
 #include "platform/target_clones.h"
-#include "simd/exp.h"
+#include "simd/each_width.h"
 #include "base/packed_matmul.h"
 
 /* Some rows of one step. Forward: `gates` holds the products with the input, then the values of the gates; `products`
@@ -28,26 +28,35 @@ typedef void (*step_function)(const recurrent_step *);
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
 #define REAL float
-#define SQUASHED squashed
-#define EXP_CLONES CYGRAD_WIDE_CLONES
+#define TANH(x) OF(hyperbolic_tangent)(x)
+#define LOGISTIC(x) OF(logistic)(x)
+#define LOOPS "nn/recurrent.h"
+#include "simd/each_width.h"
+#define logistic_gates_f32(...) CALL_WIDEST(logistic_gates, __VA_ARGS__)
+#define tanh_gates_f32(...) CALL_WIDEST(tanh_gates, __VA_ARGS__)
+#define lstm_state_f32(...) CALL_WIDEST(lstm_state, __VA_ARGS__)
+#define gru_state_f32(...) CALL_WIDEST(gru_state, __VA_ARGS__)
+#undef TANH
+#undef LOGISTIC
+
 #define CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "nn/recurrent.h"
 #undef REAL
-#undef SQUASHED
-#undef EXP_CLONES
 #undef CLONES
 #undef NAME
 
 #define REAL double
-#define SQUASHED squashed_double
-#define EXP_CLONES               /* training in double is rare, and clones cost code size */
+#define TANH(x) squashed_double(2 * (x), 0)
+#define LOGISTIC(x) squashed_double(x, 1)
+#define VECTORIZED              /* training in double is rare, and clones cost code size */
 #define CLONES
 #define NAME(name) name##_f64
 #include "nn/recurrent.h"
 #undef REAL
-#undef SQUASHED
-#undef EXP_CLONES
+#undef TANH
+#undef LOGISTIC
+#undef VECTORIZED
 #undef CLONES
 #undef NAME
 
@@ -270,38 +279,57 @@ static void recurrent_gradient_part(void *context, Py_ssize_t first, Py_ssize_t 
 #endif
 #else
 
-/* z = f(z + p + b) for n elements, where f is tanh or the logistic function. */
-static EXP_CLONES void NAME(squash)(REAL *z, const REAL *p, const REAL *b, Py_ssize_t n, int logistic)
+#ifdef VECTORIZED               /* of double, and of each width of float */
+/* z = f(z + p + b) for n elements */
+#define DEFINE_GATES(GATES, FUNCTION)                                                                           \
+    static VECTORIZED void NAME(GATES)(REAL *z, const REAL *p, const REAL *b, Py_ssize_t n)                     \
+    {                                                                                                           \
+        FOR_ALL(n, GIVE(z, FUNCTION(TAKE(z) + (TAKE(p) + TAKE(b))));)                                           \
+    }
+DEFINE_GATES(logistic_gates, LOGISTIC)
+DEFINE_GATES(tanh_gates, TANH)
+#undef DEFINE_GATES
+
+/* Gates i, f, g, o: c = f * c + i * g, h = o * tanh(c). */
+static VECTORIZED void NAME(lstm_state)(const REAL *z, REAL *cell, REAL *kept, REAL *tanhs, REAL *out, Py_ssize_t w)
 {
-    const REAL factor = logistic ? 1 : 2, q = logistic;
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) z[i] = SQUASHED(factor * (z[i] + (p[i] + b[i])), q);
+    FOR_ALL(w,
+        const ELEMENTS c = TAKE(z + w) * TAKE(cell) + TAKE(z) * TAKE(z + 2 * w);
+        const ELEMENTS t = TANH(c);
+        GIVE(cell, c);
+        GIVE(kept, c);
+        GIVE(tanhs, t);
+        GIVE(out, TAKE(z + 3 * w) * t);)
 }
 
+/* Gates r, z, n: n = tanh(x_n + r * (h_n + bias)), h = n + z * (h - n). */
+static VECTORIZED void NAME(gru_state)(REAL *z, const REAL *p, const REAL *b, const REAL *h, REAL *kept, REAL *out,
+                                       Py_ssize_t w)
+{
+    FOR_ALL(w,
+        const ELEMENTS candidate = TAKE(p + 2 * w) + TAKE(b + 3 * w);
+        const ELEMENTS n = TANH(TAKE(z + 2 * w) + TAKE(b + 2 * w) + TAKE(z) * candidate);
+        GIVE(z + 2 * w, n);
+        GIVE(kept, candidate);
+        GIVE(out, n + TAKE(z + w) * (TAKE(h) - n));)
+}
+#endif
+
+#ifdef CLONES                   /* of both types */
 /* NEXT_ROW advances each pointer by a row of its own. */
 #define FOR_ROWS(NEXT_ROW)                                                                                      \
     const Py_ssize_t w = s->width;                                                                              \
     for (Py_ssize_t row = 0; row < s->rows; row++, NEXT_ROW)
 #define FOR_ELEMENTS(NEXT_ROW) FOR_ROWS(NEXT_ROW) CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < w; j++)
 
-/* Gates i, f, g, o: c = f * c + i * g, h = o * tanh(c). */
-static EXP_CLONES void NAME(lstm_state)(const REAL *z, REAL *cell, REAL *kept, REAL *tanhs, REAL *out, Py_ssize_t w)
-{
-    CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < w; j++) {
-        const REAL c = z[j + w] * cell[j] + z[j] * z[j + 2 * w], t = SQUASHED(2 * c, 0);
-        cell[j] = kept[j] = c;
-        tanhs[j] = t;
-        out[j] = z[j + 3 * w] * t;
-    }
-}
-
 static void NAME(lstm)(const recurrent_step *s)
 {
     REAL *z = s->gates, *cell = s->cell, *kept = s->kept, *tanhs = s->tanhs, *out = s->out;
     const REAL *p = s->products, *b = s->bias;
     FOR_ROWS((z += 4 * w, p += 4 * w, cell += w, kept += w, tanhs += w, out += w)) {
-        NAME(squash)(z, p, b, 2 * w, 1);
-        NAME(squash)(z + 2 * w, p + 2 * w, b + 2 * w, w, 0);
-        NAME(squash)(z + 3 * w, p + 3 * w, b + 3 * w, w, 1);
+        NAME(logistic_gates)(z, p, b, 2 * w);
+        NAME(tanh_gates)(z + 2 * w, p + 2 * w, b + 2 * w, w);
+        NAME(logistic_gates)(z + 3 * w, p + 3 * w, b + 3 * w, w);
         NAME(lstm_state)(z, cell, kept, tanhs, out, w);
     }
 }
@@ -330,25 +358,12 @@ static CLONES void NAME(lstm_slopes)(const recurrent_step *s)
     }
 }
 
-/* Gates r, z, n: n = tanh(x_n + r * (h_n + bias)), h = n + z * (h - n). */
-static EXP_CLONES void NAME(gru_state)(REAL *z, const REAL *p, const REAL *b, const REAL *h, REAL *kept, REAL *out,
-                                       Py_ssize_t w)
-{
-    CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < w; j++) {
-        const REAL candidate = p[j + 2 * w] + b[j + 3 * w];
-        const REAL n = SQUASHED(2 * (z[j + 2 * w] + b[j + 2 * w] + z[j] * candidate), 0);
-        z[j + 2 * w] = n;
-        kept[j] = candidate;
-        out[j] = n + z[j + w] * (h[j] - n);
-    }
-}
-
 static void NAME(gru)(const recurrent_step *s)
 {
     REAL *z = s->gates, *kept = s->kept, *out = s->out;
     const REAL *p = s->products, *b = s->bias, *h = s->state;
     FOR_ROWS((z += 3 * w, p += 3 * w, kept += w, h += w, out += w)) {
-        NAME(squash)(z, p, b, 2 * w, 1);
+        NAME(logistic_gates)(z, p, b, 2 * w);
         NAME(gru_state)(z, p, b, h, kept, out, w);
     }
 }
@@ -372,7 +387,7 @@ static void NAME(rnn_tanh)(const recurrent_step *s)
 {
     REAL *z = s->gates;
     const REAL *p = s->products;
-    FOR_ROWS((z += w, p += w)) NAME(squash)(z, p, s->bias, w, 0);
+    FOR_ROWS((z += w, p += w)) NAME(tanh_gates)(z, p, s->bias, w);
 }
 
 static void NAME(rnn_relu)(const recurrent_step *s)
@@ -401,4 +416,5 @@ static void NAME(rnn_relu_slopes)(const recurrent_step *s)
 
 #undef FOR_ROWS
 #undef FOR_ELEMENTS
+#endif
 #endif

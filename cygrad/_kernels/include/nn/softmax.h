@@ -2,7 +2,7 @@
 
    Blocks have the shape (n, inner) and are processed along n; `column` has `inner` numbers for each. */
 
-#ifndef REAL                    /* the file includes itself once for each type */
+#ifndef REAL                    /* the file includes itself once for each type and each width of float vectors */
 #ifndef CYGRAD_NN_H
 #define CYGRAD_NN_H
 
@@ -15,29 +15,30 @@
 CYGRAD_BEGIN_LOOPS
 
 #define REAL float
-#define EXP exponential_up_to_0     /* of differences from the maximum, and of log-probabilities */
+#define LOOPS "nn/softmax.h"
+#include "simd/each_width.h"
+#define exponentials_f32(...) CALL_WIDEST(exponentials, __VA_ARGS__)
+#define exponentials_of_differences_f32(...) CALL_WIDEST(exponentials_of_differences, __VA_ARGS__)
+#define log_softmax_gradient_f32(...) CALL_WIDEST(log_softmax_gradient, __VA_ARGS__)
+
 #define EXP_CLONES CYGRAD_WIDE_CLONES
-#define DEFINE_STAGED DEFINE_STAGED_f32
 #define LOG logf
 #define NAME(name) name##_f32
 #include "nn/softmax.h"
 #undef REAL
-#undef EXP
 #undef EXP_CLONES
-#undef DEFINE_STAGED
 #undef LOG
 #undef NAME
 
 #define REAL double
 #define EXP_CLONES CYGRAD_CLONES
-#define DEFINE_STAGED DEFINE_STAGED_f64
 #define LOG log
 #define NAME(name) name##_f64
 #include "nn/softmax.h"
+
+DEFINE_STAGED_f64(static void exponentials_f64(const double *x, double *out, Py_ssize_t n), , , EXP_UP_TO_0, x[i], e)
 #undef REAL
-#undef EXP
 #undef EXP_CLONES
-#undef DEFINE_STAGED
 #undef LOG
 #undef NAME
 
@@ -84,6 +85,29 @@ CYGRAD_END_LOOPS
 #define logarithms(is_double, ...) BY_TYPE(is_double, logarithms, __VA_ARGS__)
 
 #endif
+#else
+
+/* A pass over the elements, where c is the number for the element's column. */
+#define DEFINE_PASS(CLONES, FUNCTION, ...)                                                                      \
+    static CLONES void NAME(FUNCTION)(const REAL *x, const REAL *y, REAL *out, Py_ssize_t blocks,               \
+                                      Py_ssize_t n, Py_ssize_t inner, const REAL *column)                       \
+    {                                                                                                           \
+        for (; blocks > 0; blocks--, column += inner) {                                                         \
+            if (inner == 1) {                                                                                   \
+                const REAL c = *column;                                                                         \
+                FOR_ALL(n, GIVE(out, __VA_ARGS__);)                                                             \
+                x += n, y += n, out += n;                                                                       \
+            }                                                                                                   \
+            else                                                                                                \
+                for (Py_ssize_t rest = n; rest > 0; rest--, x += inner, y += inner, out += inner)               \
+                    FOR_ALL(inner, const ELEMENTS c = TAKE(column); GIVE(out, __VA_ARGS__);)                    \
+        }                                                                                                       \
+    }
+
+#ifdef WIDTH                    /* exponentials of differences from the maximum, and of log-probabilities */
+DEFINE_STAGED_f32(static VECTORIZED void NAME(exponentials)(const REAL *x, REAL *out, Py_ssize_t n), , , EXP_UP_TO_0, TAKE(x), e)
+DEFINE_PASS(VECTORIZED, exponentials_of_differences, OF(exponential_up_to_0)(TAKE(x) - c))
+DEFINE_PASS(VECTORIZED, log_softmax_gradient, TAKE(x) - OF(exponential_up_to_0)(TAKE(y)) * c)
 #else
 
 DEFINE_LARGEST(CYGRAD_WIDE_CLONES)
@@ -139,39 +163,14 @@ static void NAME(invert)(REAL *x, Py_ssize_t n)
     for (Py_ssize_t i = 0; i < n; i++) x[i] = 1 / x[i];
 }
 
-DEFINE_STAGED(static EXP_CLONES void NAME(exponentials)(const REAL *x, REAL *out, Py_ssize_t n), , , EXP_UP_TO_0, x[i], e)
-
 static void NAME(logarithms)(REAL *x, Py_ssize_t n)
 {
     for (Py_ssize_t i = 0; i < n; i++) x[i] = LOG(x[i]);
 }
 
-/* A pass over the elements, where c is the number for the element's column. */
-#define DEFINE_PASS(CLONES, FUNCTION, RESULT)                                                                   \
-    static CLONES void NAME(FUNCTION)(const REAL *x, const REAL *y, REAL *out, Py_ssize_t blocks,               \
-                                      Py_ssize_t n, Py_ssize_t inner, const REAL *column)                       \
-    {                                                                                                           \
-        for (; blocks > 0; blocks--, column += inner) {                                                         \
-            if (inner == 1) {                                                                                   \
-                const REAL c = *column;                                                                         \
-                CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = RESULT;                          \
-                x += n, y += n, out += n;                                                                       \
-            }                                                                                                   \
-            else                                                                                                \
-                for (Py_ssize_t rest = n; rest > 0; rest--, x += inner, y += inner, out += inner)               \
-                    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < inner; i++) {                                 \
-                        const REAL c = column[i];                                                               \
-                        out[i] = RESULT;                                                                        \
-                    }                                                                                           \
-        }                                                                                                       \
-    }
-
 DEFINE_PASS(CYGRAD_CLONES, subtract, x[i] - c)
 DEFINE_PASS(EXP_CLONES, multiply, x[i] * c)
 DEFINE_PASS(EXP_CLONES, softmax_gradient, (x[i] - c) * y[i])
-#ifdef EXP
-DEFINE_PASS(EXP_CLONES, exponentials_of_differences, EXP(x[i] - c))
-DEFINE_PASS(EXP_CLONES, log_softmax_gradient, x[i] - EXP(y[i]) * c)
 #endif
 #undef DEFINE_PASS
 #endif

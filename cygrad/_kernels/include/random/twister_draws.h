@@ -8,6 +8,7 @@
 #include "random/draw.h"
 #include "random/twister.h"
 #include "random/normal_pairs.h"
+#include "simd/vector_math.h"
 
 /* Further kinds of numbers, after those of draw.h. */
 enum { CAUCHY_NUMBERS = SHUFFLED + 1, LOG_NORMAL_NUMBERS, TRIALS, WORDS_BELOW, DENSE_NORMAL_NUMBERS,
@@ -59,6 +60,33 @@ static CYGRAD_WIDE_CLONES void plain_doubles(const uint32_t *words, double *out,
 static CYGRAD_WIDE_CLONES void coins_of_doubles(const uint32_t *words, float *out, Py_ssize_t n, double chance)
 {
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = unit_of(words + 2 * i) < chance ? 1.0f : 0.0f;
+}
+
+/* 1 - u for the u that `unit_of` makes of two words each, as 2^k (1 + t), with 1 + t from sqrt(1/2) to sqrt(2); exact. */
+static CYGRAD_CLONES void split_chances(const uint32_t *words, double *t, double *k, Py_ssize_t n)
+{
+    const int64_t root_of_half = 0x3FE6A09E667F3BCD, mantissa = 0xFFFFFFFFFFFFF, shift = 0x4330000000000000;  /* 2^52 */
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
+        const int64_t bits = bits_of_double(1 - unit_of(words + 2 * i)), above = bits - root_of_half + ((int64_t)1024 << 52);
+        t[i] = double_of((above & mantissa) + root_of_half) - 1;
+        k[i] = double_of((int64_t)((uint64_t)above >> 52) | shift) - (4503599627370496.0 + 1024);
+    }
+}
+
+/* factor * log(1 - u), from the logarithms of 1 + t and from k. Returns whether some results may be rounded to another
+   number than the exact product of factor and log1p is: the logarithm is within 2^-49 of it, and each product is rounded
+   both a bit up and a bit down. These become NaN. */
+static CYGRAD_CLONES int scale_logarithms(const double *logs, const double *k, float *out, Py_ssize_t n, double factor)
+{
+    int is_unsure = 0;
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {
+        const double size = factor * (k[i] * 0.6931471803691238 + (k[i] * 1.9082149292705877e-10 + logs[i]));
+        const float least = (float)(size * (1 - 1.4210854715202004e-14)), most = (float)(size * (1 + 1.4210854715202004e-14));
+        const int differ = !(least == most) | (size == 0);
+        out[i] = differ ? NAN : least;
+        is_unsure |= differ;
+    }
+    return is_unsure;
 }
 
 CYGRAD_END_LOOPS
@@ -144,6 +172,24 @@ static void fill_one_by_one(twister *t, const twister_wish *wanted)
     else for (Py_ssize_t i = 0; i < w->size; i++) floats[i] = (float)next_of(t, w);
 }
 
+/* The same numbers as `fill_one_by_one`, in a fourth of the time. */
+static void fill_exponential_floats(twister *t, const twister_wish *w)
+{
+    uint32_t words[2 * RUN];
+    double logs[RUN], exponents[RUN];
+    const double factor = -1.0 / w->a;
+    float *out = w->out;
+    for (Py_ssize_t n, left = w->size; left > 0; left -= n, out += n) {
+        n = left < RUN ? left : RUN;
+        take_words(t, words, 2 * n);
+        split_chances(words, logs, exponents, n);
+        cygrad_LOG1P_f64(logs, n);
+        if (scale_logarithms(logs, exponents, out, n, factor))
+            for (Py_ssize_t i = 0; i < n; i++)
+                if (isnan(out[i])) out[i] = (float)(factor * log1p(-unit_of(words + 2 * i)));
+    }
+}
+
 static void fill_coins(twister *t, const twister_wish *w)
 {
     uint32_t words[2 * RUN];
@@ -212,7 +258,34 @@ static void twister_fill(twister *t, const twister_wish *w)
     case COINS: fill_coins(t, w); break;
     case INTEGERS: case WORDS_BELOW: fill_integers(t, w); break;
     case SHUFFLED: fill_shuffled(t, w); break;
+    case EXPONENTIAL_NUMBERS:
+        if (w->type == OF_FLOATS && w->size >= FEW_DRAWS) {
+            fill_exponential_floats(t, w);
+            break;
+        }                               /* falls through */
     default: fill_one_by_one(t, w);
+    }
+}
+
+/* Integers in another type than int64, which `twister_fill` would make one after the other, too. */
+enum { AS_FLOATS, AS_DOUBLES, AS_INT32, AS_UINT8 };
+
+static void twister_fill_as(twister *t, const twister_wish *wanted, int kind)
+{
+    int64_t drawn[RUN];
+    twister_wish w = *wanted;
+    w.out = drawn;
+    for (Py_ssize_t start = 0; start < wanted->size; start += w.size) {
+        w.size = wanted->size - start < RUN ? wanted->size - start : RUN;
+        twister_fill(t, &w);
+#define CONVERT(TYPE) for (Py_ssize_t i = 0; i < w.size; i++) ((TYPE *)wanted->out)[start + i] = (TYPE)drawn[i]
+        switch (kind) {
+        case AS_FLOATS: CONVERT(float); break;
+        case AS_DOUBLES: CONVERT(double); break;
+        case AS_INT32: CONVERT(int32_t); break;
+        default: CONVERT(uint8_t);
+        }
+#undef CONVERT
     }
 }
 

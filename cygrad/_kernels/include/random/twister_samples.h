@@ -5,6 +5,7 @@
 #ifndef CYGRAD_TWISTER_SAMPLES_H
 #define CYGRAD_TWISTER_SAMPLES_H
 
+#include <float.h>
 #include <math.h>
 #include "random/twister.h"
 #include "random/normal_pairs.h"
@@ -22,6 +23,32 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 DEFINE_RANGE_CHECK(float, floats_lie_between)
 DEFINE_RANGE_CHECK(double, doubles_lie_between)
 #undef DEFINE_RANGE_CHECK
+
+/* Whether no weight is negative and the sum of each row is above 0 and finite. */
+#define DEFINE_WEIGHT_CHECK(TYPE, NAME)                                                                         \
+    static CYGRAD_CLONES int NAME(const TYPE *x, Py_ssize_t rows, Py_ssize_t length)                            \
+    {                                                                                                           \
+        for (; rows > 0; rows--, x += length) {                                                                 \
+            double sums[8] = {0};                                                                               \
+            int is_out = 0;                                                                                     \
+            Py_ssize_t i = 0;                                                                                   \
+            for (; i + 8 <= length; i += 8)                                                                     \
+                for (int j = 0; j < 8; j++) {                                                                   \
+                    is_out |= !(x[i + j] >= 0);                                                                 \
+                    sums[j] += x[i + j];                                                                        \
+                }                                                                                               \
+            for (; i < length; i++) {                                                                           \
+                is_out |= !(x[i] >= 0);                                                                         \
+                sums[0] += x[i];                                                                                \
+            }                                                                                                   \
+            const double sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])); \
+            if (is_out || !(sum > 0 && sum <= DBL_MAX)) return 0;                                               \
+        }                                                                                                       \
+        return 1;                                                                                               \
+    }
+DEFINE_WEIGHT_CHECK(float, floats_are_weights)
+DEFINE_WEIGHT_CHECK(double, doubles_are_weights)
+#undef DEFINE_WEIGHT_CHECK
 
 CYGRAD_END_LOOPS
 
@@ -182,30 +209,44 @@ static void sample_each(twister *t, int what, int is_float, const void *first, c
 }
 
 /* `count` indices for each of `rows` rows of weights of this length: those whose running sums, which `sums` has room
-   for, first reach a uniform number. Weights are floats or doubles, and so are the sums. */
+   for, divided by the last, first reach a uniform number. Weights are floats or doubles, and so are the sums. All are
+   divided at once, unless fewer are looked at. */
 #define DEFINE_PICKS(TYPE, NAME)                                                                                \
+    static CYGRAD_CLONES void NAME##_divided(TYPE *sums, Py_ssize_t n, TYPE sum)                                \
+    {                                                                                                           \
+        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) sums[i] /= sum;                                   \
+    }                                                                                                           \
+                                                                                                                \
+    CYGRAD_INLINE Py_ssize_t NAME##_first(const TYPE *sums, Py_ssize_t last, TYPE sum, int is_divided, double drawn) \
+    {                                                                                                           \
+        Py_ssize_t low = 0;                                                                                     \
+        for (Py_ssize_t rest = last, half; rest > 0; rest -= half) {    /* the last sum is at least `drawn` */  \
+            half = (rest + 1) / 2;                                                                              \
+            const TYPE at = sums[low + half - 1], part = is_divided ? at : at / sum;                            \
+            low += part < drawn ? half : 0;                                                                     \
+        }                                                                                                       \
+        return low;                                                                                             \
+    }                                                                                                           \
+                                                                                                                \
     static void NAME(twister *t, const TYPE *weights, TYPE *sums, int64_t *out, Py_ssize_t rows,                \
                      Py_ssize_t length, Py_ssize_t count)                                                       \
     {                                                                                                           \
+        const int is_divided = 16 * count > length;                                                             \
         for (; rows > 0; rows--, weights += length) {                                                           \
             TYPE sum = 0;                                                                                       \
             for (Py_ssize_t i = 0; i < length; i++) sums[i] = sum += weights[i];                                \
-            for (Py_ssize_t i = 0; i < length; i++) sums[i] /= sum;                                             \
-            sums[length - 1] = 1;                                                                               \
+            if (is_divided) NAME##_divided(sums, length, sum);                                                  \
             for (Py_ssize_t k = 0; k < count; k++) {                                                            \
                 const double drawn = next_unit(t);                                                              \
-                Py_ssize_t low = 0, high = length;                                                              \
-                while (low < high) {                                                                            \
-                    const Py_ssize_t middle = low + (high - low) / 2;                                           \
-                    if (sums[middle] < drawn) low = middle + 1;                                                 \
-                    else high = middle;                                                                         \
-                }                                                                                               \
-                *out++ = low;                                                                                   \
+                *out++ = is_divided ? NAME##_first(sums, length - 1, sum, 1, drawn)                             \
+                                    : NAME##_first(sums, length - 1, sum, 0, drawn);                            \
             }                                                                                                   \
         }                                                                                                       \
     }
+CYGRAD_BEGIN_PLAIN_LOOPS
 DEFINE_PICKS(float, pick_by_floats)
 DEFINE_PICKS(double, pick_by_doubles)
+CYGRAD_END_LOOPS
 #undef DEFINE_PICKS
 
 #endif

@@ -1,14 +1,14 @@
-/* Double-precision functions of chunks of elements, in place, with the widest available vectors.
+/* Functions of chunks of elements, with the widest available vectors, and loops that use them.
 
-   float32 loops inline the function (exp.h). In double precision, functions take so many instructions that each is
-   compiled once, here, for all loops and for three instruction sets. DEFINE_STAGED defines both kinds of loops. All are
-   within 3 ulp. */
+   In double precision, functions take so many instructions that each is compiled once, here, for all loops. The stages of
+   float32 serve loops that are not themselves compiled for each width (each_width.h); the others inline the function.
+   DEFINE_STAGED defines both kinds of loops. All are within 3 ulp. */
 
 #ifndef CYGRAD_VECTOR_MATH_H
 #define CYGRAD_VECTOR_MATH_H
 
 #include "platform/target_clones.h"
-#include "simd/exp.h"
+#include "simd/each_width.h"
 
 #if defined(__GNUC__)
 #define CYGRAD_HIDDEN __attribute__((visibility("hidden")))
@@ -19,19 +19,45 @@
 #define STAGES(STAGE)                                                                                           \
     STAGE(EXP, exponential_of_double(x))                                                                        \
     STAGE(EXPM1, exponential_less_1_double(x))          /* x up to 80 */                                        \
-    STAGE(LOG1P, log_of_1_and_double(x))                /* x from 0 to 1 */                                     \
-    STAGE(LOGISTIC, logistic(x))                                                                                \
+    STAGE(LOG1P, log_of_1_and_double(x))                /* x from -0.29 to 1 */                                     \
+    STAGE(LOGISTIC, logistic_of_double(x))                                                                                \
     STAGE(ERF, error_function(x))
 
 #define DECLARE_STAGE(NAME, FORMULA) CYGRAD_HIDDEN void cygrad_##NAME##_f64(double *run, Py_ssize_t n);
 STAGES(DECLARE_STAGE)
 #undef DECLARE_STAGE
 
+/* Of float32, from x to `out`, which may be x. */
+#define FLOAT_STAGES(STAGE) STAGE(EXP) STAGE(EXPM1) STAGE(LOG1PEXP) STAGE(LOGISTIC) STAGE(TANH)
+#define DECLARE_STAGE(NAME) CYGRAD_HIDDEN void cygrad_##NAME##_f32(const float *x, float *out, Py_ssize_t n);
+FLOAT_STAGES(DECLARE_STAGE)
+#undef DECLARE_STAGE
+
+/* The function of a float32 stage, for the width at hand. */
+#define STAGE_FUNCTION(NAME) OF(NAME)
+#define EXP_f32 exponential
+#define EXP_UP_TO_0_f32 exponential_up_to_0
+#define EXP_BELOW_0_f32 exponential_below_0
+#define EXPM1_f32 exponential_less_1            /* x up to 80 */
+#define LOG1PEXP_f32 log_of_1_and_exp           /* x up to 0 */
+#define LOGISTIC_f32 logistic
+#define TANH_f32 hyperbolic_tangent
+
 /* Sines, or cosines for `quarters` = 1; NaN for large arguments. */
 CYGRAD_HIDDEN void cygrad_sines_f64(double *run, Py_ssize_t n, int64_t quarters);
 
 #ifdef CYGRAD_DEFINES_STAGES
 CYGRAD_BEGIN_CHOOSING_LOOPS
+
+#define LOOPS "simd/float_stages.h"
+#define REAL float
+#include "simd/each_width.h"
+#undef REAL
+
+#define DEFINE_STAGE(NAME)                                                                                      \
+    void cygrad_##NAME##_f32(const float *x, float *out, Py_ssize_t n) { CALL_WIDEST(NAME, x, out, n); }
+FLOAT_STAGES(DEFINE_STAGE)
+#undef DEFINE_STAGE
 
 CYGRAD_INLINE double exponential_less_1_double(double x)
 {
@@ -41,7 +67,7 @@ CYGRAD_INLINE double exponential_less_1_double(double x)
 }
 
 /* 1 / (1 + exp(-x)); the exponential overflows below -709.44. NaN stays NaN. */
-CYGRAD_INLINE double logistic(double x)
+CYGRAD_INLINE double logistic_of_double(double x)
 {
     uint64_t k;
     double e;
@@ -51,7 +77,7 @@ CYGRAD_INLINE double logistic(double x)
     return 1 / (1 + e * power_of_2_double(k));
 }
 
-/* log(1 + t) for t from 0 to 1, via log((1 + t) / 2) where that is nearer to 1, as 2 artanh(s) = 2 s + 2 s q p(q) with
+/* log(1 + t) for t from -0.29 to 1, via log((1 + t) / 2) where that is nearer to 1, as 2 artanh(s) = 2 s + 2 s q p(q) with
    q = s^2. p is a minimax polynomial with error 1e-18. */
 CYGRAD_INLINE double log_of_1_and_double(double t)
 {
@@ -135,42 +161,38 @@ CYGRAD_INLINE void cygrad_LOG1PEXP_f64(double *run, Py_ssize_t n)
 
 #define cygrad_EXP_UP_TO_0_f64 cygrad_EXP_f64
 #define cygrad_EXP_BELOW_0_f64 cygrad_EXP_f64
-#define EXP_f32 exponential
-#define EXP_UP_TO_0_f32 exponential_up_to_0
-#define EXP_BELOW_0_f32 exponential_below_0
-
 enum { STAGE_RUN = 1024 };
 
 /* A loop over n elements: its HEAD, its VARIABLES, the OPERANDS at i, and the result, where e is STAGE applied to
-   ARGUMENT. */
+   ARGUMENT. For float32, the function is inlined; DEFINE_IN_RUNS works in runs of elements, whose stage is done by
+   RUN_STAGE, one of those below. */
 #define DEFINE_STAGED_f32(HEAD, VARIABLES, OPERANDS, STAGE, ARGUMENT, ...)                                      \
     HEAD                                                                                                        \
     {                                                                                                           \
         VARIABLES                                                                                               \
-        CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) {                                                 \
-            OPERANDS                                                                                            \
-            const float e = STAGE##_f32(ARGUMENT);                                                              \
-            out[i] = __VA_ARGS__;                                                                               \
-        }                                                                                                       \
+        FOR_ALL(n, OPERANDS const ELEMENTS e = STAGE_FUNCTION(STAGE##_f32)(ARGUMENT); GIVE(out, __VA_ARGS__);)     \
     }
-#define DEFINE_STAGED_f64(HEAD, VARIABLES, OPERANDS, STAGE, ARGUMENT, ...)                                      \
+#define DEFINE_IN_RUNS(RUN_STAGE, HEAD, VARIABLES, OPERANDS, STAGE, ARGUMENT, ...)                              \
     HEAD                                                                                                        \
     {                                                                                                           \
         VARIABLES                                                                                               \
-        double run[STAGE_RUN];                                                                                  \
+        REAL run[STAGE_RUN];                                                                                    \
         for (Py_ssize_t start = 0; start < n; start += STAGE_RUN) {                                             \
             const Py_ssize_t m = n - start < STAGE_RUN ? n - start : STAGE_RUN;                                 \
             CYGRAD_INDEPENDENT for (Py_ssize_t i = start; i < start + m; i++) {                                 \
                 OPERANDS                                                                                        \
                 run[i - start] = ARGUMENT;                                                                      \
             }                                                                                                   \
-            cygrad_##STAGE##_f64(run, m);                                                                       \
+            RUN_STAGE(STAGE);                                                                                   \
             CYGRAD_INDEPENDENT for (Py_ssize_t i = start; i < start + m; i++) {                                 \
                 OPERANDS                                                                                        \
-                const double e = run[i - start];                                                                \
+                const REAL e = run[i - start];                                                                  \
                 out[i] = __VA_ARGS__;                                                                           \
             }                                                                                                   \
         }                                                                                                       \
     }
+#define RUN_STAGE_f32(STAGE) cygrad_##STAGE##_f32(run, run, m)
+#define RUN_STAGE_f64(STAGE) cygrad_##STAGE##_f64(run, m)
+#define DEFINE_STAGED_f64(...) DEFINE_IN_RUNS(RUN_STAGE_f64, __VA_ARGS__)
 
 #endif

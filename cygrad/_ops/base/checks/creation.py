@@ -69,9 +69,15 @@ def no_normal_of(*given):
 def randint_arguments(args, low, high, size):
     """Parse the arguments of `randint` into (low, high, size)."""
     given = len(args)
-    if low is high is size is None and given == 3 and isinstance(args[-1], (list, tuple)):
-        low, high, size = args
-        args = ()
+    if given > 1 and low is high is size is None and isinstance(args[-1], (list, tuple)):
+        if given == 2:
+            high, size = args
+            return 0, integer(high, "randint", "high", 1), integers(size, "randint", "size", 2)
+        if given == 3:
+            low, high, size = args
+            if not type(low) is type(high) is int:
+                low, high = integer(low, "randint", "low", 1), integer(high, "randint", "high", 2)
+            return low, high, integers(size, "randint", "size", 3)
     bounds = list(args)
     if size is None and given:
         if isinstance(bounds[-1], (list, tuple)):

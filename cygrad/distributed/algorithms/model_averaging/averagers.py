@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import cygrad
 from cygrad.distributed._c10d.collectives import all_reduce
-from cygrad.distributed._c10d.groups import _rank_not_in_group, get_world_size
+from cygrad.distributed._c10d.groups import _rank_not_in_group, get_world_size, new_subgroups
 from cygrad.distributed.distributed_c10d import _get_default_group
 
 __all__ = [
@@ -83,7 +83,11 @@ class HierarchicalModelAverager(ModelAverager):
             )
         if warmup_steps < 0:
             raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
-        self.period_process_group_dict = dict.fromkeys(period_group_size_dict, self.process_group)
+        whole = self.process_group.size()
+        self.period_process_group_dict = {
+            period: self.process_group if size == whole else new_subgroups(size, self.process_group)[0]
+            for period, size in period_group_size_dict.items()
+        }
         self.warmup_steps = warmup_steps
 
     def average_parameters(self, params):

@@ -1,0 +1,146 @@
+"""How `init_process_group` connects this process to the others: by which engine, store and rank."""
+
+import os
+import traceback
+from typing import Any, NamedTuple
+from urllib.parse import urlparse
+
+from cygrad import get_num_threads, set_num_threads
+from cygrad.distributed._c10d.errors import HOW_TO_INSTALL
+from cygrad.distributed._c10d.guard import Guard
+from cygrad.distributed._c10d.launchers import command, launched
+from cygrad.distributed._c10d.single import Single
+from cygrad.distributed._c10d.stores import HashStore
+from cygrad.distributed._c10d.world import current
+from cygrad.distributed.rendezvous import _from_url, rendezvous
+
+__all__ = ["Connection", "connect", "engines_for", "start_mpi"]
+
+
+class Connection(NamedTuple):
+    """The engine of all processes, the store that they share, and what watches over their collectives, if anything."""
+
+    engine: Any
+    store: Any
+    guard: Any = None
+
+    @property
+    def size(self):
+        """The number of processes."""
+        return self.engine.size
+
+    def close(self):
+        """Leave the other processes."""
+        if self.guard is not None:
+            self.guard.close()
+
+
+def connect(name, init_method, store, rank, world_size, timeout):
+    """Find the other processes; returns the `Connection`."""
+    world = current()
+    if world.engine is not None:  # a thread that stands for a process
+        _check_given(world.engine, rank, world_size)
+        return Connection(world.engine, store or world.store)
+    if store is None:
+        rank, world_size = _told(init_method or "env://", rank, world_size)
+    launch = launched()
+    if world_size == 1 or (world_size == -1 and launch is None and name != "mpi"):
+        if launch is not None and launch.size > 1 and store is None:
+            _check_given(launch, rank, world_size)
+        return _alone(init_method, store, rank, world_size, timeout)
+    return _by_mpi(launch, store, rank, world_size)
+
+
+def _told(init_method, rank, world_size):
+    """Rank and world size as the program and the environment give them; -1 for what they do not."""
+    rank, world_size = _from_url(init_method, rank, world_size) if isinstance(init_method, str) else (rank, world_size)
+    if isinstance(init_method, str) and urlparse(init_method).scheme == "env":
+        rank = int(os.environ.get("RANK", -1)) if rank == -1 else rank
+        world_size = int(os.environ.get("WORLD_SIZE", -1)) if world_size == -1 else world_size
+    return rank, world_size
+
+
+def _check_given(true, rank, world_size):
+    """Raise if a number that the program gives is not the one that `true` has as its `rank` or `size`."""
+    for name, given, known in (("rank", rank, true.rank), ("world_size", world_size, true.size)):
+        if given not in (-1, known):
+            raise RuntimeError(
+                f"init_process_group(): {name}={given}, but the launcher has given this process {name}={known}\n"
+                f"  to fix it: leave {name} and its variable out, or make them agree"
+            )
+
+
+def _alone(init_method, store, rank, world_size, timeout):
+    """The connection of the only process."""
+    if store is None:
+        store, rank, world_size = next(iter(rendezvous(init_method or "env://", rank, world_size, timeout=timeout)))
+    if rank >= world_size:
+        raise RuntimeError(f"rank < size. {rank} vs {world_size}\n  ranks are counted from 0")
+    return Connection(Single(), store)
+
+
+def _by_mpi(launch, store, rank, world_size):
+    """The connection of one of several processes, or of the only one where "mpi" was asked for."""
+    if launch is None and world_size > 1:
+        raise RuntimeError(
+            f"init_process_group(): a world of {world_size} processes, and no launcher that MPI knows has started this "
+            "one: variables such as RANK and WORLD_SIZE alone (torchrun's) do not connect processes\n"
+            f"  to fix it: python -m cygrad.distributed.run --nproc-per-node {world_size} train.py, or "
+            f"{command(world_size)}"
+        )
+    if launch is not None:
+        _check_given(launch, rank, world_size)
+    start_mpi()
+    # MPI has started.
+    from cygrad.distributed._c10d.mpi import MPI, Mpi, world
+    from cygrad.distributed._c10d.mpi_store import shared_store  # likewise
+
+    everyone = world()
+    if everyone.size == 1:
+        return Connection(Single(), store or HashStore())
+    try:
+        here = everyone.Split_type(MPI.COMM_TYPE_SHARED)
+        guard = Guard(everyone, here)
+        _share_cores(here.size)
+        here.Free()
+        return Connection(Mpi(everyone.Dup()), store or shared_store(), guard)
+    except BaseException:  # from here on others wait for this process, and nothing watches yet
+        traceback.print_exc()
+        everyone.Abort(1)
+        raise
+
+
+def start_mpi():
+    """Start MPI. Raises RuntimeError if mpi4py or its library is missing."""
+    try:
+        import mpi4py.MPI  # noqa: F401, it starts MPI, which only programs of several processes want
+    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is there, and no library
+        raise RuntimeError(f"Distributed package doesn't have MPI built in\n  {error}\n  {HOW_TO_INSTALL}") from None
+
+
+def _share_cores(local_size):
+    """Let the processes of a machine use its cores in equal parts, unless the user has said how many."""
+    if os.environ.get("CYGRAD_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS"):
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores == (os.cpu_count() or 1):  # else the launcher has given each process its own
+        set_num_threads(max(1, min(get_num_threads(), cores // local_size)))
+
+
+def engines_for(config, engine, store, timeout):
+    """{kind of device: engine} for the devices that a group serves; `engine` is that of the main memory."""
+    engines = {}
+    for kind, backend in config.get_device_backend_map().items():
+        if backend in backend.registered:
+            engines[kind] = backend.registered[backend](store, engine.rank, engine.size, timeout)
+        elif kind != "cuda":
+            engines[kind] = engine
+        elif engine.size == 1:
+            engines[kind] = Single(on_device=True)
+        elif backend == backend.NCCL:
+            from cygrad.distributed._c10d.nccl import Nccl  # which imports CuPy's NCCL
+
+            engines[kind] = Nccl(engine)
+        else:
+            engines[kind] = engine
+    return engines

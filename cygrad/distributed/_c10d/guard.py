@@ -1,0 +1,306 @@
+"""`Guard`: says where each process stands when one fails, is killed, does not come, or calls something else.
+
+Each process writes its collectives to the `Board` of its machine. One that waits looks there 20 times a second: for a
+failure, for a process that has left or died, and, after a while, for what the others do. One that fails waits for the
+others to see it (those of other machines get a message), prints where each of them was, and ends the job, which MPI
+alone leaves hanging. What is killed with all others cannot speak; a program of a few lines (`reporter.py`) then does.
+"""
+
+import atexit
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import weakref
+
+import numpy as np
+
+import cygrad
+from cygrad.distributed._c10d.board import ENDING, FAILED, LEFT, RUNNING, WAITING, Board, is_alive, table
+from cygrad.distributed._c10d.debug import DebugLevel, get_debug_level
+from cygrad.distributed._c10d.errors import DistBackendError
+
+__all__ = ["Guard", "RankFailure"]
+
+_NOTE_AFTER = 30.0  # seconds in one collective until where the others are is printed
+_LEFT_FOR = 2.0  # seconds that a collective may last after a process that takes part has left its program
+_GRACE = 4.0  # seconds for the others to see a failure
+_ANSWER = 0.6  # seconds for the others to write where their programs are
+_FAILED = 32003  # the tag of messages about failures to ranks of other machines
+_SIGNATURE = 1024  # bytes of a call when calls are compared
+_OURS = os.path.dirname(cygrad.__file__) + os.sep
+_UNEQUAL = ("all_to_all", "gather_object", "all_gather_object", "broadcast_object_list", "scatter_object_list")
+
+
+class RankFailure(DistBackendError):
+    """Another rank has failed or left."""
+
+    __module__ = "cygrad.distributed"
+
+
+def _program_line(frame):
+    """The innermost line that is not in this package, as "train.py:38"."""
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return "?" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _failure_line(trace):
+    """The innermost line of a traceback that is not in this package."""
+    lines = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(trace)]
+    for file, number in reversed(lines):
+        if not file.startswith((_OURS, "<frozen")):
+            return f"{os.path.basename(file)}:{number}"
+    return "?"
+
+
+class _Watch:
+    """What one collective's waiting is watched by."""
+
+    def __init__(self, guard, members, call, number):
+        self._guard, self._members, self._call, self._number = guard, members, call, number
+        self._text = f"#{number} {call}"
+        self._has_noted = False
+
+    def begin(self):
+        self._guard.board.call(self._guard.index, self._number, self._call)
+        self._guard.board.state(self._guard.index, WAITING)
+
+    def end(self):
+        self._guard.board.state(self._guard.index, RUNNING)
+
+    def __call__(self, waited):
+        guard = self._guard
+        board = guard.board
+        if board.failure not in (None, guard.index):
+            row = board.row(board.failure)
+            raise RankFailure(f"rank {row.rank} has failed: {row.place}\n  this rank waited in {self._text}")
+        if guard.far_failure is not None:
+            rank, text = guard.far_failure
+            raise RankFailure(f"rank {rank} has failed: {text}\n  this rank waited in {self._text}")
+        if waited > _LEFT_FOR:
+            self._look_for_those_who_left()
+        if waited > _NOTE_AFTER and not self._has_noted:
+            self._has_noted = True
+            print(
+                f"[rank {guard.rank}] {self._text} has waited {waited:.0f} s for the other ranks:\n{self.table()}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def _look_for_those_who_left(self):
+        for row in self._guard.board.rows():
+            if row.rank not in self._members or row.rank == self._guard.rank:
+                continue
+            if row.state == LEFT and not self._took_part(row):
+                raise RankFailure(
+                    f"rank {row.rank} has left its program or the group, and does not come any more\n"
+                    f"  this rank waited in {self._text}"
+                )
+            if not is_alive(row.pid):
+                raise RankFailure(
+                    f"rank {row.rank} (pid {row.pid}) has ended without a word: was it killed?\n"
+                    f"  this rank waited in {self._text}"
+                )
+
+    def _took_part(self, row):
+        """Whether a process left after it had begun this collective, so that its data may still be on the way."""
+        return row.number == self._number and row.call.partition(" at ")[0] == self._call.partition(" at ")[0]
+
+    def table(self):
+        """Where all processes of this machine are now."""
+        self._guard.board.ask()
+        time.sleep(_ANSWER)
+        return table(self._guard.board)
+
+
+class Guard:
+    """Watches over the collectives of this process.
+
+    everyone, here: mpi4py's communicators of all processes, and of those of this machine.
+    """
+
+    def __init__(self, everyone, here):
+        self.rank, self.index = everyone.rank, here.rank
+        self._pid, self._abort, self._everyone = os.getpid(), everyone.Abort, everyone
+        self._has_far = here.size < everyone.size
+        self.far_failure = None  # rank and text of a failure on another machine
+        self._is_ended = threading.Event()
+        self._numbers: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._is_closed = False
+        self.board = self._meet(here)
+        self._keep_answering()
+        self._last_hook, sys.excepthook = sys.excepthook, self._failed
+        atexit.register(self._left)
+
+    def _meet(self, here):
+        """Share a board with the processes of this machine: a file that has no name any more once all have it open."""
+        path = None
+        if self.index == 0:
+            file, path = tempfile.mkstemp(prefix="cygrad-")
+            board = Board(file, here.size)
+        path = here.bcast(path, 0)
+        if self.index != 0:
+            board = Board(os.open(path, os.O_RDWR))
+        board.enter(self.index, self.rank, self._pid)
+        here.Barrier()  # all have entered
+        if self.index == 0:
+            os.unlink(path)
+            self._reporter = subprocess.Popen(
+                [sys.executable, "-I", os.path.join(os.path.dirname(__file__), "reporter.py"), str(board.fd)],
+                pass_fds=[board.fd],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            self._reporter.returncode = 0  # it outlives this process, and nobody waits for it
+        return board
+
+    def _keep_answering(self):
+        """Write where the program is, when someone asks: in a thread, as the program may be anywhere."""
+        main = threading.main_thread().ident or 0
+        board, index = self.board, self.index
+
+        def answer():
+            answered = 0
+            while not self._is_ended.wait(_ANSWER / 3):
+                if self._has_far and self._everyone.iprobe(tag=_FAILED):
+                    self.far_failure = self._everyone.recv(tag=_FAILED)
+                row = board.row(index)
+                if row.asked != answered and row.state in (RUNNING, WAITING):
+                    answered = row.asked
+                    board.place(index, _program_line(sys._current_frames().get(main)))
+
+        self._thread = threading.Thread(target=answer, name="cygrad.distributed", daemon=True)
+        self._thread.start()
+
+    # --- Collectives -----------------------------------------------------------------------------
+
+    def entered(self, group, name, tensors, details):
+        """A collective begins: check what can be checked, and return what watches while it is waited for."""
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                f"{name}: this process was forked after init_process_group, and is not one of the ranks\n"
+                "  to fix it: fork before init_process_group, or leave collectives to the process that called it"
+            )
+        number = self._numbers[group] = self._numbers.get(group, 0) + 1
+        text = _described(name, tensors)
+        if group.group_desc != "default_pg":
+            text += f" in group {group.group_name}"
+        if get_debug_level() is DebugLevel.DETAIL and not name.startswith(("send", "recv")):
+            self._compare(group, number, text, name, tensors, details)
+        text = f"{text} at {_program_line(sys._getframe(1))}"
+        self.board.call(self.index, number, text)
+        self.board.state(self.index, RUNNING)
+        return _Watch(self, group._ranks, text, number)
+
+    def _compare(self, group, number, text, name, tensors, details):
+        """Raise if some rank of the group calls something else."""
+        what = name if name in _UNEQUAL else text
+        line = _program_line(sys._getframe(2))
+        signature = f"{what} {_details(details)}\0{text}{_details(details)} at {line}".encode()[:_SIGNATURE]
+        mine = np.zeros(_SIGNATURE, np.uint8)
+        mine[: len(signature)] = np.frombuffer(signature, np.uint8)
+        everyones = np.empty(_SIGNATURE * group.size(), np.uint8)
+        watch = _Watch(self, group._ranks, f"{text} at {line}", number)
+        watch.begin()
+        group._bytes_engine().all_gather(everyones, mine).wait(group._timeout, watch)
+        watch.end()
+        calls = [
+            bytes(each).rstrip(b"\0").decode(errors="replace").split("\0") for each in everyones.reshape(-1, _SIGNATURE)
+        ]
+        if any(call[0] != calls[0][0] for call in calls):
+            lines = "\n".join(f"  rank {rank}: {call[-1]}" for rank, call in zip(group._ranks, calls))
+            raise DistBackendError(
+                f"Detected mismatch between collectives on ranks, in #{number}; no data has moved:\n{lines}"
+            )
+
+    # --- The end ---------------------------------------------------------------------------------
+
+    def _failed(self, kind, error, trace):
+        """An exception has reached the top of the program: let all ranks know, and end them."""
+        if self._is_closed or os.getpid() != self._pid:
+            return self._last_hook(kind, error, trace)
+        text = f"{kind.__name__}: {error}".rstrip(": ")
+        if isinstance(error, RankFailure):
+            print(f"[rank {self.rank}] cygrad.distributed.{text}", file=sys.stderr, flush=True)
+            if self.far_failure is not None or self.board.failure not in (None, self.index):
+                self._wait_for_the_end()
+        else:
+            self._last_hook(kind, error, trace)
+        first_line, _, _ = text.partition("\n")
+        self.board.place(self.index, f"{first_line} at {_failure_line(trace)}", FAILED)
+        if self.board.failure is None:
+            self.board.failure = self.index
+        if self.board.failure != self.index:
+            self._wait_for_the_end()
+        if self._has_far:
+            self._tell_others(f"{first_line} at {_failure_line(trace)}")
+        self._let_others_see()
+        if not self.board.is_reported:
+            self.board.set_reported()
+            print(f"[rank {self.rank}] ends the job: {first_line}\n{table(self.board)}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        self._abort(1)
+
+    def _wait_for_the_end(self):
+        """Another rank ends the job; if it does not, this one does."""
+        if self.board.row(self.index).state == WAITING:
+            self.board.state(self.index, ENDING)
+        time.sleep(2 * _GRACE)
+        self._abort(1)
+
+    def _tell_others(self, text):
+        """Let the ranks of other machines know of a failure."""
+        here = {row.rank for row in self.board.rows()}
+        for rank in range(self._everyone.size):
+            if rank not in here:
+                self._everyone.isend((self.rank, text), rank, _FAILED)
+        time.sleep(2 * _ANSWER)
+
+    def _let_others_see(self):
+        """Wait until the others that wait have seen the failure, and those that do not have said where they are."""
+        self.board.ask()
+        time.sleep(_ANSWER)
+        end = time.monotonic() + _GRACE
+        others = [index for index in range(self.board.count) if index != self.index]
+        while time.monotonic() < end:
+            rows = [self.board.row(index) for index in others]
+            if not any(row.state == WAITING and is_alive(row.pid) for row in rows):
+                return
+            time.sleep(0.05)
+
+    def _left(self):
+        if os.getpid() == self._pid:
+            self._is_ended.set()
+            self._thread.join()  # before MPI ends
+        if os.getpid() == self._pid and not self._is_closed and self.board.row(self.index).state != FAILED:
+            self.board.state(self.index, LEFT)
+
+    def close(self):
+        """The group of all is destroyed: this process goes on alone."""
+        self._left()
+        self._is_closed = True
+        if sys.excepthook == self._failed:
+            sys.excepthook = self._last_hook
+        atexit.unregister(self._left)
+
+
+def _described(name, tensors):
+    """A call as "all_reduce(2, 3) float32"."""
+    if not tensors:
+        return name
+    shown = ", ".join(f"{tuple(each.shape)} {str(each.dtype).rpartition('.')[2]}" for each in tensors[:3])
+    more = f", ... {len(tensors)} tensors" if len(tensors) > 3 else ""
+    return f"{name} of {shown}{more}"
+
+
+def _details(details):
+    """What else must be equal, in words."""
+    if details in ("", None):
+        return ""
+    kinds = details if isinstance(details, tuple) else (details,)
+    return ", " + ", ".join(f"root {each}" if isinstance(each, int) else str(each) for each in kinds)

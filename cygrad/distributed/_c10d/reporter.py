@@ -1,0 +1,67 @@
+"""The program that says how a job ended whose processes were killed, as they cannot.
+
+`python reporter.py FD`: FD is the file of a `Board`. It ends with the processes of the board: without a word if all of
+them have left in order or someone has reported a failure, and else with a table on stderr. It needs no packages.
+"""
+
+import os
+import select
+import sys
+import time
+
+_GRACE = 0.5  # seconds for the others to end, once one has
+
+
+def _wait_for_an_end(pids):
+    """Return the rows of the processes that have ended first, of those that still run."""
+    if not hasattr(os, "pidfd_open"):
+        while all(board_module.is_alive(pid) for pid in pids.values()):
+            time.sleep(0.05)
+        return [index for index, pid in pids.items() if not board_module.is_alive(pid)]
+    poll, rows = select.poll(), {}
+    for index, pid in pids.items():
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:  # it has ended before this program has begun
+            return [index for index, pid in pids.items() if not board_module.is_alive(pid)]
+        rows[fd] = index
+        poll.register(fd, select.POLLIN)
+    ended = [rows[fd] for fd, _ in poll.poll()]
+    for fd in rows:
+        os.close(fd)
+    return ended
+
+
+def main(fd):
+    board = board_module.Board(fd)
+    pids = {index: row.pid for index, row in enumerate(board.rows())}
+    while pids:
+        ended = _wait_for_an_end(pids)
+        killed = [index for index in ended if board.row(index).state != board_module.LEFT]
+        if killed:
+            break
+        for index in ended:
+            del pids[index]
+    else:
+        return
+    time.sleep(_GRACE)
+    if board.is_reported:
+        return
+    board.set_reported()
+    # Launchers kill all once one has ended. Of several that are seen at once, those that waited were hardly the first.
+    first = [index for index in killed if board.row(index).state != board_module.WAITING] or killed
+    ranks = " or ".join(f"{board.row(index).rank} (pid {board.row(index).pid})" for index in first)
+    how = "as below" if any(board.row(index).state == board_module.FAILED for index in first) else "killed?"
+    print(
+        f"[cygrad.distributed] the job has ended; on this machine rank {ranks} was the first to end ({how}):\n"
+        f"{board_module.table(board)}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import board as board_module  # type: ignore[import-not-found]  # the file beside this one
+
+    main(int(sys.argv[1]))

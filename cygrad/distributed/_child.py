@@ -1,0 +1,35 @@
+"""What `cygrad.distributed.run` starts in each process: sets `RANK` and the like, then runs the script.
+
+`python -m cygrad.distributed._child [-m | --no-python] script [arguments]`
+"""
+
+import os
+import runpy
+import sys
+
+import cygrad.distributed  # sets the variables of this rank
+
+__all__ = ["run_script"]
+
+
+def run_script(script, arguments, is_module=False):
+    """Run a script, or a module by its name, as the main program."""
+    sys.argv = [script, *arguments]
+    if is_module:
+        runpy.run_module(script, run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+        runpy.run_path(script, run_name="__main__")
+
+
+def _main():
+    assert cygrad.distributed.is_available()
+    kind, script, *arguments = sys.argv[1:]
+    if kind == "program":
+        os.execvp(script, [script, *arguments])
+    sys.path.pop(0)  # the current folder, which `-m` puts there and a script does not
+    run_script(script, arguments, is_module=kind == "module")
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,64 @@
+"""The functions that programs call, by name: "nn.functional.linear", "Tensor.view".
+
+A program from a file calls nothing else. These are the functions that modes see, all of which compute with tensors,
+without those that read or write memory that is not a tensor's, or that call functions.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from cygrad import overrides
+
+__all__ = ["READS", "function_named", "name_of"]
+
+_LEFT_OUT = set(
+    """
+    _typed_storage untyped_storage data_ptr set_ share_memory_ pin_memory is_shared record_stream new apply_ map_ map2_
+    backward from_dlpack to_dlpack from_numpy frombuffer from_file asarray as_tensor tensor sparse_coo_tensor
+    register_hook lobpcg __array_function__ __array_ufunc__ __dlpack__ __dlpack_device__ __array__ __iter__ __reversed__
+    to_numpy numpy tolist item __bool__ __int__ __float__ __index__ __complex__ __len__ __contains__ __delitem__
+    """.split()
+)
+# What reads the values of tensors into Python, and what PyTorch calls the result
+READS = {
+    "Tensor.__bool__": "Python boolean",
+    "is_nonzero": "Python boolean",
+    "equal": "Python boolean",
+    "allclose": "Python boolean",
+    "Tensor.__contains__": "Python boolean",
+    "Tensor.__int__": "Python integer",
+    "Tensor.__index__": "Python index",
+    "Tensor.__float__": "Python float",
+    "Tensor.__complex__": "Python complex number",
+    "Tensor.item": "Python number",
+    "Tensor.tolist": "Python list",
+    "Tensor.numpy": "NumPy array",
+    "Tensor.to_numpy": "NumPy array",
+}
+_PREFIX = "torch."
+
+
+def name_of(function: Callable[..., Any]) -> str | None:
+    """Return the name of a function that a mode has received; None if it has none in the package."""
+    name = overrides.resolve_name(function)
+    return name.removeprefix(_PREFIX) if name is not None and name.startswith(_PREFIX) else None
+
+
+@cache
+def _by_name() -> dict[str, Callable[..., Any]]:
+    found: dict[str, Callable[..., Any]] = {}
+    for functions in overrides.get_overridable_functions().values():
+        for function in functions:
+            name = name_of(function)
+            if name is not None:
+                found[name] = function
+    return found
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """Return the function that a program calls by this name. Raises ValueError if programs do not call it."""
+    found = _by_name().get(name) if isinstance(name, str) else None
+    if found is None or name.rpartition(".")[2] in _LEFT_OUT:
+        raise ValueError(f"{name!r} is no function that a program may call")
+    return found

@@ -1,0 +1,23 @@
+"""Functions of `torch.ops.aten` that have no public name, or other arguments than the public function of that name."""
+
+from importlib import import_module
+
+from cygrad.ops._aten.table import own as functions
+
+for _subject in (
+    "activations",
+    "attention",
+    "backward",
+    "conversions",
+    "fourier",
+    "images",
+    "indexing",
+    "lacking",
+    "layers",
+    "losses",
+    "products",
+    "queries",
+    "random",
+):
+    import_module(f"{__name__}.{_subject}")
+globals().update(functions)
