@@ -58,7 +58,7 @@ def make(torch: Any, name: str) -> Any:
         return nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
     width, depth = (64, 2) if name.endswith("64") else (256, 4)
 
-    class Transformer(nn.Module):  # type: ignore[name-defined]
+    class Transformer(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.words, self.places = nn.Embedding(64, width), nn.Parameter(torch.zeros(32, width))

@@ -31,6 +31,7 @@ EXCEPTIONS = {
     "_kernels/cpu/base/elementwise.pyx": (1, KERNELS),
     "_kernels/cpu/base/reduce.pyx": (1, KERNELS),
     "_kernels/cpu/base/ufunc.pyx": (2, NUMPY),
+    "_kernels/cpu/base/numpy_fallback.py": (2, "the kernels that PyTorch's errors name where it refuses float8"),
     "_kernels/cpu/indexing/indexing.py": (1, KERNELS),
     "_kernels/cpu/indexing/scatter.py": (2, "kernels, and the reductions that scatter_reduce accepts"),
     "_kernels/gpu/base/ufunc.py": (1, NUMPY),

@@ -109,7 +109,7 @@ def test_graph_of_a_module(tmp_path, capsys):
     assert found["Net/add_1"][1] == ["Net/add"] and found["Net/setitem"][1] == ["Net/add_1"]
     assert found["Net/Sequential[body]/BatchNorm1d[0]/batch_norm"][1][0] == "Net/setitem"
     assert found["output/output"][1:] == (["Net/Sequential[body]/Linear[1]/linear"], [(2, 2)])
-    assert found["output/output_1"][1] == ["view"] and found["view"] == ("aten::view", ["input/1"], [(5, 2)])
+    assert found["output/output_1"][1] == ["Net/T"] and found["Net/T"] == ("aten::T", ["input/1"], [(5, 2)])
     assert all(each in found for _, inputs, _ in found.values() for each in inputs)
     # the module is as before
     assert net.training and all(before[name].equal(value) for name, value in net.state_dict().items())

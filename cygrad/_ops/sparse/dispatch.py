@@ -54,6 +54,9 @@ def _no_storage(self):
     return NotImplementedError(f"Cannot access storage of {kind}")
 
 
+_OF_ATTRIBUTES = ("__get__", "__set__", "__delete__")
+
+
 @cache
 def _forms():
     """Return {name: function for sparse tensors}."""
@@ -65,7 +68,7 @@ def _forms():
 
 def call(function, args, kwargs):
     """Run a public function that was called with a sparse tensor among its arguments."""
-    if function.__name__ in KEPT:
+    if function.__name__ in KEPT or function.__name__ in _OF_ATTRIBUTES:
         with DisableTorchFunctionSubclass():
             return function(*args, **kwargs)
     return call_by_name(function.__name__, args, kwargs)

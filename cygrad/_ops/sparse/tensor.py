@@ -31,7 +31,7 @@ KEPT = frozenset(
 _OF_PYTHON = frozenset(
     "__class__ __delattr__ __dict__ __dir__ __doc__ __getattr__ __getattribute__ __hash__ __init__ __init_subclass__ "
     "__module__ __new__ __pyx_vtable__ __setattr__ __torch_function__ __weakref__ __array_priority__ __setstate__ "
-    "__cython_cimport__ __delitem__ __orig_bases__".split()
+    "__cython_cimport__ __delitem__ __orig_bases__ __torch_dispatch__ _make_wrapper_subclass".split()
 )
 
 

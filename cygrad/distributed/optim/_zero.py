@@ -144,7 +144,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if group.size() == 1:
             self._consolidated = mine
             return
-        found = [None] * group.size() if group.rank() == to else None
+        found: Any = [None] * group.size() if group.rank() == to else None
         gather_object(mine, found, group=group, group_dst=to)
         self._consolidated = None
         if found is not None:

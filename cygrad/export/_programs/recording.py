@@ -183,6 +183,8 @@ class Recorder(TorchFunctionMode):
     # -- calls ---------------------------------------------------------------------------------------------
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("__get__", "__set__", "__delete__"):  # of an attribute; the listener hears what this runs
+            return func(*args)
         kwargs = kwargs or {}
         target = name_of(func)
         if target in READS:

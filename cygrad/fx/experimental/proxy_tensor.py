@@ -112,6 +112,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
     @classmethod
     def is_infra_mode(cls) -> bool:
+        """Whether this mode serves a tracer, rather than a user: True."""
         return True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -296,6 +297,7 @@ def make_fx(
     Raises RuntimeError if `f` reads the value of a tensor that depends on an argument.
 
     >>> import cygrad
+    >>> from cygrad.fx.experimental.proxy_tensor import make_fx
     >>> def gradient(x):
     ...     return cygrad.autograd.grad(cygrad.sin(x).sum(), x)[0]
     >>> graph = make_fx(gradient)(cygrad.ones(2, requires_grad=True))
