@@ -81,8 +81,6 @@ def with_gradients(list tensors):
         grad = t.grad_          # read once: another thread may clear it
         if grad is not None:
             having.append(t)
-            if tape_open:
-                look_at_caller()
             if notes_reads:
                 note_read(<Tensor>grad)
             array = held_array(<Tensor>grad)

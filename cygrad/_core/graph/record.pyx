@@ -46,7 +46,7 @@ from cygrad._kernels.array_ops cimport are_of_one_shape, cast, typenum_of
 from cygrad._kernels.cpu.base.arrays cimport broadcasts_to, copy_array, is_on_cpu
 from cygrad._kernels.device.unresolved cimport behind, is_unresolved, resolved
 from cygrad._kernels.cpu.base.view_geometry cimport in_format_of
-from cygrad._kernels.tape.tape cimport note_begin_of_change, note_end_of_change, tape_open
+from cygrad._kernels.tape.tape cimport note_begin_of_change, note_constant, note_end_of_change, tape_open
 
 cnp.import_array()
 
@@ -465,8 +465,12 @@ cdef inline dtype combine_same(dtype a, dtype b):
 
 
 cpdef object as_type(object value, dtype wanted):
+    cdef ndarray number
     if not isinstance(value, Tensor):
-        return cast(np.asarray(value), wanted.num)
+        number = np.asarray(value)
+        if tape_open:
+            note_constant(cnp.PyArray_DATA(number), cnp.PyArray_DATA(number), cnp.PyArray_ITEMSIZE(number), 1)
+        return cast(number, wanted.num)
     return cast((<Tensor>value).array, wanted.num)
 
 
