@@ -37,7 +37,7 @@ def compile(
     """Return a function or module whose calls are replayed without Python where that gives the same bits.
 
     Compile a whole step if you can: forward, `backward()` and the optimizer's `step()`. The first calls run as they are
-    written; a call whose function reads or changes what can not be guarded always does. Without `model`, a decorator.
+    written; a call whose function reads or changes what cannot be guarded always does. Without `model`, a decorator.
 
     With `fullgraph`, what prevents replaying raises `cygrad.errors.GraphBreak`. `options={"check": n}` does each n-th
     call both ways and compares the bits. Names of PyTorch's back ends and modes are taken: "eager" replays nothing, the

@@ -2,7 +2,7 @@
 
 Starting at the function, its arguments and the functions that ran, `Survey` follows names: globals, closures, defaults,
 attributes, items. It follows a name only if a function that ran mentions it, or if names are computed. Each container
-is checked (`Guard`), each object of a kind that can not be compared is a reason not to replay: nothing is assumed.
+is checked (`Guard`), each object of a kind that cannot be compared is a reason not to replay: nothing is assumed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OWN_NAMES = frozenset(vars(Module()))
 
 
 class Survey:
-    """All that is reachable: `guard` checks it, `reasons` tell what can not be checked, `seen` has it by address."""
+    """All that is reachable: `guard` checks it, `reasons` tell what cannot be checked, `seen` has it by address."""
 
     def __init__(
         self,
@@ -123,10 +123,10 @@ class Survey:
         elif kind in _CALLED_IN_C:
             name = impurity(value)
             if name is not None:
-                self._refuse(f"`{name}` is used, whose effect or result a replay can not know")
+                self._refuse(f"`{name}` is used, whose effect or result a replay cannot know")
         elif _is_compiled_function(value):
             if not _is_of_package(value):
-                self._refuse(f"`{text}` is compiled code, whose effect or result a replay can not know")
+                self._refuse(f"`{text}` is compiled code, whose effect or result a replay cannot know")
         else:
             self._visit_object(text, value)
 
@@ -156,7 +156,7 @@ class Survey:
                 self._refuse(f"the class `{value.__module__}.{value.__qualname__}` is compiled code")
             return
         if not self.guard.version(value.__qualname__, value):
-            self._refuse(f"changes of the class `{value.__qualname__}` can not be seen")
+            self._refuse(f"changes of the class `{value.__qualname__}` cannot be seen")
         for base in value.__mro__:
             if is_made_in_python(base) and not _is_ours(base.__module__):
                 for name, member in list(vars(base).items()):
@@ -197,7 +197,7 @@ class Survey:
         if isinstance(value, _CONTAINERS):
             self._visit_container(text, value)
         elif not _is_followed(type(value)):
-            self._refuse(f"`{text}` is an object of class `{_name_of(type(value))}`, which can not be compared")
+            self._refuse(f"`{text}` is an object of class `{_name_of(type(value))}`, which cannot be compared")
             return
         self._visit_type_of(value)
         attributes = _dictionary_of(value)

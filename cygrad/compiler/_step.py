@@ -127,7 +127,7 @@ class Step:
         if plan is not None:
             return self._check(plan, kind, args, kwargs)
         if not _settings.has_lock:
-            kind.leave([Reason("this Python has no global lock, without which guards can not be compared")])
+            kind.leave([Reason("this Python has no global lock, without which guards cannot be compared")])
             self._break_off(kind)
             return self._run(args, kwargs)
         if kind.watch is None:
@@ -241,9 +241,9 @@ class Step:
         objects = Signature(args, kwargs, lambda tensor: False).objects
         try:
             survey = Survey(self.function, objects, kind.watch, left_out, live)
-        except Exception as error:  # of an object that can not be looked at
+        except Exception as error:  # of an object that cannot be looked at
             survey = Survey(None, [], Watch(), frozenset(), {})
-            survey.reasons.append(Reason(f"its state can not be followed: {type(error).__name__}: {error}"))
+            survey.reasons.append(Reason(f"its state cannot be followed: {type(error).__name__}: {error}"))
         return survey, Signature(args, kwargs, lambda tensor: id(tensor) in survey.tensors)
 
     def _reasons_after(
@@ -359,7 +359,7 @@ def _is_final(reason: Reason) -> bool:
 
 def graph_break(reasons: list[Reason]) -> GraphBreak:
     """Return the error of `fullgraph=True`."""
-    lines = ["this step can not be replayed without Python", *(f"  {reason}" for reason in reasons)]
+    lines = ["this step cannot be replayed without Python", *(f"  {reason}" for reason in reasons)]
     lines += [f"  to mend it: {text}" for text in dict.fromkeys(reason.remedy for reason in reasons) if text]
     error = GraphBreak("\n".join([*lines, "  or leave out fullgraph=True: then it runs as it is written"]))
     error.note(reasons)

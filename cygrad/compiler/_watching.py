@@ -203,7 +203,7 @@ class Watch:
         elif event == "c_call" and not _is_called_by_us(frame):
             name = impurity(argument)
             if name is not None:
-                self.note(f"`{name}` is called, whose effect or result a replay can not know", _REMEDY_CALL, frame)
+                self.note(f"`{name}` is called, whose effect or result a replay cannot know", _REMEDY_CALL, frame)
             elif getattr(argument, "__name__", "") in _DYNAMIC:
                 self.is_dynamic = True
 

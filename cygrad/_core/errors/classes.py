@@ -114,7 +114,7 @@ class CaptureError(AutogradError):
 
 
 class GraphBreak(AutogradError):
-    """A function compiled with `fullgraph=True` can not be replayed. Sites: one for each reason, "reason 1" and so on.
+    """A function compiled with `fullgraph=True` cannot be replayed. Sites: one for each reason, "reason 1" and so on.
 
     `reasons` has the text of each.
     """
@@ -127,7 +127,8 @@ class GraphBreak(AutogradError):
         self.reasons = [reason.text for reason in reasons]
         for i, reason in enumerate(reasons, 1):
             if reason.site is not None:
-                self.sites[f"reason {i}"] = Site(*reason.site, "")
+                file, line = reason.site
+                self.sites[f"reason {i}"] = Site(file, line, "")
 
 
 class OutOfMemoryError(RuntimeError):

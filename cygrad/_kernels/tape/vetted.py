@@ -61,7 +61,7 @@ def is_vetted(kernel):
     module = getattr(kernel, "module", None) or getattr(kernel, "__module__", None)
     if module in MODULES:
         return True
-    return getattr(kernel, "__name__", None) in KERNELS.get(module, ())
+    return getattr(kernel, "__name__", None) in KERNELS.get(module or "", ())
 
 
 def may_have_arrays(frame):

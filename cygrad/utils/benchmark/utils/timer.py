@@ -94,7 +94,7 @@ class Timer:
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def collect_callgrind(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise OSError: instructions can not be counted."""
+        """Raise OSError: instructions cannot be counted."""
         raise OSError("Failed to collect callgrind profile: it needs Valgrind and PyTorch's own bindings")
 
     def _block_size(self, min_run_time: float) -> int:
