@@ -227,6 +227,20 @@ def test_saved_tensors_are_freed_by_backward():
         y.grad_fn.saved_tensors  # noqa: B018
 
 
+def test_memory_of_saved_tensors_is_freed_by_backward():
+    saved = []
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x * 2)
+        saved.append(weakref.ref(ctx.to_save[0]))
+        return x * 1
+
+    y = function(forward, lambda ctx, grad: grad * ctx.saved_tensors[0]).apply(leaf(3.0))
+    assert saved[0]() is not None
+    y.backward()
+    assert saved[0]() is None
+
+
 def test_saved_tensors_can_be_read_before_backward():
     x = leaf(1.0)
     (saved,) = Square.apply(x).grad_fn.saved_tensors
