@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 try:
-    import joblib  # type: ignore[import-untyped]
+    import joblib
     from sklearn.datasets import load_digits
 except ImportError as error:
     sys.exit(f'{error}\nthis example needs scikit-learn, which brings joblib: pip install "cygrad[examples]"')
@@ -109,7 +109,7 @@ def main() -> int:
     chance = random.Random(options.seed)
     trials = [Trial.drawn(number, chance) for number in range(options.trials)]
     if options.scheduler:
-        from dask.distributed import Client  # type: ignore[import-not-found]  # only clusters need it
+        from dask.distributed import Client  # only clusters need it
 
         with Client(options.scheduler), joblib.parallel_config("dask"):
             best = search(trials, options.rounds, options.keep, joblib.Parallel())
