@@ -13,7 +13,7 @@ author = "the cygrad developers"
 copyright = author
 version = release = cygrad.__version__
 
-extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx_copybutton", "reference"]
+extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx_copybutton", "reference", "repository"]
 exclude_patterns = ["README.md", "**/README.md"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 
