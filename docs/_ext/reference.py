@@ -110,7 +110,7 @@ def block(lines: list[str]) -> str:
     if lines[0].startswith(">>>"):
         return ".. code-block:: pycon\n\n" + indented("\n".join(lines))
     if lines[0].startswith("- "):
-        return "\n".join(("- " + prose(line[2:])) if line.startswith("- ") else "  " + prose(line.strip()) for line in lines)
+        return "\n".join(f"- {prose(line[2:])}" if line[:2] == "- " else f"  {prose(line.strip())}" for line in lines)
     if any(line[0] in " |>" for line in lines):
         return ".. code-block:: text\n\n" + indented("\n".join(lines))
     # One paragraph a block, whose words may be in backticks across the ends of its lines.
@@ -212,7 +212,8 @@ class Reference:
         for (family, about), texts in sorted(by_family.items()):
             self.ops.append(f"ops.{family.replace(' ', '_')}")
             self.pages[self.ops[-1]] = self.page(f"Ops: {family}", prose(" ".join(about.split())), texts, [])
-        if entries or aliases:
+        listed = any(place in names.split() for names in CONTENTS.values())
+        if entries or aliases and listed:  # a module that only gives things another name needs no page
             self.pages[place] = self.page(place, body(module), entries, aliases)
 
     def add_tensor(self) -> None:

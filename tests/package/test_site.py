@@ -65,8 +65,8 @@ def test_every_page_is_in_the_contents():
             names = [line for line in tree.splitlines() if line and not line.startswith(":")]
             listed.update(Path(os.path.normpath(page.parent / f"{name}.md")) for name in names)
     assert set(PAGES) <= listed
-    missing = {page for page in listed if not page.exists()}
-    assert not missing
+    generated = DOCS / "reference" / "api"
+    assert not [page for page in listed if page.parent != generated and not page.exists()]
 
 
 def test_pages_that_are_files_elsewhere_exist():
@@ -82,10 +82,8 @@ def test_links_to_files_outside_lead_to_pages_or_become_words():
     text = "[a](docs/ops.md#x) [b](CHANGELOG.md) [c](setup.py) [d](https://a.org) [e](#f)"
     address = repository.source_address()
     source = f"[c]({address}setup.py)" if address else "c"
-    assert (
-        repository.mend(text, CHECKOUT, page)
-        == f"[a](../ops.md#x) [b](changelog.md) {source} [d](https://a.org) [e](#f)"
-    )
+    wanted = f"[a](../ops.md#x) [b](changelog.md) {source} [d](https://a.org) [e](#f)"
+    assert repository.mend(text, CHECKOUT, page) == wanted
 
 
 def test_reference_quotes_docstrings_and_what_is_verified():
@@ -105,4 +103,4 @@ def test_docstrings_become_text_without_markup():
     assert reference.prose("a*b of `x_` and g_") == "a\\*b of \\ ``x_``\\  and g\\_"
     assert reference.block([">>> 1", "1"]).startswith(".. code-block:: pycon")
     assert reference.block(["- one", "  more", "- two"]) == "- one\n  more\n- two"
-    assert reference.signature(lambda input, dim=object(): 0) == "(input, dim=...)"
+    assert reference.signature(lambda input, dim=pytest: 0) == "(input, dim=...)"
