@@ -1,6 +1,8 @@
 """How Sphinx builds the site: `tox -e docs`, or `python -m sphinx -W --keep-going docs build/docs`."""
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,6 +25,14 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_render_error_lexer = "text"
+
+# Errors are shown without the frames of cygrad's own code: their text names the lines that matter.
+KERNEL = tempfile.TemporaryDirectory(prefix="cygrad-docs-")
+os.environ["IPYTHONDIR"] = KERNEL.name
+profile = Path(KERNEL.name) / "profile_default"
+profile.mkdir()
+(profile / "ipython_config.py").write_text('c = get_config()\nc.InteractiveShell.xmode = "Minimal"\n')
 
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 4
