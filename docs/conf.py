@@ -61,3 +61,4 @@ html_theme_options = {
     "footer_end": ["theme-version"],
 }
 html_sidebars = {"index": []}
+html_context = {"default_mode": "auto"}

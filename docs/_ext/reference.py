@@ -211,7 +211,9 @@ class Reference:
                 entries.append(text)
         for (family, about), texts in sorted(by_family.items()):
             self.ops.append(f"ops.{family.replace(' ', '_')}")
-            self.pages[self.ops[-1]] = self.page(f"Ops: {family}", prose(" ".join(about.split())), texts, [])
+            self.pages[self.ops[-1]] = self.page(
+                f"Ops: {family.replace('_', ' ')}", prose(" ".join(about.split())), texts, []
+            )
         listed = any(place in names.split() for names in CONTENTS.values())
         if entries or aliases and listed:  # a module that only gives things another name needs no page
             self.pages[place] = self.page(place, body(module), entries, aliases)
