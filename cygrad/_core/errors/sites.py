@@ -38,7 +38,7 @@ def place(code, offset):
 
 
 def _file(name):
-    """Return a file's name; of a notebook's cell, which is a temporary file, what the notebook calls it: `Cell In[3]`."""
+    """Return a file's name. A notebook's cell, compiled from a temporary file, is `Cell In[3]`, as in the notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     words = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)(name)
     return " ".join(words) if words else name
