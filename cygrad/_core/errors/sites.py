@@ -34,7 +34,14 @@ def place(code, offset):
     """Return `file:line` of a site, or 'an unknown line' if no Python code was running."""
     if code is None:
         return "an unknown line"
-    return f"{code.co_filename}:{line_of(code, offset)}"
+    return f"{_file(code.co_filename)}:{line_of(code, offset)}"
+
+
+def _file(name):
+    """Return a file's name. A notebook's cell, compiled from a temporary file, is `Cell In[3]`, as in the notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    words = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)(name)
+    return " ".join(words) if words else name
 
 
 def source(code, offset):

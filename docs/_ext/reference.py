@@ -1,0 +1,267 @@
+"""Writes the pages of the reference before Sphinx reads the sources: a page for each public module and family of ops.
+
+Names, signatures and docstrings come from the installed package. PyTorch's names come from
+`tools/pytorch_names.json`, and what the tests verify for an op from the table in `docs/ops.md`. The pages are in
+reStructuredText, where a docstring can be quoted without any of its characters being taken for markup.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cygrad
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path("reference") / "api"
+
+# Pages in the order of the contents; every other module follows under the last heading.
+CONTENTS = {
+    "Tensors and their functions": "cygrad cygrad.Tensor OPS cygrad.linalg cygrad.fft cygrad.special "
+    "cygrad.signal.windows cygrad.masked cygrad.sparse cygrad.random cygrad.quasirandom",
+    "Differentiation": "cygrad.autograd cygrad.autograd.function cygrad.autograd.graph cygrad.autograd.functional "
+    "cygrad.autograd.forward_ad cygrad.func cygrad.library cygrad.errors cygrad.viz",
+    "Training": "cygrad.nn cygrad.nn.functional cygrad.nn.init cygrad.nn.utils cygrad.nn.attention cygrad.optim "
+    "cygrad.optim.lr_scheduler cygrad.optim.swa_utils cygrad.distributions cygrad.amp cygrad.utils.data "
+    "cygrad.utils.checkpoint cygrad.serialization",
+    "Devices and speed": "cygrad.cuda cygrad.cpu cygrad.accelerator cygrad.backends cygrad.profiler "
+    "cygrad.utils.benchmark cygrad.compiler",
+    "Everything else": "",
+}
+MARKS = ("gradient", "gradient of the gradient", "forward mode", "complex inputs", "in-place form", "`out=`", "view")
+
+# --- What there is -----------------------------------------------------------------------------------------
+
+
+def public_modules() -> Iterator[Any]:
+    """Yield the package and every module below it whose name has no underscore."""
+    yield cygrad
+    for info in pkgutil.walk_packages(cygrad.__path__, "cygrad."):
+        if not any(part.startswith("_") for part in info.name.split(".")):
+            yield importlib.import_module(info.name)
+
+
+def public_names(module: Any) -> list[str]:
+    """Return the names of a module's own functions and classes, in alphabetical order."""
+    names = getattr(module, "__all__", None) or [name for name in dir(module) if name[0] != "_"]
+    found = []
+    for name in sorted(set(names), key=lambda name: (name.lower(), name)):
+        value = getattr(module, name)
+        ours = (getattr(value, "__module__", None) or "").startswith("cygrad")
+        if ours and callable(value) and not inspect.ismodule(value):
+            found.append(name)
+    return found
+
+
+def verified() -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    """Read docs/ops.md: a sentence on what is verified for each op, and the (family, its description) of each."""
+    sentences: dict[str, str] = {}
+    families: dict[str, tuple[str, str]] = {}
+    text = (ROOT / "docs" / "ops.md").read_text(encoding="utf-8")
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        family, _, body = section.partition("\n")
+        about = body.strip().partition("\n\n")[0]
+        for line in body.splitlines():
+            if not line.startswith("| `"):
+                continue
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            marks = [mark for mark, cell in zip(MARKS, cells[1:], strict=False) if cell == "✓"]
+            sentence = f"Verified: {', '.join(marks)}." if marks else ""
+            if cells[1] == "–":
+                sentence += " Has no derivative."
+            for name in re.findall(r"`([^`]+)`", cells[0]):
+                sentences[f"cygrad.{name}"] = sentence.strip()
+                families[name] = (family, about)
+    return sentences, families
+
+
+def names_of_pytorch() -> dict[str, set[str]]:
+    names = json.loads((ROOT / "tools" / "pytorch_names.json").read_text(encoding="utf-8"))["names"]
+    return {module: set(each) for module, each in names.items()}
+
+
+# --- Text --------------------------------------------------------------------------------------------------
+
+
+def prose(text: str) -> str:
+    """Return a line of a docstring as reStructuredText: words in backticks as code, everything else as it stands."""
+    parts = re.split(r"``?([^`\n]+)``?", text)
+    out = []
+    for i, part in enumerate(parts):
+        if i % 2 and part.strip() == part:
+            out.append(f"\\ ``{part}``\\ ")
+        else:
+            out.append(re.sub(r"([\\*_|`])", r"\\\1", part))
+    return re.sub(r"^\\ |\\ $", "", "".join(out)) or "\\ "
+
+
+def indented(text: str, by: int = 3) -> str:
+    return "\n".join(" " * by + line if line else "" for line in text.splitlines())
+
+
+def block(lines: list[str]) -> str:
+    """Return one paragraph, list, example or table of a docstring as reStructuredText."""
+    if lines[0].startswith(">>>"):
+        return ".. code-block:: pycon\n\n" + indented("\n".join(lines))
+    if lines[0].startswith("- "):
+        return "\n".join(f"- {prose(line[2:])}" if line[:2] == "- " else f"  {prose(line.strip())}" for line in lines)
+    if any(line[0] in " |>" for line in lines):
+        return ".. code-block:: text\n\n" + indented("\n".join(lines))
+    # One paragraph a block, whose words may be in backticks across the ends of its lines.
+    return prose(" ".join(lines))
+
+
+def body(value: Any) -> str:
+    """Return an object's docstring as reStructuredText."""
+    doc = value.__doc__ if isinstance(getattr(value, "__doc__", None), str) else ""
+    groups = re.split(r"\n\s*\n", inspect.cleandoc(doc).strip())
+    return "\n\n".join(block(group.splitlines()) for group in groups if group.strip())
+
+
+def signature(value: Any, bound: bool = False) -> str:
+    """Return a callable's parameters without annotations; `(...)` if they cannot be known."""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return "(...)"
+    parameters = [each.replace(annotation=each.empty) for each in found.parameters.values()]
+    if bound and parameters and parameters[0].name in ("self", "input", "cls"):
+        parameters = parameters[1:]
+    if parameters and parameters[-1].kind is parameters[-1].POSITIONAL_ONLY:
+        parameters = [p.replace(kind=p.POSITIONAL_OR_KEYWORD) if p.kind is p.POSITIONAL_ONLY else p for p in parameters]
+    text = str(found.replace(parameters=parameters, return_annotation=found.empty))
+    return re.sub(r"<[^<>]*(?:<[^<>]*>)*[^<>]*>", "...", text).replace("\n", " ")
+
+
+# --- Pages -------------------------------------------------------------------------------------------------
+
+
+class Reference:
+    """All pages, by their names."""
+
+    def __init__(self) -> None:
+        self.verified, self.families = verified()
+        self.pytorch = names_of_pytorch()
+        self.home: dict[int, tuple[str, Any]] = {}  # the first public name of each object, and the object, kept alive
+        self.pages: dict[str, str] = {}
+        self.ops: list[str] = []
+
+    def facts(self, module: str, name: str) -> str:
+        """Return what is known of a name besides its docstring."""
+        known = self.pytorch.get(module.replace("cygrad", "torch", 1))
+        words = []
+        if known is not None:
+            theirs = f"{module}.{name}".replace("cygrad", "torch", 1)
+            words.append(f"PyTorch's name: `{theirs}`." if name in known else "Only in cygrad.")
+        words.append(self.verified.get(f"{module}.{name}", ""))
+        line = " ".join(filter(None, words))
+        return f".. rst-class:: verified\n\n{prose(line)}" if line else ""
+
+    def entry(self, module: str, name: str, value: Any, kind: str) -> str:
+        parts = [f".. py:{kind}:: {module}.{name}{signature(value, kind == 'method')}"]
+        parts += [indented(part) for part in (body(value), self.facts(module, name)) if part]
+        if kind == "class":
+            for inner, member in self.members(value, f"{module}.{name}"):
+                parts.append(indented(member if isinstance(member, str) else inner))
+        return "\n\n".join(parts)
+
+    def members(self, owner: type, path: str) -> Iterator[tuple[str, str]]:
+        """Yield the own methods and properties of a class, each with its entry."""
+        for name, value in sorted(vars(owner).items()):
+            if name.startswith("_"):
+                continue
+            plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+            if callable(plain) and not isinstance(plain, type):
+                if id(plain) in self.home:
+                    continue
+                self.home[id(plain)] = (f"{path}.{name}", plain)
+                yield name, self.entry(path, name, plain, "method")
+            elif inspect.isdatadescriptor(value) and isinstance(getattr(value, "__doc__", None), str):
+                yield name, f".. py:attribute:: {path}.{name}\n\n{indented(body(value))}"
+
+    def page(self, title: str, intro: str, entries: list[str], aliases: list[tuple[str, str]]) -> str:
+        parts = [f"{title}\n{'=' * (len(title) + 2)}", intro, *entries]
+        if aliases:
+            lines = [f"- ``{name}``: :py:obj:`{target}`" for name, target in aliases if name != target]
+            parts += ["Also by these names\n-------------------", "\n".join(lines)]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def add_module(self, module: Any) -> None:
+        entries, aliases = [], []
+        by_family: dict[tuple[str, str], list[str]] = {}
+        place = module.__name__
+        for name in public_names(module):
+            value = getattr(module, name)
+            if id(value) in self.home:
+                aliases.append((f"{place}.{name}", self.home[id(value)][0]))
+                continue
+            self.home[id(value)] = (f"{place}.{name}", value)
+            if value is cygrad.Tensor:
+                continue
+            text = self.entry(place, name, value, "class" if isinstance(value, type) else "function")
+            if module is cygrad and name in self.families:
+                by_family.setdefault(self.families[name], []).append(text)
+            else:
+                entries.append(text)
+        for (family, about), texts in sorted(by_family.items()):
+            self.ops.append(f"ops.{family.replace(' ', '_')}")
+            self.pages[self.ops[-1]] = self.page(
+                f"Ops: {family.replace('_', ' ')}", prose(" ".join(about.split())), texts, []
+            )
+        listed = any(place in names.split() for names in CONTENTS.values())
+        if entries or aliases and listed:  # a module that only gives things another name needs no page
+            self.pages[place] = self.page(place, body(module), entries, aliases)
+
+    def add_tensor(self) -> None:
+        functions, entries = [], []
+        for name, value in sorted(vars(cygrad.Tensor).items()):
+            if id(value) in self.home and not name.startswith("_") and callable(value):
+                functions.append((f"cygrad.Tensor.{name}", self.home[id(value)][0]))
+        entries = [text for _, text in self.members(cygrad.Tensor, "cygrad.Tensor")]
+        head = f".. py:class:: cygrad.Tensor{signature(cygrad.Tensor)}\n\n{indented(body(cygrad.Tensor))}"
+        self.pages["cygrad.Tensor"] = self.page("cygrad.Tensor", head, entries, functions)
+
+    def build(self) -> dict[str, str]:
+        for module in public_modules():
+            self.add_module(module)
+            if module is cygrad:
+                self.add_tensor()
+        self.pages["index"] = self.contents()
+        return self.pages
+
+    def contents(self) -> str:
+        """Return the page that lists all others."""
+        rest = set(self.pages)
+        parts = ["All pages\n========="]
+        for heading, names in CONTENTS.items():
+            listed = [each for name in names.split() for each in (self.ops if name == "OPS" else [name])]
+            listed = [name for name in listed if name in rest] if names else sorted(rest)
+            rest -= set(listed)
+            tree = f".. toctree::\n   :caption: {heading}\n   :maxdepth: 1\n\n" + indented("\n".join(listed))
+            parts += [f"{heading}\n{'-' * len(heading)}", tree]
+        return "\n\n".join(parts) + "\n"
+
+
+def write(app: Any) -> None:
+    """Write pages that changed, and remove those of modules that are gone."""
+    folder = Path(app.srcdir) / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {f"{name}.rst": text for name, text in Reference().build().items()}
+    for path in folder.glob("*.rst"):
+        if path.name not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("builder-inited", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

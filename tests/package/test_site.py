@@ -1,0 +1,106 @@
+"""The site's lessons run, its contents name every page, and its reference finds all that it is made from.
+
+`tox -e docs` builds the site, with warnings as errors; these tests need no Sphinx.
+"""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cygrad
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DOCS = CHECKOUT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.name != "README.md")
+LESSONS = [page for page in PAGES if "```{code-cell}" in page.read_text(encoding="utf-8")]
+TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+RUNNER = CHECKOUT / "tests" / "support" / "run_page.py"
+
+
+def place(page):
+    return page.relative_to(DOCS).as_posix()
+
+
+def extension(name):
+    """Import a module of docs/_ext, which is not on sys.path."""
+    spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / "_ext" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", LESSONS, ids=place)
+def test_cells_run(page, tmp_path):
+    if "sklearn" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("sklearn")
+        pytest.importorskip("matplotlib")
+    environment = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(Path(cygrad.__file__).parent.parent)}
+    command = [sys.executable, str(RUNNER), str(page)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+def test_the_runner_notices_a_cell_that_fails_and_one_that_does_not(tmp_path):
+    page = tmp_path / "page.md"
+    for code, passes in [
+        ("x = 1", True),
+        ("1 / 0", False),
+        (":tags: [raises-exception]\n1 / 0", True),
+        (":tags: [raises-exception]\nx = 1", False),
+    ]:
+        page.write_text(f"```{{code-cell}} python\n{code}\n```\n")
+        done = subprocess.run([sys.executable, str(RUNNER), str(page)], capture_output=True)
+        assert (done.returncode == 0) is passes, code
+
+
+def test_every_page_is_in_the_contents():
+    listed = {DOCS / "index.md"}
+    for page in PAGES:
+        for tree in TREE.findall(page.read_text(encoding="utf-8")):
+            names = [line for line in tree.splitlines() if line and not line.startswith(":")]
+            listed.update(Path(os.path.normpath(page.parent / f"{name}.md")) for name in names)
+    assert set(PAGES) <= listed
+    generated = DOCS / "reference" / "api"
+    assert not [page for page in listed if page.parent != generated and not page.exists()]
+
+
+def test_pages_that_are_files_elsewhere_exist():
+    repository = extension("repository")
+    for page, path in repository.PAGES.items():
+        assert (DOCS / f"{page}.md").exists()
+        assert (CHECKOUT / path).exists()
+
+
+def test_links_to_files_outside_lead_to_pages_or_become_words():
+    repository = extension("repository")
+    page = DOCS / "project" / "contributing.md"
+    text = "[a](docs/ops.md#x) [b](CHANGELOG.md) [c](setup.py) [d](https://a.org) [e](#f)"
+    address = repository.source_address()
+    source = f"[c]({address}setup.py)" if address else "c"
+    wanted = f"[a](../ops.md#x) [b](changelog.md) {source} [d](https://a.org) [e](#f)"
+    assert repository.mend(text, CHECKOUT, page) == wanted
+
+
+def test_reference_quotes_docstrings_and_what_is_verified():
+    reference = extension("reference")
+    pages = reference.Reference()
+    pages.add_module(cygrad)
+    pages.add_tensor()
+    add = pages.pages["ops.arithmetic"]
+    assert ".. py:function:: cygrad.add(input, other, *, alpha=1, out=None)" in add
+    assert "Verified: gradient, gradient of the gradient, forward mode" in add
+    assert ".. py:method:: cygrad.Tensor.retain_grad()" in pages.pages["cygrad.Tensor"]
+    assert "``cygrad.Tensor.exp``: :py:obj:`cygrad.exp`" in pages.pages["cygrad.Tensor"]
+
+
+def test_docstrings_become_text_without_markup():
+    reference = extension("reference")
+    assert reference.prose("a*b of `x_` and g_") == "a\\*b of \\ ``x_``\\  and g\\_"
+    assert reference.block([">>> 1", "1"]).startswith(".. code-block:: pycon")
+    assert reference.block(["- one", "  more", "- two"]) == "- one\n  more\n- two"
+    assert reference.signature(lambda input, dim=pytest: 0) == "(input, dim=...)"
