@@ -208,7 +208,9 @@ def test_no_process_is_left(script, number):
     )
     pids = []
     while len(pids) < 2:
-        words = process.stdout.readline().split()
+        text = process.stdout.readline()
+        assert text, f"the job has ended with {process.wait()}"
+        words = text.split()
         pids += [int(words[1])] if words[:1] == ["pid"] else []
     process.send_signal(number) if number == signal.SIGKILL else os.killpg(process.pid, number)  # Ctrl-C: to the group
     assert process.wait(30) != 0

@@ -35,7 +35,7 @@ def failed(how, size=3, limit=60, **variables):
     code, output = mpiexec(size, "faults.py", how, limit, timeout=40, **variables)
     assert code != 0 and "all through" not in output, output
     pids = set(re.findall(r"rank \d \(pid (\d+)\)", output))
-    assert len(pids) == size
+    assert len(pids) == size, output
     end = time.monotonic() + 10
     while any(is_alive(int(pid)) for pid in pids):  # those that were killed last may still be on their way out
         assert time.monotonic() < end, f"of {pids}, some are left"

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-PROGRAMS = Path(__file__).parent / "mpi_programs"
+import cygrad
+
+SUPPORT = Path(__file__).resolve().parent
+PROGRAMS = SUPPORT / "mpi_programs"
 
 needs_mpi = pytest.mark.skipif(
     find_spec("mpi4py") is None or not (Path(sys.executable).parent / "mpiexec").exists(),
@@ -21,7 +23,7 @@ needs_mpi = pytest.mark.skipif(
 def environment(**variables):
     """This environment without what pytest or another launcher has put there; ranks use one thread each."""
     kept = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-    paths = [str(CHECKOUT), str(CHECKOUT / "tests" / "support")]
+    paths = [str(Path(cygrad.__file__).parents[1]), str(SUPPORT)]  # the package that is tested: often an installed one
     return (
         kept | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"} | variables
     )

@@ -28,6 +28,7 @@ __all__ = ["Guard", "RankFailure"]
 _NOTE_AFTER = 30.0  # seconds in one collective until where the others are is printed
 _LEFT_FOR = 2.0  # seconds that a collective may last after a process that takes part has left its program
 _GRACE = 4.0  # seconds for the others to see a failure
+_FORWARDED = 0.5  # seconds for the launcher to pass on what was printed: it drops what it has not read at the end
 _ANSWER = 0.6  # seconds for the others to write where their programs are
 _FAILED = 32003  # the tag of messages about failures to ranks of other machines
 _SIGNATURE = 1024  # bytes of a call when calls are compared
@@ -244,6 +245,7 @@ class Guard:
             self.board.set_reported()
             print(f"[rank {self.rank}] ends the job: {first_line}\n{table(self.board)}", file=sys.stderr, flush=True)
         sys.stdout.flush()
+        time.sleep(_FORWARDED)
         self._abort(1)
 
     def _wait_for_the_end(self):
