@@ -22,7 +22,7 @@ def test_the_first_lines_of_a_script(monkeypatch):
     torch.set_float32_matmul_precision("highest")
     assert not torch.backends.mps.is_available() and not torch.backends.cudnn.is_available()
     model = torch.compile(torch.nn.Linear(2, 1).to(device), mode="reduce-overhead")
-    assert type(model) is torch.nn.Linear and model(torch.ones(3, 2, device=device)).shape == (3, 1)
+    assert type(model._orig_mod) is torch.nn.Linear and model(torch.ones(3, 2, device=device)).shape == (3, 1)
     torch.cuda.empty_cache()
     assert torch.cuda.device_count() == torch.cuda.memory_allocated() == torch.cuda.max_memory_allocated(0) == 0
 
