@@ -58,7 +58,7 @@ FORMS = {
         f"input, low: int | Tensor, high: int | Tensor, *, generator=None, {_LIKE}, memory_format=None",
     ),
     "from_file": (
-        "filename: str, shared: bool | None = None, size: int = 0, *, dtype=None, layout=None, device=None, "
+        "filename: str, shared: bool | None = None, size: int | None = 0, *, dtype=None, layout=None, device=None, "
         "pin_memory=False, requires_grad=False",
     ),
     "repeat_interleave": (

@@ -224,7 +224,7 @@ class TypedStorage(_Storage):
 def from_file(
     filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):
-    """Return a tensor of `size` elements whose memory is the beginning of a file, which is read as needed.
+    """Return a tensor of `size` elements (None: 0) whose memory is the beginning of a file, which is read as needed.
 
     With `shared`, changes are written to the file, which is made or lengthened if need be; otherwise they are not. The
     elements are of `dtype`, by default the default dtype. Raises RuntimeError if the file is missing or too short,
@@ -249,6 +249,7 @@ def from_file(
             f"Could not run 'aten::from_file' with arguments from the '{where}' backend\n"
             "  to fix it: make the tensor on the CPU, and convert it: x.to(device), x.to_sparse()"
         )
+    size = size or 0
     nbytes = size * kind.itemsize
     if size < 0:
         raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{filename}>: Cannot allocate memory (12)")
