@@ -323,19 +323,11 @@ cdef class Guard:
 
 cdef bint _holds(check_t* check) except -1:
     cdef unsigned long long version
-    if check.kind == WHOLE:
+    if check.kind == WHOLE or check.kind == NAMED:
         version = cygrad_dict_version(check.owner)
         if version and version == check.version:
             return True
-        if _whole(check):
-            check.version = version
-            return True
-        return False
-    if check.kind == NAMED:
-        version = cygrad_dict_version(check.owner)
-        if version and version == check.version:
-            return True
-        if _named(check):
+        if _whole(check) if check.kind == WHOLE else _named(check):
             check.version = version
             return True
         return False
