@@ -119,47 +119,28 @@ def _variance(g: Graph, input: Value, dim: Any, unbiased: Any, correction: Any, 
     return g.op("Div", total, count), mean if keepdim else g.op("Squeeze", mean, axes)
 
 
-@form("var")
-def var(
-    g: Graph,
-    input: Value,
-    dim: Any = None,
-    unbiased: Any = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
-    out: Any = None,
-) -> Value:
-    return _variance(g, input, dim, unbiased, correction, keepdim)[0]
+def _moment(name: str, *, is_root: bool, with_mean: bool) -> None:
+    @form(name)
+    def moment(
+        g: Graph,
+        input: Value,
+        dim: Any = None,
+        unbiased: Any = None,
+        keepdim: bool = False,
+        *,
+        correction: Any = None,
+        out: Any = None,
+    ) -> Any:
+        found, mean = _variance(g, input, dim, unbiased, correction, keepdim)
+        if is_root:
+            found = g.op("Sqrt", found)
+        return (found, mean) if with_mean else found
 
 
-@form("std")
-def std(
-    g: Graph,
-    input: Value,
-    dim: Any = None,
-    unbiased: Any = None,
-    keepdim: bool = False,
-    *,
-    correction: Any = None,
-    out: Any = None,
-) -> Value:
-    return g.op("Sqrt", _variance(g, input, dim, unbiased, correction, keepdim)[0])
-
-
-@form("var_mean")
-def var_mean(
-    g: Graph, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-) -> Any:
-    return _variance(g, input, dim, unbiased, correction, keepdim)
-
-
-@form("std_mean")
-def std_mean(
-    g: Graph, input: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-) -> Any:
-    found, mean = _variance(g, input, dim, unbiased, correction, keepdim)
-    return g.op("Sqrt", found), mean
+_moment("var", is_root=False, with_mean=False)
+_moment("std", is_root=True, with_mean=False)
+_moment("var_mean", is_root=False, with_mean=True)
+_moment("std_mean", is_root=True, with_mean=True)
 
 
 @form("norm", "linalg.vector_norm")

@@ -6,34 +6,27 @@ from cygrad.ops._aten.backward import pulled_back
 from cygrad.ops._aten.table import aten, own
 
 
-@aten
-def avg_pool2d(
-    self,
-    kernel_size,
-    stride=(),
-    padding=0,
-    ceil_mode=False,
-    count_include_pad=True,
-    divisor_override=None,
-):
-    """Return `avg_pool2d`; no stride stands for the kernel's size."""
-    how = padding, ceil_mode, count_include_pad, divisor_override
-    return average_pooling.avg_pool2d(self, kernel_size, stride or None, *how)
+def _average_pool(name):
+    pool = getattr(average_pooling, name)
+
+    def average_pool(
+        self,
+        kernel_size,
+        stride=(),
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+    ):
+        return pool(self, kernel_size, stride or None, padding, ceil_mode, count_include_pad, divisor_override)
+
+    average_pool.__name__ = average_pool.__qualname__ = name
+    average_pool.__doc__ = f"Return `{name}`; no stride stands for the kernel's size."
+    aten(average_pool)
 
 
-@aten
-def avg_pool3d(
-    self,
-    kernel_size,
-    stride=(),
-    padding=0,
-    ceil_mode=False,
-    count_include_pad=True,
-    divisor_override=None,
-):
-    """Return `avg_pool3d`; no stride stands for the kernel's size."""
-    how = padding, ceil_mode, count_include_pad, divisor_override
-    return average_pooling.avg_pool3d(self, kernel_size, stride or None, *how)
+_average_pool("avg_pool2d")
+_average_pool("avg_pool3d")
 
 
 for _name in ("adaptive_avg_pool2d", "adaptive_avg_pool3d"):
