@@ -6,11 +6,8 @@ pytest's own collector misses compiled functions, so this module walks the publi
 import doctest
 import importlib
 import inspect
-import os
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
