@@ -4,6 +4,8 @@ Each process has elements at other places, so they cannot be added on their way:
 them up.
 """
 
+from typing import Any
+
 import cygrad
 from cygrad.distributed._c10d.objects import all_gather_object
 from cygrad.distributed._c10d.reduce_ops import RedOpType, check_reduction, kind_of
@@ -25,7 +27,7 @@ def all_reduce(tensor, op, group):
             f"all_reduce: a sparse tensor must have the layout torch.sparse_coo\n  got {tensor.layout}; to fix it: "
             "pass `tensor.to_sparse_coo()`"
         )
-    found = [None] * group.size()
+    found: list[Any] = [None] * group.size()
     all_gather_object(found, (tuple(tensor.shape), elements(tensor)), group)
     for rank, (shape, _) in enumerate(found):
         if shape != tuple(tensor.shape):

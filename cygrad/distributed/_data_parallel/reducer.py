@@ -129,8 +129,8 @@ class Reducer:
         if parameter._version != version:
             self._has_warned = True
             warn(
-                "DistributedDataParallel: parameters have changed after a backward pass under `no_sync()`, and before its "
-                "gradients were averaged. Each process may now have other parameters.\n"
+                "DistributedDataParallel: parameters have changed after a backward pass under `no_sync()`, and before "
+                "its gradients were averaged. Each process may now have other parameters.\n"
                 "  to fix it: call the last `backward` before `optimizer.step()` outside of `no_sync()`"
             )
 
