@@ -99,6 +99,8 @@ static int is_open(unsigned done)
     return __atomic_load_n(&crew.door, __ATOMIC_SEQ_CST) & OPEN && __atomic_load_n(&crew.work, __ATOMIC_RELAXED) != done;
 }
 
+static int is_leaving(void) { return __atomic_load_n(&crew.leaving, __ATOMIC_ACQUIRE); }
+
 static int64_t nanoseconds(void)
 {
     struct timespec now;
@@ -114,10 +116,10 @@ static void wait_for_work(unsigned done)
         CYGRAD_PAUSE();
     }
     for (bedtime = nanoseconds() + AWAKE; nanoseconds() < bedtime; sched_yield())
-        if (is_open(done) || crew.leaving) return;
+        if (is_open(done) || is_leaving()) return;
     pthread_mutex_lock(&crew.bed);
     __atomic_fetch_add(&crew.sleepers, 1, __ATOMIC_SEQ_CST);
-    while (!is_open(done) && !crew.leaving) pthread_cond_wait(&crew.bell, &crew.bed);
+    while (!is_open(done) && !is_leaving()) pthread_cond_wait(&crew.bell, &crew.bed);
     __atomic_fetch_sub(&crew.sleepers, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&crew.bed);
 }
@@ -129,7 +131,7 @@ static void *live(void *number)
     for (;;) {
         int door;
         wait_for_work(done);
-        if (__atomic_load_n(&crew.leaving, __ATOMIC_ACQUIRE)) return NULL;
+        if (is_leaving()) return NULL;
         door = __atomic_load_n(&crew.door, __ATOMIC_ACQUIRE);
         if (!(door & OPEN)) continue;
         if (!__atomic_compare_exchange_n(&crew.door, &door, door + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
