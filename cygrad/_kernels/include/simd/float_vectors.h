@@ -102,11 +102,8 @@ INLINED floats_short by_sign_short(floats_short x, int32_t below, int32_t above)
     return (floats_short)_mm256_blendv_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), (__m256)x);
 }
 
-/* x, which is positive or has the sign of y, with the sign of y */
-INLINED floats_short with_sign_short(floats_short x, floats_short y)
-{
-    return (floats_short)_mm256_or_ps((__m256)x, _mm256_and_ps((__m256)y, _mm256_set1_ps(-0.0f)));
-}
+INLINED floats_short sign_of_short(floats_short x) { return (floats_short)_mm256_and_ps((__m256)x, _mm256_set1_ps(-0.0f)); }
+INLINED floats_short joined_short(floats_short x, floats_short y) { return (floats_short)_mm256_or_ps((__m256)x, (__m256)y); }
 #else
 INLINED floats_short load_short(const float *x, Py_ssize_t n)
 {
@@ -138,8 +135,8 @@ INLINED floats_short by_sign_short(floats_short x, int32_t below, int32_t above)
     return chosen_short((ints_short)x >> 31, (floats_short)(below - (ints_short){0}), (floats_short)(above - (ints_short){0}));
 }
 
-/* x with the sign of y */
-INLINED floats_short with_sign_short(floats_short x, floats_short y) { return chosen_short(INT32_MAX - (ints_short){0}, x, y); }
+INLINED floats_short sign_of_short(floats_short x) { return (floats_short)((ints_short)x & INT32_MIN); }
+INLINED floats_short joined_short(floats_short x, floats_short y) { return (floats_short)((ints_short)x | (ints_short)y); }
 #endif
 
 INLINED ints_short exponent_of_short(floats_short rounded) { return (ints_short)rounded << 23; }
@@ -168,7 +165,11 @@ INLINED floats_short scaled_up_short(floats_short e, ints_short k) { return (2 *
 #undef POWERS
 #undef LEAST_BELOW_0
 
-INLINED floats_short hyperbolic_tangent_short(floats_short x) { return with_sign_short(tanh_of_half_short(2 * x), x); }
+INLINED floats_short hyperbolic_tangent_short(floats_short x)
+{
+    const floats_short sign = sign_of_short(x);
+    return joined_short(tanh_of_half_short(2 * x), sign);
+}
 
 #undef INLINED
 #undef OF

@@ -37,55 +37,48 @@ __attribute__((target("avx,f16c"))) static Py_ssize_t eights_to_float(const uint
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
 #if defined(__GNUC__) && defined(__aarch64__)
-CYGRAD_INLINE uint16_t half_of(float x)
+static void float_to_half(const void *from, void *to, Py_ssize_t n)
 {
-    const __fp16 half = (__fp16)x;
-    uint16_t bits;
-    memcpy(&bits, &half, sizeof half);
-    return bits;
+    const float *x = from;
+    __fp16 *out = to;
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = (__fp16)x[i];
 }
 
-CYGRAD_INLINE float float_of_half(uint16_t bits)
+static void half_to_float(const void *from, void *to, Py_ssize_t n)
 {
-    __fp16 half;
-    memcpy(&half, &bits, sizeof half);
-    return half;
+    const __fp16 *x = from;
+    float *out = to;
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i];
 }
 #else
 /* Below 2^-14, adding 1/2 moves the mantissa to its place in a half and rounds it. Beyond 65504, rounding carries into
    the exponent, up to infinity. A NaN keeps the payload bits that fit, and becomes quiet. */
-CYGRAD_INLINE uint16_t half_of(float x)
-{
-    const uint32_t bits = (uint32_t)bits_of(x), size = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
-    const uint32_t normal = (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
-    const uint32_t tiny = (uint32_t)bits_of(float_of((int32_t)size) + 0.5f) - (126u << 23);
-    const uint32_t special = size > 0x7f800000 ? 0x7e00 | (size >> 13 & 0x3ff) : 0x7c00;
-    const uint32_t finite = size < (113u << 23) ? tiny : normal;
-    return (uint16_t)(sign | (size >= (143u << 23) ? special : finite));
-}
-
-CYGRAD_INLINE float float_of_half(uint16_t bits)
-{
-    const uint32_t size = bits & 0x7fffu, sign = (bits & 0x8000u) << 16, shifted = size << 13;
-    const uint32_t tiny = (uint32_t)bits_of(float_of((int32_t)(shifted + (113u << 23))) - float_of(113 << 23));
-    const uint32_t large = size >= 0x7c00 ? shifted + (224u << 23) : shifted + (112u << 23);
-    return float_of((int32_t)(sign | (size < 0x400 ? tiny : large)));
-}
-#endif
-
 static void float_to_half(const void *from, void *to, Py_ssize_t n)
 {
     const float *x = from;
     uint16_t *out = to;
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = DONE_BY(eights_to_half, x, out, n); i < n; i++) out[i] = half_of(x[i]);
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = DONE_BY(eights_to_half, x, out, n); i < n; i++) {
+        const uint32_t bits = (uint32_t)bits_of(x[i]), size = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
+        const uint32_t normal = (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
+        const uint32_t tiny = (uint32_t)bits_of(float_of((int32_t)size) + 0.5f) - (126u << 23);
+        const uint32_t special = size > 0x7f800000 ? 0x7e00 | (size >> 13 & 0x3ff) : 0x7c00;
+        const uint32_t finite = size < (113u << 23) ? tiny : normal;
+        out[i] = (uint16_t)(sign | (size >= (143u << 23) ? special : finite));
+    }
 }
 
 static void half_to_float(const void *from, void *to, Py_ssize_t n)
 {
     const uint16_t *x = from;
     float *out = to;
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = DONE_BY(eights_to_float, x, out, n); i < n; i++) out[i] = float_of_half(x[i]);
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = DONE_BY(eights_to_float, x, out, n); i < n; i++) {
+        const uint32_t size = x[i] & 0x7fffu, sign = (x[i] & 0x8000u) << 16, shifted = size << 13;
+        const uint32_t tiny = (uint32_t)bits_of(float_of((int32_t)(shifted + (113u << 23))) - float_of(113 << 23));
+        const uint32_t large = size >= 0x7c00 ? shifted + (224u << 23) : shifted + (112u << 23);
+        out[i] = float_of((int32_t)(sign | (size < 0x400 ? tiny : large)));
+    }
 }
+#endif
 
 /* A bfloat16 is the upper half of a float. All NaNs become the same one, except for the sign. */
 static CYGRAD_CLONES void float_to_bfloat16(const void *from, void *to, Py_ssize_t n)
