@@ -1,4 +1,8 @@
-/* Atomic claims: of a node by an engine run (Note [Claims] in run.pyx), of a leaf's gradient by a thread. */
+/* Atomic claims: of a node by an engine run (Note [Claims] in run.pyx), of a leaf's gradient by a thread.
+
+   cygrad_published(object) returns a new reference to an object that is about to be stored where other threads read it
+   without a lock. Processors that may write out of order, such as ARM, show them the pointer after what the object
+   holds. x86 always writes in order. */
 #ifndef CYGRAD_CLAIM_H
 #define CYGRAD_CLAIM_H
 #if defined(Py_GIL_DISABLED) && (defined(__GNUC__) || defined(__clang__))
@@ -13,6 +17,10 @@ static inline unsigned long long cygrad_owner(unsigned long long *owner) {
 static inline unsigned long long cygrad_next(unsigned long long *counter) {
     return __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
 }
+static inline PyObject *cygrad_published(PyObject *object) {
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    return Py_NewRef(object);
+}
 #else
 static inline int cygrad_claim(unsigned long long *owner, unsigned long long run) {
     if (*owner) return 0;
@@ -22,5 +30,6 @@ static inline int cygrad_claim(unsigned long long *owner, unsigned long long run
 static inline void cygrad_release(unsigned long long *owner) { *owner = 0; }
 static inline unsigned long long cygrad_owner(unsigned long long *owner) { return *owner; }
 static inline unsigned long long cygrad_next(unsigned long long *counter) { return ++*counter; }
+#define cygrad_published(object) Py_NewRef(object)
 #endif
 #endif
