@@ -20,7 +20,9 @@ import zipfile
 from pathlib import Path
 
 import zig
+from check_wheel import check_wheel
 from debian_root import VERSION, Root
+from elftools.elf.elffile import ELFFile
 
 TESTS = zig.CHECKOUT / "tests"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cygrad" / "arm64"
@@ -33,7 +35,7 @@ GLIBC = zig.Target(
 )
 MUSL = zig.Target("aarch64-linux-musl", "musllinux_1_2_aarch64", f"cpython-{PYTHON[2:]}-aarch64-linux-musl")
 NEEDED = ["ml_dtypes>=0.5", "hypothesis>=6", "opt_einsum", "pytest>=8", "pytest-xdist>=3.7", "scipy", "threadpoolctl"]
-LIBRARIES = {"libc.so", "libm.so.6", "libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-aarch64.so.1"}
+LIBRARIES_OF_GLIBC = {"libm.so.6", "libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-aarch64.so.1"}
 ENGINE = ["autograd", "core/engine", "core/graph"]
 
 
@@ -69,41 +71,40 @@ def library_of(wheel, into):
         return Path(archive.extract(name, into))
 
 
-def check_glibc(library):
-    """Fail if the library needs another library than glibc, or a newer glibc than the wheel's tag says."""
-    from elftools.elf.elffile import ELFFile
-
+def needs_of(library):
+    """Return the libraries that a library needs, and the versions of their symbols."""
     with library.open("rb") as file:
         elf = ELFFile(file)
         needed = {tag.needed for tag in elf.get_section_by_name(".dynamic").iter_tags("DT_NEEDED")}
-        versions = {
-            version.name
-            for _, versions in elf.get_section_by_name(".gnu.version_r").iter_versions()
-            for version in versions
-        }
-    numbers = [tuple(map(int, version.removeprefix("GLIBC_").split("."))) for version in versions]
-    if not needed <= LIBRARIES or max(numbers) > OLDEST_GLIBC:
-        sys.exit(f"arm64: {library.name} needs {sorted(needed)} with {sorted(versions)}")
+        section = elf.get_section_by_name(".gnu.version_r")
+        versions = {each.name for _, group in section.iter_versions() for each in group} if section else set()
+    return needed, versions
 
 
 def names_of(library):
-    """Return the names that a library exports, and those that it takes from others (weak ones may be missing)."""
-    from elftools.elf.elffile import ELFFile
-
+    """Return the names that a library exports, and those that it must find elsewhere."""
     with library.open("rb") as file:
-        symbols = list(ELFFile(file).get_section_by_name(".dynsym").iter_symbols())
+        symbols = [each for each in ELFFile(file).get_section_by_name(".dynsym").iter_symbols() if each.name]
     exported = {symbol.name for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF"}
-    missing = {symbol for symbol in symbols if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name}
-    return exported, {symbol.name for symbol in missing if symbol["st_info"]["bind"] == "STB_GLOBAL"}
+    return exported, {symbol.name for symbol in symbols if symbol["st_info"]["bind"] == "STB_GLOBAL"} - exported
+
+
+def check_glibc(library):
+    """Fail if the library needs another library than glibc, or a newer glibc than the wheel's tag says."""
+    needed, versions = needs_of(library)
+    newest = max(tuple(map(int, each.removeprefix("GLIBC_").split("."))) for each in versions)
+    if not needed <= LIBRARIES_OF_GLIBC or newest > OLDEST_GLIBC:
+        sys.exit(f"arm64: {library.name} needs {sorted(needed)} with {sorted(versions)}")
 
 
 def check_musl(library, root):
-    """Fail if the library uses a name that neither musl nor Python has."""
+    """Fail if the library needs another library than musl, or a name that neither musl nor Python has."""
+    needed, _ = needs_of(library)
     (python,) = root.path.glob(f"usr/lib/aarch64-linux-gnu/libpython{VERSION}.so.1.0")
-    known = names_of(root.path / "lib" / "ld-musl-aarch64.so.1")[0] | names_of(python)[0]
-    unknown = names_of(library)[1] - known
-    if unknown:
-        sys.exit(f"arm64: musl lacks {sorted(unknown)}")
+    musl = root.path / "lib" / "aarch64-linux-musl" / "libc.so"
+    unknown = names_of(library)[1] - names_of(musl)[0] - names_of(python)[0]
+    if needed != {"libc.so"} or unknown:
+        sys.exit(f"arm64: {library.name} needs {sorted(needed)}; musl and Python lack {sorted(unknown)}")
 
 
 def test(root, place, sample, processes):
@@ -146,9 +147,11 @@ def main(place, sample, processes):
     headers = make_headers(root, packages, place / "headers")
     with step("the wheel for glibc"):
         wheel = zig.build_wheel(GLIBC, headers, place / "glibc")
+        check_wheel(wheel)
         check_glibc(library_of(wheel, place / "glibc" / "unpacked"))
     with step("the wheel for musl"):
         other = zig.build_wheel(MUSL, headers, place / "musl")
+        check_wheel(other)
         check_musl(library_of(other, place / "musl" / "unpacked"), root)
     shutil.rmtree(packages / "cygrad", ignore_errors=True)
     install(packages, "--no-deps", wheel)

@@ -35,6 +35,8 @@ class Root:
         shutil.rmtree(self.path, ignore_errors=True)
         for package in self.downloaded(self.architecture, packages):
             subprocess.run(["dpkg-deb", "-x", package, self.path], check=True)
+        if not self.path.joinpath("lib").exists():  # newer releases of Debian have only /usr/lib
+            self.path.joinpath("lib").symlink_to("usr/lib")
         emulator, interpreter = self.emulator(), self.path / "usr" / "bin" / f"python{VERSION}"
         command = shlex.join(map(str, [emulator, "-L", self.path, interpreter]))
         self.python.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
