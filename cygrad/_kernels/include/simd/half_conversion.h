@@ -37,16 +37,18 @@ __attribute__((target("avx,f16c"))) static Py_ssize_t eights_to_float(const uint
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
 #if defined(__GNUC__) && defined(__aarch64__)
+typedef __fp16 half_number __attribute__((may_alias));  /* which others write and read as integers */
+
 static void float_to_half(const void *from, void *to, Py_ssize_t n)
 {
     const float *x = from;
-    __fp16 *out = to;
-    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = (__fp16)x[i];
+    half_number *out = to;
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = (half_number)x[i];
 }
 
 static void half_to_float(const void *from, void *to, Py_ssize_t n)
 {
-    const __fp16 *x = from;
+    const half_number *x = from;
     float *out = to;
     CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i];
 }
