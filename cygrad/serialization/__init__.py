@@ -173,7 +173,8 @@ def load(
 
     With `mmap=True`, `f` is a path, and tensors use the memory of the file, which is only read on use; in-place changes
     are copy-on-write, so that the file stays as it is (`serialization.set_default_mmap_options`). This is the default
-    for safetensors files, but not on Windows, which would refuse to replace the file. `pickle_module` and `pickle_load_args` (`encoding`) are for `weights_only=False`.
+    for safetensors files, except on Windows, where nobody could replace the file while a tensor uses it.
+    `pickle_module` and `pickle_load_args` (`encoding`) are for `weights_only=False`.
 
     The environment variables `TORCH_FORCE_WEIGHTS_ONLY_LOAD` and `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` overrule
     `weights_only`, the latter only where it is not passed.
