@@ -1,13 +1,13 @@
 """Build wheels for macOS and Windows on a machine that has neither: `python tools/cross_compile.py [TARGET ...]`.
 
 The targets are `windows-amd64`, `macos-arm64` and `macos-x86_64`, by default all of them. Needs `pip install ziglang
-setuptools cython numpy`; the wheels are for the version of Python that runs this. Prints for each wheel how long it took
-and the compiler's warnings; the rest of what the compiler says is in a log beside the wheel, in `build/cross`.
+setuptools cython numpy`; the wheels are for the version of Python that runs this. Prints for each wheel how long it
+took and the compiler's warnings; what else the compiler says is in a log beside the wheel, in `build/cross`.
 
-Headers are kept in `cygrad/headers` in `$XDG_CACHE_HOME` or `~/.cache`. Python's are those of this interpreter: platforms
-differ in `pyconfig.h` alone, which for Windows comes from Debian's source package of Python, and for macOS is this
-interpreter's own, as both are POSIX systems whose integers have the same sizes. NumPy's come from its wheel for the
-platform, by pip.
+Headers are kept in `cygrad/headers` in `$XDG_CACHE_HOME` or `~/.cache`. Python's are those of this interpreter:
+platforms differ in `pyconfig.h` alone, which for Windows comes from Debian's source package of Python, and for macOS is
+this interpreter's own, as both are POSIX systems whose integers have the same sizes. NumPy's come from its wheel for
+the platform, by pip.
 """
 
 import argparse
