@@ -106,8 +106,7 @@ def _cores():
 
 def _mpiexec():
     """The path of `mpiexec`: that of this environment, or else the first one in PATH."""
-    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    found = beside if os.access(beside, os.X_OK) else shutil.which("mpiexec")
+    found = shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which("mpiexec")
     if found is None:
         raise RuntimeError(f"there is no mpiexec, which starts the processes\n  {HOW_TO_INSTALL}")
     return found

@@ -241,8 +241,8 @@ class GraphModule(nn.Module):
         forward = "\n".join(f"    {line}" for line in code.src.split("\n"))
         head = f"import pathlib\nimport pickle\n{_format_import_block(code.globals)}\n\nfrom cygrad.nn import *\n"
         body = f"class {module_name}(torch.nn.Module):\n    def __init__(self):\n" + "\n".join(lines)
-        (folder / "module.py").write_text(f"{head}{body}\n{forward}\n")
-        (folder / "__init__.py").write_text("from .module import *\n")
+        (folder / "module.py").write_text(f"{head}{body}\n{forward}\n", encoding="utf-8")
+        (folder / "__init__.py").write_text("from .module import *\n", encoding="utf-8")
 
     @staticmethod
     def _construction(folder: Path, name: str, child: Any) -> str:

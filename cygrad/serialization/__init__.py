@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from cygrad.serialization import _legacy, _safetensors, _tree
-from cygrad.serialization._files import map_file, replacing
+from cygrad.serialization._files import MAPPED_FILES_CAN_BE_REPLACED, map_file, replacing
 from cygrad.serialization._locations import (
     MAP_LOCATION,
     STORAGE,
@@ -173,7 +173,8 @@ def load(
 
     With `mmap=True`, `f` is a path, and tensors use the memory of the file, which is only read on use; in-place changes
     are copy-on-write, so that the file stays as it is (`serialization.set_default_mmap_options`). This is the default
-    for safetensors files. `pickle_module` and `pickle_load_args` (`encoding`) are for `weights_only=False`.
+    for safetensors files, except on Windows, where nobody could replace the file while a tensor uses it.
+    `pickle_module` and `pickle_load_args` (`encoding`) are for `weights_only=False`.
 
     The environment variables `TORCH_FORCE_WEIGHTS_ONLY_LOAD` and `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` overrule
     `weights_only`, the latter only where it is not passed.
@@ -243,7 +244,7 @@ def _load_from(file: Any, path: Any, map_location: Any, mmap: bool | None, run: 
         content = file.read() if path is None else map_file(file, bool(mmap), path)
         return read_archive(content, called, map_location, bool(mmap), run)
     if head[8:9] == b"{":
-        is_mapped = path is not None and mmap is not False
+        is_mapped = path is not None and (MAPPED_FILES_CAN_BE_REPLACED if mmap is None else mmap)
         arrays, metadata = _safetensors.read(file, called, is_mapped, whole=path is not None)
         return _tree.put_together(arrays, metadata, called, map_location)
     if _legacy.begins(head):

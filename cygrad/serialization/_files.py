@@ -11,6 +11,9 @@ from typing import IO, Any
 
 from cygrad.serialization._options import MAP_SHARED, get_default_mmap_options
 
+# Windows refuses to replace a file that is mapped: `save` to the path of a `load` would fail.
+MAPPED_FILES_CAN_BE_REPLACED = os.name != "nt"
+
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:

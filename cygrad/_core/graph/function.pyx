@@ -83,7 +83,7 @@ cdef class PyNode(Node):
     def saved_tensors(self):
         """The tensors saved by forward. Raises RuntimeError if one has been changed in place or freed since."""
         cdef Py_ssize_t i
-        cdef long version
+        cdef long long version
         cdef list stored = [], values = []
         if self.in_jvp:
             return getattr(self, "saved_for_forward", ())

@@ -42,6 +42,9 @@ from cygrad._kernels.cpu.base.copying import empty_like, on_memory_of
 from cygrad._kernels.cpu.shape.strided_gradients import laid_out
 
 
+cdef extern from "atomic_owner.h":
+    object cygrad_published(object)
+
 cdef extern from "deferred_decref.h":
     void cygrad_let_go(PyObject* value, size_t bytes) noexcept
     void cygrad_let_all_go() noexcept
@@ -74,7 +77,7 @@ cdef int set_array(Tensor t, object array) except -1:
     cdef object former
     with cython.critical_section(t):
         former = t.array
-        t.array = array
+        t.array = cygrad_published(array)
     return let_memory_go(former, former)
 
 
@@ -82,7 +85,7 @@ cdef int set_grad(Tensor t, Tensor grad) except -1:
     cdef Tensor former
     with cython.critical_section(t):
         former = t.grad_
-        t.grad_ = grad
+        t.grad_ = <Tensor>cygrad_published(grad)
     return 0 if former is None else let_memory_go(former, former.array)
 
 
@@ -94,7 +97,7 @@ cdef int set_history(Tensor t, Node node, int output_nr) except -1:
 cdef int replace_history(Tensor t, Node node, int output_nr) except -1:
     """Same as `set_history`; the caller holds the lock of `t`."""
     cdef Node former = t.grad_fn_
-    t.grad_fn_ = node
+    t.grad_fn_ = <Node>cygrad_published(node)
     t.output_nr_ = output_nr
     if node is None or former is not node.edge0:       # otherwise the edge still holds it
         let_go(former, MANY_BYTES)
@@ -105,7 +108,7 @@ cdef int set_tangents(Tensor t, dict tangents) except -1:
     cdef dict former
     with cython.critical_section(t):
         former = t.tangents
-        t.tangents = tangents
+        t.tangents = <dict>cygrad_published(tangents)
     let_go(former, MANY_BYTES)
     return 0
 

@@ -66,7 +66,7 @@ cdef class Node:
     cdef tuple metas                    # ((shape, num), ...) of all outputs; None if `meta` suffices
     # saved values, which belong to saved_slots.pyx (Note [Saved slots])
     cdef object saved0, saved1, saved2, saved3      # tensors, numbers, None, or Packed
-    cdef long version0, version1, version2, version3
+    cdef long long version0, version1, version2, version3
     cdef list further                   # (value, version) of each further slot; None if there is none
     cdef object freed_by                # site of the backward call that freed the saved values
     # order of recording, and site

@@ -19,6 +19,9 @@ from cygrad._core.types.hook_handles import HookDict, RemovableHandle
 
 cnp.import_array()
 
+cdef extern from "atomic_owner.h":
+    object cygrad_published(object)
+
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         PyObject* tp_dict
@@ -147,7 +150,7 @@ cdef class Node:
         if self.metadata_ is None:
             with cython.critical_section(self):
                 if self.metadata_ is None:
-                    self.metadata_ = {}
+                    self.metadata_ = <dict>cygrad_published({})
         return self.metadata_
 
     @property
@@ -180,7 +183,7 @@ cdef class Node:
         if self.hooks is None:
             with cython.critical_section(self):
                 if self.hooks is None:
-                    self.hooks = NodeHooks.__new__(NodeHooks)
+                    self.hooks = <NodeHooks>cygrad_published(NodeHooks.__new__(NodeHooks))
         return self.hooks
 
     def register_hook(self, fn):
@@ -214,22 +217,22 @@ cdef object hooks_of(Node node, int kind):
     with cython.critical_section(hooks):        # two threads may create the first one at once
         if kind == PRE:
             if hooks.pre is None:
-                hooks.pre = HookDict()
+                hooks.pre = cygrad_published(HookDict())
             return hooks.pre
         if kind == POST:
             if hooks.post is None:
-                hooks.post = HookDict()
+                hooks.post = cygrad_published(HookDict())
             return hooks.post
         if kind == TENSOR_PRE:
             if hooks.tensor_pre is None:
-                hooks.tensor_pre = {}
+                hooks.tensor_pre = cygrad_published({})
             return hooks.tensor_pre
         if kind == RETAINS:
             if hooks.retains is None:
-                hooks.retains = {}
+                hooks.retains = cygrad_published({})
             return hooks.retains
         if hooks.post_accumulate is None:
-            hooks.post_accumulate = HookDict()
+            hooks.post_accumulate = cygrad_published(HookDict())
         return hooks.post_accumulate
 
 

@@ -475,7 +475,7 @@ cdef class OpNode(Node):
     cpdef object saved(self, int i):
         """Return saved input `i`. Raises RuntimeError if it has been changed or freed since."""
         cdef object stored, value
-        cdef long version
+        cdef long long version
         if not 0 <= i < RESULT:
             raise IndexError(f"a node saves inputs 0 to 2, not {i}")
         stored = read_slot(self, i, &version)
@@ -495,7 +495,7 @@ cdef class OpNode(Node):
         """Return saved result `i` of several. Raises RuntimeError if it has been changed or freed since."""
         cdef object stored
         cdef Tensor kept
-        cdef long version
+        cdef long long version
         check_not_freed(self)
         stored = read_slot(self, i or RESULT, &version)
         if stored is None:

@@ -16,7 +16,7 @@ cdef class Packed:
     cdef Tensor unpacked(self, Node node)       # the tensor that was packed, with its history
 
 
-cdef inline object read_slot(Node node, Py_ssize_t i, long* version):
+cdef inline object read_slot(Node node, Py_ssize_t i, long long* version):
     """Return the value in a slot as stored, and set the version at which it was saved."""
     if i == 0:
         version[0] = node.version0
@@ -33,7 +33,7 @@ cdef inline object read_slot(Node node, Py_ssize_t i, long* version):
     return read_further(node, i, version)
 
 
-cdef inline int put(Node node, Py_ssize_t i, object value, long version) except -1:
+cdef inline int put(Node node, Py_ssize_t i, object value, long long version) except -1:
     if i == 0:
         node.saved0 = value
         node.version0 = version
@@ -53,7 +53,7 @@ cdef inline int put(Node node, Py_ssize_t i, object value, long version) except 
 
 cdef inline int save_value(Node node, Py_ssize_t i, object value) except -1:
     """Save an input, or another value that the gradients need: a tensor, a number, None."""
-    cdef long version = 0
+    cdef long long version = 0
     if isinstance(value, Tensor):
         if (<Tensor>value).flags & IS_INFERENCE:
             refuse_inference(<Tensor>value)
@@ -61,7 +61,7 @@ cdef inline int save_value(Node node, Py_ssize_t i, object value) except -1:
     return put(node, i, value, version)
 
 
-cdef inline object unpacked(Node node, object value, long version, bint is_result):
+cdef inline object unpacked(Node node, object value, long long version, bint is_result):
     """Return a stored value as it was saved. Raises RuntimeError if it has been changed since."""
     if isinstance(value, Tensor):
         if version_of(<Tensor>value) != version:
@@ -79,7 +79,7 @@ cdef inline int check_not_freed(Node node) except -1:
 
 cdef inline object value_in(Node node, Py_ssize_t i):
     """Return the value in a slot as stored."""
-    cdef long version
+    cdef long long version
     return read_slot(node, i, &version)
 
 
@@ -95,8 +95,8 @@ cdef inline bint forget(Node node) except -1:
 cdef int save_output(Node node, Py_ssize_t i, Tensor out) except -1     # save a result of this node
 cdef Tensor as_output(Node node, Tensor kept, int output_nr)         # a saved result as an output of this node
 cdef tuple place_in(Node node, Py_ssize_t i)
-cdef object read_further(Node node, Py_ssize_t i, long* version)
-cdef int put_further(Node node, Py_ssize_t i, object value, long version) except -1
-cdef int refuse_modified(Node node, Tensor changed, long version, bint is_result) except -1
+cdef object read_further(Node node, Py_ssize_t i, long long* version)
+cdef int put_further(Node node, Py_ssize_t i, object value, long long version) except -1
+cdef int refuse_modified(Node node, Tensor changed, long long version, bint is_result) except -1
 cdef int refuse_inference(Tensor saved) except -1
 cdef int refuse_freed(Node node) except -1

@@ -55,7 +55,7 @@ cdef tuple place_in(Node node, Py_ssize_t i):
         return value_in(node, i), node.output_in(i), False
 
 
-cdef object read_further(Node node, Py_ssize_t i, long* version):
+cdef object read_further(Node node, Py_ssize_t i, long long* version):
     version[0] = 0
     if node.further is None:
         return None
@@ -63,7 +63,7 @@ cdef object read_further(Node node, Py_ssize_t i, long* version):
     return value
 
 
-cdef int put_further(Node node, Py_ssize_t i, object value, long version) except -1:
+cdef int put_further(Node node, Py_ssize_t i, object value, long long version) except -1:
     if node.further is None:
         node.further = []
     if i - N_FIELDS == len(node.further):
@@ -73,7 +73,7 @@ cdef int put_further(Node node, Py_ssize_t i, object value, long version) except
     return 0
 
 
-cdef int refuse_modified(Node node, Tensor changed, long version, bint is_result) except -1:
+cdef int refuse_modified(Node node, Tensor changed, long long version, bint is_result) except -1:
     raise graph_errors.modified_error(changed, node, version, version_of(changed), is_result)
 
 
@@ -115,7 +115,7 @@ cdef object any_level = None        # the function of dual.pyx, which imports th
 cdef Packed pack(Node node, Tensor t, int output_nr, object pack_hook, object unpack_hook):
     """Pack `t` for `node`; `output_nr` is which of the node's results it is, or -1 for an input."""
     cdef Packed new = Packed.__new__(Packed)
-    cdef long version = version_of(t)
+    cdef long long version = version_of(t)
     global any_level
     if any_level is None:
         from cygrad._core.graph.dual import any_level as found  # which imports this module

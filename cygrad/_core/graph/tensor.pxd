@@ -33,7 +33,7 @@ cdef enum:                      # Tensor.origin_kind: how the gradient was cut
 
 cdef class VersionCounter:
     """Counts the in-place changes to one piece of memory and records the latest one."""
-    cdef long version
+    cdef long long version
     cdef object op_name         # of the latest change
     cdef object code            # its site
     cdef int lasti
@@ -41,7 +41,7 @@ cdef class VersionCounter:
 cdef class ViewMeta:
     cdef Tensor base            # never itself a view
     cdef int creation_meta
-    cdef long attr_version      # version at which `grad_fn` was last up to date
+    cdef long long attr_version      # version at which `grad_fn` was last up to date
     cdef object code            # site of the op that made the view
     cdef int lasti
 
@@ -80,7 +80,7 @@ cdef inline object held_array(Tensor t):
     cdef PyObject* array = <PyObject*>t.array
     return <object>array
 
-cdef inline long version_of(Tensor t) noexcept:
+cdef inline long long version_of(Tensor t) noexcept:
     return 0 if t.counter is None else t.counter.version
 
 cdef Tensor wrap(object array)                          # a fresh tensor around an array

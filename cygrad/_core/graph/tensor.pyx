@@ -60,6 +60,9 @@ def watch(function):
     watched = function is not None
 
 
+cdef extern from "atomic_owner.h":
+    object cygrad_published(object)
+
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         PyObject* tp_dict
@@ -659,7 +662,7 @@ cdef dict own_attributes(Tensor t):
     if t.attributes is None:
         with cython.critical_section(t):
             if t.attributes is None:
-                t.attributes = {}
+                t.attributes = <dict>cygrad_published({})
     return t.attributes
 
 
@@ -667,7 +670,7 @@ cdef VersionCounter counter_of(Tensor t):
     if t.counter is None:
         with cython.critical_section(t):
             if t.counter is None:
-                t.counter = VersionCounter.__new__(VersionCounter)
+                t.counter = <VersionCounter>cygrad_published(VersionCounter.__new__(VersionCounter))
     return t.counter
 
 
@@ -690,7 +693,7 @@ cdef Node accumulator_of(Tensor t):
         node = new_accumulator(t)           # may run the garbage collector, and so other threads
         with cython.critical_section(t):
             if t.accumulator is None:
-                t.accumulator = node
+                t.accumulator = <Node>cygrad_published(node)
     return t.accumulator
 
 

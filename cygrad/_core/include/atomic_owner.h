@@ -1,17 +1,21 @@
-/* Atomic claims: of a node by an engine run (Note [Claims] in run.pyx), of a leaf's gradient by a thread. */
+/* Atomic claims: of a node by an engine run (Note [Claims] in run.pyx), of a leaf's gradient by a thread.
+
+   cygrad_published(object) returns a new reference to an object that is about to be stored where other threads read it
+   without a lock. Processors that may write out of order, such as ARM, show them the pointer after what the object
+   holds. x86 always writes in order. */
 #ifndef CYGRAD_CLAIM_H
 #define CYGRAD_CLAIM_H
-#if defined(Py_GIL_DISABLED) && (defined(__GNUC__) || defined(__clang__))
+#ifdef Py_GIL_DISABLED
+#include "atomics.h"
 static inline int cygrad_claim(unsigned long long *owner, unsigned long long run) {
-    unsigned long long nobody = 0;
-    return __atomic_compare_exchange_n(owner, &nobody, run, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return cygrad_swap_if(owner, 0, run);
 }
-static inline void cygrad_release(unsigned long long *owner) { __atomic_store_n(owner, 0, __ATOMIC_RELEASE); }
-static inline unsigned long long cygrad_owner(unsigned long long *owner) {
-    return __atomic_load_n(owner, __ATOMIC_ACQUIRE);
-}
-static inline unsigned long long cygrad_next(unsigned long long *counter) {
-    return __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+static inline void cygrad_release(unsigned long long *owner) { cygrad_post(owner, 0); }
+static inline unsigned long long cygrad_owner(unsigned long long *owner) { return cygrad_load(owner); }
+static inline unsigned long long cygrad_next(unsigned long long *counter) { return cygrad_add(counter, 1) + 1; }
+static inline PyObject *cygrad_published(PyObject *object) {
+    cygrad_order_writes();
+    return Py_NewRef(object);
 }
 #else
 static inline int cygrad_claim(unsigned long long *owner, unsigned long long run) {
@@ -22,5 +26,6 @@ static inline int cygrad_claim(unsigned long long *owner, unsigned long long run
 static inline void cygrad_release(unsigned long long *owner) { *owner = 0; }
 static inline unsigned long long cygrad_owner(unsigned long long *owner) { return *owner; }
 static inline unsigned long long cygrad_next(unsigned long long *counter) { return ++*counter; }
+#define cygrad_published(object) Py_NewRef(object)
 #endif
 #endif

@@ -30,7 +30,7 @@ cdef class Seen:
 
     cdef Tensor tensor
     cdef object array, grad, grad_fn, counter
-    cdef long version
+    cdef long long version
     cdef unsigned int flags
 
     def __init__(self, Tensor tensor not None):

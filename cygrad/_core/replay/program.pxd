@@ -55,7 +55,7 @@ cdef class Result:              # a tensor that the step returns, or a new gradi
     cdef Node grad_fn
     cdef int output_nr
     cdef unsigned int flags
-    cdef long version
+    cdef long long version
     cdef tuple origin
     cdef int describe(self, Tensor t) except -1
     cdef Tensor tensor(self, cnp.ndarray memory)

@@ -356,7 +356,7 @@ cdef class Program:
         self.launches.run()
         for change in self.counts:
             counter = <VersionCounter>change[0]
-            counter.version += <long>change[1]
+            counter.version += <long long>change[1]
             counter.op_name, counter.code, counter.lasti = change[2], change[3], change[4]
         for i in range(len(self.grads)):
             e = <External>(<tuple>self.grads[i])[0]

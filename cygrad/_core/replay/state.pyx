@@ -65,7 +65,7 @@ cdef extern from *:
     bint cygrad_same_complex(PyObject*, PyObject*) noexcept
 
 cdef extern from "Python.h":
-    PyObject* Py_TYPE(PyObject*) noexcept
+    PyObject* Py_TYPE "(PyObject *)Py_TYPE"(PyObject*) noexcept     # C has another type for classes
     PyObject* PyDict_GetItemWithError(PyObject* dict, PyObject* key) except? NULL
     PyObject* PyCell_GET(PyObject*) noexcept
     PyObject* PyFunction_GET_CODE(PyObject*) noexcept

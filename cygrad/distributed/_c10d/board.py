@@ -123,7 +123,7 @@ def is_alive(pid):
 def _state_of(pid):
     """The letter that Linux shows for a process: "Z" for one that has ended, "T" for one that is stopped."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0]
     except OSError:
         return ""

@@ -100,7 +100,7 @@ def _by_mpi(launch, store, rank, world_size):
         return Connection(Single(), store or HashStore())
     try:
         here = everyone.Split_type(MPI.COMM_TYPE_SHARED)
-        guard = Guard(everyone, here)
+        guard = Guard(everyone, here) if os.name == "posix" else None  # it needs files without names
         _share_cores(here.size)
         here.Free()
         return Connection(Mpi(everyone.Dup()), store or shared_store(), guard)

@@ -123,7 +123,12 @@ class SharedMemory:
 
 
 def _file(length):
-    """A file of this length in memory, or else on disk, and its name; without room (None, b"")."""
+    """A file of this length in memory, or else on disk, and its name; without room (None, b"").
+
+    Only Linux promises room for a file; elsewhere a process could be ended when it writes to its memory.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return None, b""
     for folder in ("/dev/shm", tempfile.gettempdir()):
         if not os.path.isdir(folder):
             continue

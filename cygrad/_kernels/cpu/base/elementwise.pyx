@@ -5,7 +5,7 @@ from types import NoneType
 import numpy as np
 
 cimport numpy as cnp
-from libc.stdint cimport INT64_MAX, INT64_MIN
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.math cimport INFINITY, floor, fmod, isinf
 from libc.string cimport memset
 from numpy cimport (
@@ -24,13 +24,12 @@ cnp.import_array()
 cdef extern from "base/elementwise.h" nogil:
     void clamp_float(const float* x, float* out, Py_ssize_t n, float low, float high) noexcept
     void clamp_double(const double* x, double* out, Py_ssize_t n, double low, double high) noexcept
-    void clamp_int64(const cnp.npy_int64* x, cnp.npy_int64* out, Py_ssize_t n, cnp.npy_int64 low,
-                     cnp.npy_int64 high) noexcept
+    void clamp_int64(const int64_t* x, int64_t* out, Py_ssize_t n, int64_t low, int64_t high) noexcept
     enum: SIGN, RSQRT
     void run_function(char** data, Py_ssize_t n, int function, bint is_single) noexcept
-    void select_4(const cnp.npy_uint8* c, const cnp.npy_uint32* a, const cnp.npy_uint32* b, cnp.npy_uint32* out,
+    void select_4(const uint8_t* c, const uint32_t* a, const uint32_t* b, uint32_t* out,
                   Py_ssize_t n, bint a_is_one, bint b_is_one) noexcept
-    void select_8(const cnp.npy_uint8* c, const cnp.npy_uint64* a, const cnp.npy_uint64* b, cnp.npy_uint64* out,
+    void select_8(const uint8_t* c, const uint64_t* a, const uint64_t* b, uint64_t* out,
                   Py_ssize_t n, bint a_is_one, bint b_is_one) noexcept
     void erf_float(const float* x, float* out, Py_ssize_t n) noexcept
     void erf_double(const double* x, double* out, Py_ssize_t n) noexcept
@@ -171,12 +170,12 @@ cdef bint _lies_like(ndarray a, ndarray condition) noexcept:
 
 cdef void _select(char** data, Py_ssize_t n, const void* settings) noexcept nogil:
     cdef Selection* s = <Selection*>settings
-    cdef const cnp.npy_uint8* c = <const cnp.npy_uint8*>data[0]
+    cdef const uint8_t* c = <const uint8_t*>data[0]
     if s.size == 4:
-        select_4(c, <const cnp.npy_uint32*>data[1], <const cnp.npy_uint32*>data[2], <cnp.npy_uint32*>data[3], n,
+        select_4(c, <const uint32_t*>data[1], <const uint32_t*>data[2], <uint32_t*>data[3], n,
                  s.a_is_one, s.b_is_one)
     else:
-        select_8(c, <const cnp.npy_uint64*>data[1], <const cnp.npy_uint64*>data[2], <cnp.npy_uint64*>data[3], n,
+        select_8(c, <const uint64_t*>data[1], <const uint64_t*>data[2], <uint64_t*>data[3], n,
                  s.a_is_one, s.b_is_one)
 
 
@@ -229,8 +228,8 @@ cdef struct Bounds:
     double high
 
 
-cdef ndarray clamp_integers(ndarray a, cnp.npy_int64 low, cnp.npy_int64 high, ndarray out):
-    cdef cnp.npy_int64[2] bounds
+cdef ndarray clamp_integers(ndarray a, int64_t low, int64_t high, ndarray out):
+    cdef int64_t[2] bounds
     cdef Elements elements
     a = one_block(a)
     if out is None or not PyArray_IS_C_CONTIGUOUS(a):
@@ -245,8 +244,8 @@ cdef ndarray clamp_integers(ndarray a, cnp.npy_int64 low, cnp.npy_int64 high, nd
 
 
 cdef void _clamp_integers_loop(char** data, Py_ssize_t n, const void* bounds) noexcept nogil:
-    clamp_int64(<const cnp.npy_int64*>data[0], <cnp.npy_int64*>data[1], n, (<const cnp.npy_int64*>bounds)[0],
-                (<const cnp.npy_int64*>bounds)[1])
+    clamp_int64(<const int64_t*>data[0], <int64_t*>data[1], n, (<const int64_t*>bounds)[0],
+                (<const int64_t*>bounds)[1])
 
 
 cdef ndarray clamp_floats(ndarray a, double low, double high, ndarray out):

@@ -59,7 +59,9 @@ cdef bint _run(number_t example, ndarray out, ndarray rows, ndarray values, ndar
     cdef number_t* target = <number_t*>PyArray_DATA(out)
     cdef const npy_int64* index = <const npy_int64*>PyArray_DATA(rows)
     cdef const number_t* source = <const number_t*>PyArray_DATA(values)
-    cdef const npy_int64* own = NULL if taken is None else <const npy_int64*>PyArray_DATA(taken)
+    cdef const npy_int64* own = NULL
+    if taken is not None:
+        own = <const npy_int64*>PyArray_DATA(taken)
     if n * width <= RELEASE_ABOVE:
         return _add(target, index, source, own, n, width, limit, height, extreme)
     with nogil:

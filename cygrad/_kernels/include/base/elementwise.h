@@ -95,7 +95,7 @@ static CYGRAD_WIDE_CLONES void erf_float(const float *x, float *out, Py_ssize_t 
         memcpy(&bits, x + i, sizeof bits);
         size = bits & 0x7fffffff;
         bits &= ~0x7fffffff;
-        size = (size > end) & (size <= infinity) ? end : size;      /* NaN stays NaN */
+        size = ((size > end) & (size <= infinity)) ? end : size;      /* NaN stays NaN */
         bits |= size;
         float bounded;
         memcpy(&bounded, &bits, sizeof bits);

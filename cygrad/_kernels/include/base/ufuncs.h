@@ -49,7 +49,7 @@ typedef struct {
 #else
 #define WITH_FMA
 #define IS_NARROW HAS_FMA
-#ifdef FP_FAST_FMA
+#if defined(__aarch64__) || defined(_M_ARM64) || defined(FP_FAST_FMA)
 #define HAS_FMA 1
 #else
 #define HAS_FMA 0

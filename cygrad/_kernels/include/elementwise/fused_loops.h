@@ -138,7 +138,7 @@ static void gated_part(void *context, Py_ssize_t first, Py_ssize_t count)
 #define DEFINE_CALLS(FUNCTION, OPERANDS, ...) DEFINE_LOOP(, FUNCTION, OF##OPERANDS, __VA_ARGS__)
 #define DEFINE_STAGES(FUNCTION, OPERANDS, ...)                                                                  \
     DEFINE_IN_RUNS(RUN_STAGE, HEAD(EXP_CLONES, FUNCTION), NUMBERS, OF##OPERANDS, __VA_ARGS__)
-#define WITHIN(bound, BEYOND, x) (((x) BEYOND (bound)) | ((bound) != (bound)) ? (bound) : (x))  /* NaN stays NaN */
+#define WITHIN(bound, BEYOND, x) ((((x) BEYOND (bound)) | ((bound) != (bound))) ? (bound) : (x))  /* NaN stays NaN */
 #define AT_LEAST(x, low) ((x) < (low) ? (low) : (x))    /* NaN stays NaN */
 #define BETWEEN(x, low, high) (AT_LEAST(x, low) > (high) ? (high) : AT_LEAST(x, low))
 #define KEPT(x, condition) NAME(kept)(x, condition)

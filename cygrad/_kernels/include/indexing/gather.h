@@ -14,6 +14,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* what is wanted: in the order of sorting.py */
 
 #define REAL float
+#define IS_NAN(x) ((x) != (x))
 #define CLONES CYGRAD_CLONES
 #define NAME(name) name##_f32
 #include "indexing/gather.h"
@@ -24,15 +25,18 @@ enum { ALL_FIRSTS, KTH, MEDIAN, NANMEDIAN, MODE, MOST_FIRSTS = 32 };      /* wha
 #define NAME(name) name##_f64
 #include "indexing/gather.h"
 #undef REAL
+#undef IS_NAN
 #undef CLONES
 #undef NAME
 
 #define REAL int64_t
+#define IS_NAN(x) 0
 #define NAME(name) name##_i64
 #define CLONES
 #define IN_ORDER_ONLY
 #include "indexing/gather.h"
 #undef REAL
+#undef IS_NAN
 #undef CLONES
 #undef NAME
 #undef IN_ORDER_ONLY
@@ -130,7 +134,7 @@ static int NAME(gather_rows)(const REAL *x, const int64_t *index, REAL *out, Py_
 /* Whether a comes before b; NaN is larger than all numbers. */
 CYGRAD_INLINE int NAME(is_before)(REAL a, REAL b, int largest)
 {
-    return largest ? a > b || (a != a && b == b) : a < b || (a == a && b != b);
+    return largest ? a > b || (IS_NAN(a) && !IS_NAN(b)) : a < b || (!IS_NAN(a) && IS_NAN(b));
 }
 
 /* The number of elements, in multiples of LOOKED_AT, before a group with one that may come before `last`. */

@@ -118,7 +118,7 @@ static void NAME(pairs_gradient)(const REAL *x, const REAL *g, const REAL *dista
             }
             else CYGRAD_INDEPENDENT for (Py_ssize_t k = 0; k < columns; k++) {
                 const REAL apart = x[k] - other[k], sign = apart == apart ? (REAL)((apart > 0) - (apart < 0)) : apart;
-                const REAL pull = weight * (pulls_all | (ABS(apart) == far) ? sign : sign * 0);
+                const REAL pull = weight * ((pulls_all | (ABS(apart) == far)) ? sign : sign * 0);
                 sums[k] += pull;
                 to[k] -= pull;
             }
@@ -141,7 +141,7 @@ static CLONES void NAME(distances)(const REAL *x, Py_ssize_t x_step, const REAL 
                 CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) out[j] += ABS(a - b[j]);
             else CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < n; j++) {
                 const REAL size = ABS(a - b[j]), before = out[j];
-                out[j] = (before >= size) | (before != before) ? before : size;
+                out[j] = ((before >= size) | (before != before)) ? before : size;
             }
         }
     }

@@ -7,9 +7,9 @@
 #ifndef CYGRAD_BLAS_THREADS_H
 #define CYGRAD_BLAS_THREADS_H
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include "platform/loaded_library.h"
 
 static struct {
     int (*get)(void);
@@ -21,15 +21,15 @@ static struct {
 static int cygrad_find_blas(const char *library)
 {
     static const char *const prefixes[] = {"scipy_openblas", "openblas"}, *const suffixes[] = {"64_", "", "_64"};
-    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-    for (int i = 0; handle && i < 6 && !blas_threads.set; i++) {
+    const cygrad_library loaded = cygrad_loaded(library);
+    for (int i = 0; loaded && i < 6 && !blas_threads.set; i++) {
         char get[64], set[64], core[64];
         snprintf(get, sizeof get, "%s_get_num_threads%s", prefixes[i / 3], suffixes[i % 3]);
         snprintf(set, sizeof set, "%s_set_num_threads%s", prefixes[i / 3], suffixes[i % 3]);
         snprintf(core, sizeof core, "%s_get_corename%s", prefixes[i / 3], suffixes[i % 3]);
-        blas_threads.core = (char *(*)(void))dlsym(handle, core);
-        blas_threads.get = (int (*)(void))dlsym(handle, get);
-        if (blas_threads.get) blas_threads.set = (void (*)(int))dlsym(handle, set);
+        blas_threads.core = (char *(*)(void))cygrad_function_of(loaded, core);
+        blas_threads.get = (int (*)(void))cygrad_function_of(loaded, get);
+        if (blas_threads.get) blas_threads.set = (void (*)(int))cygrad_function_of(loaded, set);
     }
     return blas_threads.set != NULL;
 }

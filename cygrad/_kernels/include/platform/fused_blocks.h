@@ -31,11 +31,17 @@ enum {
     BLOCK_ROOM = 1 << 17,
 };
 
+#if defined(_MSC_VER)
+#define BLOCK_ALIGNED __declspec(align(64))
+#else
+#define BLOCK_ALIGNED __attribute__((aligned(64)))
+#endif
+
 static void run_blocks_of(void *context, Py_ssize_t first, Py_ssize_t count)
 {
     const block_program *p = context;
-    char contexts[BLOCK_CONTEXTS] __attribute__((aligned(64)));
-    char room[BLOCK_ROOM] __attribute__((aligned(64)));
+    BLOCK_ALIGNED char contexts[BLOCK_CONTEXTS];
+    BLOCK_ALIGNED char room[BLOCK_ROOM];
     memcpy(contexts, p->contexts, p->size);
     for (Py_ssize_t i = 0; i < p->n_inner; i++) {
         char **address = (char **)(contexts + p->inner[i]);

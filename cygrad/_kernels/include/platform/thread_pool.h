@@ -19,28 +19,12 @@
 #ifndef CYGRAD_THREADS_H
 #define CYGRAD_THREADS_H
 
-#include "platform/lock.h"
+#include "atomics.h"
+#include "clock.h"
+#include "platform/blas_threads.h"
+#include "platform/threads.h"
 
 typedef void (*cygrad_part)(void *context, Py_ssize_t first, Py_ssize_t n);
-
-#ifndef CYGRAD_FORKS                    /* no POSIX threads: the caller does everything */
-
-static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize_t piece, int threads)
-{
-    (void)threads;
-    for (Py_ssize_t i = 0; i < n; i += piece) part(context, i, n - i < piece ? n - i : piece);
-}
-
-static void cygrad_threads_begin(void) {}
-static int cygrad_find_blas(const char *library) { return (void)library, 0; }
-static int cygrad_blas_has_short_vectors(void) { return 0; }
-
-#else
-
-#include <sched.h>
-#include <signal.h>
-#include <time.h>
-#include "platform/blas_threads.h"
 
 #define MOST_THREADS 64
 #define LOOKS 2000                      /* spins on the door before yielding */
@@ -51,6 +35,8 @@ static int cygrad_blas_has_short_vectors(void) { return 0; }
 #define CYGRAD_PAUSE() __builtin_ia32_pause()
 #elif defined(__aarch64__)
 #define CYGRAD_PAUSE() __asm__ volatile("yield")
+#elif defined(_WIN32)
+#define CYGRAD_PAUSE() YieldProcessor()
 #else
 #define CYGRAD_PAUSE() ((void)0)
 #endif
@@ -67,13 +53,13 @@ static struct {
     unsigned work;                      /* sequence number of the work, never 0 */
     int sleepers, started, threads;     /* sleeping; in existence; assigned to this work, including the caller */
     int leaving;                        /* all threads must exit */
-    pthread_t members[MOST_THREADS];
+    cygrad_thread members[MOST_THREADS];
     cygrad_part part;
     void *context;
     Py_ssize_t n, piece;
-    pthread_mutex_t taken, bed;
-    pthread_cond_t bell;
-} crew = {.taken = PTHREAD_MUTEX_INITIALIZER, .bed = PTHREAD_MUTEX_INITIALIZER, .bell = PTHREAD_COND_INITIALIZER};
+    cygrad_lock taken, bed;
+    cygrad_bell bell;
+} crew = {.taken = CYGRAD_LOCK_INIT, .bed = CYGRAD_LOCK_INIT, .bell = CYGRAD_BELL_INIT};
 
 static void do_piece(Py_ssize_t i)
 {
@@ -86,8 +72,8 @@ static void work_off(int own)
 {
     for (int k = 0; k < crew.threads; k++) {
         piece_range *range = &crew.ranges[(own + k) % crew.threads];
-        while (__atomic_load_n(&range->next, __ATOMIC_RELAXED) < range->end) {
-            Py_ssize_t piece = __atomic_fetch_add(&range->next, 1, __ATOMIC_RELAXED);
+        while (cygrad_peek(&range->next) < range->end) {
+            Py_ssize_t piece = cygrad_add(&range->next, 1);
             if (piece < range->end) do_piece(piece);
         }
     }
@@ -96,84 +82,68 @@ static void work_off(int own)
 /* Whether there is work other than number `done`. */
 static int is_open(unsigned done)
 {
-    return __atomic_load_n(&crew.door, __ATOMIC_SEQ_CST) & OPEN && __atomic_load_n(&crew.work, __ATOMIC_RELAXED) != done;
-}
-
-static int64_t nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return cygrad_load(&crew.door) & OPEN && cygrad_peek(&crew.work) != done;
 }
 
 static void wait_for_work(unsigned done)
 {
-    int64_t bedtime;
+    long long bedtime;
     for (int i = 0; i < LOOKS; i++) {
         if (is_open(done)) return;
         CYGRAD_PAUSE();
     }
-    for (bedtime = nanoseconds() + AWAKE; nanoseconds() < bedtime; sched_yield())
-        if (is_open(done) || crew.leaving) return;
-    pthread_mutex_lock(&crew.bed);
-    __atomic_fetch_add(&crew.sleepers, 1, __ATOMIC_SEQ_CST);
-    while (!is_open(done) && !crew.leaving) pthread_cond_wait(&crew.bell, &crew.bed);
-    __atomic_fetch_sub(&crew.sleepers, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&crew.bed);
+    for (bedtime = cygrad_nanoseconds() + AWAKE; cygrad_nanoseconds() < bedtime; cygrad_yield())
+        if (is_open(done) || cygrad_peek(&crew.leaving)) return;
+    cygrad_acquire(&crew.bed);
+    cygrad_add(&crew.sleepers, 1);
+    while (!is_open(done) && !crew.leaving) cygrad_await(&crew.bell, &crew.bed);
+    cygrad_add(&crew.sleepers, -1);
+    cygrad_release_lock(&crew.bed);
 }
 
-static void *live(void *number)
+static void live(int own)
 {
-    int own = (int)(Py_ssize_t)number;
     unsigned done = 0;
     for (;;) {
         int door;
         wait_for_work(done);
-        if (__atomic_load_n(&crew.leaving, __ATOMIC_ACQUIRE)) return NULL;
-        door = __atomic_load_n(&crew.door, __ATOMIC_ACQUIRE);
-        if (!(door & OPEN)) continue;
-        if (!__atomic_compare_exchange_n(&crew.door, &door, door + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+        if (cygrad_load(&crew.leaving)) return;
+        door = cygrad_load(&crew.door);
+        if (!(door & OPEN) || !cygrad_swap_if(&crew.door, door, door + 1)) continue;
         done = crew.work;
         if (own < crew.threads) work_off(own);
-        __atomic_fetch_sub(&crew.door, 1, __ATOMIC_RELEASE);
+        cygrad_add(&crew.door, -1);
     }
-    return NULL;
 }
 
-/* Start threads until there are `wanted`, with signals blocked: those are for the program's threads. Return the
-   total. */
+/* Start threads until there are `wanted`; return the total. */
 static int start_threads(int wanted)
 {
-    sigset_t all, former;
-    if (crew.started >= wanted) return wanted;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &former);
     while (crew.started < wanted) {
-        if (pthread_create(&crew.members[crew.started], NULL, live, (void *)(Py_ssize_t)(crew.started + 1))) break;
+        if (!cygrad_start_thread(&crew.members[crew.started], live, crew.started + 1)) return crew.started;
         crew.started++;
     }
-    pthread_sigmask(SIG_SETMASK, &former, NULL);
-    return crew.started;
+    return wanted;
 }
 
 static void open_door(void)
 {
     unsigned number = crew.work + 1;
-    __atomic_store_n(&crew.work, number ? number : 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&crew.door, OPEN, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&crew.sleepers, __ATOMIC_SEQ_CST)) {
-        pthread_mutex_lock(&crew.bed);
-        pthread_cond_broadcast(&crew.bell);
-        pthread_mutex_unlock(&crew.bed);
+    cygrad_post(&crew.work, number ? number : 1);
+    cygrad_store(&crew.door, OPEN);
+    if (cygrad_load(&crew.sleepers)) {
+        cygrad_acquire(&crew.bed);
+        cygrad_ring(&crew.bell);
+        cygrad_release_lock(&crew.bed);
     }
 }
 
 static void close_door(void)
 {
-    __atomic_fetch_and(&crew.door, ~OPEN, __ATOMIC_SEQ_CST);
-    for (int i = 0; __atomic_load_n(&crew.door, __ATOMIC_ACQUIRE); i++)
+    cygrad_add(&crew.door, -OPEN);
+    for (int i = 0; cygrad_load(&crew.door); i++)
         if (i < LOOKS) CYGRAD_PAUSE();
-        else sched_yield();
+        else cygrad_yield();
 }
 
 /* Call part(context, first, count) for all chunks of 0 to n on at most `threads` threads; on the caller alone if the
@@ -182,7 +152,7 @@ static void close_door(void)
 static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize_t piece, int threads)
 {
     const Py_ssize_t pieces = (n + piece - 1) / piece;
-    const int is_mine = pthread_mutex_trylock(&crew.taken) == 0, former = is_mine ? begin_blas_alone() : 1;
+    const int is_mine = cygrad_acquire_if_free(&crew.taken), former = is_mine ? begin_blas_alone() : 1;
     if (threads > pieces) threads = (int)pieces;
     if (threads > MOST_THREADS) threads = MOST_THREADS;
     if (is_mine && threads > 1) {
@@ -203,23 +173,29 @@ static void cygrad_share(cygrad_part part, void *context, Py_ssize_t n, Py_ssize
         for (Py_ssize_t i = 0; i < n; i += piece) part(context, i, n - i < piece ? n - i : piece);
     }
     end_blas_alone(former);
-    if (is_mine) pthread_mutex_unlock(&crew.taken);
+    if (is_mine) cygrad_release_lock(&crew.taken);
 }
+
+#ifdef CYGRAD_FORKS
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&crew.taken);
-    pthread_mutex_lock(&crew.bed);
-    __atomic_store_n(&crew.leaving, 1, __ATOMIC_RELEASE);
-    pthread_cond_broadcast(&crew.bell);
-    pthread_mutex_unlock(&crew.bed);
-    for (; crew.started > 0; crew.started--) pthread_join(crew.members[crew.started - 1], NULL);
+    cygrad_acquire(&crew.taken);
+    cygrad_acquire(&crew.bed);
+    cygrad_post(&crew.leaving, 1);
+    cygrad_ring(&crew.bell);
+    cygrad_release_lock(&crew.bed);
+    for (; crew.started > 0; crew.started--) cygrad_join(crew.members[crew.started - 1]);
     crew.leaving = 0;
 }
 
-static void after_fork(void) { pthread_mutex_unlock(&crew.taken); }
+static void after_fork(void) { cygrad_release_lock(&crew.taken); }
 
 static void cygrad_threads_begin(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+
+#else
+
+static void cygrad_threads_begin(void) {}       /* threads end with the process, as Windows does it */
 
 #endif
 #endif

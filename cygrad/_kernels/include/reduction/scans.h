@@ -20,6 +20,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #define PLACE int32_t
 #define SIGN(smallest) ((smallest) ? -1 : 1)
 #define TURNED(x) ((x) * sign)
+#define IS_NAN(x) ((x) != (x))
 #define NAME(name) name##_f32
 #include "reduction/scans.h"
 #undef REAL
@@ -35,6 +36,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #undef SUM
 #undef SIGN
 #undef TURNED
+#undef IS_NAN
 #undef NAME
 
 #define REAL int64_t
@@ -42,6 +44,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #define SUM uint64_t
 #define SIGN(smallest) (-(REAL)(smallest))
 #define TURNED(x) ((x) ^ sign)          /* the smallest integer has no negative */
+#define IS_NAN(x) 0
 #define SUMS_ALONE                      /* NumPy's products are as fast */
 #define NAME(name) name##_i64
 #include "reduction/scans.h"
@@ -51,6 +54,7 @@ CYGRAD_BEGIN_PLAIN_LOOPS
 #undef SUM
 #undef SIGN
 #undef TURNED
+#undef IS_NAN
 #undef PLACE
 #undef NAME
 
@@ -140,7 +144,7 @@ static void NAME(extrema_of_line)(const REAL *x, REAL *out, int64_t *places, Py_
             out[i] = x[place];
             places[i] = place;
             i++;
-        } while (i < n && !(TURNED(x[i]) >= best) && x[i] == x[i]);
+        } while (i < n && !(TURNED(x[i]) >= best) && !IS_NAN(x[i]));
     }
 }
 
@@ -154,9 +158,9 @@ static CLONES void NAME(extrema_side_by_side)(const REAL *x, REAL *out, int64_t 
     for (Py_ssize_t i = 0; i < n; i++, x += step, out += step, places += step)
         CYGRAD_INDEPENDENT for (Py_ssize_t j = 0; j < lines; j++) {
             const REAL y = TURNED(x[j]);
-            const PLACE taken = -(PLACE)((y >= best[j]) | (y != y));
+            const PLACE taken = -(PLACE)((y >= best[j]) | IS_NAN(y));
             place[j] = ((PLACE)i & taken) | (place[j] & ~taken);
-            best[j] = (y >= best[j]) | (y != y) ? y : best[j];
+            best[j] = ((y >= best[j]) | IS_NAN(y)) ? y : best[j];
             out[j] = TURNED(best[j]);
             places[j] = place[j];
         }

@@ -1,4 +1,5 @@
-/* Includes the file LOOPS, with loops over float32, for one element at a time and for vectors of 8 and 16. The loops use
+/* Includes the file LOOPS, with loops over float32, for one element at a time, for short vectors and for
+   vectors of 16. The loops use
    these words, which keep their meaning for one element (of any type) afterwards:
 
        ELEMENTS                the type of what is computed at a time, of `count` elements
@@ -32,14 +33,14 @@
         }                                                                                                       \
     }
 
-#ifdef CYGRAD_HAS_8
-#define WIDTH 8
-#define ELEMENTS floats_8
-#define OF(name) name##_8
-#define TAKE(x) load_8((x) + i, count)
-#define GIVE(out, ...) store_8((out) + i, __VA_ARGS__, count)
-#define NAME(name) name##_x8
-#define VECTORIZED WITH_8
+#ifdef CYGRAD_SHORT
+#define WIDTH CYGRAD_SHORT
+#define ELEMENTS floats_short
+#define OF(name) name##_short
+#define TAKE(x) load_short((x) + i, count)
+#define GIVE(out, ...) store_short((out) + i, __VA_ARGS__, count)
+#define NAME(name) name##_xshort
+#define VECTORIZED WITH_SHORT
 #include LOOPS
 #undef WIDTH
 #undef ELEMENTS

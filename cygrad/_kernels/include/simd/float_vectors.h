@@ -1,4 +1,5 @@
-/* float32 functions for vectors of 8 and 16, where the processor has them.
+/* float32 functions for short vectors (of 8 with AVX2, of 4 with NEON) and for vectors of 16, where the processor has
+   them.
 
    Compilers vectorize loops over numbers, too, but do not find the instructions that matter here: minima that keep NaN,
    multiplication by any power of 2, tables in registers. Loops that take most of their time in a function of exp_float.h
@@ -13,34 +14,43 @@
 
 #if defined(__GNUC__) && defined(__x86_64__) && CYGRAD_WIDEST >= 256
 #include <immintrin.h>
-#define CYGRAD_HAS_8
+#define CYGRAD_SHORT 8
+#define WITH_SHORT __attribute__((target("avx2,fma")))
 #if CYGRAD_WIDEST >= 512
 #define CYGRAD_HAS_16
 #endif
+#elif defined(__GNUC__) && defined(__aarch64__)
+#define CYGRAD_SHORT 4          /* on every processor */
+#define WITH_SHORT
 #endif
 
 /* The index of the widest version among WIDTHS of a function. */
-enum { NUMBERS, EIGHTS, SIXTEENS };
+enum { NUMBERS, SHORT_VECTORS, SIXTEENS };
 
 static inline int float_width(void)
 {
 #ifdef CYGRAD_HAS_16
     if (CYGRAD_SUPPORTS(512, "avx512dq") && CYGRAD_SUPPORTS(512, "avx512vl")) return SIXTEENS;
 #endif
-#ifdef CYGRAD_HAS_8
-    if (CYGRAD_SUPPORTS(256, "avx2") && CYGRAD_SUPPORTS(256, "fma")) return EIGHTS;
+#if CYGRAD_SHORT == 8
+    if (CYGRAD_SUPPORTS(256, "avx2") && CYGRAD_SUPPORTS(256, "fma")) return SHORT_VECTORS;
+#elif CYGRAD_SHORT == 4
+    return SHORT_VECTORS;
 #endif
     return NUMBERS;
 }
 
 #if defined(CYGRAD_HAS_16)
-#define WIDTHS(name) name##_x1, name##_x8, name##_x16
+#define WIDTHS(name) name##_x1, name##_xshort, name##_x16
 #define CALL_WIDEST(name, ...)                                                                                  \
     (float_width() == SIXTEENS ? name##_x16(__VA_ARGS__)                                                        \
-                               : float_width() == EIGHTS ? name##_x8(__VA_ARGS__) : name##_x1(__VA_ARGS__))
-#elif defined(CYGRAD_HAS_8)
-#define WIDTHS(name) name##_x1, name##_x8, NULL
-#define CALL_WIDEST(name, ...) (float_width() == EIGHTS ? name##_x8(__VA_ARGS__) : name##_x1(__VA_ARGS__))
+                               : float_width() == SHORT_VECTORS ? name##_xshort(__VA_ARGS__) : name##_x1(__VA_ARGS__))
+#elif CYGRAD_SHORT == 8
+#define WIDTHS(name) name##_x1, name##_xshort, NULL
+#define CALL_WIDEST(name, ...) (float_width() == SHORT_VECTORS ? name##_xshort(__VA_ARGS__) : name##_x1(__VA_ARGS__))
+#elif CYGRAD_SHORT == 4
+#define WIDTHS(name) NULL, name##_xshort, NULL
+#define CALL_WIDEST(name, ...) name##_xshort(__VA_ARGS__)
 #else
 #define WIDTHS(name) name##_x1, NULL, NULL
 #define CALL_WIDEST(name, ...) name##_x1(__VA_ARGS__)
@@ -48,21 +58,21 @@ static inline int float_width(void)
 
 CYGRAD_BEGIN_LOOPS
 
-#ifdef CYGRAD_HAS_8
-#define WITH_8 __attribute__((target("avx2,fma")))
-#define INLINED WITH_8 CYGRAD_INLINE
-#define OF(name) name##_8
-typedef float floats_8 __attribute__((vector_size(32)));
-typedef int32_t ints_8 __attribute__((vector_size(32)));
+#ifdef CYGRAD_SHORT
+#define INLINED WITH_SHORT CYGRAD_INLINE
+#define OF(name) name##_short
+typedef float floats_short __attribute__((vector_size(4 * CYGRAD_SHORT)));
+typedef int32_t ints_short __attribute__((vector_size(4 * CYGRAD_SHORT)));
 
-INLINED floats_8 load_8(const float *x, Py_ssize_t n)
+#if CYGRAD_SHORT == 8
+INLINED floats_short load_short(const float *x, Py_ssize_t n)
 {
     static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    if (n >= 8) return (floats_8)_mm256_loadu_ps(x);
-    return (floats_8)_mm256_maskload_ps(x, _mm256_loadu_si256((const __m256i *)(mask + 8 - n)));
+    if (n >= 8) return (floats_short)_mm256_loadu_ps(x);
+    return (floats_short)_mm256_maskload_ps(x, _mm256_loadu_si256((const __m256i *)(mask + 8 - n)));
 }
 
-INLINED void store_8(float *out, floats_8 x, Py_ssize_t n)
+INLINED void store_short(float *out, floats_short x, Py_ssize_t n)
 {
     if (n >= 8) {
         _mm256_storeu_ps(out, (__m256)x);
@@ -82,45 +92,83 @@ INLINED void store_8(float *out, floats_8 x, Py_ssize_t n)
     if (n & 1) _mm_store_ss(out, rest);
 }
 
-INLINED floats_8 lowered_8(floats_8 x, float a) { return (floats_8)_mm256_min_ps(_mm256_set1_ps(a), (__m256)x); }
-INLINED floats_8 raised_8(floats_8 x, float a) { return (floats_8)_mm256_max_ps(_mm256_set1_ps(a), (__m256)x); }
-INLINED ints_8 exponent_of_8(floats_8 rounded) { return (ints_8)rounded << 23; }
-INLINED floats_8 power_of_2_8(ints_8 k) { return (floats_8)(k + (127 << 23)); }
+INLINED floats_short lowered_short(floats_short x, float a) { return (floats_short)_mm256_min_ps(_mm256_set1_ps(a), (__m256)x); }
+INLINED floats_short raised_short(floats_short x, float a) { return (floats_short)_mm256_max_ps(_mm256_set1_ps(a), (__m256)x); }
 
 /* `below` where x is negative, else `above` */
-INLINED floats_8 by_sign(floats_8 x, int32_t below, int32_t above)
+INLINED floats_short by_sign_short(floats_short x, int32_t below, int32_t above)
 {
     const __m256i a = _mm256_set1_epi32(above), b = _mm256_set1_epi32(below);
-    return (floats_8)_mm256_blendv_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), (__m256)x);
+    return (floats_short)_mm256_blendv_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), (__m256)x);
 }
 
-INLINED floats_8 scaled_8(floats_8 e, ints_8 k, floats_8 x)
+INLINED floats_short sign_of_short(floats_short x) { return (floats_short)_mm256_and_ps((__m256)x, _mm256_set1_ps(-0.0f)); }
+INLINED floats_short joined_short(floats_short x, floats_short y) { return (floats_short)_mm256_or_ps((__m256)x, (__m256)y); }
+#else
+INLINED floats_short load_short(const float *x, Py_ssize_t n)
+{
+    floats_short loaded = {0};
+    if (n >= 4) memcpy(&loaded, x, sizeof loaded);
+    else for (Py_ssize_t i = 0; i < 3; i++)
+        if (i < n) loaded[i] = x[i];
+    return loaded;
+}
+
+INLINED void store_short(float *out, floats_short x, Py_ssize_t n)
+{
+    if (n >= 4) memcpy(out, &x, sizeof x);
+    else for (Py_ssize_t i = 0; i < 3; i++)
+        if (i < n) out[i] = x[i];
+}
+
+INLINED floats_short chosen_short(ints_short condition, floats_short yes, floats_short no)
+{
+    return (floats_short)((condition & (ints_short)yes) | (~condition & (ints_short)no));
+}
+
+INLINED floats_short lowered_short(floats_short x, float a) { return chosen_short(x > a, a - (floats_short){0}, x); }
+INLINED floats_short raised_short(floats_short x, float a) { return chosen_short(x < a, a - (floats_short){0}, x); }
+
+/* `below` where x is negative, else `above` */
+INLINED floats_short by_sign_short(floats_short x, int32_t below, int32_t above)
+{
+    return chosen_short((ints_short)x >> 31, (floats_short)(below - (ints_short){0}), (floats_short)(above - (ints_short){0}));
+}
+
+INLINED floats_short sign_of_short(floats_short x) { return (floats_short)((ints_short)x & INT32_MIN); }
+INLINED floats_short joined_short(floats_short x, floats_short y) { return (floats_short)((ints_short)x | (ints_short)y); }
+#endif
+
+INLINED ints_short exponent_of_short(floats_short rounded) { return (ints_short)rounded << 23; }
+INLINED floats_short power_of_2_short(ints_short k) { return (floats_short)(k + (127 << 23)); }
+
+INLINED floats_short scaled_short(floats_short e, ints_short k, floats_short x)
 {
     const int32_t lower = (127 - 64) << 23, upper = (127 + 64) << 23;
-    const floats_8 p = (e + 1) * (floats_8)(k + (ints_8)by_sign(x, upper, lower));
-    return p * by_sign(x, lower, upper);
+    const floats_short p = (e + 1) * (floats_short)(k + (ints_short)by_sign_short(x, upper, lower));
+    return p * by_sign_short(x, lower, upper);
 }
 
-INLINED floats_8 scaled_down_8(floats_8 e, ints_8 k)
+INLINED floats_short scaled_down_short(floats_short e, ints_short k)
 {
-    return (e + 1) * (floats_8)(k + ((127 + 64) << 23)) * 5.42101086e-20f;
+    return (e + 1) * (floats_short)(k + ((127 + 64) << 23)) * 5.42101086e-20f;
 }
 
-INLINED floats_8 scaled_normal_8(floats_8 e, ints_8 k) { return (e + 1) * power_of_2_8(k); }
-INLINED floats_8 scaled_up_8(floats_8 e, ints_8 k) { return (2 * e + 2) * (floats_8)(k + (126 << 23)); }
+INLINED floats_short scaled_normal_short(floats_short e, ints_short k) { return (e + 1) * power_of_2_short(k); }
+INLINED floats_short scaled_up_short(floats_short e, ints_short k) { return (2 * e + 2) * (floats_short)(k + (126 << 23)); }
 
-#define FLOATS floats_8
-#define POWERS ints_8
+#define FLOATS floats_short
+#define POWERS ints_short
 #define LEAST_BELOW_0 -88
 #include "simd/exp_float.h"
 #undef FLOATS
 #undef POWERS
 #undef LEAST_BELOW_0
 
-INLINED floats_8 hyperbolic_tangent_8(floats_8 x)
+INLINED floats_short hyperbolic_tangent_short(floats_short x)
 {
-    const __m256 sign = _mm256_and_ps((__m256)x, _mm256_set1_ps(-0.0f));
-    return (floats_8)_mm256_or_ps((__m256)tanh_of_half_8(2 * x), sign);
+    const floats_short sign = sign_of_short(x);
+    return joined_short(tanh_of_half_short(2 * x), sign);
 }
 
 #undef INLINED

@@ -1,6 +1,6 @@
 /* Conversions from float32 to float16 and bfloat16 and back, rounding to nearest, ties to even (IEEE 754).
-   Processors with 256-bit vectors have instructions for float16; elements left over by whole vectors are converted
-   without them. */
+   ARM processors have instructions for float16. Others with 256-bit vectors do, too, for whole vectors; elements left
+   over are converted without them. */
 
 #ifndef CYGRAD_HALF_H
 #define CYGRAD_HALF_H
@@ -36,6 +36,23 @@ __attribute__((target("avx,f16c"))) static Py_ssize_t eights_to_float(const uint
 
 CYGRAD_BEGIN_CHOOSING_LOOPS
 
+#if defined(__GNUC__) && defined(__aarch64__)
+typedef __fp16 half_number __attribute__((may_alias));  /* which others write and read as integers */
+
+static void float_to_half(const void *from, void *to, Py_ssize_t n)
+{
+    const float *x = from;
+    half_number *out = to;
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = (half_number)x[i];
+}
+
+static void half_to_float(const void *from, void *to, Py_ssize_t n)
+{
+    const half_number *x = from;
+    float *out = to;
+    CYGRAD_INDEPENDENT for (Py_ssize_t i = 0; i < n; i++) out[i] = x[i];
+}
+#else
 /* Below 2^-14, adding 1/2 moves the mantissa to its place in a half and rounds it. Beyond 65504, rounding carries into
    the exponent, up to infinity. A NaN keeps the payload bits that fit, and becomes quiet. */
 static void float_to_half(const void *from, void *to, Py_ssize_t n)
@@ -63,6 +80,7 @@ static void half_to_float(const void *from, void *to, Py_ssize_t n)
         out[i] = float_of((int32_t)(sign | (size < 0x400 ? tiny : large)));
     }
 }
+#endif
 
 /* A bfloat16 is the upper half of a float. All NaNs become the same one, except for the sign. */
 static CYGRAD_CLONES void float_to_bfloat16(const void *from, void *to, Py_ssize_t n)
