@@ -38,6 +38,7 @@ TOP_PACKAGES = {
         "_VF",
         "_functorch",
         "_guards",
+        "_higher_order_ops",
         "_subclasses",
         "_tensor",
         "_tensor_str",
