@@ -112,6 +112,12 @@ INWARD = {
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad._core.graph.internals"),
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._python_dispatch"),
     ("cygrad/fx/experimental/proxy_tensor.py", "cygrad.utils._pytree"),
+    # what functions of PyTorch's private packages share: nested containers, and dimensions
+    ("cygrad/_higher_order_ops/associative_scan.py", "cygrad._prims_common"),
+    ("cygrad/_higher_order_ops/associative_scan.py", "cygrad.utils._pytree"),
+    ("cygrad/_higher_order_ops/map.py", "cygrad.utils._pytree"),
+    ("cygrad/_higher_order_ops/scan.py", "cygrad._prims_common"),
+    ("cygrad/_higher_order_ops/scan.py", "cygrad.utils._pytree"),
     ("cygrad/jit/_trace.py", "cygrad.export._programs"),
     ("cygrad/jit/_traced.py", "cygrad.export._programs"),
     ("cygrad/nn/functional.py", "cygrad._ops"),
