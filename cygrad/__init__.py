@@ -269,6 +269,14 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad.ops._aten",
 )
+_ON_FIRST_USE |= dict.fromkeys(
+    """
+        AnyType AwaitType BoolType ComplexType DictType FloatType FutureType InferredType IntType ListType NoneType
+        NumberType OptionalType PyObjectType RRefType StreamObjType StringType SymBoolType SymIntType TensorType
+        TupleType Type UnionType
+    """.split(),
+    "cygrad._C._types",
+)
 _ON_FIRST_USE |= dict.fromkeys(("cond", "while_loop"), "cygrad._higher_order_ops")
 _ON_FIRST_USE |= dict.fromkeys(("_sample_dirichlet", "_standard_gamma"), "cygrad.distributions._implicit")
 _ON_FIRST_USE["Future"] = "cygrad.futures"
