@@ -59,6 +59,7 @@ _MODULES = (
     "_dynamo",
     "_functorch",
     "_guards",
+    "_higher_order_ops",
     "_inductor",
     "_jit_internal",
     "_prims_common",
@@ -268,7 +269,15 @@ _ON_FIRST_USE |= dict.fromkeys(
     ),
     "cygrad.ops._aten",
 )
-_ON_FIRST_USE |= dict.fromkeys(("cond", "while_loop"), "cygrad._control_flow")
+_ON_FIRST_USE |= dict.fromkeys(
+    """
+        AnyType AwaitType BoolType ComplexType DictType FloatType FutureType InferredType IntType ListType NoneType
+        NumberType OptionalType PyObjectType RRefType StreamObjType StringType SymBoolType SymIntType TensorType
+        TupleType Type UnionType
+    """.split(),
+    "cygrad._C._types",
+)
+_ON_FIRST_USE |= dict.fromkeys(("cond", "while_loop"), "cygrad._higher_order_ops")
 _ON_FIRST_USE |= dict.fromkeys(("_sample_dirichlet", "_standard_gamma"), "cygrad.distributions._implicit")
 _ON_FIRST_USE["Future"] = "cygrad.futures"
 _KINDS_OF_STORAGE = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short".split()

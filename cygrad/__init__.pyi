@@ -63,8 +63,8 @@ from cygrad._VF import lstsq as lstsq
 from cygrad._VF import matrix_rank as matrix_rank
 from cygrad._VF import solve as solve
 from cygrad._VF import symeig as symeig
-from cygrad._control_flow import cond as cond
-from cygrad._control_flow import while_loop as while_loop
+from cygrad._higher_order_ops import cond as cond
+from cygrad._higher_order_ops import while_loop as while_loop
 from cygrad._core.runtime.memory_stats import empty_cache as empty_cache
 from cygrad._core.runtime.memory_stats import get_memory_limit as get_memory_limit
 from cygrad._core.runtime.memory_stats import memory_stats as memory_stats

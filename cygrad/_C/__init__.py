@@ -6,6 +6,7 @@ from typing import Any
 import cygrad
 from cygrad._C._dispatch import DispatchKey, DispatchKeySet, Tag, _ExcludeDispatchKeyGuard, _IncludeDispatchKeyGuard
 from cygrad._C._jit import *  # noqa: F403
+from cygrad._C._types import *  # noqa: F403
 from cygrad._core.registry.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
 from cygrad._core.registry.torch_function import disabled as _disabled_torch_function_impl
 from cygrad.overrides._modes import _is_torch_function_mode_enabled, _len_torch_function_stack

@@ -27,9 +27,9 @@ _KEEPING_NOTHING = (
     *(
         "__init__.py",
         "_VF",
-        "_control_flow.py",
         "_core",
         "_custom_ops.py",
+        "_higher_order_ops",
         "_kernels",
         "_library.py",
         "_ops",

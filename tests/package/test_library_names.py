@@ -39,6 +39,12 @@ NAMES = {
     "_functorch.apis": "grad grad_and_value vmap",
     "_functorch.eager_transforms": "functionalize hessian jacfwd jacrev jvp vjp",
     "_guards": "CompileContext TracingContext active_fake_mode detect_fake_mode",
+    "_higher_order_ops": "associative_scan cond map scan while_loop",
+    "_higher_order_ops.associative_scan": "associative_scan",
+    "_higher_order_ops.cond": "cond",
+    "_higher_order_ops.map": "map",
+    "_higher_order_ops.scan": "scan",
+    "_higher_order_ops.while_loop": "while_loop",
     "_inductor": "aoti_load_package compile config list_mode_options list_options",
     "_inductor.config": """
         aot_inductor compile_threads coordinate_descent_tuning cpp epilogue_fusion fx_graph_cache max_autotune

@@ -1,0 +1,114 @@
+"""Modules as functions of their parameters, as the package `functorch` has them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import cygrad
+from cygrad import Tensor, nn
+
+__all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble"]
+__all__ += ["make_functional", "make_functional_with_buffers"]
+
+
+class FunctionalModuleWithBuffers(nn.Module):
+    """The function of `make_functional_with_buffers`: `func(params, buffers, *args)`."""
+
+    def __init__(self, stateless_model: nn.Module, param_names: tuple[str, ...], buffer_names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.stateless_model = stateless_model
+        self.param_names, self.buffer_names = param_names, buffer_names
+
+    def forward(self, params: Iterable[Tensor], buffers: Iterable[Tensor], *args: Any, **kwargs: Any) -> Any:
+        """Call the module with these parameters and buffers in place of its own."""
+        names = (*self.param_names, *self.buffer_names)
+        state = dict(zip(names, (*params, *buffers), strict=True))
+        return cygrad.func.functional_call(self.stateless_model, state, args, kwargs)
+
+
+class FunctionalModule(nn.Module):
+    """The function of `make_functional`: `func(params, *args)`."""
+
+    def __init__(self, stateless_model: nn.Module, param_names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.stateless_model = stateless_model
+        self.param_names = param_names
+
+    def forward(self, params: Iterable[Tensor], *args: Any, **kwargs: Any) -> Any:
+        """Call the module with these parameters in place of its own."""
+        state = dict(zip(self.param_names, params, strict=True))
+        return cygrad.func.functional_call(self.stateless_model, state, args, kwargs)
+
+
+def _taken_apart(model: nn.Module, disable_autograd_tracking: bool) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """A copy of a module without memory for its state, and a copy of the state as (parameters, buffers) by name."""
+    own = copy.deepcopy(model)
+    params, buffers = dict(own.named_parameters()), dict(own.named_buffers())
+    if disable_autograd_tracking:
+        for param in params.values():
+            param.requires_grad_(False)
+    return copy.deepcopy(model).to("meta"), params, buffers
+
+
+def make_functional(model: nn.Module, disable_autograd_tracking: bool = False) -> tuple[FunctionalModule, Any]:
+    """Return (func, params): `func(params, *args)` calls a copy of the module with the parameters `params`, a tuple.
+
+    The parameters are copies, too; with `disable_autograd_tracking` they do not require gradients.
+
+    Raises RuntimeError for a module with buffers.
+
+    >>> import cygrad as torch
+    >>> func, params = make_functional(torch.nn.Linear(2, 1))
+    >>> func([torch.ones(1, 2), torch.zeros(1)], torch.tensor([3.0, 4.0]))
+    tensor([7.])
+    """
+    if any(True for _ in model.buffers()):
+        raise RuntimeError(
+            "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead."
+        )
+    model, params, _ = _taken_apart(model, disable_autograd_tracking)
+    return FunctionalModule(model, tuple(params)), tuple(params.values())
+
+
+def make_functional_with_buffers(
+    model: nn.Module, disable_autograd_tracking: bool = False
+) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Return (func, params, buffers): `func(params, buffers, *args)` calls a copy of the module with this state.
+
+    >>> import cygrad as torch
+    >>> func, params, buffers = make_functional_with_buffers(torch.nn.BatchNorm1d(3))
+    >>> len(params), len(buffers)
+    (2, 3)
+    """
+    model, params, buffers = _taken_apart(model, disable_autograd_tracking)
+    return FunctionalModuleWithBuffers(model, tuple(params), tuple(buffers)), (*params.values(),), (*buffers.values(),)
+
+
+def combine_state_for_ensemble(
+    models: Sequence[nn.Module],
+) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Return (func, params, buffers) of several modules of one class; each tensor is a stack of all modules' tensors.
+
+    `vmap(func, (0, 0, None))(params, buffers, x)` calls all of them.
+
+    Raises RuntimeError if there are no modules, or if they are of different classes or modes.
+
+    >>> import cygrad as torch
+    >>> func, params, buffers = combine_state_for_ensemble([torch.nn.Linear(2, 3) for _ in range(5)])
+    >>> torch.vmap(func, (0, 0, None))(params, buffers, torch.ones(4, 2)).shape
+    torch.Size([5, 4, 3])
+    """
+    if len(models) == 0:
+        raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError("combine_state_for_ensemble: Expected all models to have the same training/eval mode.")
+    if len({type(model) for model in models}) > 1:
+        raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
+    funcs, params, buffers = zip(*[make_functional_with_buffers(model) for model in models], strict=True)
+    return funcs[0], _stacked(params), _stacked(buffers)
+
+
+def _stacked(states: Any) -> tuple[Tensor, ...]:
+    return tuple(cygrad.stack(parts).detach() for parts in zip(*states, strict=True))
